@@ -1,0 +1,77 @@
+"""Force engines: gravity of all particles on all particles. ``ENGINES`` lists them in the order of the lesson.
+
+Start reading at ``reference.py`` (what is computed), then ``gpu_global.py`` and ``gpu_tiled.py`` (the lecture), then up.
+"""
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.registry import Entry, Registry
+
+ENGINES = Registry(
+    "engine",
+    {
+        "reference": Entry("nbody.forces.reference:ReferenceEngine", "NumPy float64, blocked: the referee"),
+        "cpu": Entry("nbody.forces.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
+        "gpu-global": Entry("nbody.forces.gpu_global:GlobalMemoryEngine", "a thread a particle, global memory"),
+        "gpu-tiled": Entry("nbody.forces.gpu_tiled:TiledEngine", "the same with tiles in shared memory"),
+    },
+)
+"""Every engine a user may name; ``auto`` stands for :func:`choose`."""
+
+
+def choose(precision: str, particles: int) -> tuple[str, str]:
+    """The engine ``auto`` stands for on this machine, and why, in one clause."""
+    from nbody import gpu
+
+    reason = gpu.why_unavailable()
+    if reason:
+        return "cpu", f"no GPU: {reason}"
+    return "gpu-tiled", f"{gpu.facts().name} found"
+
+
+def resolve(name: str, precision: str, particles: int, where: str = "") -> tuple[str, str]:
+    """``name`` as an engine that exists, and why it was taken (empty if the user named it)."""
+    if name == "auto":
+        return choose(precision, particles)
+    if name not in ENGINES:
+        ENGINES.check(name, where)
+    return name, ""
+
+
+def accelerations(
+    position, mass, *, G=1.0, softening="none", length=0.0, engine="auto", precision="float64", potential=False
+):
+    """Accelerations by direct summation, a_i = G Σ_j m_j (x_j - x_i) f(r_ij); the law is :mod:`nbody.pairlaw`'s.
+
+    Args:
+        position: (N, D) array, D 2 or 3, any real dtype.
+        mass: (N,) array, not negative.
+        G: the gravitational constant, in the units of the arrays.
+        softening: ``plummer``, ``cutoff`` or ``none``, with its ``length``.
+        engine: a name of :data:`ENGINES`, or ``auto``.
+        precision: ``float32``, ``float64`` or what else the engine offers.
+        potential: also return the potential per unit mass.
+
+    Returns:
+        (N, D) accelerations in the engine's dtype; with ``potential`` a pair of them and the (N,) potential.
+
+    Raises:
+        InputError: arrays that do not fit or are not finite, a name that does not exist.
+        DeviceError: a GPU engine was named and there is no GPU, or it has too little memory.
+    """
+    from nbody.pairlaw import Gravity
+    from nbody.particles import Particles
+
+    try:
+        x = np.asarray(position, np.float64)
+        particles = Particles(np.asarray(mass, np.float64), x, np.zeros_like(x)).check("accelerations: ")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"accelerations: position and mass must be arrays of numbers ({error})") from error
+    gravity = Gravity(G=G, dimensions=particles.dimensions, softening=softening, length=length)
+    name, _ = resolve(engine, precision, particles.count)
+    machine = ENGINES.load(name)(gravity, precision)
+    state = machine.load(particles)
+    machine.evaluate(state, potential)
+    snapshot = state.snapshot()
+    return (snapshot.acceleration, snapshot.potential) if potential else snapshot.acceleration

@@ -1,0 +1,56 @@
+"""What a force engine is: positions in, accelerations (and potential) out, in the precision asked for.
+
+An engine never moves a particle and an integrator never computes a force. To add one: a file with a subclass of
+:class:`Engine` (or of :class:`~nbody.forces.gpu_engine.GpuEngine`), and a line in ``ENGINES``.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.pairlaw import Gravity
+from nbody.particles import Particles
+from nbody.state import State
+
+
+class Engine(ABC):
+    """Gravity of all particles on all particles, for a state of the kind that :meth:`load` makes."""
+
+    device: ClassVar[str] = "cpu"
+    """``cpu`` or ``gpu``."""
+
+    precisions: ClassVar[tuple[str, ...]] = ("float32", "float64")
+    """The precisions it offers."""
+
+    def __init__(self, gravity: Gravity, precision: str = "float64") -> None:
+        if precision not in self.precisions:
+            raise InputError(f"this engine computes in {' or '.join(self.precisions)}, not in {precision}; "
+                             "choose another --precision or --engine")
+        self.gravity = gravity.check()
+        self.precision = precision
+        self.dtype = np.dtype(np.float32 if precision == "float32" else np.float64)
+
+    @abstractmethod
+    def load(self, particles: Particles) -> State:
+        """The particles where this engine works, in its precision."""
+
+    @abstractmethod
+    def _compute(self, state: State, potential: bool) -> None:
+        """Fill the state's accelerations, and its potential too if asked."""
+
+    @classmethod
+    @abstractmethod
+    def bytes_needed(cls, particles: int, precision: str) -> int:
+        """The memory that a state of so many particles and this engine's buffers take, in bytes."""
+
+    def evaluate(self, state: State, potential: bool = False) -> None:
+        """Make the state's accelerations (and its potential, if asked) belong to its positions.
+
+        Does nothing when they already do, so a scheme may ask at the start of a step for what the end of the last step
+        or a recorded frame has computed."""
+        if state.fresh and (state.has_potential or not potential):
+            return
+        self._compute(state, potential)
+        state.fresh, state.has_potential = True, potential

@@ -1,0 +1,92 @@
+"""What the GPU engines share: a state on the device, and a kernel compiled for the law, the precision and the dimensions.
+
+Each engine's file has one function, ``build``, which returns a kernel with the signature
+
+    kernel(body, acceleration, G, length2)        body, acceleration: (N, 4), see nbody/state/device.py
+
+and a class that says how it is launched. Kernels are built once a process and shape, by :func:`compiled`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody import gpu
+from nbody.forces.engine import Engine
+from nbody.pairlaw import Gravity, pair_law
+from nbody.particles import Particles
+from nbody.state import State
+from nbody.state.device import DeviceState
+
+
+class Shape(NamedTuple):
+    """What a kernel is compiled for."""
+
+    softening: str
+    dimensions: int
+    dtype: np.dtype
+    potential: bool
+
+    @property
+    def law(self) -> Callable:
+        """The pair law as a CUDA device function; see :func:`nbody.pairlaw.pair_law`."""
+        return pair_law(self.softening, self.dimensions, gpu.rsqrt, gpu.device_function)
+
+    @property
+    def real(self) -> type:
+        """NumPy's scalar type of the precision, which makes literals of it inside a kernel."""
+        return self.dtype.type
+
+    @property
+    def flat(self) -> bool:
+        """True in 2-D."""
+        return self.dimensions == 2
+
+
+@cache
+def compiled(build: Callable[[Shape], Any], shape: Shape) -> Any:
+    """``build(shape)``, kept for the rest of the process."""
+    return build(shape)
+
+
+class GpuEngine(Engine):
+    """An engine whose particles stay on the GPU."""
+
+    device = "gpu"
+
+    def __init__(self, gravity: Gravity, precision: str = "float32") -> None:
+        gpu.require(f"engine '{self.name}'")
+        super().__init__(gravity, precision)
+
+    name = "gpu"
+
+    @staticmethod
+    @abstractmethod
+    def build(shape: Shape) -> Any:
+        """The engine's kernel for a shape."""
+
+    def load(self, particles: Particles) -> DeviceState:
+        """See :meth:`Engine.load`."""
+        return DeviceState(particles, self.dtype)
+
+    def kernel(self, potential: bool) -> Any:
+        """The kernel for this engine's gravity and precision."""
+        g = self.gravity
+        return compiled(self.build, Shape(g.softening, g.dimensions, self.dtype, potential))
+
+    def _compute(self, state: State, potential: bool) -> None:
+        assert isinstance(state, DeviceState)
+        real = self.dtype.type
+        self.launch(self.kernel(potential), state, real(self.gravity.G), real(self.gravity.length2))
+
+    @abstractmethod
+    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
+        """Start the kernel on the state."""
+
+    @classmethod
+    def bytes_needed(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.bytes_needed`: body, velocity and acceleration, four numbers each."""
+        return particles * 12 * (4 if precision == "float32" else 8)

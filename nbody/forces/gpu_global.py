@@ -1,0 +1,56 @@
+"""The lecture's first kernel: a thread a particle, and every read from global memory.
+
+Each of N threads reads all N bodies: 16 N² bytes of loads. The caches serve most of them (all threads of a block read
+the same body at the same time), so the card does better than those bytes suggest, and worse than shared memory, where
+a load costs a fifth of the latency. The next file puts the bodies there.
+"""
+
+from typing import Any
+
+from nbody import gpu
+from nbody.forces.gpu_engine import GpuEngine, Shape
+from nbody.gpu import cuda
+from nbody.state.device import DeviceState
+
+THREADS = 256
+
+
+def build(shape: Shape) -> Any:
+    """The acceleration kernel in global memory, for a law, a precision and 2 or 3 dimensions."""
+    law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
+
+    @cuda.jit(**gpu.FAST)
+    def accelerate_global(body, acceleration, G, length2):
+        i = cuda.grid(1)
+        n = body.shape[0]
+        if i >= n:
+            return
+        xi, yi, zi = body[i, 0], body[i, 1], body[i, 2]
+        ax = ay = az = phi = real(0)
+        for j in range(n):
+            dx, dy, dz = body[j, 0] - xi, body[j, 1] - yi, body[j, 2] - zi
+            m = body[j, 3]
+            f, u = law(dx, dy, dz, length2)
+            f *= m
+            ax += f * dx
+            ay += f * dy
+            if not flat:
+                az += f * dz
+            if potential and j != i:
+                phi -= u * m
+        acceleration[i, 0], acceleration[i, 1], acceleration[i, 2] = G * ax, G * ay, G * az
+        if potential:
+            acceleration[i, 3] = G * phi
+
+    return accelerate_global
+
+
+class GlobalMemoryEngine(GpuEngine):
+    """A thread a particle, all reads from global memory."""
+
+    name = "gpu-global"
+    build = staticmethod(build)
+
+    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
+        """See :meth:`GpuEngine.launch`."""
+        kernel[-(-state.count // THREADS), THREADS](state.body, state.acceleration, G, length2)

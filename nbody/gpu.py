@@ -1,0 +1,212 @@
+"""The only door to ``numba.cuda``: is there a device, what can it do, and the intrinsics that kernels share.
+
+Kernel files import :data:`cuda` from here and nothing else of Numba's CUDA target, so that a change of that target is
+a change of this file. Importing it costs 0.6 s; commands that need no GPU do not import it.
+"""
+
+import contextlib
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import DeviceError
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+"""True when kernels run in Numba's simulator on the CPU: for tests of arithmetic at small N only."""
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from numba import cuda
+    from numba.core.errors import NumbaPerformanceWarning
+
+# The small launches of a small N, or of a last ragged tile, are meant; Numba's hint about them would reach users.
+warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, message=".*Grid size.*")
+
+FAST = {"fastmath": True}
+"""Compile flags of every kernel: contraction to FMA, approximate reciprocals, flush of denormals."""
+
+
+# --- Is there a device, and what is it? -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the current device; clocks in Hz, memory in bytes."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    multiprocessors: int
+    clock: float
+    memory_total: int
+    memory_free: int
+    driver: str
+
+    @property
+    def peak_float32(self) -> float:
+        """Float32 rate in FLOP/s: 128 lanes a multiprocessor, a multiply-add counted as two (compute capability ≥ 8.6
+        and 9.0; 64 lanes on 7.x and 8.0)."""
+        lanes = 64 if self.compute_capability in ((7, 0), (7, 5), (8, 0)) else 128
+        return 2.0 * lanes * self.multiprocessors * self.clock
+
+
+@cache
+def why_unavailable() -> str:
+    """The reason why no GPU can be used, in one clause; empty if one can."""
+    if SIMULATED:
+        return ""
+    try:
+        if cuda.is_available():
+            cuda.current_context()
+            return ""
+        cuda.cudadrv.driver.driver.ensure_initialized()
+    except Exception as error:
+        return " ".join(str(error).split())[:200] or type(error).__name__
+    return "the CUDA driver finds no device"
+
+
+def available() -> bool:
+    """True if kernels can run here (on a device, or in the simulator)."""
+    return not why_unavailable()
+
+
+def require(what: str) -> None:
+    """Raise a :class:`DeviceError` naming ``what`` needs the GPU, unless there is one."""
+    reason = why_unavailable()
+    if reason:
+        raise DeviceError(f"{what} needs an NVIDIA GPU, and there is none here ({reason}); "
+                          "use --engine cpu, or see 'nbody doctor'")
+
+
+def facts() -> Facts:
+    """The current device's facts. Raises DeviceError when there is none."""
+    require("this")
+    if SIMULATED:
+        return Facts("Numba CUDA simulator", (9, 0), 1, 1e9, 2**31, 2**31, "none")
+    device = cuda.get_current_device()
+    free, total = cuda.current_context().get_memory_info()
+    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    return Facts(name, tuple(device.compute_capability), device.MULTIPROCESSOR_COUNT, device.CLOCK_RATE * 1e3,
+                 int(total), int(free), _driver_version())
+
+
+def _driver_version() -> str:
+    """The driver's version as NVIDIA writes it (580.95.05), or the CUDA version it supports where that is not told."""
+    with contextlib.suppress(OSError, IndexError), open("/proc/driver/nvidia/version") as file:
+        return file.readline().split("Kernel Module")[1].split()[0]
+    return "CUDA " + ".".join(map(str, cuda.cudadrv.driver.get_version()))
+
+
+@contextlib.contextmanager
+def out_of_memory(what: str, needed: int) -> Iterator[None]:
+    """Turn the driver's out-of-memory error inside this block into one line with ``needed`` bytes beside the free ones."""
+    try:
+        yield
+    except Exception as error:
+        if "MEMORY" not in str(error).upper():
+            raise
+        raise DeviceError(f"{what} needs {needed / 2**30:.2f} GiB of GPU memory and {facts().memory_free / 2**30:.2f} "
+                          "GiB are free; use fewer particles, or close other programs on the card") from error
+
+
+# --- Time -----------------------------------------------------------------------------------------------------------
+
+
+def milliseconds(work: Callable[[], Any], repeats: int = 5, inner: int = 1) -> float:
+    """Median time of ``work()`` by CUDA events, in ms, over ``repeats`` measurements of ``inner`` calls each, after
+    one warm-up (which also compiles)."""
+    work()
+    cuda.synchronize()
+    times = []
+    for _ in range(repeats):
+        start, stop = cuda.event(), cuda.event()
+        start.record()
+        for _ in range(inner):
+            work()
+        stop.record()
+        stop.synchronize()
+        times.append(cuda.event_elapsed_time(start, stop) / inner)
+    return float(np.median(times))
+
+
+# --- Compiled form: what the tests of every machine look at ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a compiled kernel uses: registers a thread, bytes of shared memory a block, bytes of local memory (spills
+    and arrays that found no registers) a thread."""
+
+    registers: int
+    shared: int
+    local: int
+
+
+def ptx(kernel: Any, signature: tuple, compute_capability: tuple[int, int] = (9, 0)) -> str:
+    """The PTX of a ``cuda.jit`` kernel for a list of Numba argument types; needs NVVM (extra ``cu13``), no GPU."""
+    from types import SimpleNamespace
+    from unittest.mock import patch
+
+    from numba.cuda import dispatcher
+
+    # Device functions ask for the current device while they compile; stand in for it.
+    device = SimpleNamespace(compute_capability=compute_capability)
+    options = {name: kernel.targetoptions[name] for name in ("fastmath", "launch_bounds")
+               if kernel.targetoptions.get(name) is not None}
+    with patch.object(dispatcher, "get_current_device", lambda: device):
+        code, _ = cuda.compile_ptx(kernel.py_func, signature, cc=compute_capability, **options)
+    return code
+
+
+def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_registers: int | None = None) -> Resources:
+    """What a kernel's PTX needs once it is assembled for a device; needs nvJitLink (extra ``cu13``), no GPU."""
+    import re
+
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    arch = "sm_{}{}".format(*compute_capability)
+    linker = Linker(ObjectCode.from_ptx(code.encode()),
+                    options=LinkerOptions(arch=arch, verbose=True, max_register_count=max_registers))
+    linker.link("cubin")
+    log = linker.get_info_log()
+    found = re.search(r"used (\d+) registers.*?(\d+) stack, (\d+) bytes smem.*?(\d+) bytes lmem", log)
+    if found is None:
+        raise DeviceError(f"nvJitLink's report is not understood: {log[-200:]!r}")
+    registers, stack, shared, local = map(int, found.groups())
+    return Resources(registers, shared, max(local, stack))
+
+
+# --- Intrinsics -----------------------------------------------------------------------------------------------------
+
+if SIMULATED:
+
+    def device_function(function):
+        """Let kernels call ``function``."""
+        return function
+
+    def rsqrt(x):
+        """1/√x in the precision of ``x``; infinity at 0, as the hardware has it."""
+        real = np.float32 if isinstance(x, np.float32) else np.float64
+        return real(1.0 / math.sqrt(x)) if x > 0 else real(math.inf)
+else:
+    from numba.cuda import libdevice, types
+    from numba.cuda.extending import overload
+
+    def device_function(function):
+        """Let kernels call ``function``."""
+        return cuda.jit(device=True, **FAST)(function)
+
+    def rsqrt(x):
+        """1/√x in the precision of ``x``; infinity at 0. One MUFU.RSQ in float32 (``1/math.sqrt`` would be two)."""
+        raise NotImplementedError("for kernels only")
+
+    @overload(rsqrt, target="cuda")
+    def _rsqrt_in_a_kernel(x):
+        if x == types.float32:
+            return lambda x: libdevice.rsqrtf(x)
+        return lambda x: libdevice.rsqrt(x)

@@ -1,0 +1,15 @@
+"""Leapfrog, kick-drift-kick: symplectic, time-reversible, one force evaluation a step.
+
+    v += a dt/2,    x += v dt,    a = a(x),    v += a dt/2
+
+The force at the end of a step is the force at the start of the next, so only the very first step evaluates it twice.
+Verlet 1967; Hairer, Lubich & Wanner, Geometric Numerical Integration, I.1.4.
+"""
+
+from nbody.integrators.scheme import FORCE, Move, Scheme
+
+LEAPFROG = Scheme(
+    order=2,
+    moves=(FORCE, Move("kick", 0.5), Move("drift"), FORCE, Move("kick", 0.5)),
+    source="Verlet 1967",
+)

@@ -1,0 +1,57 @@
+"""A scheme is a table of moves with coefficients; :func:`advance` makes one step of any of them, on any backend."""
+
+from dataclasses import dataclass
+
+from nbody.forces.engine import Engine
+from nbody.state import State
+
+
+@dataclass(frozen=True)
+class Move:
+    """One move of a step: ``force``, ``kick``, ``drift`` or ``drift_taylor``, over ``fraction`` of the time step."""
+
+    kind: str
+    fraction: float = 1.0
+
+
+FORCE = Move("force")
+"""Make the accelerations belong to the positions. Free when the last step already did."""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """An integrator.
+
+    Attributes:
+        order: the error of a run of given length falls as dt to this power.
+        moves: what one step does, in order.
+        source: author and year.
+    """
+
+    order: int
+    moves: tuple[Move, ...]
+    source: str
+
+    @property
+    def forces_at_end(self) -> bool:
+        """True if a step ends with accelerations that belong to its final positions."""
+        kinds = [move.kind for move in self.moves]
+        last_force = len(kinds) - 1 - kinds[::-1].index("force")
+        return not any(kind.startswith("drift") for kind in kinds[last_force:])
+
+
+def advance(scheme: Scheme, engine: Engine, state: State, dt: float, potential: bool = False) -> None:
+    """Move the state on by one step of ``dt``.
+
+    With ``potential``, the potential belongs to the final positions too: schemes that end on a force evaluation get it
+    from that one (a recorded frame then costs no extra pass over the pairs); the others are evaluated once more, and
+    their next step begins with that evaluation done.
+    """
+    last_force = max(k for k, move in enumerate(scheme.moves) if move.kind == "force")
+    for k, move in enumerate(scheme.moves):
+        if move.kind == "force":
+            engine.evaluate(state, potential and scheme.forces_at_end and k == last_force)
+        else:
+            getattr(state, move.kind)(move.fraction * dt)
+    if potential:
+        engine.evaluate(state, potential=True)

@@ -1,0 +1,14 @@
+"""The lecture's scheme: a second-order position update, then a first-order velocity update, both with the old force.
+
+    x += v dt + a dt²/2,    v += a dt,    a = a(x before the step)
+
+The velocity's error makes the whole first order: fine for a demonstration, not for an orbit.
+"""
+
+from nbody.integrators.scheme import FORCE, Move, Scheme
+
+TAYLOR = Scheme(
+    order=1,
+    moves=(FORCE, Move("drift_taylor"), Move("kick")),
+    source="the lecture; Taylor's series cut after dt² and dt",
+)

@@ -1,0 +1,52 @@
+"""A registry: the one list of what exists of a kind, loaded only when it is used.
+
+Help texts, error messages, test parameters, benchmark rows and the README's tables are all made from registries, so a
+new engine or scheme is one file and one line. Entries name ``module:attribute``, so that listing them imports nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from nbody.errors import unknown
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where one thing lives (``module:attribute``) and what it is, in one line."""
+
+    target: str
+    summary: str
+
+    def load(self) -> Any:
+        """Import the module and return the attribute."""
+        module, attribute = self.target.split(":")
+        return getattr(import_module(module), attribute)
+
+
+class Registry(Mapping[str, Entry]):
+    """Names to entries, in the order a reader should meet them."""
+
+    def __init__(self, kind: str, entries: dict[str, Entry]) -> None:
+        self.kind = kind
+        self._entries = entries
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def check(self, name: str, where: str = "") -> str:
+        """``name`` if it is registered; else an error with the nearest name. ``where`` prefixes it (``file:line: ``)."""
+        if name not in self._entries:
+            raise unknown(self.kind, name, self._entries, where)
+        return name
+
+    def load(self, name: str, where: str = "") -> Any:
+        """The thing itself, imported now."""
+        return self._entries[self.check(name, where)].load()

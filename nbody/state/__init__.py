@@ -1,0 +1,82 @@
+"""Where the particles live while a run goes on: on the host, or on a GPU from the first step to the last.
+
+A :class:`State` holds positions, velocities and accelerations in the engine's precision and knows the three moves that
+integrators are made of: kick, drift, and the Taylor drift of the lecture. Only :meth:`State.snapshot` brings anything
+back to the host.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from nbody.particles import Particles
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One moment of a state, on the host.
+
+    Attributes:
+        position, velocity, acceleration: (N, D), in the state's precision.
+        potential: (N,) potential energy per unit mass of each particle, in the state's precision.
+    """
+
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    potential: np.ndarray
+
+
+class State(ABC):
+    """N particles in D dimensions somewhere; ``dtype`` is float32 or float64.
+
+    ``fresh`` is True while the accelerations belong to the positions (a drift makes them stale), ``has_potential``
+    while the potential does too. Engines set both; see :meth:`nbody.forces.engine.Engine.evaluate`.
+    """
+
+    def __init__(self, particles: Particles, dtype: np.dtype) -> None:
+        self.count = particles.count
+        self.dimensions = particles.dimensions
+        self.dtype = np.dtype(dtype)
+        self.fresh = False
+        self.has_potential = False
+
+    def kick(self, dt: float) -> None:
+        """v += a dt."""
+        self._kick(self.dtype.type(dt))
+
+    def drift(self, dt: float) -> None:
+        """x += v dt. The accelerations are stale afterwards."""
+        self._drift(self.dtype.type(dt))
+        self.fresh = self.has_potential = False
+
+    def drift_taylor(self, dt: float) -> None:
+        """x += v dt + a dt²/2, the lecture's position update. The accelerations are stale afterwards, but kept: the
+        kick that follows uses the old ones."""
+        self._drift_taylor(self.dtype.type(dt), self.dtype.type(0.5 * dt * dt))
+        self.fresh = self.has_potential = False
+
+    @abstractmethod
+    def _kick(self, dt) -> None: ...
+
+    @abstractmethod
+    def _drift(self, dt) -> None: ...
+
+    @abstractmethod
+    def _drift_taylor(self, dt, half_dt2) -> None: ...
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The state's positions, velocities and potential on the host, as copies that later steps do not touch."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything a bit-exact resume needs, in the state's own precision and layout, on the host."""
+
+    @abstractmethod
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take back what :meth:`arrays` gave."""
+
+    def synchronize(self) -> None:  # noqa: B027  (nothing to wait for on the host)
+        """Return when all that was asked of the device is done."""

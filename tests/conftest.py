@@ -1,0 +1,29 @@
+"""What all tests share: the GPU's marker and the bodies they use."""
+
+import numpy as np
+import pytest
+
+from nbody.particles import Particles
+
+
+def pytest_collection_modifyitems(items):
+    """Tests marked ``gpu`` are skipped, with the reason, where no device is found."""
+    marked = [item for item in items if "gpu" in item.keywords]
+    if not marked:
+        return
+    from nbody import gpu
+
+    reason = gpu.why_unavailable()
+    if reason:
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=f"no GPU: {reason}"))
+
+
+def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:
+    """Bodies of unequal mass, normally distributed in space and velocity: no symmetry to hide behind."""
+    rng = np.random.default_rng(seed)
+    return Particles(
+        mass=rng.uniform(0.5, 1.5, count) / count,
+        position=rng.standard_normal((count, dimensions)),
+        velocity=rng.standard_normal((count, dimensions)) * 0.5,
+    )
