@@ -79,8 +79,9 @@ def require(what: str) -> None:
     """Raise a :class:`DeviceError` naming ``what`` needs the GPU, unless there is one."""
     reason = why_unavailable()
     if reason:
-        raise DeviceError(f"{what} needs an NVIDIA GPU, and there is none here ({reason}); "
-                          "use --engine cpu, or see 'nbody doctor'")
+        raise DeviceError(
+            f"{what} needs an NVIDIA GPU, and there is none here ({reason}); use --engine cpu, or see 'nbody doctor'"
+        )
 
 
 def facts() -> Facts:
@@ -91,8 +92,15 @@ def facts() -> Facts:
     device = cuda.get_current_device()
     free, total = cuda.current_context().get_memory_info()
     name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
-    return Facts(name, tuple(device.compute_capability), device.MULTIPROCESSOR_COUNT, device.CLOCK_RATE * 1e3,
-                 int(total), int(free), _driver_version())
+    return Facts(
+        name,
+        tuple(device.compute_capability),
+        device.MULTIPROCESSOR_COUNT,
+        device.CLOCK_RATE * 1e3,
+        int(total),
+        int(free),
+        _driver_version(),
+    )
 
 
 def _driver_version() -> str:
@@ -104,14 +112,52 @@ def _driver_version() -> str:
 
 @contextlib.contextmanager
 def out_of_memory(what: str, needed: int) -> Iterator[None]:
-    """Turn the driver's out-of-memory error inside this block into one line with ``needed`` bytes beside the free ones."""
+    """Turn the driver's out-of-memory error inside this block into one line: ``needed`` bytes beside the free ones."""
     try:
         yield
     except Exception as error:
         if "MEMORY" not in str(error).upper():
             raise
-        raise DeviceError(f"{what} needs {needed / 2**30:.2f} GiB of GPU memory and {facts().memory_free / 2**30:.2f} "
-                          "GiB are free; use fewer particles, or close other programs on the card") from error
+        raise DeviceError(
+            f"{what} needs {needed / 2**30:.2f} GiB of GPU memory and {facts().memory_free / 2**30:.2f} "
+            "GiB are free; use fewer particles, or close other programs on the card"
+        ) from error
+
+
+class Graph:
+    """The kernel launches of ``work()`` on a stream, recorded once and replayed by one call each.
+
+    A launch from Python costs some ten microseconds of processor time, a replay of all of them two or three: at small
+    N that is the difference between waiting for Python and waiting for the GPU. ``work`` must launch on ``stream``
+    alone, allocate nothing, copy nothing to the host, and have been run before (so that its kernels are compiled).
+    """
+
+    def __init__(self, stream: Any, work: Callable[[], Any]) -> None:
+        from cuda.bindings import driver
+
+        self._driver, self._stream = driver, int(stream.handle)
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        self._call(driver.cuStreamBeginCapture, self._stream, mode)
+        try:
+            work()
+        finally:
+            graph = self._call(driver.cuStreamEndCapture, self._stream)
+        self._graph = self._call(driver.cuGraphInstantiate, graph, 0)
+        self._call(driver.cuGraphDestroy, graph)
+
+    def replay(self) -> None:
+        """Launch all of it again, on the same stream."""
+        self._call(self._driver.cuGraphLaunch, self._graph, self._stream)
+
+    def _call(self, function: Callable, *arguments: Any) -> Any:
+        status, *result = function(*arguments)
+        if status != self._driver.CUresult.CUDA_SUCCESS:
+            raise DeviceError(f"CUDA: {function.__name__} failed with {status.name}")
+        return result[0] if result else None
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # the driver may be gone when the process ends
+            self._driver.cuGraphExecDestroy(self._graph)
 
 
 # --- Time -----------------------------------------------------------------------------------------------------------
@@ -156,8 +202,11 @@ def ptx(kernel: Any, signature: tuple, compute_capability: tuple[int, int] = (9,
 
     # Device functions ask for the current device while they compile; stand in for it.
     device = SimpleNamespace(compute_capability=compute_capability)
-    options = {name: kernel.targetoptions[name] for name in ("fastmath", "launch_bounds")
-               if kernel.targetoptions.get(name) is not None}
+    options = {
+        name: kernel.targetoptions[name]
+        for name in ("fastmath", "launch_bounds")
+        if kernel.targetoptions.get(name) is not None
+    }
     with patch.object(dispatcher, "get_current_device", lambda: device):
         code, _ = cuda.compile_ptx(kernel.py_func, signature, cc=compute_capability, **options)
     return code
@@ -170,8 +219,10 @@ def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_regis
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
     arch = "sm_{}{}".format(*compute_capability)
-    linker = Linker(ObjectCode.from_ptx(code.encode()),
-                    options=LinkerOptions(arch=arch, verbose=True, max_register_count=max_registers))
+    linker = Linker(
+        ObjectCode.from_ptx(code.encode()),
+        options=LinkerOptions(arch=arch, verbose=True, max_register_count=max_registers),
+    )
     linker.link("cubin")
     log = linker.get_info_log()
     found = re.search(r"used (\d+) registers.*?(\d+) stack, (\d+) bytes smem.*?(\d+) bytes lmem", log)

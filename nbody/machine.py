@@ -39,7 +39,10 @@ def git_state() -> str:
     try:
         run = subprocess.run(
             ["git", "-C", str(root), "describe", "--always", "--dirty=+changes", "--exclude=*"],
-            capture_output=True, text=True, timeout=5, check=True,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return ""

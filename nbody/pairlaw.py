@@ -57,8 +57,10 @@ class Gravity:
         if not (math.isfinite(self.length) and self.length >= 0):
             raise InputError(f"{where}softening length must be a finite number, zero or more, got {self.length}")
         if self.softening == "plummer" and self.length**2 == 0:
-            raise InputError(f"{where}softening 'plummer' needs a length greater than 0, got {self.length}; "
-                             "for no softening say softening 'none'")
+            raise InputError(
+                f"{where}softening 'plummer' needs a length greater than 0, got {self.length}; "
+                "for no softening say softening 'none'"
+            )
         return self
 
 

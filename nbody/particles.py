@@ -56,26 +56,36 @@ class Particles:
         """
         n = len(self.mass)
         if self.mass.ndim != 1 or self.position.ndim != 2 or self.velocity.ndim != 2:
-            raise InputError(f"{where}mass must be (N,), position and velocity (N, 2) or (N, 3); "
-                             f"got {self.mass.shape}, {self.position.shape}, {self.velocity.shape}")
+            raise InputError(
+                f"{where}mass must be (N,), position and velocity (N, 2) or (N, 3); "
+                f"got {self.mass.shape}, {self.position.shape}, {self.velocity.shape}"
+            )
         if n == 0:
             raise InputError(f"{where}there are no particles; give at least one")
         for name in ("position", "velocity", "id"):
             if len(getattr(self, name)) != n:
-                raise InputError(f"{where}{name} has {len(getattr(self, name))} rows but mass has {n}; "
-                                 "every array needs one row a particle")
+                raise InputError(
+                    f"{where}{name} has {len(getattr(self, name))} rows but mass has {n}; "
+                    "every array needs one row a particle"
+                )
         if self.dimensions not in (2, 3) or self.velocity.shape != self.position.shape:
-            raise InputError(f"{where}position {self.position.shape} and velocity {self.velocity.shape} "
-                             "must both be (N, 2) or both (N, 3)")
+            raise InputError(
+                f"{where}position {self.position.shape} and velocity {self.velocity.shape} "
+                "must both be (N, 2) or both (N, 3)"
+            )
         for name in ("mass", "position", "velocity"):
             finite = np.isfinite(getattr(self, name)).reshape(n, -1).all(axis=1)
             if not finite.all():
-                raise InputError(f"{where}{name} of particle {int(np.argmin(finite))} (counted from 0) "
-                                 "is not a finite number; mend or remove that row")
+                raise InputError(
+                    f"{where}{name} of particle {int(np.argmin(finite))} (counted from 0) "
+                    "is not a finite number; mend or remove that row"
+                )
         if (self.mass < 0).any():
             row = int(np.argmax(self.mass < 0))
-            raise InputError(f"{where}mass of particle {row} (counted from 0) is negative ({self.mass[row]:g}); "
-                             "masses are zero or more")
+            raise InputError(
+                f"{where}mass of particle {row} (counted from 0) is negative ({self.mass[row]:g}); "
+                "masses are zero or more"
+            )
         if not self.mass.any():
             raise InputError(f"{where}every mass is zero; at least one particle needs a mass")
         if len(np.unique(self.id)) != n:

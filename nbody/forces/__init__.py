@@ -1,6 +1,6 @@
 """Force engines: gravity of all particles on all particles. ``ENGINES`` lists them in the order of the lesson.
 
-Start reading at ``reference.py`` (what is computed), then ``gpu_global.py`` and ``gpu_tiled.py`` (the lecture), then up.
+Start reading at ``reference.py`` (what is computed), then ``gpu_global.py`` and ``gpu_tiled.py`` (the lecture).
 """
 
 import numpy as np
@@ -40,7 +40,15 @@ def resolve(name: str, precision: str, particles: int, where: str = "") -> tuple
 
 
 def accelerations(
-    position, mass, *, G=1.0, softening="none", length=0.0, engine="auto", precision="float64", potential=False
+    position,
+    mass,
+    *,
+    G=1.0,
+    softening="none",
+    length=0.0,
+    engine="auto",
+    precision="float64",
+    potential=False,
 ):
     """Accelerations by direct summation, a_i = G Σ_j m_j (x_j - x_i) f(r_ij); the law is :mod:`nbody.pairlaw`'s.
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from nbody import machine
 from nbody.errors import InputError
 from nbody.pairlaw import Gravity
 from nbody.particles import Particles
@@ -26,8 +27,10 @@ class Engine(ABC):
 
     def __init__(self, gravity: Gravity, precision: str = "float64") -> None:
         if precision not in self.precisions:
-            raise InputError(f"this engine computes in {' or '.join(self.precisions)}, not in {precision}; "
-                             "choose another --precision or --engine")
+            raise InputError(
+                f"this engine computes in {' or '.join(self.precisions)}, not in {precision}; "
+                "choose another --precision or --engine"
+            )
         self.gravity = gravity.check()
         self.precision = precision
         self.dtype = np.dtype(np.float32 if precision == "float32" else np.float64)
@@ -44,6 +47,10 @@ class Engine(ABC):
     @abstractmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """The memory that a state of so many particles and this engine's buffers take, in bytes."""
+
+    def device_name(self) -> str:
+        """The processor or card the forces are computed on."""
+        return machine.cpu_name()
 
     def evaluate(self, state: State, potential: bool = False) -> None:
         """Make the state's accelerations (and its potential, if asked) belong to its positions.

@@ -1,4 +1,4 @@
-"""What the GPU engines share: a state on the device, and a kernel compiled for the law, the precision and the dimensions.
+"""What the GPU engines share: a state on the device, and a kernel compiled for law, precision and dimensions.
 
 Each engine's file has one function, ``build``, which returns a kernel with the signature
 
@@ -71,6 +71,10 @@ class GpuEngine(Engine):
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`."""
         return DeviceState(particles, self.dtype)
+
+    def device_name(self) -> str:
+        """See :meth:`Engine.device_name`."""
+        return gpu.facts().name
 
     def kernel(self, potential: bool) -> Any:
         """The kernel for this engine's gravity and precision."""

@@ -53,4 +53,4 @@ class GlobalMemoryEngine(GpuEngine):
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
-        kernel[-(-state.count // THREADS), THREADS](state.body, state.acceleration, G, length2)
+        kernel[-(-state.count // THREADS), THREADS, state.stream](state.body, state.acceleration, G, length2)

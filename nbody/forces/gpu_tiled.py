@@ -65,4 +65,4 @@ class TiledEngine(GpuEngine):
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
-        kernel[-(-state.count // TILE), TILE](state.body, state.acceleration, G, length2)
+        kernel[-(-state.count // TILE), TILE, state.stream](state.body, state.acceleration, G, length2)

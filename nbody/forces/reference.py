@@ -16,8 +16,10 @@ BLOCK_PAIRS = 1 << 15
 """Pairs a block: its arrays of 0.25 MB each stay in the cache."""
 
 
-def direct_sum(position: np.ndarray, mass: np.ndarray, gravity: Gravity) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations (N, D) and potential per unit mass (N,) by summing over all pairs, in float64.
+def direct_sum(
+    position: np.ndarray, mass: np.ndarray, gravity: Gravity, targets: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Accelerations (T, D) and potential per unit mass (T,) of the targets by summing over all N bodies, in float64.
 
     a_i = G Σ_j m_j (x_j - x_i) f(r_ij),  φ_i = -G Σ_{j≠i} m_j u(r_ij), with f and u as in the table of
     :mod:`nbody.pairlaw`.
@@ -25,22 +27,25 @@ def direct_sum(position: np.ndarray, mass: np.ndarray, gravity: Gravity) -> tupl
     Args:
         position: (N, D), any float dtype.
         mass: (N,).
+        targets: (T,) the particles i to compute for; all N when not given. A large N is judged by a sample.
     """
     x = np.ascontiguousarray(np.asarray(position, np.float64).T)  # (D, N): long contiguous rows
     m = np.asarray(mass, np.float64)
     dimensions, count = x.shape
-    acceleration, potential = np.empty((count, dimensions)), np.empty(count)
+    targets = np.arange(count) if targets is None else np.asarray(targets)
+    acceleration, potential = np.empty((len(targets), dimensions)), np.empty(len(targets))
     rows = max(1, BLOCK_PAIRS // count)
-    for first in range(0, count, rows):
-        i = np.arange(first, min(first + rows, count))
+    for first in range(0, len(targets), rows):
+        block = slice(first, first + rows)
+        i = targets[block]
         d = [x[k] - x[k, i, None] for k in range(dimensions)]  # each (rows, N): x_j - x_i
         f, u = _pair_factors(sum(dk * dk for dk in d), gravity)
-        f[i - first, i] = 0.0  # a particle never acts on itself
-        u[i - first, i] = 0.0
+        f[np.arange(len(i)), i] = 0.0  # a particle never acts on itself
+        u[np.arange(len(i)), i] = 0.0
         f *= m
         for k in range(dimensions):
-            acceleration[i, k] = gravity.G * (f * d[k]).sum(axis=1)
-        potential[i] = -gravity.G * (u * m).sum(axis=1)
+            acceleration[block, k] = gravity.G * (f * d[k]).sum(axis=1)
+        potential[block] = -gravity.G * (u * m).sum(axis=1)
     return acceleration, potential
 
 

@@ -55,3 +55,18 @@ def advance(scheme: Scheme, engine: Engine, state: State, dt: float, potential: 
             getattr(state, move.kind)(move.fraction * dt)
     if potential:
         engine.evaluate(state, potential=True)
+
+
+def advance_many(scheme: Scheme, engine: Engine, state: State, dt: float, count: int) -> None:
+    """Make ``count`` steps of which nothing is recorded.
+
+    The first is made as it comes; it leaves the state as every later step finds it, so that a device may record the
+    second and replay it.
+    """
+
+    def step() -> None:
+        advance(scheme, engine, state, dt)
+
+    if count > 0:
+        step()
+        state.repeat(step, count - 1, key=(scheme, dt))

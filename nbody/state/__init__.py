@@ -6,6 +6,7 @@ back to the host.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +57,11 @@ class State(ABC):
         kick that follows uses the old ones."""
         self._drift_taylor(self.dtype.type(dt), self.dtype.type(0.5 * dt * dt))
         self.fresh = self.has_potential = False
+
+    def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
+        """Call ``step`` so many times. A device may record it once, under ``key``, and replay it."""
+        for _ in range(count):
+            step()
 
     @abstractmethod
     def _kick(self, dt) -> None: ...

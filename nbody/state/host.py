@@ -35,9 +35,7 @@ class HostState(State):
 
     def snapshot(self) -> Snapshot:
         """See :meth:`State.snapshot`."""
-        return Snapshot(
-            self.position.copy(), self.velocity.copy(), self.acceleration.copy(), self.potential.copy()
-        )
+        return Snapshot(self.position.copy(), self.velocity.copy(), self.acceleration.copy(), self.potential.copy())
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See :meth:`State.arrays`."""

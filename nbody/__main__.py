@@ -1,0 +1,7 @@
+"""``python -m nbody`` is the ``nbody`` command."""
+
+import sys
+
+from nbody.cli import main
+
+sys.exit(main())

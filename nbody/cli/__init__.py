@@ -1,0 +1,71 @@
+"""The command line: one short file a command, no physics and no drawing.
+
+Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 the program failed, 2 the
+user's input was wrong (one line says what, where and the fix), 130 interrupted.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from nbody.cli.run import run
+from nbody.errors import NBodyError
+
+app = typer.Typer(
+    name="nbody",
+    help="Gravity between particles, on a GPU or a CPU: run it, look at it, measure it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from nbody.machine import version
+
+        typer.echo(f"nbody {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Gravity between particles, on a GPU or a CPU: run it, look at it, measure it.
+
+    Start with:  nbody run scenarios/disk.yaml --particles 20480
+    """
+
+
+for command in (run,):
+    app.command()(command)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        result = app(arguments, standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except NBodyError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BrokenPipeError:  # 'nbody bench | head' is not an error
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        # Typer's own errors (an unknown option, a missing argument) know how to say themselves in one line.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "nbody"
+        return _fail(f"{error.format_message().strip()} (see '{path} --help')", 2)
+
+
+def _fail(message: str, code: int) -> int:
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    return code

@@ -1,0 +1,62 @@
+"""``nbody run``: a scenario becomes a recorded run."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Scenario = Annotated[Path, typer.Argument(help="The scenario, a YAML file; see scenarios/.", show_default=False)]
+
+
+def run(
+    scenario: Scenario,
+    particles: Annotated[int | None, typer.Option(help="Number of particles.", show_default=False)] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of time steps.", show_default=False)] = None,
+    dt: Annotated[float | None, typer.Option(help="The time step.", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the initial conditions.", show_default=False)] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="Force engine: auto, reference, cpu, gpu-…; 'nbody doctor' lists them.", show_default=False),
+    ] = None,
+    integrator: Annotated[str | None, typer.Option(help="Scheme: taylor, leapfrog, …", show_default=False)] = None,
+    precision: Annotated[str | None, typer.Option(help="float32, mixed or float64.", show_default=False)] = None,
+    every: Annotated[int | None, typer.Option(help="Steps between recorded frames.", show_default=False)] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The trajectory to write.")] = Path("output/run.h5"),
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing output (else it is kept under a numbered name).")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no messages.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+) -> int:
+    """Run a scenario and record it.
+
+    Every option replaces the scenario's own value. Ctrl-C ends the run after the current step, with the file whole.
+
+    Examples:
+
+      nbody run scenarios/disk.yaml --particles 20480
+
+      nbody run scenarios/plummer.yaml --engine cpu --precision float64 --steps 100 --every 10
+
+      nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
+    """
+    from nbody.cli.progress import progress_bar, say
+    from nbody.scenario import Scenario
+    from nbody.simulation import Simulation
+
+    settings = Scenario.load(scenario).override(
+        particles=particles, steps=steps, dt=dt, seed=seed, engine=engine,
+        integrator=integrator, precision=precision, every=every,
+    )  # fmt: skip
+    notify = (lambda line: None) if quiet else say
+    simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
+    with progress_bar(hidden=quiet) as progress:
+        summary = simulation.run(progress=progress)
+    if as_json:
+        print(json.dumps(summary.as_dict()))
+    else:
+        print(summary.text())
+    sys.stdout.flush()
+    return 130 if summary.interrupted else 0

@@ -1,0 +1,121 @@
+"""The GPU's kernels three ways: arithmetic in the simulator, compiled form as PTX, and for real on a device."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody.forces import ENGINES, accelerations
+from nbody.pairlaw import SOFTENINGS
+
+GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu")]
+SIMULATED = ("gpu-global", "gpu-tiled")  # the others use shuffles, which the simulator does not have
+LENGTHS = {"plummer": 0.05, "cutoff": 0.5, "none": 0.0}
+
+# A float32 sum of N terms of random sign: each term has some 5 roundings of 6e-8, the sum about √N more.
+BOUND = {"float32": 5e-6, "float64": 1e-13}
+
+
+def relative_error(a, expected):
+    """Largest error of a row, relative to the typical row."""
+    return np.abs(a - expected).max() / np.sqrt((expected**2).sum(axis=-1)).mean()
+
+
+@pytest.mark.parametrize("engine", SIMULATED)
+@pytest.mark.parametrize(
+    "softening,dimensions,precision,count",
+    [
+        ("plummer", 3, "float32", 300),  # two tiles, the second ragged
+        ("cutoff", 2, "float32", 65),
+        ("none", 3, "float64", 33),
+        ("plummer", 2, "float64", 1),
+    ],
+)
+def test_the_simulator_agrees_with_the_referee(tmp_path, engine, softening, dimensions, precision, count):
+    bodies = random_bodies(count, dimensions)
+    np.savez(tmp_path / "in.npz", position=bodies.position, mass=bodies.mass)
+    script = Path(__file__).parent / "simulated_forces.py"
+    length = LENGTHS[softening]
+    command = [sys.executable, script, tmp_path / "in.npz", tmp_path / "out.npz", engine, softening, length, precision]
+    subprocess.run(
+        [str(part) for part in command], check=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, timeout=300
+    )
+    got = np.load(tmp_path / "out.npz")
+    a, phi = accelerations(
+        bodies.position, bodies.mass, softening=softening, length=length, engine="reference", potential=True
+    )
+    if count == 1:
+        assert got["acceleration"].tolist() == [[0.0] * dimensions]
+        assert got["potential"].tolist() == [0.0]
+    else:
+        assert relative_error(got["acceleration"], a) < BOUND[precision]
+        assert np.abs(got["potential"] - phi).max() < BOUND[precision] * np.abs(phi).mean()
+
+
+@pytest.mark.parametrize("engine", SIMULATED)
+@pytest.mark.parametrize("softening", SOFTENINGS)
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("potential", [False, True])
+def test_a_float32_kernel_has_no_float64_and_no_local_memory(engine, softening, dimensions, potential):
+    """One stray literal makes a kernel thirty times slower without a word; spills make it slower too."""
+    code, resources = compiled_form(engine, softening, dimensions, np.float32, potential)
+    assert ".f64 \t" not in code and ".f64\t" not in code
+    assert "rsqrt.approx.ftz.f32" in code
+    assert "div." not in code and "sqrt.rn" not in code
+    assert resources.local == 0
+    assert resources.registers <= 40  # 40 × 256 threads: six blocks a multiprocessor, 48 warps
+
+
+def compiled_form(engine, softening, dimensions, dtype, potential):
+    """PTX and resources of an engine's kernel, compiled for an H200 whatever this machine has."""
+    pytest.importorskip("cuda.core")
+    from numba import types
+
+    from nbody import gpu
+    from nbody.forces.gpu_engine import Shape
+
+    real = types.float32 if dtype == np.float32 else types.float64
+    kernel = ENGINES[engine].load().build(Shape(softening, dimensions, np.dtype(dtype), potential))
+    try:
+        code = gpu.ptx(kernel, (real[:, ::1], real[:, ::1], real, real))
+    except Exception as error:
+        if "NVVM" in str(error) or "nvvm" in str(error):
+            pytest.skip(f"no NVVM here: {error}")
+        raise
+    return code, gpu.resources(code)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", GPU_ENGINES)
+@pytest.mark.parametrize("softening", SOFTENINGS)
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("count", [1, 2, 255, 1000, 4097])
+def test_the_device_agrees_with_the_referee(engine, softening, dimensions, precision, count):
+    bodies, length = random_bodies(count, dimensions), LENGTHS[softening]
+    law = {"softening": softening, "length": length, "potential": True}
+    a, phi = accelerations(bodies.position, bodies.mass, engine="reference", **law)
+    got, got_phi = accelerations(bodies.position, bodies.mass, engine=engine, precision=precision, **law)
+    if count == 1:
+        assert not got.any() and not got_phi.any()
+        return
+    # Without softening the closest pair's force is as inexact as its float32 distance: judge the median there.
+    error = np.linalg.norm(got - a, axis=1) / np.linalg.norm(a, axis=1)
+    assert np.median(error) < BOUND[precision]
+    assert np.median(np.abs(got_phi - phi) / np.abs(phi)) < BOUND[precision]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", GPU_ENGINES)
+def test_the_device_gives_the_same_bits_twice_and_with_the_potential_asked_for(engine):
+    bodies = random_bodies(5000)
+    law = {"softening": "plummer", "length": 0.01, "engine": engine, "precision": "float32"}
+    first = accelerations(bodies.position, bodies.mass, **law)
+    again = accelerations(bodies.position, bodies.mass, **law)
+    with_potential, _ = accelerations(bodies.position, bodies.mass, potential=True, **law)
+    assert np.array_equal(first, again)
+    assert np.array_equal(first, with_potential)

@@ -1,0 +1,143 @@
+"""The house stands: floors are kept, registries are complete and documented, heavy imports stay where they belong."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbody.forces import ENGINES
+from nbody.initial import GENERATORS
+from nbody.integrators import INTEGRATORS
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "nbody"
+
+FLOORS = (
+    ("errors",),
+    ("registry", "machine", "interrupt", "gpu", "particles"),
+    ("pairlaw",),
+    ("scenario",),
+    ("state", "linalg", "trajectory"),
+    ("initial", "forces"),
+    ("integrators", "diagnostics"),
+    ("recorder",),
+    ("simulation",),
+    ("viewer", "bench"),
+    ("cli",),
+)
+"""From the ground up; a file imports only from floors below its own, or from its own room."""
+
+ONLY_DOOR = {"numba.cuda": {"gpu"}, "h5py": {"trajectory"}, "vispy": {"viewer"}, "typer": {"cli"}}
+"""Who may import what is heavy, or likely to be replaced one day."""
+
+
+def room_of(path: Path) -> str:
+    """The top-level module or folder of a file of the package."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """Every module a file imports anywhere in it, functions included; what only the type checker sees is left out."""
+    tree = ast.parse(path.read_text())
+    found = set()
+    hidden = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_imports_only_from_floors_below(path):
+    floor = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+    room = room_of(path)
+    if room in ("__init__", "__main__"):
+        return
+    assert room in floor, f"the room '{room}' has no floor; give it one"
+    for module in imports(path):
+        if module.startswith("nbody."):
+            other = module.split(".")[1]
+            if other in floor and other != room:
+                assert floor[other] < floor[room], f"{path.relative_to(ROOT)} imports {module} from above"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_is_heavy_comes_in_by_one_door(path):
+    for module in imports(path):
+        for heavy, rooms in ONLY_DOOR.items():
+            if module == heavy or module.startswith(heavy + "."):
+                assert room_of(path) in rooms, f"{path.relative_to(ROOT)} imports {module}"
+
+
+def test_help_imports_nothing_heavy():
+    """numba.cuda costs 0.6 s, numba 0.4, vispy and h5py 0.2 each: a user who asks for help waits for none of them."""
+    code = "import sys; from nbody.cli import main; main(['--help']); print([m for m in %r if m in sys.modules])"
+    heavy = ["numba", "numba.cuda", "h5py", "vispy", "matplotlib", "pydantic"]
+    run = subprocess.run([sys.executable, "-c", code % heavy], capture_output=True, text=True, check=True)
+    assert run.stdout.strip().endswith("[]")
+
+
+REGISTERED = [(registry, name) for registry in (GENERATORS, ENGINES, INTEGRATORS) for name in registry]
+
+
+@pytest.mark.parametrize("registry,name", REGISTERED, ids=lambda value: getattr(value, "kind", value))
+def test_everything_registered_loads_and_is_documented(registry, name):
+    thing = registry.load(name)
+    module = sys.modules[registry[name].target.split(":")[0]]
+    assert registry[name].summary
+    assert module.__doc__
+    if isinstance(thing, type):
+        assert thing.__doc__
+    assert f"`{name}`" in (ROOT / "README.md").read_text(), f"the README does not name {registry.kind} '{name}'"
+
+
+def commands():
+    """Every command of the program, by name."""
+    from typer.main import get_command
+
+    from nbody.cli import app
+
+    return get_command(app).commands
+
+
+def test_every_command_has_help_with_an_example_and_a_line_in_the_readme():
+    readme = (ROOT / "README.md").read_text()
+    for name, command in commands().items():
+        assert command.help, name
+        assert f"nbody {name} " in command.help or f"nbody {name}\n" in command.help + "\n", f"'{name}' has no example"
+        assert f"nbody {name}" in readme, f"the README does not name 'nbody {name}'"
+        for option in command.params:
+            assert getattr(option, "help", "argument"), f"{name}: {option.name} has no help"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_public_definition_has_a_docstring(path):
+    tree = ast.parse(path.read_text())
+    assert ast.get_docstring(tree) or not tree.body, f"{path.name} has no docstring"
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            assert ast.get_docstring(node), f"{path.relative_to(ROOT)}:{node.lineno} {node.name} has no docstring"
+
+
+def test_the_top_level_holds_what_the_design_says():
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=False).stdout
+    if not listed:
+        pytest.skip("not a git checkout")
+    top = {line.split("/")[0] for line in listed.split()}
+    assert {name for name in top if not name.startswith(".")} <= {
+        "pyproject.toml", "README.md", "nbody", "scenarios", "tests", "output",
+    }  # fmt: skip

@@ -1,0 +1,129 @@
+"""Whole runs through the library: what is conserved, what is recorded, what is the same twice."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from nbody import Scenario, Simulation, Trajectory
+from nbody.errors import RunFailed
+
+PLUMMER = """
+initial: {generator: plummer, particles: 256, seed: 3}
+gravity: {softening: plummer, length: 0.05}
+integrator: {scheme: leapfrog, dt: 0.0078125, steps: 64}
+engine: cpu
+precision: float64
+record: {every: 10}
+"""
+
+
+def scenario(text=PLUMMER, **options):
+    """A small run."""
+    return Scenario.from_text(text, "test.yaml").override(**options)
+
+
+def test_frames_are_the_start_every_tenth_step_and_the_end(tmp_path):
+    summary = Simulation(scenario(), tmp_path / "run.h5").run()
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert list(run.step) == [0, 10, 20, 30, 40, 50, 60, 64]
+        assert np.array_equal(run.time, np.array(run.step) * 0.0078125)
+        assert run.complete
+    assert (summary.frames, summary.steps, summary.time) == (8, 64, 0.5)
+
+
+def test_leapfrog_conserves_energy_momentum_and_angular_momentum(tmp_path):
+    Simulation(scenario(), tmp_path / "run.h5").run()
+    with Trajectory(tmp_path / "run.h5") as run:
+        energy = run.observable("total_energy")
+        momentum, spin = run.observable("momentum"), run.observable("angular_momentum")
+    # dt is a hundredth of the softened crossing time ε/σ, so the second-order error stays below (1/14)² ≈ 5e-3 of the
+    # tightest pair's share; the whole system's is far smaller. Momentum is conserved to rounding by Newton's third law.
+    assert np.abs(energy / energy[0] - 1).max() < 1e-4
+    assert np.abs(momentum - momentum[0]).max() < 1e-14
+    assert np.abs(spin - spin[0]).max() < 1e-14
+
+
+def test_the_same_scenario_gives_the_same_bits_twice_and_however_often_it_is_recorded(tmp_path):
+    ends = []
+    for k, every in enumerate((10, 10, 1, 64)):
+        Simulation(scenario(every=every, precision="float32"), tmp_path / f"{k}.h5").run()
+        with Trajectory(tmp_path / f"{k}.h5") as run:
+            ends.append((run.position[-1], run.velocity[-1]))
+    for position, velocity in ends[1:]:
+        assert np.array_equal(position, ends[0][0])
+        assert np.array_equal(velocity, ends[0][1])
+
+
+def test_another_seed_is_another_run():
+    runs = [Simulation(scenario(seed=seed, steps=1)) for seed in (1, 2)]
+    assert not np.array_equal(runs[0].particles.position, runs[1].particles.position)
+
+
+@pytest.mark.parametrize("integrator", ["taylor", "leapfrog"])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_float32_follows_float64_until_rounding_has_grown(integrator, dimensions):
+    """64 steps of a smooth (softened) system amplify rounding by less than a thousand."""
+    text = PLUMMER
+    if dimensions == 2:
+        text = text.replace("generator: plummer", "generator: disk").replace("length: 0.05", "length: 0.05, dimensions: 2")
+    ends = []
+    for precision in ("float32", "float64"):
+        simulation = Simulation(scenario(text, precision=precision, integrator=integrator, dt=0.001))
+        simulation.run()
+        ends.append(simulation.state.snapshot().position.astype(np.float64))
+    assert np.abs(ends[0] - ends[1]).max() < 1e3 * 6e-8 * np.abs(ends[1]).max()
+
+
+def test_a_run_without_an_output_still_measures_its_energy():
+    summary = Simulation(scenario(steps=5)).run()
+    assert summary.output is None
+    assert abs(summary.energy_error) < 1e-6
+    assert summary.frames == 2
+
+
+def test_zero_steps_record_the_start(tmp_path):
+    summary = Simulation(scenario(steps=0), tmp_path / "run.h5").run()
+    assert (summary.frames, summary.steps) == (1, 0)
+
+
+def test_a_state_that_is_no_longer_finite_stops_the_run_and_keeps_the_frames_before(tmp_path):
+    simulation = Simulation(scenario(every=1), tmp_path / "run.h5")
+    simulation.run(steps=2)
+
+    def poison(now):
+        simulation.state.velocity[17, 1] = np.nan
+
+    simulation = Simulation(scenario(every=1, steps=100000), tmp_path / "bad.h5")
+    with pytest.raises(RunFailed, match=r"particle 17 .*dt"):
+        simulation.run(progress=poison)
+    with Trajectory(tmp_path / "bad.h5") as run:
+        assert len(run) > 1
+        assert not run.complete
+        assert all(np.isfinite(run.position[k]).all() for k in range(len(run)))
+
+
+def test_an_interrupt_ends_the_run_after_a_step_with_a_whole_file(tmp_path):
+    simulation = Simulation(scenario(steps=10**7, every=1000), tmp_path / "run.h5")
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begun = time.perf_counter()
+    summary = simulation.run()
+    assert summary.interrupted
+    assert time.perf_counter() - begun < 10
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert run.step[-1] == summary.steps
+        assert not run.complete
+
+
+def test_an_existing_output_is_kept_under_a_numbered_name(tmp_path):
+    lines = []
+    for steps in (1, 2):
+        Simulation(scenario(steps=steps), tmp_path / "run.h5", notify=lines.append).run()
+    assert len(list(tmp_path.glob("*.h5"))) == 2
+    assert any("run.1.h5" in line for line in lines)
+    with Trajectory(tmp_path / "run.h5") as new, Trajectory(tmp_path / "run.1.h5") as old:
+        assert (new.step[-1], old.step[-1]) == (2, 1)
