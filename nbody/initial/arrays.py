@@ -1,0 +1,66 @@
+"""Bodies from NumPy arrays, an .npz file."""
+
+import math
+import zipfile
+import zlib
+from typing import BinaryIO
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.machine import memory_available
+from nbody.particles import Particles
+from nbody.scenario.source import printable
+
+SHAPES = {"mass": "(N,)", "position": "(N, 2) or (N, 3)", "velocity": "(N, 2) or (N, 3)", "id": "(N,)"}
+"""The arrays of the file, each of any real dtype and byte order; ``id`` may be left out."""
+
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, MemoryError)
+"""What zipfile and NumPy raise for a file that is damaged, encrypted or something else."""
+
+
+def read_arrays(file: BinaryIO, start: str) -> Particles:
+    """The bodies of an .npz file. Raises InputError: one line that begins with ``start`` and names the array."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            held = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+            for name in SHAPES:
+                if name not in held and name != "id":
+                    raise InputError(
+                        f"{start}has no array '{name}' (it holds: {printable(', '.join(held))[:100] or 'none'}); "
+                        "save it with np.savez(path, mass=…, position=…, velocity=…)"
+                    )
+            mass, position, velocity = (_read_array(archive, name, start) for name in ("mass", "position", "velocity"))
+            id = _read_array(archive, "id", start) if "id" in held else np.empty(0, np.int64)
+    except DAMAGE as error:
+        reason = printable(error)[:100] or type(error).__name__
+        raise InputError(f"{start}is damaged or no .npz file ({reason}); save it again with np.savez") from None
+    return Particles(mass, position, velocity, id)
+
+
+def _read_array(archive: zipfile.ZipFile, name: str, start: str) -> np.ndarray:
+    """One array as float64 (``id``: int64), read once its declared type and size have been found reasonable.
+
+    ``np.load`` would allocate what the header declares before it looks at the file: 12 TB if the header says so."""
+    start = f"{start}{name} "
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran_order, dtype = header(file)
+        if dtype.kind not in ("iu" if name == "id" else "iuf"):
+            wanted = "whole" if name == "id" else "real"
+            raise InputError(f"{start}is an array of {printable(dtype)[:40]}; it must hold {wanted} numbers")
+        if len(shape) != (2 if name in ("position", "velocity") else 1):
+            raise InputError(f"{start}has the shape {shape}; it must be {SHAPES[name]}")
+        size = math.prod(shape) * dtype.itemsize
+        if not 0 <= size <= member.file_size:
+            raise InputError(f"{start}declares {size} bytes and the file holds {member.file_size}; save it again")
+        if 3 * size > memory_available():  # the bytes, their float64 copy, and the check's work
+            raise InputError(f"{start}needs {3 * size / 2**30:.1f} GiB of memory, more than is free; use fewer bodies")
+        data = np.frombuffer(file.read(size), dtype)
+    array = data.reshape(shape, order="F" if fortran_order else "C")
+    if name == "id" and size and array.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{start}holds {array.max()}; ids go up to 2^63 - 1")
+    with np.errstate(over="ignore"):  # a long double beyond 1.8e308 becomes inf, which Particles.check names
+        return array.astype(np.int64 if name == "id" else np.float64)

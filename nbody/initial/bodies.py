@@ -1,0 +1,80 @@
+"""A user's own bodies: NumPy arrays (.npz), a table (.csv), or a frame of an earlier run (.h5).
+
+The files come from anywhere, so nothing in them is believed: no pickles are read, declared sizes are compared with the
+file's and with the free memory before anything is allocated, and what is wrong is told with its line or array.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.initial.arrays import read_arrays
+from nbody.initial.table import read_table
+from nbody.particles import Particles
+from nbody.scenario.source import open_regular, printable
+
+KINDS = (".npz", ".csv", ".h5")
+"""The files that may hold bodies, by the end of their names."""
+
+
+def find_bodies(path: Path, frame: int | None = None, where: str = "") -> None:
+    """Raise an InputError, beginning with ``where``, unless ``path`` is a readable file of a kind that holds bodies."""
+    start = f"{where}{printable(path)}: "
+    suffix = path.suffix.lower()
+    if suffix not in KINDS:
+        raise InputError(f"{start}bodies are read from {', '.join(KINDS)} files; save them as one of these")
+    if frame is not None and suffix != ".h5":
+        raise InputError(f"{start}only a recording (.h5) has frames; remove 'frame'")
+    open_regular(path, where).close()
+
+
+def read_bodies(path: Path, dimensions: int, frame: int | None = None, where: str = "") -> Particles:
+    """The bodies in a file, as step 0 and time 0 of a new run.
+
+    Args:
+        path: an .npz with arrays ``mass`` (N,), ``position`` and ``velocity`` (N, D) and perhaps ``id`` (N,), of any
+            real dtype; a .csv with the header ``m,x,y,z,vx,vy,vz`` (without z and vz in 2-D); a recording.
+        dimensions: of the run, 2 or 3. Bodies in a plane get z = 0 in 3-D; the other way round z and vz must be 0.
+        frame: which frame of a recording, from 0; the last one if None.
+        where: how an error begins (``run.yaml:2: initial.file: ``).
+
+    Raises:
+        InputError: one line naming the file and what in it is wrong.
+    """
+    find_bodies(path, frame, where)
+    start = f"{where}{printable(path)}: "
+    if path.suffix.lower() == ".h5":
+        particles = _read_frame(path, frame, where)
+    else:
+        read = read_arrays if path.suffix.lower() == ".npz" else read_table
+        with open_regular(path, where) as file:
+            particles = read(file, start)
+    return _in_dimensions(particles.check(start), dimensions, start)
+
+
+def _read_frame(path: Path, frame: int | None, where: str) -> Particles:
+    """One frame of a recording."""
+    from nbody.trajectory import Trajectory
+
+    try:
+        with Trajectory(path) as run:
+            k = len(run) - 1 if frame is None else frame
+            if not 0 <= k < len(run):
+                raise InputError(f"{printable(path)}: has no frame {k}; it holds {len(run)}, counted from 0")
+            return Particles(run.mass, run.position[k], run.velocity[k], run.id)
+    except InputError as error:
+        raise InputError(f"{where}{error}") from None
+
+
+def _in_dimensions(particles: Particles, dimensions: int, start: str) -> Particles:
+    """The same bodies in the run's number of dimensions."""
+    x, v = particles.position, particles.velocity
+    if particles.dimensions == dimensions:
+        return particles
+    if particles.dimensions < dimensions:
+        zero = np.zeros((particles.count, 1))
+        return Particles(particles.mass, np.hstack([x, zero]), np.hstack([v, zero]), particles.id)
+    if x[:, 2].any() or v[:, 2].any():
+        raise InputError(f"{start}the bodies have z and the run has 2 dimensions; write 'dimensions: 3' under gravity")
+    return Particles(particles.mass, x[:, :2], v[:, :2], particles.id)

@@ -1,0 +1,34 @@
+"""The lecture's disc: particles in a plane, dense in the middle, spinning the faster the farther out they are."""
+
+import numpy as np
+
+from nbody.initial.generator import Generator
+from nbody.initial.sampling import on_circle
+from nbody.pairlaw import Gravity
+from nbody.particles import Particles
+from nbody.scenario.fields import Finite, Positive
+
+
+class Disk(Generator):
+    """x = u₁ cos φ, y = u₂ sin φ with φ uniform and u₁, u₂ independent, uniform in [0, radius); speed = spin·(x² + y²),
+    at right angles to the direction φ: velocity = (−speed sin φ, speed cos φ). Masses 1. In 3-D, z = 0.
+
+    Attributes:
+        radius: the farthest that u₁ and u₂ reach (the lecture's ``rand()*1e-4``, where RAND_MAX is 32767).
+        spin: speed over distance squared from the centre, in 1/(length·time).
+    """
+
+    radius: Positive = 3.2767
+    spin: Finite = 10.0
+
+    def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
+        cosine, sine = on_circle(rng, count)
+        u1, u2 = self.radius * rng.random((2, count))
+        position = np.zeros((count, gravity.dimensions))
+        position[:, 0] = x = u1 * cosine
+        position[:, 1] = y = u2 * sine
+        speed = self.spin * (x * x + y * y)
+        velocity = np.zeros_like(position)
+        velocity[:, 0] = -speed * sine
+        velocity[:, 1] = speed * cosine
+        return Particles(np.ones(count), position, velocity)

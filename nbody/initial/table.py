@@ -1,0 +1,97 @@
+"""Bodies from a table: comma-separated values under a header that names the columns."""
+
+import csv
+import io
+import math
+from array import array
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+
+from nbody.errors import InputError, did_you_mean
+from nbody.machine import memory_available
+from nbody.particles import Particles
+from nbody.scenario.fields import shown
+
+COLUMNS = ("m", "x", "y", "z", "vx", "vy", "vz")
+"""The columns, in any order; z and vz are left out in 2-D, and a column ``id`` may be added."""
+
+
+def read_table(file: BinaryIO, start: str) -> Particles:
+    """The bodies of a .csv file in UTF-8, a row each. Blank lines and a byte-order mark are passed over.
+
+    Raises:
+        InputError: one line that begins with ``start`` and names the line and column at fault.
+    """
+    # The shortest row, "1,1,1,1,1\\n", makes 40 bytes of 10; the arrays made from them are a second copy.
+    needed = 8 * file.seek(0, io.SEEK_END)
+    file.seek(0)
+    if needed > memory_available():
+        raise InputError(f"{start}may need {needed / 2**30:.1f} GiB of memory, more than is free; save it as .npz")
+    # Bytes that are not UTF-8 come through as characters that no number has, and are told with their line.
+    text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+    rows = _rows(text, start)
+    columns = _header(rows, start)
+    cells = array("d")
+    for line, row in rows:
+        if len(row) != len(columns):
+            message = f"{len(row)} values under {len(columns)} columns; give every column one, with decimal points"
+            raise InputError(f"{start}line {line}: {message}")
+        cells.extend([_number(cell, name, line, start) for cell, name in zip(row, columns, strict=True)])
+    table = dict(zip(columns, np.array(cells).reshape(-1, len(columns)).T, strict=True))
+    axes = [axis for axis in "xyz" if axis in table]
+    return Particles(
+        table["m"],
+        np.stack([table[axis] for axis in axes], axis=1),
+        np.stack([table[f"v{axis}"] for axis in axes], axis=1),
+        table.get("id", np.empty(0)).astype(np.int64),
+    )
+
+
+def _rows(text: io.TextIOWrapper, start: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not blank, with their line numbers."""
+    reader = csv.reader(text)
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise InputError(f"{start}line {reader.line_num}: {error}; save it as plain comma-separated text") from None
+
+
+def _header(rows: Iterator[tuple[int, list[str]]], start: str) -> list[str]:
+    """The columns' names, in the file's order."""
+    line, cells = next(rows, (1, []))
+    names = [cell.strip().lower() for cell in cells]
+    start = f"{start}line {line}: "
+    expected = f"the first line must be the header {','.join(COLUMNS)} (2-D: m,x,y,vx,vy)"
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+        raise InputError(f"{start}the columns are parted by ';' or tabs; save it with commas, and points for decimals")
+    if not set(names) & set(COLUMNS):
+        raise InputError(f"{start}{expected}, got {shown(','.join(cells))}")
+    for name in names:
+        if name not in COLUMNS and name != "id":
+            raise InputError(f"{start}unknown column {shown(name)}{did_you_mean(name, COLUMNS)}; {expected}")
+        if names.count(name) > 1:
+            raise InputError(f"{start}column '{name}' is there twice; remove one")
+    flat = "z" not in names and "vz" not in names
+    for name in COLUMNS:
+        if name not in names and not (flat and name in ("z", "vz")):
+            raise InputError(f"{start}there is no column '{name}'; {expected}")
+    return names
+
+
+def _number(cell: str, name: str, line: int, start: str) -> float:
+    """A cell as a finite float64 (``id``: a whole number that a float64 holds exactly)."""
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or "_" in cell:
+        raise InputError(
+            f"{start}line {line}: {name}: {shown(cell.strip())} is not a finite number; mend or remove that row"
+        )
+    if name == "id" and not (value.is_integer() and abs(value) <= 2**53):
+        raise InputError(f"{start}line {line}: id: {shown(cell.strip())} is not a whole number up to 2^53; mend it")
+    return value

@@ -1,0 +1,168 @@
+"""The kinds of value a scenario's field may hold, and how a wrong one is told in one line.
+
+pydantic checks; this file makes it strict the way a physicist means it (a bool is not a number, a number in quotes is
+text, 1e6 is a whole number) and turns its findings into one line with the file and the line of the key.
+"""
+
+import math
+from collections.abc import Mapping
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from nbody.errors import InputError, did_you_mean
+from nbody.scenario.source import Keys, Source
+
+
+class KeyProblem(ValueError):
+    """Something is wrong with one key of the group that is being checked (``"length"``, or ``"gravity.length"``)."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.keys = tuple(key.split("."))
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: short, on one line."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "a group of keys"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "a number beyond all bounds"
+    text = ascii(value) if isinstance(value, str) else " ".join(repr(value).split())
+    return text if len(text) <= 48 else f"{text[:45]}..."
+
+
+def _number(value: object) -> float:
+    """A real number as a float; a NumPy scalar is one too."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        hint = "; remove the quotes" if isinstance(value, str) and _is_number(value) else ""
+        raise ValueError(f"must be a number, got {shown(value)}{hint}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("must be a number that a float64 can hold, at most 1.8e308") from None
+
+
+def _whole(value: object) -> int:
+    """A whole number as an int; 1e6 is one, 10.5 and true are not."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    number = _number(value)
+    if not number.is_integer():
+        raise ValueError(f"must be a whole number, got {shown(value)}")
+    return int(number)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return len(text) < 60 and math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _text(value: object) -> str:
+    """A short text on one line."""
+    if not isinstance(value, str):
+        raise ValueError(f"must be text, got {shown(value)}; put it in quotes if it is meant")
+    if not value.strip() or not value.isprintable() or len(value) > 1000:
+        raise ValueError(f"must be one short line of text, got {shown(value)}")
+    return value
+
+
+def _name(value: object) -> str:
+    """The name of a thing that is in a registry: a text of a few letters."""
+    if len(_text(value)) > 40:
+        raise ValueError(f"must be a name of at most 40 characters, got {shown(value)}")
+    return _text(value)
+
+
+Finite = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
+Positive = Annotated[Finite, Field(gt=0)]
+NotNegative = Annotated[Finite, Field(ge=0)]
+Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**53)]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=2**53)]
+Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
+Text = Annotated[str, BeforeValidator(_text)]
+Name = Annotated[str, BeforeValidator(_name)]
+
+
+class Group(BaseModel):
+    """A group of keys: frozen, and no key but its own (``extra="allow"`` leaves other keys to someone else)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, values: Any) -> Any:
+        if isinstance(values, BaseModel):
+            return values
+        if not isinstance(values, Mapping):
+            raise ValueError(f"must be a group of keys ({', '.join(cls.model_fields)}), got {shown(values)}")
+        strange = [str(key) for key in values if key not in cls.model_fields]
+        missing = [n for n, f in cls.model_fields.items() if f.is_required() and n not in values]
+        if cls.model_config["extra"] == "allow":  # refuse only what is plainly a missing key, misspelt
+            strange = [key for key in strange if get_close_matches(key, missing, n=1)]
+        if strange:
+            raise KeyProblem(strange[0], unknown_key(strange[0], missing or cls.model_fields, cls.model_fields))
+        return values
+
+
+def unknown_key(key: str, likely: Any, known: Any) -> str:
+    """The message for a key that is not known: the nearest of the ``likely`` ones, else of all, else the list."""
+    hint = did_you_mean(key, likely) or did_you_mean(key, known)
+    return f"unknown key{hint}" if hint else f"unknown key; the keys here are {', '.join(known)}"
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def validated(model: type[M], values: Any, source: Source, at: Keys = ()) -> M:
+    """``values`` as a ``model``. ``at`` is where in the scenario they stand.
+
+    Raises:
+        InputError: one line about the topmost mistake.
+    """
+    try:
+        return model.model_validate(values, context=source)
+    except ValidationError as error:
+        problems = [((*at, *keys), message) for keys, message in _problems(error)]
+        keys, message = min(problems, key=lambda problem: source.order(problem[0]))
+        raise InputError(source.where(keys) + message) from None
+
+
+def _problems(error: ValidationError) -> list[tuple[Keys, str]]:
+    """pydantic's findings as (keys, message); the findings of a group checked within a validator are unfolded."""
+    found = []
+    for each in error.errors(include_url=False):
+        keys = tuple(map(str, each["loc"]))
+        cause = each.get("ctx", {}).get("error")
+        if isinstance(cause, ValidationError):
+            found += [((*keys, *inner), message) for inner, message in _problems(cause)]
+        elif isinstance(cause, KeyProblem):
+            found.append(((*keys, *cause.keys), str(cause)))
+        elif isinstance(cause, Exception):
+            found.append((keys, str(cause)))
+        elif each["type"] == "missing":
+            found.append((keys, "is missing; add this key"))
+        else:
+            found.append((keys, f"{_in_short(each['msg'])}, got {shown(each['input'])}"))
+    return found
+
+
+def _in_short(message: str) -> str:
+    """pydantic's ``Input should be greater than or equal to 1`` as ``must be at least 1``."""
+    for theirs, ours in (
+        ("Input should", "must"),
+        ("greater than or equal to", "at least"),
+        ("less than or equal to", "at most"),
+    ):
+        message = message.replace(theirs, ours)
+    return message

@@ -1,0 +1,152 @@
+"""What a scenario holds: the bodies, the law between them, the scheme that moves them, and what is recorded."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import BeforeValidator, PrivateAttr, model_validator
+
+from nbody.errors import InputError, unknown
+from nbody.pairlaw import Gravity
+from nbody.scenario.fields import Group, KeyProblem, Name, Text, shown, validated
+from nbody.scenario.groups import FromFile, Generated, Integrator, Record, gravity_from, initial_from
+from nbody.scenario.source import Source
+from nbody.scenario.yaml_reader import dump, read_file, read_text
+
+OPTIONS = {
+    "particles": "initial.particles",
+    "seed": "initial.seed",
+    "steps": "integrator.steps",
+    "dt": "integrator.dt",
+    "integrator": "integrator.scheme",
+    "engine": "engine",
+    "precision": "precision",
+    "every": "record.every",
+}
+"""The options that replace a value of the scenario (see :meth:`Scenario.override`), and which value."""
+
+
+class Scenario(Group):
+    """Everything that says what a run is. Frozen; make one with :meth:`load`, :meth:`from_text` or :meth:`from_dict`.
+
+    Names of generators, schemes and engines are checked by the registries that own them, with :meth:`where` to begin
+    the error's line.
+    """
+
+    name: Text = "run"
+    initial: Annotated[Generated | FromFile, BeforeValidator(initial_from)]
+    gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
+    integrator: Integrator
+    engine: Name = "auto"
+    precision: Literal["float32", "mixed", "float64"] = "float32"
+    record: Record = Record()
+
+    _source: Source = PrivateAttr(default_factory=Source)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The scenario in a YAML file. Raises InputError: one line with the file, the line, the key and the fix."""
+        return cls._of(read_file(Path(path)))
+
+    @classmethod
+    def from_text(cls, text: str, source: str = "scenario", folder: str | Path = ".") -> Self:
+        """The same from YAML text. Errors call it ``source``; ``initial.file`` is looked for from ``folder``."""
+        return cls._of(read_text(text, source, Path(folder)))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], folder: str | Path = ".") -> Self:
+        """The same from Python values, NumPy's scalars among them."""
+        if not isinstance(values, Mapping):
+            raise InputError(f"a scenario is a mapping of keys, got {shown(values)}")
+        return cls._of(Source(folder=Path(folder), values=_plain_python(values)))
+
+    @classmethod
+    def _of(cls, source: Source) -> Self:
+        stem = Path(source.name).stem
+        default = {"name": stem} if stem and stem.isprintable() else {}
+        return validated(cls, default | dict(source.values), source)
+
+    def model_post_init(self, source: Any) -> None:
+        """Keep where the values came from (pydantic hands over the context of the validation)."""
+        self._source = source if isinstance(source, Source) else Source(values=self.resolved())
+
+    @model_validator(mode="after")
+    def _within_the_precision(self) -> Self:
+        """Refuse numbers that overflow or vanish in the run's arithmetic, before they become a NaN."""
+        real = np.finfo(np.float64 if self.precision == "float64" else np.float32)
+        largest, smallest = float(real.max), float(real.tiny)
+        fix = f"precision {self.precision}; use other units" + (", or float64" if real.bits == 32 else "")
+        gravity, length, dt = self.gravity, self.gravity.length, self.integrator.dt
+        if largest < gravity.G:
+            raise KeyProblem("gravity.G", f"{gravity.G:g} is too large for {fix}")
+        if length > math.sqrt(largest):
+            raise KeyProblem("gravity.length", f"{length:g}, squared, is too large for {fix}")
+        # A pair at distance 0 has the force length⁻³ times 0; an infinite length⁻³ would make that a NaN.
+        if gravity.softening == "plummer" and length < largest ** (-1 / 3):
+            raise KeyProblem("gravity.length", f"{length:g} is too small (1/length³ overflows) for {fix}")
+        if not smallest <= dt <= largest:
+            raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if dt < 1 else 'large'} for {fix}")
+        end = self.integrator.steps * dt
+        if not math.isfinite(end) or (end and end - dt == end):
+            raise KeyProblem("integrator.dt", f"{dt:g} is lost beside a time of {end:g}; use fewer steps")
+        return self
+
+    def override(self, **options: object) -> Self:
+        """A copy in which options of the command line replace values; those that are None change nothing.
+
+        Args:
+            options: names of :data:`OPTIONS` and their values.
+
+        Raises:
+            InputError: one line that begins with the option, as in ``--dt: must be greater than 0, got -1``.
+        """
+        source = self._source
+        for option, value in options.items():
+            if option not in OPTIONS:
+                raise unknown("option", option, OPTIONS)
+            if value is None:
+                continue
+            group = OPTIONS[option]
+            if group.startswith("initial.") and isinstance(self.initial, FromFile):
+                raise InputError(f"--{option}: the bodies come from {shown(self.initial.file)}; leave this option out")
+            source = source.with_option(tuple(group.split(".")), f"--{option}", value)
+        return self._of(source)
+
+    def where(self, field: str) -> str:
+        """How an error about ``field`` begins: ``disk.yaml:7: integrator.dt: ``, or ``--dt: ``."""
+        return self._source.where(tuple(field.split(".")))
+
+    @property
+    def folder(self) -> Path:
+        """What a relative ``initial.file`` starts from: the scenario file's folder."""
+        return self._source.folder
+
+    @property
+    def source(self) -> Source:
+        """Where each value was written."""
+        return self._source
+
+    @property
+    def text(self) -> str:
+        """The YAML as written (options apart); for a scenario that came from Python, as it would be written."""
+        return self._source.text or self.to_yaml()
+
+    def resolved(self) -> dict[str, Any]:
+        """Every value with its default filled in, options included, in plain types. (The defaults of a generator's
+        own parameters are its own to tell: ``nbody.initial.resolved_initial``.)"""
+        return self.model_dump(exclude_none=True)
+
+    def to_yaml(self) -> str:
+        """:meth:`resolved` as YAML that :meth:`from_text` reads back the same."""
+        return dump(self.resolved())
+
+
+def _plain_python(value: Any) -> Any:
+    """``value`` with NumPy's scalars and arrays turned into Python's own."""
+    if isinstance(value, Mapping):
+        return {key: _plain_python(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_python(each) for each in value]
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value

@@ -1,0 +1,198 @@
+"""YAML as a scenario may use it: mappings, lists and plain values, and nothing that surprises.
+
+YAML 1.1, which PyYAML follows, reads ``1e-3`` as text, ``1:30`` as 90, ``010`` as 8 and ``no`` as false, and of two
+equal keys keeps the last. Here a number is what a physicist writes, anything else is text (and is refused where a
+number is wanted), and what has no place in a scenario is an error: tags, anchors, aliases, several documents, keys
+given twice.
+
+The text is read from PyYAML's events, not built by its constructors, so no tag can ever make an object, and the depth
+is known before the stack feels it.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nbody.errors import InputError
+from nbody.scenario.source import Keys, Source, open_regular, printable
+
+LARGEST = 1_000_000
+"""The most bytes a scenario may have."""
+
+DEEPEST = 8
+"""The deepest nesting; a scenario's own is 2."""
+
+MOST = 10_000
+"""The most values, which bounds the time that PyYAML takes (a list of 450 000 took it 13 s)."""
+
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
+_REAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
+
+
+def read_file(path: Path) -> Source:
+    """A scenario file's text, values and lines. Raises InputError: one line, with the file's name."""
+    name = printable(path)
+    with open_regular(path) as file:
+        data = file.read(LARGEST + 1)
+    if data.startswith(b"\x89HDF"):
+        raise InputError(f"{name}: this is a recording, not a scenario; name a .yaml, or use 'nbody resume'")
+    if len(data) > LARGEST:
+        raise InputError(f"{name}: is larger than 1 MB; a scenario is a short text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{name}:{line}: byte {error.start} is not UTF-8; save it as UTF-8 text") from None
+    return read_text(text, name, path.parent)
+
+
+def read_text(text: str, name: str, folder: Path) -> Source:
+    """The same for a text. ``name`` stands for the file in errors, relative paths start from ``folder``."""
+    reader = _Reader(name)
+    try:
+        values = reader.document(yaml.parse(text, Loader=yaml.SafeLoader))
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise InputError(f"{name}:{line}: character {error.character:#x} is not text; remove it") from None
+    except yaml.MarkedYAMLError as error:
+        raise InputError(f"{name}:{_line(error.problem_mark)}: not valid YAML: {_problem(error)}") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # an escape such as "\UFFFFFFFF"
+        raise InputError(f"{name}: not valid YAML: {' '.join(str(error).split())[:120]}; mend it") from None
+    return Source(name, folder, text, values, reader.lines)
+
+
+def dump(values: dict[str, Any]) -> str:
+    """Values as YAML that :func:`read_text` reads back the same, a group a line."""
+    return yaml.dump(values, Dumper=_Dumper, default_flow_style=None, sort_keys=False, allow_unicode=True, width=110)
+
+
+class _Reader:
+    """Builds plain values from a document's events and notes the line of every key."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: dict[Keys, int] = {}
+        self.nodes = 0
+
+    def error(self, event: yaml.Event, keys: Keys, message: str) -> InputError:
+        start = Source(self.name, lines={keys: _line(event.start_mark)}).where(keys)
+        return InputError(start + message)
+
+    def document(self, events: Iterator[yaml.Event]) -> dict[str, Any]:
+        """The one mapping that the text holds."""
+        values: Any = None
+        documents = 0
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self.error(event, (), "a second document begins here; a file holds one scenario")
+            elif isinstance(event, yaml.NodeEvent):
+                values = self.node(event, events, ())
+                if values is not None and not isinstance(values, dict):
+                    kind = "a list" if isinstance(values, list) else "a single value"
+                    raise self.error(event, (), f"this is {kind}; a scenario is 'key: value' lines, as in --help")
+        if not values:
+            raise InputError(f"{self.name}: is empty; a scenario needs at least initial and integrator")
+        return values
+
+    def node(self, event: Any, events: Iterator[yaml.Event], keys: Keys) -> Any:
+        """The value that ``event`` begins."""
+        if isinstance(event, yaml.AliasEvent) or event.anchor:
+            raise self.error(event, keys, "anchors and aliases (& and *) are not read here; write the value out")
+        if event.tag is not None:
+            raise self.error(event, keys, f"tags ({event.tag[:40]!a}) are not read here; write the plain value")
+        self.nodes += 1
+        if self.nodes > MOST:
+            raise self.error(
+                event, (), f"more than {MOST} values; a scenario is short, bodies go into a file of their own"
+            )
+        if len(keys) > DEEPEST:
+            raise self.error(event, (), "nested too deep; a scenario has groups of keys and no more")
+        if isinstance(event, yaml.ScalarEvent):
+            return event.value if event.style is not None else self.plain(event, keys)
+        if isinstance(event, yaml.SequenceStartEvent):
+            items: list[Any] = []
+            while not isinstance(item := next(events), yaml.SequenceEndEvent):
+                items.append(self.node(item, events, (*keys, str(len(items)))))
+            return items
+        return self.mapping(events, keys)
+
+    def mapping(self, events: Iterator[yaml.Event], keys: Keys) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        while not isinstance(event := next(events), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent):
+                raise self.error(event, keys, "a key must be a plain name; write 'name: value'")
+            self.node(event, events, keys)  # refuses an anchor or a tag on the key
+            below = (*keys, event.value)
+            if event.value == "<<":
+                raise self.error(event, keys, "merge keys (<<) are not read here; write the values out")
+            if event.value in values:
+                raise self.error(event, below, f"given twice (first on line {self.lines[below]}); remove one")
+            self.lines[below] = _line(event.start_mark)
+            values[event.value] = self.node(next(events), events, below)
+        return values
+
+    def plain(self, event: yaml.ScalarEvent, keys: Keys) -> Any:
+        """An unquoted value: nothing, true or false, a number, or else text."""
+        text = event.value
+        value = _plain(text)
+        if _LEADING_ZERO.fullmatch(text):
+            message = f"{text} is octal to some readers and decimal to others; drop the zero, or put it in quotes"
+            raise self.error(event, keys, message)
+        if isinstance(value, float) and math.isinf(value) and not _SPECIAL.fullmatch(text):
+            raise self.error(event, keys, f"{text} is beyond the largest number, 1.8e308; use other units")
+        return value
+
+
+def _plain(text: str) -> Any:
+    """What an unquoted text stands for."""
+    if text in ("", "~", "null"):
+        return None
+    if text in ("true", "false"):
+        return text == "true"
+    if len(text) > 60:  # no number that is meant; and int() is quadratic in the digits
+        return text
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _REAL.fullmatch(text):
+        return float(text)
+    return float(text.replace(".", "")) if _SPECIAL.fullmatch(text) else text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text that :func:`_plain` would read as something else."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
+    ambiguous = _plain(text) != text or _LEADING_ZERO.fullmatch(text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if ambiguous else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def _line(mark: Any) -> int:
+    """The line of one of PyYAML's marks, from 1."""
+    return mark.line + 1
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    """PyYAML's account of a syntax error, and the likely remedy."""
+    problem = " ".join(str(error.problem or error.context).split())[:120]
+    if "'\\t'" in problem:
+        return "a tab; indent with spaces"
+    if "flow" in str(error.context):
+        return f"a bracket opened on line {_line(error.context_mark)} is not closed ({problem}); close it"
+    if "mapping values are not allowed" in problem:
+        return "a ':' inside a value, or a line indented too far; put the text in quotes or mend the indentation"
+    return f"{problem}; mend this line or the one above"

@@ -1,0 +1,179 @@
+"""A scenario is read as its author meant it, and says where each of its values came from."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbody.errors import InputError
+from nbody.initial import check_initial, resolved_initial
+from nbody.pairlaw import Gravity
+from nbody.scenario import OPTIONS, Scenario
+
+PRESETS = sorted((Path(__file__).parents[1] / "scenarios").glob("*.yaml"))
+
+TEXT = """\
+# a comment
+initial:
+  generator: disk
+  particles: 1e3        # YAML 1.1 reads this as text
+integrator: {dt: 1e-3, steps: 10}
+"""
+
+
+def scenario(text: str = TEXT) -> Scenario:
+    return Scenario.from_text(text, "some/disc.yaml")
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
+def test_every_preset_is_valid_and_its_head_says_what_it_is(path):
+    loaded = Scenario.load(path)
+    check_initial(loaded)
+    assert loaded.name == path.stem
+    head = [line for line in loaded.text.splitlines() if line.startswith("#")]
+    assert loaded.text.startswith("#") and len(" ".join(head)) > 200
+    assert any("look for" in line.lower() for line in head) and any("source" in line.lower() for line in head)
+
+
+def test_the_disc_is_the_lectures_problem():
+    disc = Scenario.load(PRESETS[0].with_name("disk.yaml"))
+    assert disc.gravity == Gravity(G=10.0, dimensions=2, softening="cutoff", length=0.01)
+    assert (disc.integrator.scheme, disc.integrator.dt, disc.integrator.steps) == ("taylor", 0.001, 800)
+    assert (disc.initial.generator, disc.initial.particles, disc.initial.seed) == ("disk", 20480, 1)
+    assert (disc.engine, disc.precision) == ("auto", "float32")
+
+
+def test_what_is_not_said_has_a_default():
+    assert scenario().resolved() == {
+        "name": "disc",
+        "initial": {"generator": "disk", "particles": 1000, "seed": 1},
+        "gravity": {"G": 1.0, "dimensions": 3, "softening": "none", "length": 0.0},
+        "integrator": {"scheme": "leapfrog", "dt": 0.001, "steps": 10},
+        "engine": "auto",
+        "precision": "float32",
+        "record": {"every": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "dt"),
+    [("1e-3", 1e-3), ("1E5", 1e5), (".5", 0.5), ("5.", 5.0), ("+2", 2.0), ("0.01", 0.01), ("1_0", 10.0)],
+)
+def test_a_number_is_what_a_physicist_writes(written, dt):
+    assert scenario(TEXT.replace("1e-3", written)).integrator.dt == dt
+
+
+def test_kinds_are_python_kinds():
+    read = scenario()
+    assert type(read.initial.particles) is int and type(read.integrator.dt) is float
+    assert type(read.gravity) is Gravity
+
+
+def test_a_byte_order_mark_and_windows_lines_are_no_obstacle(tmp_path):
+    path = tmp_path / "disc.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
+    assert Scenario.load(path).resolved() == scenario().resolved()
+
+
+def test_a_scenario_is_frozen():
+    with pytest.raises(ValueError, match="frozen"):
+        scenario().integrator.dt = 1.0
+
+
+def test_where_names_the_line_of_a_value_or_of_the_group_it_is_missing_from():
+    read = scenario()
+    assert read.where("initial.particles") == "some/disc.yaml:4: initial.particles: "
+    assert read.where("initial.radius") == "some/disc.yaml:2: initial.radius: "
+    assert read.where("integrator.dt") == "some/disc.yaml:5: integrator.dt: "
+    assert read.where("engine") == "some/disc.yaml: engine: "
+
+
+def test_an_option_replaces_a_value_and_is_named_in_its_stead():
+    changed = scenario().override(dt=0.5, particles=7, engine="cpu", every=None)
+    assert (changed.integrator.dt, changed.initial.particles, changed.engine) == (0.5, 7, "cpu")
+    assert changed.where("integrator.dt") == "--dt: "
+    assert changed.where("integrator.steps") == "some/disc.yaml:5: integrator.steps: "
+    assert changed.text == TEXT
+    assert "dt: 0.5" in changed.to_yaml()
+    assert scenario().integrator.dt == 1e-3
+
+
+def test_every_option_reaches_its_value():
+    given = dict(zip(OPTIONS, (3, 4, 5, 0.25, "taylor", "cpu", "float64", 2), strict=True))
+    changed = scenario().override(**given).resolved()
+    for option, path in OPTIONS.items():
+        group = changed
+        for key in path.split("."):
+            group = group[key]
+        assert group == given[option]
+
+
+def test_options_may_follow_one_another():
+    assert scenario().override(dt=0.5).override(steps=3).integrator.dt == 0.5
+    with pytest.raises(InputError, match=r"^--dt: "):
+        scenario().override(dt=-1.0).override(steps=3)
+
+
+def test_a_scenario_from_python_takes_numpys_numbers():
+    made = Scenario.from_dict(
+        {
+            "initial": {"generator": "disk", "particles": np.int64(5), "spin": np.float32(2)},
+            "integrator": {"dt": np.float64(0.1), "steps": 3},
+        }
+    )
+    assert made.initial.particles == 5 and made.name == "run"
+    assert Scenario.from_text(made.text).resolved() == made.resolved()
+    with pytest.raises(InputError, match=r"^integrator\.dt: must be a number, got a list$"):
+        Scenario.from_dict({"initial": {"file": "a.csv"}, "integrator": {"dt": [1], "steps": 1}})
+
+
+def test_the_resolved_initial_shows_the_generators_own_defaults():
+    assert resolved_initial(scenario()) == {
+        "generator": "disk",
+        "particles": 1000,
+        "seed": 1,
+        "radius": 3.2767,
+        "spin": 10.0,
+    }
+    changed = scenario(TEXT.replace("generator: disk", "generator: disk\n  spin: 3"))
+    assert resolved_initial(changed)["spin"] == 3.0
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
+def test_what_is_written_out_reads_back_the_same(path):
+    loaded = Scenario.load(path)
+    assert Scenario.from_text(loaded.to_yaml()).resolved() == loaded.resolved()
+
+
+@given(
+    name=st.text(min_size=1, max_size=20).filter(lambda text: text.strip() and text.isprintable()),
+    dt=st.floats(1e-30, 1e30),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_any_name_and_number_survives_being_written_out(name, dt, seed):
+    made = Scenario.from_dict(
+        {
+            "name": name,
+            "initial": {"generator": "disk", "particles": 1, "seed": seed},
+            "integrator": {"dt": dt, "steps": 1},
+        }
+    )
+    assert Scenario.from_text(made.to_yaml()).resolved() == made.resolved()
+
+
+@pytest.mark.parametrize(
+    "name", ["010", "1e5", "1:30", "no", "null", "true", ".nan", "2024-01-01", "a: b", "# c", "- d"]
+)
+def test_a_name_that_looks_like_something_else_stays_a_name(name):
+    values = {"name": name, "initial": {"file": "a.csv"}, "integrator": {"dt": 1, "steps": 1}}
+    assert Scenario.from_text(Scenario.from_dict(values).to_yaml()).name == name
+
+
+def test_reading_a_scenario_needs_no_compiler_and_no_hdf5():
+    code = "import nbody.scenario, sys; print(*(m for m in ('numba', 'h5py', 'vispy') if m in sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == ""
