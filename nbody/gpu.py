@@ -23,13 +23,16 @@ SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from numba import cuda
-    from numba.core.errors import NumbaPerformanceWarning
 
 # The small launches of a small N, or of a last ragged tile, are meant; Numba's hint about them would reach users.
-warnings.filterwarnings("ignore", category=NumbaPerformanceWarning, message=".*Grid size.*")
+warnings.filterwarnings("ignore", message=".*Grid size")
 
 FAST = {"fastmath": True}
 """Compile flags of every kernel: contraction to FMA, approximate reciprocals, flush of denormals."""
+
+
+VECTOR = None if SIMULATED else 16
+"""Alignment of a shared array whose rows are loaded 128 bits at a time (the simulator takes no alignment)."""
 
 
 # --- Is there a device, and what is it? -----------------------------------------------------------------------------
@@ -61,13 +64,12 @@ def why_unavailable() -> str:
     if SIMULATED:
         return ""
     try:
-        if cuda.is_available():
-            cuda.current_context()
-            return ""
-        cuda.cudadrv.driver.driver.ensure_initialized()
+        cuda.current_context()
     except Exception as error:
-        return " ".join(str(error).split())[:200] or type(error).__name__
-    return "the CUDA driver finds no device"
+        # Numba's message begins with a heading and ends with advice; the sentence between them is the reason.
+        text = " ".join(str(error).split()).removeprefix("Error at driver init: ")
+        return text.split(". ")[0].strip(" .:")[:200] or type(error).__name__
+    return ""
 
 
 def available() -> bool:
@@ -80,7 +82,7 @@ def require(what: str) -> None:
     reason = why_unavailable()
     if reason:
         raise DeviceError(
-            f"{what} needs an NVIDIA GPU, and there is none here ({reason}); use --engine cpu, or see 'nbody doctor'"
+            f"{what} needs an NVIDIA GPU, and none can be used here ({reason}); use --engine cpu, or see 'nbody doctor'"
         )
 
 

@@ -64,7 +64,13 @@ class Gravity:
         return self
 
 
-def pair_law(softening: str, dimensions: int, rsqrt: Callable, compile: Callable[[Any], Any]) -> Callable:
+def pair_law(
+    softening: str,
+    dimensions: int,
+    rsqrt: Callable,
+    compile: Callable[[Any], Any],
+    inverse_cube: Callable | None = None,
+) -> Callable:
     """The compiled function ``law(dx, dy, dz, length2) -> (f, u)``.
 
     The caller sums ``m_j f (dx, dy, dz)`` for the acceleration and ``-m_j u`` for the potential, and multiplies by G
@@ -77,8 +83,16 @@ def pair_law(softening: str, dimensions: int, rsqrt: Callable, compile: Callable
         rsqrt: 1/√x in the caller's precision, infinity at 0.
         compile: what turns a Python function into one the caller's kernels can inline (``cuda.jit(device=True)``,
             ``numba.njit``, or ``lambda f: f`` for NumPy arrays).
+        inverse_cube: x^(-3/2), where the caller has something cheaper than the cube of ``rsqrt``.
     """
     flat = dimensions == 2
+
+    if inverse_cube is None:
+
+        @compile
+        def inverse_cube(x):
+            u = rsqrt(x)
+            return u * u * u
 
     @compile
     def plummer(dx, dy, dz, length2):
@@ -86,18 +100,17 @@ def pair_law(softening: str, dimensions: int, rsqrt: Callable, compile: Callable
         r2 = dy * dy + r2
         if not flat:
             r2 = dz * dz + r2
-        u = rsqrt(r2)
-        return u * u * u, u
+        return inverse_cube(r2), rsqrt(r2)
 
     @compile
     def cutoff(dx, dy, dz, length2):
         r2 = dx * dx + dy * dy
         if not flat:
             r2 = dz * dz + r2
-        q = rsqrt(r2)
-        # A select, not a branch: every lane runs the same instructions.
-        f = q * q * q if r2 > length2 else r2 - r2  # zero in the precision of r2 (a literal would be float64)
-        u = rsqrt(max(r2, length2))
+        f, u, u_min = inverse_cube(r2), rsqrt(r2), rsqrt(length2)  # u_min is the same for all pairs: computed once
+        # Selects between values that are there, not branches: every lane runs the same instructions.
+        f = f if r2 > length2 else r2 - r2  # zero in the precision of r2 (a literal would be float64)
+        u = u if r2 > length2 else u_min
         return f, u
 
     return plummer if softening == "plummer" else cutoff

@@ -6,17 +6,17 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from nbody import machine
-from nbody.errors import DeviceError, InputError
 from nbody.forces import ENGINES, resolve
-from nbody.forces.engine import Engine
-from nbody.initial import check_initial, make_particles
+from nbody.forces.memory import check_fits
+from nbody.initial import check_initial, make_particles, resolved_initial
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.scheme import Scheme, advance, advance_many
 from nbody.interrupt import stop_on_signals
 from nbody.recorder import Recorder
-from nbody.scenario import Scenario
+from nbody.scenario import Generated, Scenario
 from nbody.state import State
+from nbody.trajectory import RunHeader, TrajectoryWriter
+from nbody.trajectory.provenance import collect_provenance
 
 HEARTBEAT = 0.2
 """Seconds between two looks at the clock: progress is shown and the device waited for this often, not every step."""
@@ -90,28 +90,9 @@ class Clock:
         return max(1, int(self.steps_per_s * HEARTBEAT / 2))
 
 
-def check_memory(scenario: Scenario, engine: type[Engine]) -> None:
-    """Raise an error with the numbers if the run's particles would not fit the memory they need."""
-    particles = getattr(scenario.initial, "particles", 0)  # a file's bodies are counted when it is read
-    where = scenario.where("initial.particles")
-    on_host, free = 16 * 8 * particles, machine.memory_available()  # the initial conditions, and room to make them
-    on_device = engine.bytes_needed(particles, scenario.precision)
-    if engine.device == "gpu":
-        from nbody import gpu
-
-        if on_device > gpu.facts().memory_free:
-            raise DeviceError(f"{where}{_short_of(particles, on_device, gpu.facts().memory_free, 'GPU memory')}")
-    else:
-        on_host += on_device
-    if on_host > free:
-        raise InputError(f"{where}{_short_of(particles, on_host, free, 'memory')}")
-
-
-def _short_of(particles: int, needed: int, free: int, what: str) -> str:
-    return (
-        f"{particles} particles need {needed / 2**30:.3g} GiB of {what} and {free / 2**30:.3g} GiB are free; "
-        "use fewer particles"
-    )
+def frame_count(every: int, first: int, last: int) -> int:
+    """How many frames the steps ``first`` to ``last`` record: the first step, each ``every``-th, and the last."""
+    return 1 + last // every - first // every + (last % every != 0 and last > first)
 
 
 class Simulation:
@@ -142,7 +123,9 @@ class Simulation:
         if why:
             notify(f"engine: {self.engine_name} ({why})")
         engine_type = ENGINES.load(self.engine_name)
-        check_memory(scenario, engine_type)
+        engine_type.require_device()
+        if isinstance(scenario.initial, Generated):  # a file's bodies are counted as they are read
+            check_fits(engine_type, scenario.initial.particles, scenario.precision, scenario.where("initial.particles"))
         self.engine = engine_type(scenario.gravity, scenario.precision)
         self.particles = make_particles(scenario)
         self.state = self.engine.load(self.particles)
@@ -161,7 +144,7 @@ class Simulation:
         clock = Clock()
         with ExitStack() as stack:
             stop = stack.enter_context(stop_on_signals())
-            writer = stack.enter_context(self._writer(last)) if self.output is not None else None
+            writer = None if self.output is None else stack.enter_context(self._writer(last))
             recorder = Recorder(self.particles.mass, writer)
             stack.callback(recorder.close)
             self._record(recorder)
@@ -174,9 +157,30 @@ class Simulation:
             if not self._due(self.step, last):  # interrupted between frames
                 self._record(recorder)
             recorder.close()
+            if writer is not None:
+                writer.close(complete=self.step == last)
             clock.look(self.step - first, self.state)
             progress(self._progress(clock, recorder, last))
         return self._summary(clock, recorder, self.step - first, stop.requested)
+
+    def _writer(self, last: int) -> TrajectoryWriter:
+        """The file, with room for every frame up to step ``last``."""
+        every, first = self.scenario.record.every, self.step
+        header = RunHeader(
+            frames=frame_count(every, first, last),
+            dtype=str(self.state.dtype),
+            scenario_text=self.scenario.text,
+            resolved=self.scenario.resolved() | {"initial": resolved_initial(self.scenario)},
+            provenance=collect_provenance(
+                engine=self.engine_name,
+                device=self.engine.device_name(),
+                driver=self.engine.driver(),
+                precision=self.scenario.precision,
+                seed=getattr(self.scenario.initial, "seed", "none: the bodies come from a file"),
+            ),
+        )
+        assert self.output is not None
+        return TrajectoryWriter(self.output, self.particles, header, overwrite=self.overwrite, notify=self.notify)
 
     def _due(self, step: int, last: int) -> bool:
         return step % self.scenario.record.every == 0 or step == last

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors",),
+    ("errors", "units", "opengl"),
     ("registry", "machine", "interrupt", "gpu", "particles"),
     ("pairlaw",),
     ("scenario",),
@@ -24,7 +24,7 @@ FLOORS = (
     ("integrators", "diagnostics"),
     ("recorder",),
     ("simulation",),
-    ("viewer", "bench"),
+    ("viewer", "bench", "doctor"),
     ("cli",),
 )
 """From the ground up; a file imports only from floors below its own, or from its own room."""

@@ -9,6 +9,10 @@ from typing import Annotated
 
 import typer
 
+from nbody.cli.bench import bench
+from nbody.cli.doctor import doctor
+from nbody.cli.info import info
+from nbody.cli.lists import ListCommand
 from nbody.cli.run import run
 from nbody.errors import NBodyError
 
@@ -41,8 +45,8 @@ def options(
     """
 
 
-for command in (run,):
-    app.command()(command)
+for command in (run, info, bench, doctor):
+    app.command(cls=ListCommand)(command)
 
 
 def main(arguments: list[str] | None = None) -> int:

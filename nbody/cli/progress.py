@@ -1,10 +1,13 @@
-"""The progress bar of a run, on standard error."""
+"""What a run shows while it goes on (on standard error) and when it ends."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nbody.simulation import Progress
+from nbody.simulation import Progress, Summary
+
+LOG_SECONDS = 10.0
 
 
 def say(line: str) -> None:
@@ -20,28 +23,59 @@ def rate(value: float) -> str:
     return f"{value:.3g} "
 
 
+def facts(now: Progress) -> str:
+    """Speed and energy error, short enough for a bar."""
+    return f"{now.steps_per_s:.4g} steps/s  {rate(now.interactions_per_s)}interactions/s  ΔE/E {now.energy_error:+.1e}"
+
+
+def summary_text(summary: Summary) -> str:
+    """A finished run in four lines."""
+    ended = f"interrupted at step {summary.steps}" if summary.interrupted else f"{summary.steps} steps"
+    energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
+    lines = [
+        f"{summary.name}: {summary.particles} particles, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s",
+        f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
+        f"  {summary.steps_per_s:.4g} steps/s, {rate(summary.interactions_per_s)}interactions/s",
+        f"  energy {energies}, relative error {summary.energy_error:+.2e}",
+    ]
+    if summary.output:
+        lines.append(f"  {summary.frames} frames in {summary.output}; look at them with: nbody view {summary.output}")
+    return "\n".join(lines)
+
+
 @contextmanager
 def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
     """A bar with the time left, steps/s, interactions/s and the energy error.
 
-    Where standard error is not a terminal nothing is drawn, so that logs stay short.
+    Where standard error is not a terminal (a batch job's log), a line every ten seconds instead.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        BarColumn(), MofNCompleteColumn(), TextColumn("steps"), TimeRemainingColumn(), TextColumn("{task.fields[facts]}"),
-    )  # fmt: skip
     console = Console(stderr=True)
-    with Bar(*columns, console=console, disable=hidden or not console.is_terminal) as bar:
-        task = bar.add_task("run", total=None, facts="")
+    if hidden or not console.is_terminal:
+        yield _log_lines(hidden)
+        return
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("steps"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Bar(*columns, console=console) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda now: bar.update(task, total=now.steps, completed=now.step, description=facts(now))
 
-        def show(now: Progress) -> None:
-            facts = (
-                f"{now.steps_per_s:.4g} steps/s  {rate(now.interactions_per_s)}interactions/s  "
-                f"ΔE/E {now.energy_error:+.1e}"
-            )
-            bar.update(task, total=now.steps, completed=now.step, facts=facts)
 
-        yield show
+def _log_lines(hidden: bool) -> Callable[[Progress], None]:
+    last = time.monotonic()
+
+    def show(now: Progress) -> None:
+        nonlocal last
+        if not hidden and time.monotonic() - last >= LOG_SECONDS:
+            last = time.monotonic()
+            say(f"step {now.step}/{now.steps}  {facts(now)}")
+
+    return show

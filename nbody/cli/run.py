@@ -42,7 +42,7 @@ def run(
 
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
     """
-    from nbody.cli.progress import progress_bar, say
+    from nbody.cli.progress import progress_bar, say, summary_text
     from nbody.scenario import Scenario
     from nbody.simulation import Simulation
 
@@ -57,6 +57,6 @@ def run(
     if as_json:
         print(json.dumps(summary.as_dict()))
     else:
-        print(summary.text())
+        print(summary_text(summary))
     sys.stdout.flush()
     return 130 if summary.interrupted else 0

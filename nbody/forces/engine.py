@@ -35,6 +35,10 @@ class Engine(ABC):
         self.precision = precision
         self.dtype = np.dtype(np.float32 if precision == "float32" else np.float64)
 
+    @classmethod
+    def require_device(cls) -> None:  # noqa: B027  (there always is a processor)
+        """Raise a DeviceError if this machine lacks what the engine computes on."""
+
     @abstractmethod
     def load(self, particles: Particles) -> State:
         """The particles where this engine works, in its precision."""
@@ -51,6 +55,10 @@ class Engine(ABC):
     def device_name(self) -> str:
         """The processor or card the forces are computed on."""
         return machine.cpu_name()
+
+    def driver(self) -> str:
+        """The version of the device's driver; empty where there is none."""
+        return ""
 
     def evaluate(self, state: State, potential: bool = False) -> None:
         """Make the state's accelerations (and its potential, if asked) belong to its positions.

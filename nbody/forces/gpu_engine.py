@@ -56,12 +56,16 @@ class GpuEngine(Engine):
     """An engine whose particles stay on the GPU."""
 
     device = "gpu"
+    name = "gpu"
 
     def __init__(self, gravity: Gravity, precision: str = "float32") -> None:
-        gpu.require(f"engine '{self.name}'")
+        self.require_device()
         super().__init__(gravity, precision)
 
-    name = "gpu"
+    @classmethod
+    def require_device(cls) -> None:
+        """See :meth:`Engine.require_device`."""
+        gpu.require(f"engine '{cls.name}'")
 
     @staticmethod
     @abstractmethod
@@ -75,6 +79,10 @@ class GpuEngine(Engine):
     def device_name(self) -> str:
         """See :meth:`Engine.device_name`."""
         return gpu.facts().name
+
+    def driver(self) -> str:
+        """See :meth:`Engine.driver`."""
+        return gpu.facts().driver
 
     def kernel(self, potential: bool) -> Any:
         """The kernel for this engine's gravity and precision."""

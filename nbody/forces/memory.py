@@ -1,0 +1,58 @@
+"""Do so many particles fit the memory that an engine works in, and how many would?"""
+
+from nbody import machine
+from nbody.errors import DeviceError, InputError
+from nbody.forces.engine import Engine
+
+HOST_BYTES = 16 * 8
+"""Bytes of the computer's memory that a particle takes whatever the engine: the initial conditions, room to make them,
+and frames on their way to the file."""
+
+
+def needs(engine: type[Engine], particles: int, precision: str) -> dict[str, int]:
+    """Bytes that a run takes of ``memory``, and of ``GPU memory`` where the engine works there."""
+    host, engine_bytes = particles * HOST_BYTES, engine.bytes_needed(particles, precision)
+    if engine.device == "gpu":
+        return {"memory": host, "GPU memory": engine_bytes}
+    return {"memory": host + engine_bytes}
+
+
+def free(place: str) -> int:
+    """Bytes free of ``memory`` or of ``GPU memory``. Raises DeviceError for the latter where there is no GPU."""
+    if place == "GPU memory":
+        from nbody import gpu
+
+        return gpu.facts().memory_free
+    return machine.memory_available()
+
+
+def check_fits(engine: type[Engine], particles: int, precision: str, where: str = "") -> None:
+    """Nothing, if a run of so many particles fits.
+
+    Raises:
+        InputError: it does not fit the computer's memory; the line begins with ``where`` and has the numbers.
+        DeviceError: it does not fit the GPU's.
+    """
+    for place, needed in needs(engine, particles, precision).items():
+        if needed > (available := free(place)):
+            kind = DeviceError if place == "GPU memory" else InputError
+            raise kind(
+                f"{where}{particles} particles need {needed / 2**30:.3g} GiB of {place} and "
+                f"{available / 2**30:.3g} GiB are free; use fewer particles"
+            )
+
+
+def largest(engine: type[Engine], precision: str) -> int:
+    """The most particles of which a run fits now, to three digits or better."""
+
+    def fits(particles: int) -> bool:
+        return all(needed <= available[place] for place, needed in needs(engine, particles, precision).items())
+
+    available = {place: free(place) for place in needs(engine, 1, precision)}
+    low, high = 0, 1
+    while fits(high):
+        low, high = high, 2 * high
+    while high - low > max(1, low // 1000):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
