@@ -31,10 +31,6 @@ FAST = {"fastmath": True}
 """Compile flags of every kernel: contraction to FMA, approximate reciprocals, flush of denormals."""
 
 
-VECTOR = None if SIMULATED else 16
-"""Alignment of a shared array whose rows are loaded 128 bits at a time (the simulator takes no alignment)."""
-
-
 # --- Is there a device, and what is it? -----------------------------------------------------------------------------
 
 
@@ -237,6 +233,11 @@ def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_regis
 # --- Intrinsics -----------------------------------------------------------------------------------------------------
 
 if SIMULATED:
+    from numba.cuda.simulator.kernelapi import FakeCUDAShared
+
+    _shared_array = FakeCUDAShared.array
+    # The simulator refuses an alignment, which means nothing to it.
+    FakeCUDAShared.array = lambda self, shape, dtype, alignment=None: _shared_array(self, shape, dtype)
 
     def device_function(function):
         """Let kernels call ``function``."""

@@ -28,7 +28,7 @@ def build(shape: Shape) -> Any:
 
     @cuda.jit(**gpu.FAST)
     def accelerate_tiled(body, acceleration, G, length2):
-        tile = cuda.shared.array((TILE, 4), real, alignment=gpu.VECTOR)  # a body is one 128-bit load
+        tile = cuda.shared.array((TILE, 4), real, alignment=16)  # a body is one 128-bit load
         n = body.shape[0]
         t = cuda.threadIdx.x
         i = cuda.grid(1)
