@@ -1,34 +1,22 @@
-"""What a run conserves, and how a system looks as a whole. All sums are in float64, in a fixed order."""
+"""What a run conserves, and how a system looks as a whole."""
 
 import numpy as np
 
 
-def observables(
-    mass: np.ndarray, position: np.ndarray, velocity: np.ndarray, potential: np.ndarray
-) -> dict[str, float | np.ndarray]:
-    """The conserved quantities of one moment, in the scenario's units.
-
-    Args:
-        mass: (N,).
-        position, velocity: (N, D), D 2 or 3.
-        potential: (N,) potential energy per unit mass, φ_i = -G Σ_{j≠i} m_j u_ij.
+def observables(sums: np.ndarray) -> dict[str, float | np.ndarray]:
+    """The conserved quantities of one moment, in the scenario's units, from its :mod:`nbody.state.sums`.
 
     Returns:
-        ``kinetic_energy`` T = ½ Σ m v²; ``potential_energy`` W = ½ Σ m φ (each pair once); ``total_energy`` T + W;
-        ``momentum`` Σ m v and ``angular_momentum`` Σ m x × v, (3,) each; ``virial_ratio`` T/|W|.
+        ``kinetic_energy`` T = ½ Σ m v²; ``potential_energy`` W = ½ Σ m φ; ``total_energy`` T + W; ``momentum`` Σ m v
+        and ``angular_momentum`` Σ m x × v, (3,) each; ``virial_ratio`` T/|W|.
     """
-    m = mass.astype(np.float64, copy=False)
-    x, v = (np.zeros((len(m), 3)) for _ in range(2))
-    x[:, : position.shape[1]] = position
-    v[:, : velocity.shape[1]] = velocity
-    kinetic = 0.5 * float(np.sum(m * np.einsum("ij,ij->i", v, v)))
-    binding = 0.5 * float(np.sum(m * potential))
+    kinetic, binding = float(sums[0]), float(sums[1])
     return {
         "kinetic_energy": kinetic,
         "potential_energy": binding,
         "total_energy": kinetic + binding,
-        "momentum": (m[:, None] * v).sum(axis=0),
-        "angular_momentum": (m[:, None] * np.cross(x, v)).sum(axis=0),
+        "momentum": sums[2:5].copy(),
+        "angular_momentum": sums[5:8].copy(),
         "virial_ratio": kinetic / abs(binding) if binding else float("inf"),
     }
 

@@ -43,17 +43,16 @@ class Recorder:
     """Measures and stores snapshots in order, in the background.
 
     Args:
-        mass: (N,).
         sink: where frames go; None measures them only.
 
     An error in the background (a full disk, a NaN in the state) is raised by the next :meth:`record` or
     :meth:`close`.
     """
 
-    def __init__(self, mass: np.ndarray, sink: FrameSink | None = None) -> None:
+    def __init__(self, sink: FrameSink | None = None) -> None:
         self.energies = Energies()
         self.frames = 0
-        self._mass, self._sink = mass, sink
+        self._sink = sink
         self._error: BaseException | None = None
         self._queue: queue.Queue[tuple[int, float, Snapshot] | None] = queue.Queue(WAITING_FRAMES)
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
@@ -80,31 +79,40 @@ class Recorder:
         failed = False
         while (item := self._queue.get()) is not None:
             if failed:
-                continue  # drain, so that record() never waits for a thread that gave up
+                item[2].release()  # go on emptying the queue, so that record() never waits for a thread that gave up
+                continue
             try:
                 self._store(*item)
             except BaseException as error:
                 self._error, failed = error, True
 
     def _store(self, step: int, time: float, snapshot: Snapshot) -> None:
-        check_finite(step, snapshot)
-        values = observables(self._mass, snapshot.position, snapshot.velocity, snapshot.potential)
-        if self._sink is not None:
-            self._sink.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
+        snapshot.wait()
+        try:
+            check_finite(step, snapshot)
+            values = observables(snapshot.sums)
+            if self._sink is not None:
+                self._sink.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
+        finally:
+            snapshot.release()
         energy = float(values["total_energy"])
         initial = self.energies.initial if self.frames else energy
         self.energies, self.frames = Energies(initial, energy), self.frames + 1
 
 
 def check_finite(step: int, snapshot: Snapshot) -> None:
-    """Raise RunFailed if a number of the snapshot is a NaN or an infinity, with the step, the particle and the likely
+    """Raise RunFailed if a number of the state is a NaN or an infinity, with the step, the particle and the likely
     cause."""
-    for name in ("position", "velocity", "potential"):
+    if np.isfinite(snapshot.sums).all():
+        return
+    what = "the potential"
+    for name in ("position", "velocity"):
         values = getattr(snapshot, name)
-        if not np.isfinite(values.sum(dtype=np.float64)) and not (finite := np.isfinite(values)).all():
-            particle = int(np.argmin(finite.reshape(len(values), -1).all(axis=1)))
-            raise RunFailed(
-                f"step {step}: the {name} of particle {particle} is no longer a finite number; likely a close "
-                "encounter without softening, or a time step too large (try a smaller --dt, or softening: plummer). "
-                "The frames before this step are kept"
-            )
+        sound = np.isfinite(values).all(axis=1)
+        if not sound.all():
+            what = f"the {name} of particle {int(np.argmin(sound))}"
+            break
+    raise RunFailed(
+        f"step {step}: {what} is no longer a finite number; likely a close encounter without softening, or a time "
+        "step too large (try a smaller --dt, or softening: plummer). The frames before this step are kept"
+    )

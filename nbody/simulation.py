@@ -145,7 +145,7 @@ class Simulation:
         with ExitStack() as stack:
             stop = stack.enter_context(stop_on_signals())
             writer = None if self.output is None else stack.enter_context(self._writer(last))
-            recorder = Recorder(self.particles.mass, writer)
+            recorder = Recorder(writer)
             stack.callback(recorder.close)
             self._record(recorder)
             first = self.step

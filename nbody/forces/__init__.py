@@ -81,5 +81,5 @@ def accelerations(
     machine = ENGINES.load(name)(gravity, precision)
     state = machine.load(particles)
     machine.evaluate(state, potential)
-    snapshot = state.snapshot()
-    return (snapshot.acceleration, snapshot.potential) if potential else snapshot.acceleration
+    result, phi = state.forces()
+    return (result, phi) if potential else result

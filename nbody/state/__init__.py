@@ -7,26 +7,33 @@ back to the host.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 
 import numpy as np
 
 from nbody.particles import Particles
 
 
-@dataclass(frozen=True)
 class Snapshot:
-    """One moment of a state, on the host.
+    """One moment of a state on its way to the host.
 
-    Attributes:
-        position, velocity, acceleration: (N, D), in the state's precision.
-        potential: (N,) potential energy per unit mass of each particle, in the state's precision.
+    Attributes, to be looked at between :meth:`wait` and :meth:`release`:
+        position, velocity: (N, D), in the state's precision.
+        sums: (SUMS,) float64, see :mod:`nbody.state.sums`.
     """
 
     position: np.ndarray
     velocity: np.ndarray
-    acceleration: np.ndarray
-    potential: np.ndarray
+    sums: np.ndarray
+
+    def __init__(self, position: np.ndarray, velocity: np.ndarray, sums: np.ndarray) -> None:
+        self.position, self.velocity, self.sums = position, velocity, sums
+
+    def wait(self) -> "Snapshot":
+        """Itself, once all of it has arrived."""
+        return self
+
+    def release(self) -> None:
+        """Say that it is no longer looked at; its memory may then be used again."""
 
 
 class State(ABC):
@@ -74,7 +81,11 @@ class State(ABC):
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """The state's positions, velocities and potential on the host, as copies that later steps do not touch."""
+        """The moment as it is now, whatever later steps do; the potential must belong to the positions."""
+
+    @abstractmethod
+    def forces(self) -> tuple[np.ndarray, np.ndarray]:
+        """The accelerations (N, D) and the potential per unit mass (N,) on the host, as copies."""
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:

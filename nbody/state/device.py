@@ -17,6 +17,7 @@ import numpy as np
 from nbody.gpu import SIMULATED, Graph, cuda, out_of_memory
 from nbody.particles import Particles
 from nbody.state import Snapshot, State
+from nbody.state.staging import BUFFERS, Staging
 
 THREADS = 256
 
@@ -55,6 +56,7 @@ class DeviceState(State):
         self.stream = cuda.stream()
         self._launch = (-(-self.count // THREADS), THREADS, self.stream)
         self._graphs: dict[Hashable, Graph] = {}
+        self._staging: Staging | None = None  # made for the first snapshot
 
     def _kick(self, dt) -> None:
         _add_rows[self._launch](self.velocity, self.acceleration, dt)
@@ -77,12 +79,15 @@ class DeviceState(State):
 
     def snapshot(self) -> Snapshot:
         """See :meth:`State.snapshot`."""
-        d = self.dimensions
-        body, velocity = self.body.copy_to_host(), self.velocity.copy_to_host()
-        acceleration = self.acceleration.copy_to_host()
-        return Snapshot(
-            body[:, :d].copy(), velocity[:, :d].copy(), acceleration[:, :d].copy(), acceleration[:, 3].copy()
-        )
+        if self._staging is None:
+            with out_of_memory("the buffers for recorded frames", BUFFERS * self.count * 6 * self.dtype.itemsize):
+                self._staging = Staging(self.count, self.dimensions, self.dtype)
+        return self._staging.snapshot(self.stream, self.body, self.velocity, self.acceleration)
+
+    def forces(self) -> tuple[np.ndarray, np.ndarray]:
+        """See :meth:`State.forces`."""
+        rows = self.acceleration.copy_to_host()
+        return rows[:, : self.dimensions].copy(), rows[:, 3].copy()
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See :meth:`State.arrays`."""

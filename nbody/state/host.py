@@ -4,6 +4,7 @@ import numpy as np
 
 from nbody.particles import Particles
 from nbody.state import Snapshot, State
+from nbody.state.sums import system_sums
 
 
 class HostState(State):
@@ -35,7 +36,12 @@ class HostState(State):
 
     def snapshot(self) -> Snapshot:
         """See :meth:`State.snapshot`."""
-        return Snapshot(self.position.copy(), self.velocity.copy(), self.acceleration.copy(), self.potential.copy())
+        sums = system_sums(self.mass, self.position, self.velocity, self.potential)
+        return Snapshot(self.position.copy(), self.velocity.copy(), sums)
+
+    def forces(self) -> tuple[np.ndarray, np.ndarray]:
+        """See :meth:`State.forces`."""
+        return self.acceleration.copy(), self.potential.copy()
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See :meth:`State.arrays`."""

@@ -1,0 +1,36 @@
+"""The sums over all particles that energies and momenta are made of, in float64 and in a fixed order.
+
+A NaN or an infinity in any position or velocity, or in any potential, makes a sum non-finite: eight numbers tell
+whether the whole state is sound.
+"""
+
+import numpy as np
+
+SUMS = 8
+"""T = ½ Σ m v²; W = ½ Σ m φ (each pair once); P = Σ m v (3); L = Σ m x × v (3)."""
+
+
+def system_sums(mass: np.ndarray, position: np.ndarray, velocity: np.ndarray, potential: np.ndarray) -> np.ndarray:
+    """The :data:`SUMS` of a state.
+
+    Args:
+        mass: (N,).
+        position, velocity: (N, D), D 2 or 3.
+        potential: (N,) per unit mass, φ_i = -G Σ_{j≠i} m_j u_ij.
+    """
+    m = mass.astype(np.float64)
+    x, v = np.zeros((2, 3, len(m)))
+    x[: position.shape[1]] = position.T
+    v[: velocity.shape[1]] = velocity.T
+    terms = (
+        0.5 * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]),
+        0.5 * potential.astype(np.float64),
+        v[0],
+        v[1],
+        v[2],
+        x[1] * v[2] - x[2] * v[1],
+        x[2] * v[0] - x[0] * v[2],
+        x[0] * v[1] - x[1] * v[0],
+    )
+    # A particle without mass adds nothing, unless it has gone wrong: 0 · NaN is a NaN.
+    return np.array([np.sum(m * term) for term in terms])

@@ -1,0 +1,151 @@
+"""``nbody run`` as a user types it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nbody import Trajectory
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SCENARIO = """
+initial: {generator: plummer, particles: 64, seed: 3}
+gravity: {softening: plummer, length: 0.05}
+integrator: {dt: 0.01, steps: 20}
+engine: cpu
+"""
+
+
+def nbody(*arguments, cwd, **options):
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-m", "nbody", *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, env=environment, **options)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a scenario in it."""
+    (tmp_path / "small.yaml").write_text(SCENARIO)
+    return tmp_path
+
+
+def test_a_run_is_recorded_to_output_run_h5_and_summed_up(folder):
+    done = nbody("run", "small.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "20 steps" in done.stdout and "output/run.h5" in done.stdout
+    with Trajectory(folder / "output/run.h5") as run:
+        assert len(run) == 21
+
+
+def test_json_is_one_object_on_standard_output(folder):
+    done = nbody("run", "small.yaml", "--json", "--steps", 4, "--every", 2, "--precision", "float64", cwd=folder)
+    summary = json.loads(done.stdout)
+    assert {
+        "output", "engine", "device", "precision", "integrator", "particles", "steps", "time", "wall_s", "steps_per_s",
+        "interactions_per_s", "energy_initial", "energy_final", "energy_error", "frames",
+    } <= set(summary)  # fmt: skip
+    assert (summary["steps"], summary["frames"], summary["precision"]) == (4, 3, "float64")
+
+
+def test_quiet_says_nothing_on_standard_error(folder):
+    assert nbody("run", "small.yaml", "--quiet", cwd=folder).stderr == ""
+
+
+def test_a_second_run_keeps_the_first_one_unless_told_to_overwrite(folder):
+    nbody("run", "small.yaml", "--steps", 1, cwd=folder)
+    second = nbody("run", "small.yaml", "--steps", 2, cwd=folder)
+    assert "run.1.h5" in second.stderr
+    nbody("run", "small.yaml", "--steps", 3, "--overwrite", cwd=folder)
+    steps = {path.name: Trajectory(path).step[-1] for path in (folder / "output").glob("*.h5")}
+    assert steps == {"run.h5": 3, "run.1.h5": 1}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_with_130_and_a_whole_file(folder, number):
+    command = [sys.executable, "-m", "nbody", "run", "small.yaml", "--steps", "100000000", "--every", "1000000"]
+    run = subprocess.Popen(
+        command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
+    )
+    for _ in range(600):
+        if (folder / "output/run.h5").exists():
+            break
+        time.sleep(0.1)
+    time.sleep(0.3)
+    run.send_signal(number)
+    output, _ = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "interrupted at step" in output
+    with Trajectory(folder / "output/run.h5") as recorded:
+        assert len(recorded) == 2
+        assert not recorded.complete
+
+
+WRONG = [
+    (["run"], "Missing argument"),
+    (["rum", "small.yaml"], "rum"),
+    (["run", "small.yaml", "--partcles", 3], "--particles"),
+    (["run", "small.yaml", "--particles", 0], "--particles"),
+    (["run", "small.yaml", "--particles", -5], "--particles"),
+    (["run", "small.yaml", "--particles", "many"], "--particles"),
+    (["run", "small.yaml", "--particles", 10**12], "memory"),
+    (["run", "small.yaml", "--steps", -1], "--steps"),
+    (["run", "small.yaml", "--dt", 0], "--dt"),
+    (["run", "small.yaml", "--dt", "nan"], "--dt"),
+    (["run", "small.yaml", "--dt", "inf"], "--dt"),
+    (["run", "small.yaml", "--seed", -1], "--seed"),
+    (["run", "small.yaml", "--every", 0], "--every"),
+    (["run", "small.yaml", "--engine", "cpuu"], "did you mean 'cpu'"),
+    (["run", "small.yaml", "--engine", ""], "--engine"),
+    (["run", "small.yaml", "--integrator", "leapfrg"], "did you mean 'leapfrog'"),
+    (["run", "small.yaml", "--precision", "float16"], "--precision"),
+    (["run", "small.yaml", "--engine", "reference"], "float64"),
+    (["run", "missing.yaml"], "missing.yaml"),
+    (["run", "."], "directory"),
+    (["run", "small.yaml", "-o", "."], "directory"),
+    (["run", "small.yaml", "-o", "no/such/folder/run.h5"], "no folder"),
+    (["run", "small.yaml", "-o", "/proc/run.h5"], "/proc"),
+    (["run", "small.yaml", "-o", "/dev/full"], "/dev/full"),
+    (["run", "small.yaml", "-o", "small.yaml/run.h5"], "small.yaml"),
+    (["run", "small.yaml", "--steps", 10**9, "--particles", 10**5], "free"),
+]
+
+
+@pytest.mark.parametrize("arguments,expected", WRONG, ids=lambda value: " ".join(map(str, value))[:60])
+def test_what_is_wrong_is_said_in_one_line_and_nothing_is_created(folder, arguments, expected):
+    before = sorted(folder.rglob("*"))
+    done = nbody(*arguments, "--quiet", cwd=folder) if len(arguments) > 1 else nbody(*arguments, cwd=folder)
+    assert done.returncode == 2, done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("error: "), done.stderr
+    assert expected in lines[0]
+    assert done.stdout == ""
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_gpu_engine_without_a_gpu_is_one_clear_line(folder):
+    from nbody import gpu
+
+    if gpu.available():
+        pytest.skip("there is a GPU here")
+    done = nbody("run", "small.yaml", "--engine", "gpu-tiled", cwd=folder)
+    assert done.returncode == 2
+    assert "engine 'gpu-tiled' needs an NVIDIA GPU" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_python_error_is_not_hidden_from_whoever_must_mend_it(folder):
+    """Only the user's mistakes are one line; a defect of the program keeps its traceback and exits with 1."""
+    code = "import nbody.simulation as s; s.Simulation.run = lambda *a, **k: 1 / 0; from nbody.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", "small.yaml"],
+        cwd=folder, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
