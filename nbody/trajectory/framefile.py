@@ -1,0 +1,155 @@
+"""Puts frames into a file that has room for them, without the HDF5 library (h5format.py says why).
+
+The order of the writes is what makes a crash harmless: a frame's numbers first, where nobody looks yet; then the
+lengths, that of the positions last, because readers take the number of frames from there.
+"""
+
+import os
+import struct
+import zlib
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from nbody.particles import Particles
+from nbody.trajectory import h5format, layout, skeleton
+from nbody.trajectory.frame import OBSERVABLES, Frame
+from nbody.trajectory.header import RunHeader
+from nbody.trajectory.rows import Contiguous, length_address, write
+
+ROWS = (
+    layout.TIME,
+    layout.STEP,
+    *(layout.observable(name) for name in OBSERVABLES),
+    layout.CHECKSUMS,
+    layout.VELOCITY,
+    layout.VTK_VELOCITY,
+    layout.VTK_POINTS,
+    layout.POSITION,
+)
+"""The datasets with one row a frame, in the order in which their lengths are raised."""
+
+
+class FrameFile:
+    """The open file of a run.
+
+    Attributes:
+        capacity: how many frames it has room for.
+        slot_bytes: how large a checkpoint may be.
+        commit: the commit record, of dtype :data:`~nbody.trajectory.layout.COMMIT_DTYPE`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open ``path``, a file that skeleton.py made (and, if it is a stranger's, that opening.py found sound)."""
+        self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            self._locate(path)
+        except BaseException:
+            os.close(self.fd)
+            raise
+        self._buffer = np.zeros((2, self.count, 3), self.dtype)
+
+    def _locate(self, path: Path) -> None:
+        """Find where everything is. Raises UnknownFormat."""
+        with h5py.File(path, "r") as file:
+            dataset = file[layout.POSITION]
+            self.capacity = int(dataset.attrs[layout.PLANNED])
+            self.dtype, self.count = dataset.dtype, dataset.shape[1]
+            self.rows = {name: Contiguous(self.fd, file[name]) for name in ROWS if not _is_view(name)}
+            self._lengths_at = {name: length_address(self.fd, file[name]) for name in ROWS}
+            slots = [file[name] for name in layout.SLOTS if name in file]
+            self._slots_at = [slot.id.get_offset() for slot in slots]
+            self.slot_bytes = min((len(slot) for slot in slots), default=0)
+            self._commit_at = file[layout.COMMIT].id.get_offset()
+            self.commit = file[layout.COMMIT][:]
+            steps = h5py.h5o.get_info(file[layout.VTK_STEPS].id).addr
+            self._nsteps_at = h5format.attribute_address(self.fd, steps, "NSteps")
+        size = os.fstat(self.fd).st_size
+        if any(self.capacity > rows.capacity or rows.end > size for rows in self.rows.values()):
+            raise h5format.UnknownFormat("no room for the frames it was planned for")
+
+    def share_vtk(self, path: Path) -> None:
+        """Let the VTKHDF view's two arrays be the bytes of the H5MD arrays; once, when the file is made."""
+        with h5py.File(path, "r") as file:
+            for view, source in ((layout.VTK_POINTS, layout.POSITION), (layout.VTK_VELOCITY, layout.VELOCITY)):
+                header = h5py.h5o.get_info(file[view].id).addr
+                at = h5format.storage_address(self.fd, header)
+                write(self.fd, struct.pack("<Q", self.rows[source].offset), at)
+
+    def reserve(self) -> None:
+        """Have the file system set the whole file's blocks aside now, so that the disk can't fill up during the run.
+
+        Raises OSError when it can't.
+        """
+        size = os.fstat(self.fd).st_size
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(self.fd, 0, size)
+
+    def write_frame(self, k: int, frame: Frame) -> None:
+        """Store frame ``k`` in its room; :meth:`set_length` makes it visible."""
+        position, velocity = self._three_columns(0, frame.position), self._three_columns(1, frame.velocity)
+        numbers = [struct.pack("<d", frame.time), struct.pack("<q", frame.step)]
+        for name, width in OBSERVABLES.items():
+            value = np.broadcast_to(np.asarray(frame.observables.get(name, np.nan), "<f8"), width)
+            numbers.append(value.tobytes())
+        sums = struct.pack("<3I", zlib.crc32(position), zlib.crc32(velocity), zlib.crc32(b"".join(numbers)))
+        for rows, row in zip(self.rows.values(), [*numbers, sums, velocity, position], strict=True):
+            rows.write(k, row)
+
+    def _three_columns(self, which: int, values: np.ndarray) -> np.ndarray:
+        """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions."""
+        if values.shape != (self.count, 3) or values.dtype != self.dtype or not values.flags.c_contiguous:
+            buffer = self._buffer[which]
+            np.copyto(buffer[:, : values.shape[1]], values, casting="same_kind")
+            return buffer
+        return values
+
+    def set_length(self, frames: int) -> None:
+        """Make the first ``frames`` frames, no fewer than one, what readers see. Lengths are raised in the order of
+        :data:`ROWS` and lowered in reverse, so that there is never a position without its time."""
+        down = frames < self.commit["frames"][0]
+        fields = [(at, frames * (self.count if _is_view(name) else 1)) for name, at in self._lengths_at.items()]
+        fields.append((self._nsteps_at, frames))
+        for at, length in reversed(fields) if down else fields:
+            write(self.fd, struct.pack("<Q", length), at)
+        self.commit["frames"] = frames
+
+    def write_commit(self) -> None:
+        """Write the commit record."""
+        write(self.fd, self.commit.tobytes(), self._commit_at)
+
+    def write_slot(self, sequence: int, packed: bytes) -> None:
+        """Store a packed checkpoint where the one before the last was. Raises ValueError if it does not fit."""
+        if len(packed) > self.slot_bytes:
+            raise ValueError(f"a checkpoint of {len(packed)} bytes in a file with room for {self.slot_bytes}")
+        write(self.fd, packed, self._slots_at[sequence % 2])
+
+    def sync(self) -> None:
+        """Return when the disk has everything written so far."""
+        getattr(os, "fdatasync", os.fsync)(self.fd)
+
+    def close(self) -> None:
+        """Close the file; what it holds is what it held before."""
+        os.close(self.fd)
+
+
+def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
+    """A new file at ``path`` with room for all of ``header.frames``, set aside on the disk, and no frame yet.
+
+    Raises OSError (for one, where the disk is too small).
+    """
+    skeleton.create(path, particles, header)
+    file = FrameFile(path)
+    try:
+        file.share_vtk(path)
+        file.reserve()
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _is_view(name: str) -> bool:
+    """True for the arrays of the VTKHDF view, which have a row a particle and no bytes of their own."""
+    return name in (layout.VTK_POINTS, layout.VTK_VELOCITY)

@@ -1,0 +1,44 @@
+"""Every name inside the file: H5MD (de Buyl, Colberg and Höfling 2014) with a VTKHDF view of the same bytes.
+
+Shapes: T frames, N particles. Position and velocity always have three columns, because MDAnalysis and VTK want them;
+a run in two dimensions stores z = 0 and says so in ``/nbody`` (``dimensions``). Nothing is compressed: lossless
+filters gain 5 to 13 % on such data, and a plain array is what lets a frame be added without touching any index.
+"""
+
+H5MD = "h5md"
+
+PARTICLES = "particles/trajectory"
+BOX = f"{PARTICLES}/box"
+STEP = f"{PARTICLES}/position/step"  # (T,) int64; hard-linked wherever H5MD asks for a step
+TIME = f"{PARTICLES}/position/time"  # (T,) float64, likewise
+POSITION = f"{PARTICLES}/position/value"  # (T, N, 3) float32 or float64
+PLANNED = "frames_planned"  # attribute of POSITION: how many frames there is room for
+VELOCITY = f"{PARTICLES}/velocity/value"  # (T, N, 3)
+MASS = f"{PARTICLES}/mass"  # (N,) float64
+ID = f"{PARTICLES}/id"  # (N,) int64
+SPECIES = f"{PARTICLES}/species"  # (N,) int8, all zero: H5MD readers expect it
+
+
+def observable(name: str) -> str:
+    """Where the values of an observable are: (T,) or (T, 3) float64."""
+    return f"observables/{name}/value"
+
+
+NBODY = "nbody"
+SCENARIO = f"{NBODY}/scenario"  # the YAML as the user wrote it
+RESOLVED = f"{NBODY}/resolved"  # JSON, every default filled in
+DIMENSIONS = "dimensions"  # attribute of /nbody: 2 or 3
+PROVENANCE = f"{NBODY}/provenance"  # its attributes: program version, engine, device, precision, command line, …
+CRC = "crc32"  # attribute of the datasets that never change: zlib.crc32 of their bytes
+CHECKSUMS = f"{NBODY}/crc32"  # (T, 3) uint32: of a frame's position, velocity, and all its other numbers
+COMMIT = f"{NBODY}/commit"  # the one record of how far the recording is
+SLOTS = (f"{NBODY}/checkpoint/0", f"{NBODY}/checkpoint/1")  # (B,) uint8 each; see checkpoint.py
+
+COMMIT_DTYPE = [("frames", "<i8"), ("synced", "<i8"), ("status", "S16"), ("wall_s", "<f8")]
+"""Whole frames; how many of them the disk has confirmed; running, stopped or complete; wall time so far in seconds."""
+RUNNING, STOPPED, COMPLETE = "running", "stopped", "complete"
+
+VTK = "VTKHDF"
+VTK_POINTS = f"{VTK}/Points"  # (T N, 3): the bytes of POSITION
+VTK_VELOCITY = f"{VTK}/PointData/velocity"  # (T N, 3): the bytes of VELOCITY
+VTK_STEPS = f"{VTK}/Steps"  # its attribute NSteps is the number of frames

@@ -1,0 +1,165 @@
+"""Where the file goes: is the place fit for it, which name an older file keeps, and who is writing."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from nbody.errors import InputError
+
+Notify = Callable[[str], object]
+
+
+def size(count: float) -> str:
+    """A number of bytes as people read it: ``1.5 GB``."""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.3g} {unit}"
+
+
+def check_output(path: str | os.PathLike) -> Path:
+    """The path to write to, links followed, if a run can be recorded there. Creates nothing.
+
+    Raises:
+        InputError: a directory or a device; no folder to put it in (a missing folder is made if the one above it
+            exists); no permission; another run is writing it.
+    """
+    target = _resolved(path)
+    if target.exists() and not target.is_file():
+        what = "a directory" if target.is_dir() else "not an ordinary file"
+        raise InputError(f"{path}: is {what}; give the name of a file to write, such as output/run.h5")
+    folder = target.parent if target.parent.exists() else target.parent.parent
+    if not folder.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}; make it first, or give another --output")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: the folder {folder} is not writable; give another --output")
+    writer = being_written(target)
+    if writer:
+        raise InputError(f"{path}: is being written by {writer}; wait for it, or give another --output")
+    return target
+
+
+def check_space(path: str | os.PathLike, needed: int, what: str = "the run") -> None:
+    """Raise an InputError with the numbers if ``needed`` bytes are not free where ``path`` will be."""
+    folder = _resolved(path).parent
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise InputError(
+            f"{path}: {what} needs {size(needed)} and {size(free)} are free on that disk; record fewer frames "
+            "(--every), or give an --output on another disk"
+        )
+
+
+@contextlib.contextmanager
+def as_input_error(path: Path) -> Iterator[None]:
+    """An OSError inside this block, which prepares a file at ``path``, is the user's to mend."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: can't be written ({error.strerror or error}); give another --output") from error
+
+
+def _resolved(path: str | os.PathLike) -> Path:
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links; a NUL byte
+        raise InputError(f"{path}: is not a path that can be opened ({error}); give another --output") from error
+
+
+def numbered(path: Path) -> Path:
+    """The first of ``run.1.h5``, ``run.2.h5`` … that does not exist, for ``run.h5``."""
+    number = 1
+    while (name := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
+        number += 1
+    return name
+
+
+def keep(path: Path, notify: Notify) -> None:
+    """Give the file at ``path``, if there is one, a second, numbered name, so that the first may be replaced."""
+    while path.exists():
+        name = numbered(path)
+        try:
+            os.link(path, name)  # fails if the name has been taken meanwhile; a rename would overwrite it
+        except FileExistsError:
+            continue
+        except OSError:  # a file system without hard links
+            os.rename(path, name)
+        notify(f"{path} existed; it is kept as {name.name}")
+        return
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the disk confirm the names in ``folder``."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+# --- One writer -----------------------------------------------------------------------------------------------------
+
+
+def lock_path(path: Path) -> Path:
+    """The lock's name: ``run.h5.lock`` beside ``run.h5``. (A lock on the file itself would keep HDF5 readers out.)"""
+    return path.with_name(path.name + ".lock")
+
+
+class WriterLock:
+    """Held by the one process that writes ``path``. The kernel drops it when that process dies, however it dies, so a
+    lock file that was left behind locks nothing."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises InputError naming the other process if there is one."""
+        self.path = lock_path(path)
+        while True:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(self._fd)
+                owner = being_written(path) or "another process"
+                raise InputError(f"{path}: is being written by {owner}; wait for it to end") from error
+            if same_file(self._fd, self.path):  # else its owner removed it between our open and our lock
+                break
+            os.close(self._fd)
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Give it up, and remove the lock file."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+        os.close(self._fd)
+
+
+def same_file(fd: int, path: Path) -> bool:
+    """True if the open file ``fd`` is what ``path`` names now."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def being_written(path: Path) -> str:
+    """Who writes ``path`` now (``process 123 on host``); empty if nobody does."""
+    try:
+        fd = os.open(lock_path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ""
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return ""
+    except OSError:
+        return os.pread(fd, 200, 0).decode(errors="replace").strip() or "another process"
+    finally:
+        os.close(fd)

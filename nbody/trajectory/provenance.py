@@ -1,0 +1,26 @@
+"""What a recording says of how it came about."""
+
+import datetime
+import platform
+import shlex
+import sys
+from typing import Any
+
+from nbody import machine
+
+
+def collect_provenance(**known: Any) -> dict[str, Any]:
+    """Program version and git state, packages, machine, command line and start, together with what the caller knows
+    (``engine``, ``device``, ``driver``, ``precision``, ``seed`` …)."""
+    return {
+        "version": machine.version(),
+        "git": machine.git_state(),
+        "packages": machine.package_versions(),
+        "platform": platform.platform(),
+        "cpu": machine.cpu_name(),
+        "simd": machine.simd_level(),
+        "cores": machine.cores(),
+        "command": shlex.join(sys.argv)[:8192],  # an attribute holds 64 kB at most
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **known,
+    }

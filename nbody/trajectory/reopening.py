@@ -1,0 +1,91 @@
+"""Opens a recording to go on with it: where it is, or in a larger copy."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nbody.errors import InputError
+from nbody.trajectory import place
+from nbody.trajectory.checkpoint import META_ROOM, Checkpoint, pack, read_checkpoint, state_bytes
+from nbody.trajectory.framefile import FrameFile, make_file
+from nbody.trajectory.h5format import UnknownFormat
+from nbody.trajectory.header import RunHeader, required_bytes
+from nbody.trajectory.opening import one_line
+from nbody.trajectory.reader import Trajectory
+
+COPY_BLOCK = 2**26
+
+
+def go_on(
+    path: Path, part: Path, checkpoint: Checkpoint, keep: int, frames: int, resolved: Mapping[str, Any] | None
+) -> FrameFile:
+    """The file to go on in, to be called with the lock held: the one at ``path`` if it has the room and says what it
+    should, else a copy at ``part``. Arguments as for :meth:`~nbody.trajectory.writer.TrajectoryWriter.reopen`."""
+    if read_checkpoint(path).sequence != checkpoint.sequence:
+        raise InputError(f"{path}: another run has gone on with it meanwhile; try again")
+    with Trajectory(path) as run:
+        frames = max(frames or run.planned, keep)
+        if not 1 <= keep <= len(run):
+            raise InputError(f"{path}: has {len(run)} frames, and is to go on after frame {keep - 1}; it is damaged")
+        resolved = run.resolved if resolved is None else json.loads(json.dumps(resolved))  # as it would come back
+        file = _for_writing(path)
+        try:
+            header = RunHeader(
+                frames=frames,
+                dtype=str(file.dtype),
+                scenario_text=run.scenario_text,
+                resolved=resolved,
+                provenance=run.stored_provenance,
+                state_bytes=state_bytes(checkpoint.state, checkpoint.meta),
+            )
+            has_room = frames <= file.capacity and header.state_bytes - META_ROOM <= file.slot_bytes
+            if has_room and resolved == run.resolved:
+                return file
+            place.check_space(path, required_bytes(run.count, header), "the longer recording, made as a copy,")
+            copy = make_file(part, run.particles(0), header)
+            _fill(copy, file, keep, checkpoint)
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+        return copy
+
+
+def _for_writing(path: Path) -> FrameFile:
+    """``path``, a sound recording, opened for writing."""
+    try:
+        with one_line(path):
+            return FrameFile(path)
+    except UnknownFormat as error:
+        raise InputError(
+            f"{path}: has been repacked by another program ({error}) and can't be recorded into; "
+            "start from its last frame instead (initial: {file: …})"
+        ) from error
+
+
+def _fill(copy: FrameFile, file: FrameFile, keep: int, checkpoint: Checkpoint) -> None:
+    """Put the first ``keep`` frames of ``file`` and the checkpoint into ``copy``; close it if that fails."""
+    try:
+        for name, rows in copy.rows.items():
+            _copy_bytes(file.fd, copy.fd, file.rows[name].offset, rows.offset, keep * rows.row_bytes)
+        copy.commit[:] = file.commit
+        copy.set_length(keep)
+        copy.write_slot(checkpoint.sequence, pack(checkpoint))
+        copy.write_commit()
+    except BaseException:
+        copy.close()
+        raise
+
+
+def _copy_bytes(source: int, target: int, offset: int, to: int, count: int) -> None:
+    """Copy ``count`` bytes between two open files, within the kernel where it can."""
+    while count:
+        try:
+            done = os.copy_file_range(source, target, min(count, COPY_BLOCK), offset, to)
+        except (AttributeError, OSError):
+            done = os.pwrite(target, os.pread(source, min(count, COPY_BLOCK), offset), to)
+        if not done:
+            raise OSError(0, "the file has become shorter")
+        offset, to, count = offset + done, to + done, count - done

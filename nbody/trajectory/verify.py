@@ -1,0 +1,53 @@
+"""Checks a recording against the checksums that were stored with it."""
+
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.trajectory import layout
+from nbody.trajectory.frame import OBSERVABLES
+from nbody.trajectory.opening import one_line, open_file
+
+if TYPE_CHECKING:
+    from nbody.trajectory.reader import Trajectory
+
+
+def numbers_bytes(row: list) -> bytes:
+    """A frame's time, step and observables in the order and form in which their checksum is taken."""
+    time, step, *observables = row
+    return b"".join([struct.pack("<dq", time, step), *(value.astype("<f8").tobytes() for value in observables)])
+
+
+def checksum(value: object, dtype: np.dtype) -> int:
+    """The checksum of a dataset that never changes: of its bytes as they are stored."""
+    return zlib.crc32(np.asarray(value, dtype).tobytes())
+
+
+def damage(trajectory: "Trajectory") -> list[str]:
+    """A line for each damaged thing in the file: ``frame 12: velocity``. Empty if there is none."""
+    found = []
+    with open_file(trajectory.path) as file, one_line(trajectory.path):
+        for name in (layout.MASS, layout.ID, layout.SCENARIO, layout.RESOLVED):
+            if checksum(file[name][()], file[name].dtype) != file[name].attrs.get(layout.CRC):
+                found.append(f"/{name}")
+    return found + [f"frame {k}: {what}" for k in range(len(trajectory)) for what in damaged_fields(trajectory, k)]
+
+
+def damaged_fields(trajectory: "Trajectory", k: int) -> list[str]:
+    """Which of position, velocity and numbers (step, time, observables) of frame ``k`` are damaged."""
+    names = (layout.TIME, layout.STEP, *map(layout.observable, OBSERVABLES))
+    fields = {"position": (layout.POSITION,), "velocity": (layout.VELOCITY,), "numbers": names}
+    found = []
+    try:
+        (sums,) = trajectory.rows((layout.CHECKSUMS,), k)
+        for (what, names), stored in zip(fields.items(), sums, strict=True):
+            row = trajectory.rows(names, k)
+            data = numbers_bytes(row) if what == "numbers" else row[0]
+            if zlib.crc32(data) != stored:
+                found.append(what)
+    except InputError as error:
+        found.append(f"unreadable ({error})")
+    return found

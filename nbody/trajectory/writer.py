@@ -1,0 +1,237 @@
+"""``TrajectoryWriter``: records a run so that a crash at any moment leaves a whole file behind."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import RunFailed
+from nbody.particles import Particles
+from nbody.trajectory import layout, place
+from nbody.trajectory.checkpoint import Checkpoint, pack
+from nbody.trajectory.frame import Frame
+from nbody.trajectory.framefile import FrameFile, make_file
+from nbody.trajectory.header import RunHeader, required_bytes
+from nbody.trajectory.reopening import go_on
+from nbody.trajectory.syncing import BackgroundSync
+
+Array = np.ndarray
+
+
+class TrajectoryWriter:
+    """Records frames in ``path``, which appears when the first frame is in it, and opens from then on.
+
+    Args:
+        path: where to record. An existing file is kept under a numbered name (``run.1.h5``).
+        particles: mass and id of the bodies; their dimensions are the run's.
+        header: what the run says of itself, and how many frames it will have.
+        overwrite: replace an existing file instead; it disappears when the first frame of the new one is written.
+        notify: gets one line when an existing file is kept under another name.
+
+    Raises:
+        InputError: nothing can be written there, or the disk is too small; nothing has been created then.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        particles: Particles,
+        header: RunHeader,
+        *,
+        overwrite: bool = False,
+        notify: place.Notify = lambda line: None,
+    ) -> None:
+        self.path = place.check_output(path)
+        self._overwrite, self._notify = overwrite, notify
+        place.check_space(path, required_bytes(particles.count, header), f"recording {header.frames} frames")
+        with place.as_input_error(self.path):
+            self.path.parent.mkdir(exist_ok=True)
+        self._begin(lambda part: make_file(part, particles, header))
+
+    @classmethod
+    def reopen(
+        cls,
+        path: str | os.PathLike,
+        checkpoint: Checkpoint,
+        *,
+        frames: int = 0,
+        keep: int | None = None,
+        resolved: Mapping[str, Any] | None = None,
+    ) -> "TrajectoryWriter":
+        """Go on with a recording from its newest checkpoint, after a crash or an orderly end.
+
+        Later frames than the checkpoint's are dropped, when the first new one is recorded. Where the file has no room
+        for what is asked, a larger copy takes its place once it is whole.
+
+        Args:
+            path: the recording.
+            checkpoint: what :func:`~nbody.trajectory.checkpoint.read_checkpoint` said.
+            frames: how many frames the run will have in all; 0 for what was planned.
+            keep: how many frames to keep, if not all up to the checkpoint.
+            resolved: the scenario as it now is, if it has changed.
+
+        Raises:
+            InputError: not a recording; another run is writing it, or has; no disk space for the larger copy.
+        """
+        self = cls.__new__(cls)
+        self.path, self._overwrite = place.check_output(path), True
+        keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
+        self._begin(lambda part: go_on(self.path, part, checkpoint, keep, frames, resolved))
+        self._sequence, self._restart_at = checkpoint.sequence, keep
+        return self
+
+    def _begin(self, prepare: Callable[[Path], FrameFile]) -> None:
+        """Take the lock, and the file that ``prepare(part)`` makes at ``part`` or finds; leave nothing if it fails."""
+        with place.as_input_error(self.path):
+            self._lock = place.WriterLock(self.path)
+        part = self.path.with_name(f".{self.path.name}.part")
+        try:
+            with place.as_input_error(self.path):
+                part.unlink(missing_ok=True)  # left by a run that was killed before its first frame
+                self._file: FrameFile | None = prepare(part)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            self._lock.release()
+            raise
+        self._part = part if part.exists() else None
+        self._sequence = 0
+        self._restart_at: int | None = None
+        self._started = time.perf_counter() - float(self._file.commit["wall_s"][0])
+        self._sync = BackgroundSync(self._file.sync)
+
+    @property
+    def frames(self) -> int:
+        """How many frames have been recorded."""
+        return int(self._open_file().commit["frames"][0]) if self._restart_at is None else self._restart_at
+
+    @property
+    def capacity(self) -> int:
+        """How many frames there is room for."""
+        return self._open_file().capacity
+
+    def append(self, frame: Frame) -> None:
+        """Record a frame: whole, visible to every reader, and safe from a kill, when this returns.
+
+        Raises:
+            RunFailed: the file can't be written any more; the frames before stay whole.
+        """
+        file, k = self._open_file(), self.frames
+        if k >= file.capacity:
+            raise RunFailed(f"{self.path}: was planned for {file.capacity} frames, and one more was recorded")
+        with self._as_run_failed(f"frame {k}"):
+            self._hide_dropped()
+            file.write_frame(k, frame)
+            file.set_length(k + 1)
+            file.commit["status"] = layout.RUNNING.encode()
+            file.commit["wall_s"] = time.perf_counter() - self._started
+            file.write_commit()
+            if self._part:
+                self._publish()
+            confirmed = self._sync.poll(k + 1)
+            if confirmed is not None:
+                self._check_still_there()
+                self._note_synced(confirmed)
+
+    def _hide_dropped(self) -> None:
+        """After :meth:`reopen`: show only the frames to keep, before others are written where the dropped ones are."""
+        if self._restart_at is not None:
+            file = self._open_file()
+            file.set_length(self._restart_at)
+            self._restart_at = None
+            self._note_synced(min(int(file.commit["synced"][0]), self.frames))
+            file.sync()
+
+    def _publish(self) -> None:
+        """Give the file its name, in one step, now that it has a frame."""
+        assert self._part and self._file
+        self._file.sync()
+        if not self._overwrite:
+            place.keep(self.path, self._notify)
+        os.replace(self._part, self.path)
+        self._part = None
+        place.sync_folder(self.path.parent)
+
+    def _note_synced(self, frames: int) -> None:
+        file = self._open_file()
+        file.commit["synced"] = frames
+        file.write_commit()
+
+    def checkpoint(self, state: Mapping[str, Array], meta: Mapping[str, Any]) -> None:
+        """Keep the engine's state, as it is after the last recorded frame or later: when this returns, the disk has
+        it, and the frames before it. Call it from the thread that appends.
+
+        Raises:
+            RunFailed: the file can't be written any more; the checkpoint before this one stays whole.
+            ValueError: there is no frame yet, or the state is larger than the header said.
+        """
+        if not self.frames:
+            raise ValueError("a checkpoint needs a frame before it")
+        self.sync()
+        with self._as_run_failed("a checkpoint"):
+            packed = pack(Checkpoint(state, meta, self.frames, self._sequence + 1))
+            self._open_file().write_slot(self._sequence + 1, packed)
+            self._open_file().sync()
+        self._sequence += 1
+
+    def sync(self) -> None:
+        """Return when the disk has confirmed every frame recorded so far."""
+        with self._as_run_failed("the recording"):
+            self._check_still_there()
+            self._open_file().sync()
+            self._note_synced(self.frames)
+
+    def close(self, complete: bool = True) -> None:
+        """End the recording; ``complete`` says whether it is the whole run. Without any frame, nothing is left."""
+        if self._file is None:
+            return
+        file = self._file
+        try:
+            self._sync.close()
+            if complete:
+                self._hide_dropped()
+            if self._part is None and self._restart_at is None:
+                file.commit["status"] = (layout.COMPLETE if complete else layout.STOPPED).encode()
+                self.sync()
+        finally:
+            self._file = None
+            file.close()
+            if self._part:
+                self._part.unlink(missing_ok=True)
+            self._lock.release()
+
+    def __enter__(self) -> "TrajectoryWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.close(complete=kind is None)
+        except RunFailed:
+            if kind is None:
+                raise  # else the error that ended the run is the one to show
+
+    def _open_file(self) -> FrameFile:
+        if self._file is None:
+            raise ValueError(f"{self.path}: the recording has been closed")
+        return self._file
+
+    def _check_still_there(self) -> None:
+        """Raise RunFailed if the file has been removed or replaced, which the open file would not notice."""
+        if self._part is None and not place.same_file(self._open_file().fd, self.path):
+            raise RunFailed(f"{self.path}: was removed or replaced while the run was writing it; the run stops")
+
+    @contextlib.contextmanager
+    def _as_run_failed(self, what: str):
+        try:
+            yield
+        except OSError as error:
+            raise RunFailed(
+                f"{self.path}: writing {what} failed ({error.strerror}); the {self.frames} frames before it are "
+                "whole; mend the disk, then 'nbody resume' goes on from the last checkpoint"
+            ) from error

@@ -1,0 +1,323 @@
+"""What is recorded comes back, an older file is never lost, and other programs open the new one."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import h5py
+import numpy as np
+import pytest
+
+from nbody.errors import InputError, RunFailed
+from nbody.particles import Particles
+from nbody.trajectory import (
+    Frame,
+    RunHeader,
+    Trajectory,
+    TrajectoryWriter,
+    check_output,
+    check_space,
+    required_bytes,
+)
+from nbody.trajectory.frame import OBSERVABLES
+from nbody.trajectory.place import lock_path
+from nbody.trajectory.provenance import collect_provenance
+
+TEXT = "name: été\n# as the user wrote it\n"
+
+
+def bodies(count: int = 37, dimensions: int = 3) -> Particles:
+    """Particles with ids that are not 0 … N-1."""
+    rng = np.random.default_rng(5)
+    position = rng.standard_normal((count, dimensions))
+    return Particles(rng.uniform(1, 2, count), position, -position, rng.permutation(count) + 10)
+
+
+def moment(k: int, particles: Particles, dtype: str = "float32") -> Frame:
+    """Frame ``k``: every number in it tells which frame it is."""
+    values = {name: (k + 0.5) * np.ones(width) if width > 1 else float(k) for name, width in OBSERVABLES.items()}
+    return Frame(
+        10 * k, 0.1 * k, (particles.position + k).astype(dtype), (particles.velocity - k).astype(dtype), values
+    )
+
+
+def record(path, frames: int = 5, planned: int | None = None, dimensions: int = 3, dtype: str = "float32", **options):
+    """Record ``frames`` frames and close. Returns the particles."""
+    particles = bodies(dimensions=dimensions)
+    header = RunHeader(
+        planned or frames,
+        dtype,
+        TEXT,
+        {"name": "été"},
+        collect_provenance(seed=7, engine="cpu"),
+    )
+    with TrajectoryWriter(path, particles, header, **options) as writer:
+        for k in range(frames):
+            writer.append(moment(k, particles, dtype))
+    return particles
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_every_bit_that_was_recorded_comes_back(tmp_path, dimensions, dtype):
+    particles = record(tmp_path / "run.h5", dimensions=dimensions, dtype=dtype)
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert (len(run), run.dimensions, run.count, run.planned) == (5, dimensions, 37, 5)
+        np.testing.assert_array_equal(run.mass, particles.mass)
+        np.testing.assert_array_equal(run.id, particles.id)
+        np.testing.assert_array_equal(run.step, 10 * np.arange(5))
+        np.testing.assert_array_equal(run.time, 0.1 * np.arange(5))
+        for k in range(5):
+            expected, got = moment(k, particles, dtype), run.frame(k)
+            assert got.position.dtype == dtype and got.position.shape == (37, dimensions)
+            np.testing.assert_array_equal(got.position, expected.position)
+            np.testing.assert_array_equal(got.velocity, expected.velocity)
+            assert (got.step, got.time) == (expected.step, expected.time)
+            for name, value in expected.observables.items():
+                np.testing.assert_array_equal(got.observables[name], value)
+                np.testing.assert_array_equal(run.observable(name)[k], value)
+        np.testing.assert_array_equal(run.position[-1], run.position[4])
+        assert run.position[1:3].shape == (2, 37, dimensions)
+        with pytest.raises(IndexError, match="no frame 5; it has 5"):
+            run.position[5]
+        assert run.complete and run.verify() == []
+
+
+def test_the_file_says_where_it_comes_from(tmp_path):
+    record(tmp_path / "run.h5")
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert run.scenario_text == TEXT
+        assert run.resolved == {"name": "été"}
+        assert run.provenance["seed"] == 7 and run.provenance["engine"] == "cpu"
+        assert run.provenance["packages"]["numpy"] == np.__version__
+        assert run.provenance["status"] == "complete" and run.provenance["wall_s"] > 0
+
+
+def test_a_two_dimensional_run_is_three_columns_with_zero_z_on_disk(tmp_path):
+    record(tmp_path / "run.h5", dimensions=2)
+    with h5py.File(tmp_path / "run.h5") as file:
+        position = file["particles/trajectory/position/value"]
+        assert position.shape == (5, 37, 3) and not position[..., 2].any()
+        assert file["nbody"].attrs["dimensions"] == 2
+        assert file["particles/trajectory/velocity/time"] == file["particles/trajectory/position/time"]  # one object
+
+
+def test_a_run_that_ends_early_shows_only_the_frames_it_has(tmp_path):
+    particles, path = bodies(), tmp_path / "run.h5"
+    writer = TrajectoryWriter(path, particles, RunHeader(100))
+    for k in range(3):
+        writer.append(moment(k, particles))
+    writer.close(complete=False)
+    with h5py.File(path) as file:
+        lengths = {file[f"particles/trajectory/{name}"].shape[0] for name in ("position/value", "position/time")}
+        assert lengths == {3} and file["VTKHDF/Points"].shape == (3 * 37, 3)
+    with Trajectory(path) as run:
+        assert (run.status, run.complete, len(run), run.planned) == ("stopped", False, 3, 100)
+
+
+def test_an_error_during_the_run_leaves_a_stopped_file_and_is_itself_raised(tmp_path):
+    particles = bodies()
+    with (
+        pytest.raises(ZeroDivisionError),
+        TrajectoryWriter(tmp_path / "run.h5", particles, RunHeader(5)) as writer,
+    ):
+        writer.append(moment(0, particles))
+        raise ZeroDivisionError
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert run.status == "stopped" and len(run) == 1
+
+
+# --- An existing file, the folder, the disk -------------------------------------------------------------------------
+
+
+def test_an_existing_file_is_kept_under_the_next_number(tmp_path):
+    path, lines = tmp_path / "run.h5", []
+    for frames in (1, 2, 3):
+        record(path, frames, notify=lines.append)
+    lengths = {}
+    for name in sorted(os.listdir(tmp_path)):
+        with Trajectory(tmp_path / name) as run:
+            lengths[name] = len(run)
+    assert lengths == {"run.1.h5": 1, "run.2.h5": 2, "run.h5": 3}
+    assert len(lines) == 2 and "kept as run.2.h5" in lines[1]
+
+
+def test_overwrite_replaces_the_file_only_when_the_new_one_has_a_frame(tmp_path):
+    path = tmp_path / "run.h5"
+    record(path, 2)
+    particles = bodies()
+    writer = TrajectoryWriter(path, particles, RunHeader(4), overwrite=True)
+    with Trajectory(path) as run:
+        assert len(run) == 2
+    writer.append(moment(0, particles))
+    with Trajectory(path) as run:
+        assert len(run) == 1
+    writer.close()
+    assert os.listdir(tmp_path) == ["run.h5"]
+
+
+def test_a_run_without_a_frame_leaves_the_disk_as_it_was(tmp_path):
+    record(tmp_path / "run.h5", 2)
+    before = (tmp_path / "run.h5").read_bytes()
+    TrajectoryWriter(tmp_path / "run.h5", bodies(), RunHeader(4), overwrite=True).close()
+    assert os.listdir(tmp_path) == ["run.h5"] and (tmp_path / "run.h5").read_bytes() == before
+
+
+def test_a_second_writer_is_refused_and_a_dead_ones_lock_is_not_in_the_way(tmp_path):
+    path, particles = tmp_path / "run.h5", bodies()
+    lock_path(path).write_text("process 1 on elsewhere\n")  # left behind by a kill
+    with TrajectoryWriter(path, particles, RunHeader(3)) as writer:
+        writer.append(moment(0, particles))
+        with pytest.raises(InputError, match=f"being written by process {os.getpid()}"):
+            TrajectoryWriter(path, particles, RunHeader(3))
+        writer.append(moment(1, particles))
+    assert os.listdir(tmp_path) == ["run.h5"]
+
+
+def test_places_that_are_not_fit_for_a_file_are_refused_in_one_line(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to("loop")
+    for path, reason in (
+        (tmp_path, "is a directory"),
+        (tmp_path / "fifo", "not an ordinary file"),
+        ("/dev/full", "not an ordinary file"),
+        (tmp_path / "a/b/run.h5", "there is no folder"),
+        (tmp_path / "loop/run.h5", "path|no folder"),
+        ("run\0.h5", "path"),
+    ):
+        with pytest.raises(InputError, match=reason) as caught:
+            TrajectoryWriter(path, bodies(), RunHeader(3))
+        assert "\n" not in str(caught.value)
+    assert sorted(os.listdir(tmp_path)) == ["fifo", "loop"]
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root, who may run the tests, can write anywhere
+    with pytest.raises(InputError, match="not writable"):
+        check_output(tmp_path / "run.h5")
+
+
+def test_one_missing_folder_is_made(tmp_path):
+    record(tmp_path / "output" / "run.h5", 1)
+    assert os.listdir(tmp_path / "output") == ["run.h5"]
+
+
+def test_a_recording_larger_than_the_disk_is_refused_with_the_numbers_and_creates_nothing(tmp_path):
+    with pytest.raises(InputError, match=r"recording 1000000000 frames needs \S+ .B and \S+ .B are free"):
+        TrajectoryWriter(tmp_path / "run.h5", bodies(20480), RunHeader(10**9))
+    assert os.listdir(tmp_path) == []
+    check_space(tmp_path / "run.h5", 1)
+
+
+def test_the_size_is_known_before_the_run(tmp_path):
+    particles = bodies(1000)
+    for frames in (1, 50):
+        header = RunHeader(frames, "float64", TEXT, state_bytes=12345)
+        with TrajectoryWriter(tmp_path / "run.h5", particles, header, overwrite=True) as writer:
+            writer.append(moment(0, particles, "float64"))
+        assert os.path.getsize(tmp_path / "run.h5") == pytest.approx(required_bytes(1000, header), abs=120_000)
+
+
+def test_more_frames_than_planned_is_an_error_that_loses_nothing(tmp_path):
+    particles = bodies()
+    with pytest.raises(RunFailed, match="planned for 2 frames"):
+        record(tmp_path / "run.h5", 3, planned=2)
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert len(run) == 2
+        np.testing.assert_array_equal(run.position[1], moment(1, particles).position)
+
+
+def test_a_file_removed_under_the_writer_is_noticed(tmp_path):
+    particles = bodies()
+    with (
+        pytest.raises(RunFailed, match="was removed or replaced"),
+        TrajectoryWriter(tmp_path / "run.h5", particles, RunHeader(3)) as writer,
+    ):
+        writer.append(moment(0, particles))
+        (tmp_path / "run.h5").unlink()
+        writer.sync()
+
+
+# --- Other programs -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_mdanalysis_opens_it(tmp_path, dimensions):
+    mda = pytest.importorskip("MDAnalysis")
+    particles = record(tmp_path / "run.h5", planned=8, dimensions=dimensions)
+    universe = mda.Universe.empty(37, trajectory=True, velocities=True)
+    universe.load_new(str(tmp_path / "run.h5"), format="H5MD", convert_units=False)
+    assert len(universe.trajectory) == 5
+    for k, now in enumerate(universe.trajectory):
+        expected = moment(k, particles)
+        np.testing.assert_array_equal(now.positions[:, :dimensions], expected.position)
+        np.testing.assert_array_equal(now.velocities[:, :dimensions], expected.velocity)
+        assert now.time == expected.time and now.data["total_energy"] == k
+
+
+def test_vtk_and_so_paraview_open_it(tmp_path):
+    vtk = pytest.importorskip("vtkmodules.vtkIOHDF")
+    to_numpy = pytest.importorskip("vtkmodules.util.numpy_support").vtk_to_numpy
+    particles = record(tmp_path / "run.h5", planned=8)
+    reader = vtk.vtkHDFReader()
+    reader.SetFileName(str(tmp_path / "run.h5"))
+    reader.UpdateInformation()
+    assert reader.GetNumberOfSteps() == 5
+    for k in (4, 0, 2):
+        reader.SetStep(k)
+        reader.Update()
+        output, expected = reader.GetOutputDataObject(0), moment(k, particles)
+        assert output.GetNumberOfCells() == 37 and reader.GetTimeValue() == expected.time
+        np.testing.assert_array_equal(to_numpy(output.GetPoints().GetData()), expected.position)
+        np.testing.assert_array_equal(to_numpy(output.GetPointData().GetArray("velocity")), expected.velocity)
+
+
+# --- While the run goes on ------------------------------------------------------------------------------------------
+
+POLLING = textwrap.dedent("""
+    import json, sys, h5py, numpy as np
+    from nbody.trajectory import Trajectory
+    path, seen, polls = sys.argv[1], 0, 0
+    with Trajectory(path) as run:
+        while True:
+            done = run.complete  # before the look: what is complete then is all there is
+            frames = run.refresh()
+            assert frames >= seen and len(run.time) == frames
+            for k in range(max(0, frames - 2), frames):
+                assert run.step[k] == 10 * k and run.frame(k).observables["kinetic_energy"] == k
+                assert (np.rint(run.position[k] - run.position[0]) == k).all()
+            with h5py.File(path) as file:  # as any other program would
+                position = file["particles/trajectory/position/value"]
+                assert len(position) >= frames and len(file["particles/trajectory/position/time"]) >= len(position)
+            seen, polls = frames, polls + 1
+            if done:
+                break
+        assert run.verify() == []
+    print(json.dumps([seen, polls]))
+""")
+
+
+def test_a_reader_polls_while_the_run_goes_on(tmp_path):
+    particles, path, frames = bodies(), tmp_path / "run.h5", 3000
+    with TrajectoryWriter(path, particles, RunHeader(frames)) as writer:
+        writer.append(moment(0, particles))
+        reader = subprocess.Popen([sys.executable, "-c", POLLING, path], stdout=subprocess.PIPE)
+        for k in range(1, frames):
+            writer.append(moment(k, particles))
+            if k % 300 == 0:
+                writer.sync()
+                os.sched_yield()
+    seen, polls = json.loads(reader.communicate(timeout=60)[0])
+    assert reader.returncode == 0 and seen == frames and polls >= 1
+
+
+def test_a_reader_keeps_what_it_has_when_the_file_goes(tmp_path):
+    path = tmp_path / "run.h5"
+    record(path, 2)
+    with Trajectory(path) as run:
+        path.unlink()
+        with pytest.raises(InputError, match="there is no such file any more"):
+            run.refresh()
+        assert run.position[1].shape == (37, 3)
+        record(path, 4)
+        with pytest.raises(InputError, match="replaced by another recording"):
+            run.refresh()
