@@ -14,6 +14,7 @@ from nbody.cli.doctor import doctor
 from nbody.cli.info import info
 from nbody.cli.lists import ListCommand
 from nbody.cli.run import run
+from nbody.cli.view import view
 from nbody.errors import NBodyError
 
 app = typer.Typer(
@@ -45,7 +46,7 @@ def options(
     """
 
 
-for command in (run, info, bench, doctor):
+for command in (run, view, info, bench, doctor):
     app.command(cls=ListCommand)(command)
 
 

@@ -1,0 +1,178 @@
+"""The force suite: every engine, precision and N on the same bodies; each result is checked before it is timed."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from nbody.bench.accuracy import ForceError, Judge
+from nbody.bench.contestant import ALL_CORES, ONE_CORE, Contestant, EngineContestant
+from nbody.bench.lecture import LectureRun
+from nbody.bench.problems import LECTURE_STEPS, cluster, lecture_disk
+from nbody.bench.timing import Rival, Timing, in_turns, on_device
+from nbody.units import duration
+
+FLOPS = 20
+"""Operations that an interaction counts for, by convention (Nyland, Harris & Prins 2007)."""
+
+LONGEST = 10.0
+"""Seconds beyond which an evaluation, or a lecture run, is left out, with a line that says so."""
+
+REFERENCE = "reference"
+
+Notify = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ForceRow:
+    """One contestant at one N. Times in seconds; None where nothing was measured, and then ``note`` says why.
+
+    ``seconds`` is one evaluation of all forces, ``lecture_seconds`` ten steps with copies, ``compile_seconds`` what the
+    first call took longer than the second. Speed-ups are ratios of interactions per second (N² a force evaluation) to
+    one core, and to all cores, of the ``cpu`` engine in the same precision, and to the NumPy reference, at the same N
+    or the largest below it that was measured. ``error`` is the largest relative force error, ``error_bound`` the most
+    that rounding explains; ``wrong`` is True where the bound is exceeded.
+    """
+
+    name: str
+    device: str
+    backend: str
+    precision: str
+    threads: int
+    particles: int
+    suite: str = "forces"
+    seconds: float | None = None
+    interactions_per_s: float | None = None
+    gflops: float | None = None
+    speedup: float | None = None
+    speedup_all_cores: float | None = None
+    speedup_reference: float | None = None
+    error: float | None = None
+    error_median: float | None = None
+    error_99: float | None = None
+    error_bound: float | None = None
+    lecture_seconds: float | None = None
+    compile_seconds: float | None = None
+    wrong: bool = False
+    note: str = ""
+
+    def timed(self, time: Timing) -> "ForceRow":
+        """This row with the time of an evaluation."""
+        rate = self.particles**2 / time.median
+        row = replace(self, seconds=time.median, interactions_per_s=rate, gflops=FLOPS * rate / 1e9)
+        if not time.disturbed:
+            return row
+        return row.noted(f"disturbed by other programs; its fastest evaluation took {duration(time.best)}")
+
+    def noted(self, note: str, wrong: bool = False) -> "ForceRow":
+        """This row with one more note."""
+        return replace(self, note="; ".join(filter(None, (self.note, note))), wrong=self.wrong or wrong)
+
+    def judged(self, error: ForceError, bound: float) -> "ForceRow":
+        """This row with its error, and marked wrong where that is beyond the bound."""
+        row = replace(
+            self, error=error.maximum, error_median=error.median, error_99=error.percentile_99, error_bound=bound
+        )
+        return row.noted(_wrong("forces", error, bound), True) if error.maximum > bound else row
+
+
+def _wrong(what: str, error: ForceError, bound: float) -> str:
+    return f"{what} are wrong: largest relative error {error.maximum:.1e}, rounding explains {bound:.1e}"
+
+
+def measure(
+    contestants: Sequence[Contestant], counts: Sequence[int], notify: Notify = lambda _: None
+) -> list[ForceRow]:
+    """Rows of every contestant at every N, with speed-ups. ``notify`` gets a line before each measurement."""
+    rows: list[ForceRow] = []
+    for contestant in contestants:
+        notify(f"compiling {contestant.name} {contestant.precision}")
+        contestant.warm_up(max(counts))
+        contestant.release()
+    for count in sorted(counts):
+        bench = _AtCount(count, notify)
+        on_cpu = [c for c in contestants if c.backend == "cpu"]
+        rows += bench.rows(on_cpu)  # together, so that they can take turns
+        for contestant in contestants:
+            if contestant.backend == "gpu":
+                rows += bench.rows([contestant])
+    return with_speedups(rows)
+
+
+class _AtCount:
+    """The measurements at one N."""
+
+    def __init__(self, count: int, notify: Notify) -> None:
+        self._count, self._notify = count, notify
+        self._cluster, self._disk = cluster(count), lecture_disk(count)
+        self._cluster_judge, self._disk_judge = Judge(self._cluster), Judge(self._disk)
+
+    def rows(self, group: Sequence[Contestant]) -> list[ForceRow]:
+        """Check each of the group, time those that are right in turns, then their lecture runs."""
+        rows = [self._checked(c) for c in group]
+        right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
+        if right:
+            names = ", ".join(dict.fromkeys(group[k].name for k in right))
+            self._notify(f"N = {self._count}: timing {names}")
+        for k, time in zip(right, _times([group[k] for k in right], self._count), strict=True):
+            rows[k] = rows[k].timed(time)
+            group[k].rate = max(group[k].rate, self._count**2 / time.best)  # a small N flatters nobody
+        for contestant in group:
+            contestant.release()
+        return [self._with_lecture(c, row) if row.seconds else row for c, row in zip(group, rows, strict=True)]
+
+    def _checked(self, contestant: Contestant) -> ForceRow:
+        """The row of a contestant with its error, or with the reason why it can't take part."""
+        c = contestant
+        row = ForceRow(c.name, c.device, c.backend, c.precision, c.threads, self._count, compile_seconds=c.compile_s)
+        expected = c.expected(self._count)
+        if expected > LONGEST:
+            return row.noted(f"left out: one evaluation would take about {expected:.0f} s")
+        self._notify(f"N = {self._count}: checking {c.name} {c.precision}")
+        c.load(self._cluster)
+        c.timed()
+        return row.judged(self._cluster_judge.error(c.acceleration()), self._cluster_judge.bound(c.precision))
+
+    def _with_lecture(self, contestant: Contestant, row: ForceRow) -> ForceRow:
+        """The row with its lecture run, checked too."""
+        if not isinstance(contestant, EngineContestant):
+            return row
+        expected = LECTURE_STEPS * contestant.expected(self._count)
+        if expected > LONGEST:
+            return row.noted(f"lecture run left out: it would take about {expected:.0f} s")
+        self._notify(f"N = {self._count}: lecture run by {contestant.name} {contestant.precision}")
+        run = LectureRun(contestant, self._disk)
+        error, bound = run.error(self._disk_judge), self._disk_judge.bound(contestant.precision)
+        if error.maximum > bound:
+            return row.noted(_wrong("forces on the lecture's disc", error, bound), True)
+        return replace(row, lecture_seconds=run.seconds())
+
+
+def _times(group: Sequence[Contestant], count: int) -> list[Timing]:
+    """Times of an evaluation by each, all of one backend, loaded and run once."""
+    if group and group[0].backend == "gpu":
+        return [on_device(c.evaluate, c.expected(count)) for c in group]
+    return in_turns([Rival(c.evaluate, c.expected(count), c.running) for c in group])
+
+
+def with_speedups(rows: Iterable[ForceRow]) -> list[ForceRow]:
+    """The rows, with their speeds relative to the baselines among them."""
+    rows = list(rows)
+
+    def ratio(row: ForceRow, name: str, precision: str) -> float | None:
+        speeds = {
+            base.particles: base.interactions_per_s
+            for base in rows
+            if (base.name, base.precision) == (name, precision) and base.particles <= row.particles
+            if base.interactions_per_s
+        }
+        return row.interactions_per_s / speeds[max(speeds)] if speeds and row.interactions_per_s else None
+
+    def complete(row: ForceRow) -> ForceRow:
+        precision = "float32" if row.precision == "mixed" else row.precision  # what the cpu engine has
+        return replace(
+            row,
+            speedup=ratio(row, ONE_CORE, precision),
+            speedup_all_cores=ratio(row, ALL_CORES, precision),
+            speedup_reference=ratio(row, REFERENCE, "float64"),
+        )
+
+    return [complete(row) for row in rows]

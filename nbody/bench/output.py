@@ -1,0 +1,47 @@
+"""Where a benchmark's files go: ``output/bench.json`` and ``output/bench.png`` unless told otherwise."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbody.bench.report import Report
+from nbody.errors import InputError
+
+SUFFIXES = (".json", ".png")
+
+
+@dataclass(frozen=True)
+class Output:
+    """The two files of a benchmark. They can be made again, so earlier ones are replaced."""
+
+    report: Path
+    picture: Path
+
+    @classmethod
+    def at(cls, place: Path, stem: str = "bench") -> "Output":
+        """The files in a folder, or beside each other under the name of a .json or .png file.
+
+        Raises:
+            InputError: the folder can't be made or written to (better known before the measuring than after).
+        """
+        base = place.with_suffix("") if place.suffix in SUFFIXES else place / stem
+        try:
+            base.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"--output: {base.parent} can't be made ({error.strerror}); name another folder") from None
+        for path in (base.parent, *(p for p in map(base.with_suffix, SUFFIXES) if p.exists())):
+            if not os.access(path, os.W_OK) or (path != base.parent and path.is_dir()):
+                raise InputError(f"--output: {path} can't be written; name another folder")
+        return cls(*map(base.with_suffix, SUFFIXES))
+
+    def replaced(self) -> list[Path]:
+        """The files that writing will replace."""
+        return [path for path in (self.report, self.picture) if path.exists()]
+
+    def write(self, found: Report) -> None:
+        """Write the report and draw its picture."""
+        from nbody.bench.plot import plot_forces
+
+        self.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        plot_forces(found, self.picture)

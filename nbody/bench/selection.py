@@ -1,0 +1,98 @@
+"""Who takes part: engines by the user's choice and the machine's means, and their baselines."""
+
+from collections.abc import Sequence
+
+from nbody.bench.accuracy import ROUNDOFF
+from nbody.bench.contestant import ALL_CORES, Contestant, EngineContestant
+from nbody.errors import DeviceError, InputError, unknown
+from nbody.forces import ENGINES
+from nbody.forces.engine import Engine
+from nbody.forces.memory import check_fits
+
+COUNTS = (1024, 4096, 10240, 20480)
+GPU_COUNTS = (65536, 262144)
+"""The default N, and those beside them where there is a GPU. 10240 and 20480 are the lecture's."""
+
+
+def backends(cpu: bool, gpu: bool) -> tuple[str, ...]:
+    """The backends to measure: those asked for, or, with neither, those that this machine has.
+
+    Raises:
+        DeviceError: the GPU is asked for, and there is none.
+    """
+    reason = no_gpu() if gpu or not cpu else ""
+    if gpu and reason:
+        raise DeviceError(
+            f"--gpu: there is no NVIDIA GPU to measure here ({reason}); "
+            "leave --gpu out to measure the CPU, or see 'nbody doctor'"
+        )
+    wanted = {"cpu": cpu or not gpu, "gpu": gpu or not (cpu or reason)}
+    return tuple(name for name, yes in wanted.items() if yes)
+
+
+def no_gpu() -> str:
+    """Why no GPU can be measured; empty if one can. (The speed of a simulated one means nothing.)"""
+    from nbody import gpu
+
+    return "kernels are simulated: NUMBA_ENABLE_CUDASIM is set" if gpu.SIMULATED else gpu.why_unavailable()
+
+
+def check_counts(counts: Sequence[int]) -> list[int]:
+    """The N of a benchmark, ascending, each once. Raises InputError for one below 1."""
+    for count in counts:
+        if count < 1:
+            raise InputError(f"--particles: must be at least 1, got {count}")
+    return sorted(set(counts))
+
+
+def check_precisions(precisions: Sequence[str]) -> list[str]:
+    """The precisions of a benchmark. Raises InputError for one that there is not."""
+    for precision in precisions:
+        if precision not in ROUNDOFF:
+            raise unknown("precision", precision, ROUNDOFF, "--precision: ")
+    return list(dict.fromkeys(precisions)) or list(ROUNDOFF)
+
+
+def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[str], largest: int) -> list[Contestant]:
+    """The contestants, in the order of the lesson.
+
+    Args:
+        engines: names of ``ENGINES``; all that ``on`` has when empty.
+        precisions: each engine takes part in those of them that it offers.
+        on: the backends.
+        largest: the largest N, for which there must be memory.
+
+    Raises:
+        InputError: a name that does not exist, an engine that has none of the precisions or does not work on one of
+            the backends, or more particles than the memory holds.
+    """
+    for name in engines:
+        _check_choice(name, precisions, on)
+    found: list[Contestant] = []
+    for name in ENGINES:
+        kind: type[Engine] = ENGINES.load(name)
+        baseline = name == ALL_CORES  # takes part always: speed-ups are relative to it
+        if not baseline and (kind.device not in on or (engines and name not in engines)):
+            continue
+        for precision in (p for p in precisions if p in kind.precisions):
+            check_fits(kind, largest, precision, "--particles: ")
+            if baseline:
+                found.append(EngineContestant(name, precision, one_core=True))
+            found.append(EngineContestant(name, precision))
+    return found
+
+
+def _check_choice(name: str, precisions: Sequence[str], on: Sequence[str]) -> None:
+    """Raise InputError unless the named engine can take part."""
+    kind: type[Engine] = ENGINES.load(name, "--engines: ")
+    if kind.device not in on:
+        reason = no_gpu() if kind.device == "gpu" else ""
+        raise InputError(
+            f"--engines: '{name}' works on the {kind.device}"
+            + (f", and there is none here ({reason})" if reason else f", which is not measured; add --{kind.device}")
+        )
+    if not set(precisions) & set(kind.precisions):
+        raise InputError(
+            f"--engines: '{name}' computes in {' or '.join(kind.precisions)}, not in {' or '.join(precisions)}; "
+            "choose another --precision"
+        )

@@ -1,0 +1,95 @@
+"""How a time is taken: what is compiled is compiled before, the median counts, and rivals run in turns.
+
+On a CPU another program's load, or the clock's boost, comes and goes within seconds. Rivals that are measured one after
+the other would meet different machines; so each gets a short turn, then the next, and round again. On a GPU the clock
+is CUDA's own events, which see the device's work and not the host's launches.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+Work = Callable[[], object]
+
+TURN = 0.02
+"""Seconds a turn lasts, at least: long enough that the last rival's threads have gone to sleep for most of it."""
+
+ENOUGH = 0.25
+"""Seconds of timed calls after which a rival is known well enough."""
+
+FEWEST, MOST = 5, 200
+"""Timed calls: no fewer unless one call alone takes more than :data:`ENOUGH`, and no more."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One of several pieces of work that are to be compared.
+
+    Attributes:
+        work: what is timed; returns when it is done.
+        estimate: seconds a call takes, from an earlier one.
+        running: the surroundings of a turn (a number of threads), entered before the clock starts.
+    """
+
+    work: Work
+    estimate: float
+    running: Callable[[], AbstractContextManager] = nullcontext
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Median and least seconds a call."""
+
+    median: float
+    best: float
+
+    @property
+    def disturbed(self) -> bool:
+        """True if something else was using the machine: alone, these two differ by a few percent."""
+        return self.median > 1.5 * self.best
+
+
+def seconds(work: Work) -> float:
+    """Wall time of one call on the host."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def in_turns(rivals: Sequence[Rival]) -> list[Timing]:
+    """Times of each rival on the host, measured in turns. Everything must have run once before."""
+    samples: list[list[float]] = [[] for _ in rivals]
+    waiting = list(range(len(rivals)))
+    while waiting:
+        for k in waiting:
+            samples[k] += _turn(rivals[k])
+        waiting = [k for k in waiting if not _enough(samples[k])]
+    return [Timing(statistics.median(sample), min(sample)) for sample in samples]
+
+
+def _turn(rival: Rival) -> list[float]:
+    """Times of one turn's calls, with the first left out where calls are short: it wakes threads and fills caches."""
+    with rival.running():
+        if rival.estimate < TURN:
+            rival.work()
+        times = [seconds(rival.work)]
+        while sum(times) < TURN and len(times) < MOST:
+            times.append(seconds(rival.work))
+    return times
+
+
+def _enough(sample: list[float]) -> bool:
+    total = sum(sample)
+    return len(sample) >= MOST or (total >= ENOUGH and (len(sample) >= FEWEST or total / len(sample) > ENOUGH))
+
+
+def on_device(work: Work, estimate: float) -> Timing:
+    """Times on the GPU by CUDA events. ``work`` only enqueues; several calls share a pair of events where one is too
+    short for them (their resolution is 0.5 µs)."""
+    from nbody import gpu
+
+    inner = max(1, min(MOST, round(TURN / 4 / max(estimate, 1e-6))))
+    times = [1e-3 * gpu.milliseconds(work, repeats=1, inner=inner) for _ in range(FEWEST)]
+    return Timing(statistics.median(times), min(times))

@@ -1,0 +1,38 @@
+"""``nbody doctor``: what works on this machine, what is missing, and how to get it."""
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON object.")] = False,
+) -> int:
+    """Say what works on this machine, what is missing, and how to get it.
+
+    Looks at Python and its packages, the processor, the GPU and its driver,
+    the engine that auto stands for and how many particles fit, OpenGL with
+    and without a window, and the disk; and computes a force as a test.
+    Exits with 0 if the program can run, whatever else is missing.
+
+    Examples:
+
+      nbody doctor
+
+      nbody doctor --json
+    """
+    from nbody.doctor import BROKEN, examine
+
+    findings = list(examine())
+    broken = any(finding.state == BROKEN for finding in findings)
+    if as_json:
+        found = {f.topic: {"state": f.state, "text": f.text, "remedy": f.remedy, **f.facts} for f in findings}
+        print(json.dumps({"ok": not broken, "findings": found}))
+        return int(broken)
+    width = max(len(finding.topic) for finding in findings)
+    for finding in findings:
+        print(f"{finding.state:<8} {finding.topic:<{width}}  {finding.text}")
+        if finding.remedy:
+            print(f"{'':<8} {'':<{width}}  -> {finding.remedy}")
+    return int(broken)

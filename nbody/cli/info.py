@@ -1,0 +1,167 @@
+"""``nbody info``: what a recording holds, or what a scenario would run."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+RECORDINGS = (".h5", ".hdf5", ".h5md")
+
+
+def info(
+    path: Annotated[Path, typer.Argument(help="A recording (.h5) or a scenario (.yaml).", show_default=False)],
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check every frame of a recording against its checksums.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+) -> int:
+    """Say what a recording holds, or what a scenario would run.
+
+    For a recording: its bodies, frames and times, the energy error, whether
+    it is complete, and how it was made. For a scenario: every value with the
+    defaults filled in, the engine, and the memory and disk that a run needs.
+    Nothing is changed.
+
+    Examples:
+
+      nbody info output/run.h5
+
+      nbody info output/run.h5 --verify
+
+      nbody info scenarios/disk.yaml --json
+    """
+    from nbody.errors import InputError
+
+    if not _is_recording(path):
+        if verify:
+            raise InputError(f"{path}: --verify checks recordings, and this is a scenario; leave --verify out")
+        found = _scenario(path)
+    else:
+        found = _recording(path, verify)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        print("\n".join(_lines(found)))
+    return 1 if found.get("damaged") else 0
+
+
+def _is_recording(path: Path) -> bool:
+    """True for a file that is, or is named like, HDF5."""
+    from nbody.scenario.source import open_regular
+
+    if path.suffix in RECORDINGS:
+        return True
+    with open_regular(path) as file:
+        return file.read(4) == b"\x89HDF"
+
+
+def _scenario(path: Path) -> dict[str, Any]:
+    """What a scenario would run, in plain types."""
+    from nbody import machine
+    from nbody.errors import DeviceError
+    from nbody.forces import ENGINES, resolve
+    from nbody.forces.memory import needs
+    from nbody.initial import check_initial, make_particles, resolved_initial
+    from nbody.scenario import FromFile, Scenario
+    from nbody.simulation import frame_count
+    from nbody.trajectory import RunHeader, required_bytes
+
+    scenario = Scenario.load(path)
+    check_initial(scenario)
+    initial, precision = scenario.initial, scenario.precision
+    count = make_particles(scenario).count if isinstance(initial, FromFile) else initial.particles
+    resolved = scenario.resolved() | {"initial": resolved_initial(scenario)}
+    engine, why = resolve(scenario.engine, precision, count, scenario.where("engine"))
+    kind = ENGINES.load(engine)
+    problem = ""
+    try:
+        kind.require_device()
+    except DeviceError as error:
+        problem = str(error)
+    frames = frame_count(scenario.record.every, 0, scenario.integrator.steps)
+    dtype = "float32" if precision == "float32" else "float64"
+    header = RunHeader(frames, dtype, scenario.text, resolved)
+    return {
+        "file": str(path),
+        "kind": "scenario",
+        "scenario": resolved,
+        "particles": count,
+        "engine": engine,
+        "engine_reason": why or "named by the scenario",
+        "engine_problem": problem,
+        "frames": frames,
+        "memory_bytes": needs(kind, count, precision),
+        "memory_free": machine.memory_available(),
+        "file_bytes": required_bytes(count, header),
+        "disk_free": shutil.disk_usage(".").free,
+    }
+
+
+def _recording(path: Path, verify: bool) -> dict[str, Any]:
+    """What a recording holds, in plain types."""
+    from nbody.diagnostics import relative_energy_error
+    from nbody.trajectory import Trajectory
+
+    with Trajectory(path) as run:
+        energy = run.observable("total_energy")
+        errors = [relative_energy_error(float(value), float(energy[0])) for value in energy]
+        found = {
+            "file": str(path),
+            "kind": "recording",
+            "status": run.status,
+            "particles": run.count,
+            "dimensions": run.dimensions,
+            "frames": len(run),
+            "frames_planned": run.planned,
+            "steps": [int(run.step[k]) for k in (0, -1)] if len(run) else [],
+            "time": [float(run.time[k]) for k in (0, -1)] if len(run) else [],
+            "energy": [float(energy[k]) for k in (0, -1)] if len(run) else [],
+            "energy_error": errors[-1] if len(run) else 0.0,
+            "energy_error_largest": max(errors, key=abs, default=0.0),
+            "file_bytes": path.stat().st_size,
+            "provenance": run.provenance,
+            "scenario": run.resolved,
+        }
+        return found | ({"damaged": run.verify()} if verify else {})
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    """The findings as text: a line each, the scenario as YAML at the end."""
+    from nbody.scenario.yaml_reader import dump
+    from nbody.units import size
+
+    if found["kind"] == "recording":
+        span = [f"{a:g} to {b:g}" for a, b in (found["time"], found["steps"])] if found["frames"] else ["none", "none"]
+        facts = {
+            "recording": f"{found['file']}, {size(found['file_bytes'])}, {found['status']}",
+            "particles": f"{found['particles']} in {found['dimensions']} dimensions",
+            "frames": f"{found['frames']} of {found['frames_planned']} planned",
+            "time": f"{span[0]} (steps {span[1]})",
+        }
+        if found["frames"]:
+            facts["energy"] = f"{found['energy'][0]:.6g} to {found['energy'][1]:.6g}"
+            facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
+        if "damaged" in found:
+            facts["checksums"] = "; ".join(found["damaged"]) or "all right"
+        facts |= {name: _flat(value) for name, value in found["provenance"].items() if name != "status"}
+    else:
+        free = {name: size(found[f"{name}_free"]) for name in ("memory", "disk")}
+        memory = ", ".join(f"{size(value)} of {place}" for place, value in found["memory_bytes"].items())
+        facts = {
+            "scenario": found["file"],
+            "engine": f"{found['engine']} ({found['engine_reason']})",
+            "memory": f"{memory} ({free['memory']} are free)",
+            "recording": f"{size(found['file_bytes'])} for {found['frames']} frames ({free['disk']} are free)",
+        }
+        if found["engine_problem"]:
+            facts["but"] = found["engine_problem"]
+    width = max(map(len, facts))
+    lines = [f"{name:<{width}}  {value}" for name, value in facts.items()]
+    return [*lines, "", dump(found["scenario"]).rstrip()]
+
+
+def _flat(value: Any) -> str:
+    """A value on one line; a mapping as ``key value`` pairs."""
+    return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)

@@ -1,0 +1,148 @@
+"""What this machine offers the program: facts, what is missing, and how to get it."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nbody import machine, opengl
+from nbody.forces import ENGINES, accelerations, resolve
+from nbody.forces.memory import free, largest
+from nbody.forces.reference import direct_sum
+from nbody.pairlaw import Gravity
+from nbody.units import size
+
+GOOD, MISSING, BROKEN = "ok", "missing", "broken"
+"""Of a finding: all is well; something that the program can do without is missing; nothing works without it."""
+
+TYPICAL = 20480
+"""The N that ``auto`` is asked about: the lecture's."""
+
+EXTRA_GPU, EXTRA_VIEW = "pip install 'nbody[cu13]' (or cu12)", "pip install 'nbody[view]'"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report: what was looked at, how it is, in words and in numbers, and the remedy, if any."""
+
+    topic: str
+    state: str
+    text: str
+    remedy: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def examine(folder: Path = Path(".")) -> Iterator[Finding]:
+    """Look at everything in turn. Nothing that is broken raises; it becomes a finding.
+
+    Args:
+        folder: where runs would be recorded.
+    """
+    yield _python()
+    yield _processor()
+    yield _card()
+    yield from _engines()
+    yield _works()
+    yield _screenless()
+    yield _window()
+    yield _disk(folder)
+
+
+def _python() -> Finding:
+    versions = machine.package_versions()
+    absent = [name for name, version in versions.items() if version == "not installed"]
+    text = ", ".join(f"{name} {version}" for name, version in versions.items())
+    facts = {"version": machine.version(), "commit": machine.git_state(), "packages": versions}
+    remedy = f"pip install {' '.join(absent)}" if absent else ""
+    return Finding("python", BROKEN if absent else GOOD, f"nbody {machine.version()}, {text}", remedy, facts)
+
+
+def _processor() -> Finding:
+    name, simd, cores, memory = machine.cpu_name(), machine.simd_level(), machine.cores(), machine.memory_available()
+    text = f"{name}, {simd}, {cores} core{'s' * (cores != 1)}, {size(memory)} of memory free"
+    return Finding("processor", GOOD, text, facts={"cpu": name, "simd": simd, "cores": cores, "memory_free": memory})
+
+
+def _card() -> Finding:
+    """The GPU; or why there is none, and whether a driver or a library is what is missing."""
+    from nbody import gpu
+
+    reason = gpu.why_unavailable()
+    if not reason:
+        card = gpu.facts()
+        facts = {"gpu": card.name, "driver": card.driver, "memory_free": card.memory_free}
+        text = (
+            f"{card.name}, compute capability {'.'.join(map(str, card.compute_capability))}, "
+            f"{card.multiprocessors} multiprocessors, {size(card.memory_free)} of {size(card.memory_total)} free, "
+            f"driver {card.driver}"
+        )
+        return Finding("gpu", GOOD, text, facts=facts)
+    has_driver = Path("/proc/driver/nvidia/version").exists()
+    remedy = EXTRA_GPU if has_driver else f"where there is an NVIDIA card: its driver, and {EXTRA_GPU}"
+    return Finding("gpu", MISSING, f"none can be used ({reason})", remedy, {"gpu": None, "reason": reason})
+
+
+def _engines() -> Iterator[Finding]:
+    """What ``auto`` stands for in each precision, and how many particles fit."""
+    for precision in ("float32", "float64"):
+        name, why = resolve("auto", precision, TYPICAL)
+        engine = ENGINES.load(name)
+        most = largest(engine, precision)
+        place = "GPU memory" if engine.device == "gpu" else "memory"
+        text = f"auto stands for {name} ({why}); up to {most:.2e} particles fit the {size(free(place))} of {place}"
+        facts = {"auto": name, "why": why, "largest_n": most}
+        yield Finding(f"engine {precision}", GOOD, text, facts=facts)
+
+
+def _works() -> Finding:
+    """Compute a force with ``auto`` and compare it with the referee: the whole chain down to the device."""
+    rng = np.random.default_rng(1)
+    position, mass = rng.standard_normal((200, 3)), rng.uniform(0.5, 1.5, 200)
+    try:
+        found = accelerations(position, mass, softening="plummer", length=0.1, precision="float32")
+    except Exception as failure:  # whatever is wrong with a driver or a compiler is what this is here to tell
+        reason = " ".join(str(failure).split())[:300]
+        text = f"auto can't compute a force ({type(failure).__name__}: {reason})"
+        return Finding("self-test", BROKEN, text, "'--engine reference' needs NumPy only")
+    right, _ = direct_sum(position, mass, Gravity(softening="plummer", length=0.1))
+    error = float(np.linalg.norm(found - right, axis=1).max() / np.linalg.norm(right, axis=1).max())
+    text = f"the forces of 200 bodies by auto in float32 agree with float64 sums to {error:.0e}"
+    if error > 1e-5:  # a hundred units in the last place of float32
+        return Finding("self-test", BROKEN, f"{text}, which is wrong", "choose another --engine, and report this")
+    return Finding("self-test", GOOD, text, facts={"error": error})
+
+
+def _screenless() -> Finding:
+    """Pictures and movies without a screen."""
+    found = opengl.screenless()
+    if found.renderer:
+        facts = {"renderer": found.renderer, "version": found.version}
+        return Finding("pictures", GOOD, f"OpenGL without a screen: {found.renderer}, {found.version}", facts=facts)
+    packages = opengl.missing_packages(opengl.SCREENLESS) or [opengl.MESA]
+    text = f"no OpenGL without a screen ({found.problem})"
+    return Finding("pictures", MISSING, text, f"apt install {' '.join(packages)}", {"renderer": None})
+
+
+def _window() -> Finding:
+    """The viewer's window: Qt, the libraries it loads, and a screen."""
+    packages = opengl.missing_packages(opengl.SCREENLESS | opengl.WINDOW)
+    screen = os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY") or ""
+    absent = [] if find_spec("PySide6") else [EXTRA_VIEW]
+    absent += [f"apt install {' '.join(packages)}"] if packages else []
+    facts = {"qt": bool(find_spec("PySide6")), "missing_packages": packages, "screen": screen}
+    if absent:
+        return Finding("window", MISSING, "a window can't be opened", "; ".join(absent), facts)
+    if not screen:
+        return Finding("window", MISSING, "Qt is complete, but there is no screen (DISPLAY is not set)", facts=facts)
+    return Finding("window", GOOD, f"Qt and its libraries are there, the screen is {screen}", facts=facts)
+
+
+def _disk(folder: Path) -> Finding:
+    room = shutil.disk_usage(folder).free
+    facts = {"folder": str(folder.resolve()), "free": room}
+    return Finding("disk", GOOD, f"{size(room)} free in {folder.resolve()}", facts=facts)

@@ -1,0 +1,86 @@
+"""Can this machine draw? Without a screen through EGL, and in a window through Qt; and which packages are missing.
+
+A broken OpenGL driver can end the process that asks it for a context, so a child process asks.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+SCREENLESS = {"libEGL.so.1": "libegl1", "libGL.so.1": "libgl1"}
+"""Libraries that drawing without a screen loads, and their Debian packages."""
+
+MESA = "libgl1-mesa-dri"
+"""The Debian package of the drivers behind EGL, software rendering among them."""
+
+WINDOW = {
+    "libxcb-cursor.so.0": "libxcb-cursor0",
+    "libxcb-icccm.so.4": "libxcb-icccm4",
+    "libxcb-image.so.0": "libxcb-image0",
+    "libxcb-keysyms.so.1": "libxcb-keysyms1",
+    "libxcb-render-util.so.0": "libxcb-render-util0",
+    "libxcb-shape.so.0": "libxcb-shape0",
+    "libxcb-xkb.so.1": "libxcb-xkb1",
+    "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
+    "libxkbcommon.so.0": "libxkbcommon0",
+    "libfontconfig.so.1": "libfontconfig1",
+    "libdbus-1.so.3": "libdbus-1-3",
+    "libglib-2.0.so.0": "libglib2.0-0",
+}
+"""Libraries that Qt's X11 plugin loads, and their Debian packages; without one of them Qt aborts."""
+
+PATIENCE = 20.0
+"""Seconds a context may take; it takes half of one, vispy's import included."""
+
+_ASK = """
+import vispy
+vispy.use("egl", gl="gl2")
+from vispy import app
+from vispy.gloo import gl
+canvas = app.Canvas(size=(16, 16), show=False)
+canvas.set_current()
+for name in (gl.GL_RENDERER, gl.GL_VERSION):
+    print("answer:", gl.glGetParameter(name))
+"""
+
+
+@dataclass(frozen=True)
+class Renderer:
+    """What draws without a screen, or the reason why nothing does (then ``renderer`` is empty)."""
+
+    renderer: str = ""
+    version: str = ""
+    problem: str = ""
+
+
+def screenless() -> Renderer:
+    """Ask for an OpenGL context through EGL, in a child process."""
+    environment = {"EGL_PLATFORM": "surfaceless", **os.environ}
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", _ASK], capture_output=True, text=True, timeout=PATIENCE, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        return Renderer(problem=f"no context within {PATIENCE:.0f} s")
+    except OSError as error:
+        return Renderer(problem=f"the child process did not start ({error.strerror})")
+    answers = [line.removeprefix("answer: ") for line in child.stdout.splitlines() if line.startswith("answer: ")]
+    if child.returncode == 0 and len(answers) == 2:
+        return Renderer(*answers)
+    last = (child.stderr.strip().splitlines() or [""])[-1][:150]
+    return Renderer(problem=last or f"the child process ended with {child.returncode}")
+
+
+def missing_packages(libraries: dict[str, str]) -> list[str]:
+    """Debian packages of those libraries that can't be loaded."""
+    return [package for name, package in libraries.items() if not _loads(name)]
+
+
+def _loads(name: str) -> bool:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True

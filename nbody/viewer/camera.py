@@ -1,0 +1,115 @@
+"""From where the particles are seen: orbit, pan and zoom, and the framing of a run's first frame.
+
+Lengths are the scenario's; places in the picture are pixels from its top left corner.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+Array = np.ndarray
+
+FIELD = np.radians(35.0)
+"""Field of view of the perspective, across the shorter side of the picture."""
+
+INSIDE = 0.97
+"""The framing holds this fraction of the particles, so that a few escapers do not shrink all others to a dot."""
+
+MARGIN = 1.08
+NEAR, FAR = 0.02, 50.0
+"""What is drawn, in distances from the camera to the centre."""
+
+
+@dataclass
+class Camera:
+    """A view of the particles.
+
+    Attributes:
+        centre: (3,) what is in the middle of the picture.
+        radius: from there to the nearer edges of the picture, in the plane of the centre.
+        flat: a plane seen face on, without perspective: it can be moved and zoomed, but not turned.
+        azimuth, elevation: where the camera stands on its sphere around the centre, in radians; at elevation π/2 it
+            looks down on the x-y plane.
+    """
+
+    centre: Array = field(default_factory=lambda: np.zeros(3))
+    radius: float = 1.0
+    flat: bool = False
+    azimuth: float = np.radians(-60.0)
+    elevation: float = np.radians(25.0)
+
+    @classmethod
+    def framing(cls, position: Array, dimensions: int) -> "Camera":
+        """A camera that frames :data:`INSIDE` of the particles around their median; ``position`` is (N, D)."""
+        finite = position[np.isfinite(position).all(axis=1)].astype(np.float64)
+        if not len(finite):
+            return cls(flat=dimensions == 2)
+        centre = np.zeros(3)
+        centre[: finite.shape[1]] = np.median(finite, axis=0)
+        distance = np.linalg.norm(finite - centre[: finite.shape[1]], axis=1)
+        # The rank above: of three bodies all three are framed.
+        radius = MARGIN * float(np.quantile(distance, INSIDE, method="higher"))
+        return cls(centre, radius or 1.0, dimensions == 2)
+
+    def copy(self) -> "Camera":
+        """The same view, to be changed apart from this one."""
+        return replace(self, centre=self.centre.copy())
+
+    @property
+    def distance(self) -> float:
+        """From the camera to the centre."""
+        return self.radius / np.tan(FIELD / 2)
+
+    def axes(self) -> Array:
+        """Rows: the directions in space of right, up and towards the camera, (3, 3)."""
+        if self.flat:
+            return np.eye(3)
+        (sa, ca), (se, ce) = ((np.sin(a), np.cos(a)) for a in (self.azimuth, self.elevation))
+        return np.array([[-sa, ca, 0.0], [-ca * se, -sa * se, ce], [ca * ce, sa * ce, se]])
+
+    def view(self) -> Array:
+        """Space to the camera's own axes, (4, 4), for columns: x right, y up, the camera looks along -z."""
+        matrix = np.eye(4)
+        matrix[:3, :3] = self.axes()
+        matrix[:3, 3] = -self.axes() @ self.centre
+        matrix[2, 3] -= self.distance
+        return matrix
+
+    def projection(self, size: tuple[int, int]) -> Array:
+        """The camera's axes to OpenGL's clip space, (4, 4), for a picture of ``size`` (width, height)."""
+        x, y = min(size) / size[0], min(size) / size[1]
+        if self.flat:
+            # All depths are kept: a plane has one.
+            return np.diag([x / self.radius, y / self.radius, 0.0, 1.0])
+        near, far = NEAR * self.distance, FAR * self.distance
+        matrix = np.diag([x, y, 0.0, 0.0]) / np.tan(FIELD / 2)
+        matrix[2, 2:] = (near + far) / (near - far), 2 * near * far / (near - far)
+        matrix[3, 2] = -1.0
+        return matrix
+
+    def pixels_per_length(self, size: tuple[int, int]) -> float:
+        """Of a length at clip-space w = 1: divide it by w (the depth; 1 in a flat view) for the pixels there."""
+        return min(size) / 2 / (self.radius if self.flat else np.tan(FIELD / 2))
+
+    def project(self, position: Array, size: tuple[int, int]) -> Array:
+        """Where particles are in a picture of ``size``: (N, 3) to pixels (N, 2)."""
+        columns = np.vstack([np.asarray(position, np.float64).T, np.ones(len(position))])
+        clip = self.projection(size) @ self.view() @ columns
+        return (np.array([1.0, -1.0]) * (clip[:2] / clip[3]).T + 1) / 2 * size
+
+    def orbit(self, dx: float, dy: float, size: tuple[int, int]) -> None:
+        """Turn by a drag of ``dx, dy`` pixels: half a turn across the picture's shorter side."""
+        self.azimuth -= np.pi * dx / min(size)
+        self.elevation = float(np.clip(self.elevation + np.pi * dy / min(size), -np.pi / 2, np.pi / 2))
+
+    def pan(self, dx: float, dy: float, size: tuple[int, int]) -> None:
+        """Move so that what is at the centre's depth follows the mouse by ``dx, dy`` pixels."""
+        right, up, _ = self.axes()
+        self.centre = self.centre + (dy * up - dx * right) * 2 * self.radius / min(size)
+
+    def zoom(self, factor: float, at: tuple[float, float], size: tuple[int, int]) -> None:
+        """Magnify by ``factor``; what is at pixel ``at``, at the centre's depth, stays there."""
+        x, y = at[0] - size[0] / 2, at[1] - size[1] / 2
+        self.pan(-x, -y, size)
+        self.radius /= factor
+        self.pan(x, y, size)

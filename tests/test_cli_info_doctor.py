@@ -1,0 +1,187 @@
+"""``nbody info`` tells what is in a file, ``nbody doctor`` what works here; and numbers are written for people."""
+
+import json
+
+import pytest
+
+from nbody import doctor, opengl, units
+from nbody.cli import main
+from nbody.trajectory import Trajectory
+
+SCENARIO = """
+initial: {generator: plummer, particles: 100}
+gravity: {softening: plummer, length: 0.1}
+integrator: {dt: 0.01, steps: 7}
+precision: float64
+engine: reference
+record: {every: 3}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(SCENARIO)
+    return path
+
+
+@pytest.fixture
+def recording(scenario, tmp_path):
+    path = tmp_path / "run.h5"
+    assert main(["run", str(scenario), "--quiet", "-o", str(path)]) == 0
+    return path
+
+
+def printed(capsys, *arguments):
+    """What a command printed as JSON; it must be one object."""
+    capsys.readouterr()
+    main([*map(str, arguments), "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+# --- info -----------------------------------------------------------------------------------------------------------
+
+
+def test_info_of_a_scenario_fills_in_every_default(scenario, capsys):
+    found = printed(capsys, "info", scenario)["scenario"]
+    assert found["name"] == "cluster" and found["initial"]["seed"] == 1 and found["initial"]["cut"] == 22.8
+    assert found["gravity"] == {"G": 1.0, "dimensions": 3, "softening": "plummer", "length": 0.1}
+    assert found["integrator"] == {"scheme": "leapfrog", "dt": 0.01, "steps": 7}
+
+
+def test_info_foretells_the_frames_and_the_size_of_the_file(scenario, recording, capsys):
+    found = printed(capsys, "info", scenario)
+    with Trajectory(recording) as run:
+        assert found["frames"] == len(run) == 4  # steps 0, 3, 6 and 7
+    assert found["file_bytes"] == pytest.approx(recording.stat().st_size, abs=200_000)  # room for metadata
+    assert 0 < sum(found["memory_bytes"].values()) < found["memory_free"]
+
+
+def test_info_says_which_engine_auto_is_and_why(scenario, capsys):
+    scenario.write_text(SCENARIO.replace("engine: reference", "engine: auto"))
+    found = printed(capsys, "info", scenario)
+    assert found["engine"] != "auto" and found["engine_reason"] and found["engine_problem"] == ""
+    assert main(["info", str(scenario)]) == 0
+    out = capsys.readouterr().out
+    assert f"{found['engine']} ({found['engine_reason']})" in out and "scheme: leapfrog" in out
+
+
+def test_info_of_a_recording_tells_its_contents_and_how_it_was_made(recording, capsys):
+    found = printed(capsys, "info", recording)
+    assert found["status"] == "complete" and found["frames"] == found["frames_planned"] == 4
+    assert found["particles"] == 100 and found["dimensions"] == 3
+    assert found["steps"] == [0, 7] and found["time"] == [0.0, pytest.approx(0.07)]
+    assert abs(found["energy_error"]) <= abs(found["energy_error_largest"]) < 1e-3
+    assert found["provenance"]["engine"] == "reference" and found["scenario"]["gravity"]["length"] == 0.1
+    assert found["file_bytes"] == recording.stat().st_size and "damaged" not in found
+
+
+def test_verify_finds_one_damaged_byte_and_fails(recording, capsys):
+    assert main(["info", str(recording), "--verify"]) == 0
+    assert "checksums" in capsys.readouterr().out
+    with Trajectory(recording) as run:
+        needle = run.position[2].tobytes()[:64]
+    data = bytearray(recording.read_bytes())
+    data[data.index(needle)] ^= 1
+    recording.write_bytes(data)
+    assert main(["info", str(recording), "--verify"]) == 1
+    assert "frame 2: position" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name,content,says",
+    [
+        ("missing.yaml", None, "there is no such file"),
+        ("missing.h5", None, "there is no such file"),
+        ("not.h5", b"text", "is not an HDF5 file"),
+        ("empty.h5", b"", "is empty"),
+        ("bad.yaml", b"initial: 5", "bad.yaml:1: initial"),
+    ],
+)
+def test_info_of_anything_else_is_one_line(tmp_path, capsys, name, content, says):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["info", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert says in err and err.startswith("error: ") and err.count("\n") == 1
+
+
+def test_verify_is_for_recordings(scenario, capsys):
+    assert main(["info", str(scenario), "--verify"]) == 2
+    assert "leave --verify out" in capsys.readouterr().err
+
+
+# --- doctor ---------------------------------------------------------------------------------------------------------
+
+
+def test_doctor_examines_everything_and_this_machine_can_run(capsys):
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    findings = found["findings"]
+    assert found["ok"] and {"python", "processor", "gpu", "self-test", "pictures", "window", "disk"} <= set(findings)
+    assert findings["processor"]["cores"] >= 1 and findings["python"]["packages"]["numba"]
+    most = [findings[f"engine {precision}"]["largest_n"] for precision in ("float32", "float64")]
+    assert most[0] > most[1] > 20480  # float32 takes less, and the lecture's problem fits anywhere
+    assert findings["self-test"]["error"] < 1e-5
+    for finding in findings.values():
+        assert finding["state"] in (doctor.GOOD, doctor.MISSING) and finding["text"]
+
+
+def test_an_engine_that_can_not_compute_is_broken_and_the_exit_code_says_so(monkeypatch, capsys):
+    def fails(*_, **__):
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(doctor, "accelerations", fails)
+    monkeypatch.setattr(opengl, "_ASK", "")
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "broken" in out and "auto can't compute a force (RuntimeError: no compiler)" in out
+    assert "-> '--engine reference' needs NumPy only" in out
+
+
+@pytest.mark.parametrize("crash", ["import os; os.abort()", "raise OSError('no driver')", "import time; time.sleep(9)"])
+def test_a_crash_while_asking_for_opengl_is_a_finding_and_no_crash(monkeypatch, crash):
+    monkeypatch.setattr(opengl, "_ASK", crash)
+    monkeypatch.setattr(opengl, "PATIENCE", 0.5)
+    found = opengl.screenless()
+    assert found.renderer == "" and found.problem
+    finding = doctor._screenless()
+    assert finding.state == doctor.MISSING and finding.remedy.startswith("apt install lib")
+
+
+def test_a_library_that_does_not_load_names_its_package():
+    libraries = {"libc.so.6": "libc6", "libnosuch.so.7": "libnosuch7"}
+    assert opengl.missing_packages(libraries) == ["libnosuch7"]
+
+
+def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
+    from nbody import gpu
+
+    monkeypatch.setattr(gpu, "why_unavailable", lambda: "the driver is asleep")
+    finding = doctor._card()
+    assert finding.state == doctor.MISSING and "the driver is asleep" in finding.text
+    assert "nbody[cu13]" in finding.remedy and finding.facts["gpu"] is None
+
+
+# --- Numbers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "function,value,text",
+    [
+        (units.rate, 2.5e10, "25.0 G"),
+        (units.rate, 9.999e11, "1000 G"),
+        (units.rate, 3.6e12, "3.60 T"),
+        (units.rate, 12.0, "12.0 "),
+        (units.rate, None, "–"),
+        (units.duration, 5.32e-5, "53.2 µs"),
+        (units.duration, 0.25, "250 ms"),
+        (units.duration, 37.0, "37.0 s"),
+        (units.duration, 2e-9, "2.00 ns"),
+        (units.size, 1_500_000, "1.50 MB"),
+        (units.size, 999, "999 bytes"),
+    ],
+)
+def test_numbers_have_three_digits_and_a_prefix(function, value, text):
+    assert function(value) == text
