@@ -7,6 +7,7 @@ a change of this file. Importing it costs 0.6 s; commands that need no GPU do no
 import contextlib
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -235,9 +236,14 @@ def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_regis
 if SIMULATED:
     from numba.cuda.simulator.kernelapi import FakeCUDAShared
 
-    _shared_array = FakeCUDAShared.array
-    # The simulator refuses an alignment, which means nothing to it.
-    FakeCUDAShared.array = lambda self, shape, dtype, alignment=None: _shared_array(self, shape, dtype)
+    def _shared_array(self, shape, dtype, alignment=None):
+        """One array for each line of a kernel that asks for it. (The simulator's own refuses an alignment, and now and
+        then gives two threads two arrays.)"""
+        asking = sys._getframe(1)
+        place = asking.f_code.co_filename, asking.f_lineno
+        return self._allocations.setdefault(place, np.empty(shape, dtype))
+
+    FakeCUDAShared.array = _shared_array
 
     def device_function(function):
         """Let kernels call ``function``."""
@@ -247,20 +253,61 @@ if SIMULATED:
         """1/√x in the precision of ``x``; infinity at 0, as the hardware has it."""
         real = np.float32 if isinstance(x, np.float32) else np.float64
         return real(1.0 / math.sqrt(x)) if x > 0 else real(math.inf)
+
+    def row(array, i):
+        """Row i of an (N, 4) array as four numbers."""
+        return array[i, 0], array[i, 1], array[i, 2], array[i, 3]
 else:
+    from llvmlite import ir
     from numba.cuda import libdevice, types
-    from numba.cuda.extending import overload
+    from numba.cuda.extending import intrinsic, overload
 
     def device_function(function):
         """Let kernels call ``function``."""
         return cuda.jit(device=True, **FAST)(function)
 
     def rsqrt(x):
-        """1/√x in the precision of ``x``; infinity at 0. One MUFU.RSQ in float32 (``1/math.sqrt`` would be two)."""
+        """1/√x in the precision of ``x``; infinity at 0 in float32. One MUFU.RSQ there (``1/math.sqrt`` would be two);
+        in float64 one MUFU.RSQ64H and five float64 instructions."""
         raise NotImplementedError("for kernels only")
+
+    @intrinsic
+    def _rsqrt_seed(typing_context, x):
+        """1/√x in float64 from one MUFU.RSQ64H: 2e-7 right, over float64's whole range."""
+
+        def codegen(context, builder, signature, arguments):
+            number = ir.DoubleType()
+            assembly = ir.InlineAsm(ir.FunctionType(number, [number]), "rsqrt.approx.ftz.f64 $0, $1;", "=d,d", False)
+            return builder.call(assembly, arguments)
+
+        return types.float64(types.float64), codegen
 
     @overload(rsqrt, target="cuda")
     def _rsqrt_in_a_kernel(x):
         if x == types.float32:
             return lambda x: libdevice.rsqrtf(x)
-        return lambda x: libdevice.rsqrt(x)
+
+        def refined(x):
+            """The seed and one step of Halley's method, which triples its digits. (0 gives NaN, not infinity.)"""
+            y = _rsqrt_seed(x)
+            error = 1.0 - x * y * y
+            return y + y * error * (0.5 + 0.375 * error)
+
+        return refined
+
+    @intrinsic
+    def row(typing_context, array, i):
+        """Row i of a C-contiguous (N, 4) array as four numbers, by one 128-bit load (two in float64)."""
+        signature = types.UniTuple(array.dtype, 4)(array, i)
+
+        def codegen(context, builder, signature, arguments):
+            array_type, _ = signature.args
+            number = context.get_data_type(array_type.dtype)
+            data = context.make_array(array_type)(context, builder, arguments[0]).data
+            first = builder.gep(data, [builder.mul(arguments[1], ir.Constant(arguments[1].type, 4))])
+            load = builder.load(builder.bitcast(first, ir.VectorType(number, 4).as_pointer()))
+            load.align = 16
+            numbers = [builder.extract_element(load, ir.Constant(ir.IntType(32), k)) for k in range(4)]
+            return context.make_tuple(builder, signature.return_type, numbers)
+
+        return signature, codegen

@@ -87,12 +87,12 @@ def pair_law(
     """
     flat = dimensions == 2
 
-    if inverse_cube is None:
+    @compile
+    def cube_of_root(x):
+        u = rsqrt(x)
+        return u * u * u
 
-        @compile
-        def inverse_cube(x):
-            u = rsqrt(x)
-            return u * u * u
+    cube = inverse_cube or cube_of_root
 
     @compile
     def plummer(dx, dy, dz, length2):
@@ -100,14 +100,14 @@ def pair_law(
         r2 = dy * dy + r2
         if not flat:
             r2 = dz * dz + r2
-        return inverse_cube(r2), rsqrt(r2)
+        return cube(r2), rsqrt(r2)
 
     @compile
     def cutoff(dx, dy, dz, length2):
         r2 = dx * dx + dy * dy
         if not flat:
             r2 = dz * dz + r2
-        f, u, u_min = inverse_cube(r2), rsqrt(r2), rsqrt(length2)  # u_min is the same for all pairs: computed once
+        f, u, u_min = cube(r2), rsqrt(r2), rsqrt(length2)  # u_min is the same for all pairs: computed once
         # Selects between values that are there, not branches: every lane runs the same instructions.
         f = f if r2 > length2 else r2 - r2  # zero in the precision of r2 (a literal would be float64)
         u = u if r2 > length2 else u_min

@@ -6,13 +6,15 @@ run down instead of filling the memory.
 
 import queue
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from nbody.diagnostics import observables, relative_energy_error
 from nbody.errors import RunFailed
+from nbody.scenario import EnergyLimit
 from nbody.state import Snapshot
 from nbody.trajectory import Frame
 
@@ -20,10 +22,13 @@ WAITING_FRAMES = 4
 
 
 class FrameSink(Protocol):
-    """What frames are handed to: a trajectory's writer."""
+    """What frames and checkpoints are handed to: a trajectory's writer."""
 
     def append(self, frame: Frame) -> None:
         """Store one frame, after all those before it."""
+
+    def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+        """Keep the engine's state, as it is after the last frame."""
 
 
 @dataclass(frozen=True)
@@ -43,28 +48,45 @@ class Recorder:
     """Measures and stores snapshots in order, in the background.
 
     Args:
-        sink: where frames go; None measures them only.
+        sink: where frames and checkpoints go; None measures frames only.
+        limit: what to do when the energy error grows too large.
+        notify: gets one line when it does, if the run is to go on.
+        initial_energy: that of frame 0, when a run goes on and frame 0 is in the file already.
+        frames: how many frames are there already.
 
     An error in the background (a full disk, a NaN in the state) is raised by the next :meth:`record` or
     :meth:`close`.
     """
 
-    def __init__(self, sink: FrameSink | None = None) -> None:
-        self.energies = Energies()
-        self.frames = 0
-        self._sink = sink
+    def __init__(
+        self,
+        sink: FrameSink | None = None,
+        limit: EnergyLimit | None = None,
+        notify: Callable[[str], None] = lambda line: None,
+        initial_energy: float | None = None,
+        frames: int = 0,
+    ) -> None:
+        self.energies = Energies() if initial_energy is None else Energies(initial_energy, initial_energy)
+        self.frames = frames
+        self._sink, self._limit, self._notify = sink, limit, notify
         self._error: BaseException | None = None
-        self._queue: queue.Queue[tuple[int, float, Snapshot] | None] = queue.Queue(WAITING_FRAMES)
+        self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue(WAITING_FRAMES)
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
 
     def record(self, step: int, time: float, snapshot: Snapshot) -> None:
         """Queue a snapshot; waits while too many are queued."""
-        self._queue.put((step, time, snapshot))
+        self._queue.put(lambda: self._store(step, time, snapshot))
         self._raise()
 
+    def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+        """Queue a checkpoint, to be kept after the frames queued before it."""
+        if self._sink is not None:
+            self._queue.put(lambda: self._keep(state, meta))
+            self._raise()
+
     def close(self) -> None:
-        """Return when every queued snapshot is stored."""
+        """Return when everything queued is stored."""
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join()
@@ -76,19 +98,23 @@ class Recorder:
             raise error
 
     def _work(self) -> None:
-        failed = False
-        while (item := self._queue.get()) is not None:
-            if failed:
-                item[2].release()  # go on emptying the queue, so that record() never waits for a thread that gave up
-                continue
+        self._failed = False
+        while (job := self._queue.get()) is not None:
             try:
-                self._store(*item)
+                job()
             except BaseException as error:
-                self._error, failed = error, True
+                # Later jobs only release what they hold, so that record() never waits for a thread that gave up.
+                self._error, self._failed = error, True
+
+    def _keep(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+        if not self._failed and self._sink is not None:
+            self._sink.checkpoint(state, meta)
 
     def _store(self, step: int, time: float, snapshot: Snapshot) -> None:
-        snapshot.wait()
         try:
+            if self._failed:
+                return
+            snapshot.wait()
             check_finite(step, snapshot)
             values = observables(snapshot.sums)
             if self._sink is not None:
@@ -96,8 +122,23 @@ class Recorder:
         finally:
             snapshot.release()
         energy = float(values["total_energy"])
-        initial = self.energies.initial if self.frames else energy
-        self.energies, self.frames = Energies(initial, energy), self.frames + 1
+        first = energy if np.isnan(self.energies.initial) else self.energies.initial
+        self.energies, self.frames = Energies(first, energy), self.frames + 1
+        self._check_energy(step)
+
+    def _check_energy(self, step: int) -> None:
+        """Warn once, or stop, when the energy error passes its limit."""
+        limit = self._limit
+        if limit is None or abs(self.energies.error) <= limit.limit:
+            return
+        line = (
+            f"step {step}: the relative energy error is {self.energies.error:+.2e}, beyond the limit of "
+            f"{limit.limit:g} (on_energy_error); try a smaller --dt"
+        )
+        self._limit = None
+        if limit.action == "stop":
+            raise RunFailed(f"{line}. The frames so far are kept")
+        self._notify(f"warning: {line}")
 
 
 def check_finite(step: int, snapshot: Snapshot) -> None:

@@ -42,7 +42,7 @@ class Registry(Mapping[str, Entry]):
         return len(self._entries)
 
     def check(self, name: str, where: str = "") -> str:
-        """``name`` if it is registered; else an error with the nearest name, prefixed with ``where`` (``file:line: ``)."""
+        """``name`` if it is registered; else an error with the nearest name, after ``where`` (``file:line: ``)."""
         if name not in self._entries:
             raise unknown(self.kind, name, self._entries, where)
         return name

@@ -3,96 +3,26 @@
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from nbody import machine
 from nbody.forces import ENGINES, resolve
 from nbody.forces.memory import check_fits
+from nbody.guards import doubts
 from nbody.initial import check_initial, make_particles, resolved_initial
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.scheme import Scheme, advance, advance_many
 from nbody.interrupt import stop_on_signals
+from nbody.particles import Particles
+from nbody.progress import Clock, Progress, Summary
 from nbody.recorder import Recorder
 from nbody.scenario import Generated, Scenario
-from nbody.state import State
-from nbody.trajectory import RunHeader, TrajectoryWriter
+from nbody.schedule import Schedule
+from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, state_bytes
 from nbody.trajectory.provenance import collect_provenance
 
-HEARTBEAT = 0.2
-"""Seconds between two looks at the clock: progress is shown and the device waited for this often, not every step."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run is: what a progress bar shows."""
-
-    step: int
-    steps: int
-    steps_per_s: float
-    interactions_per_s: float
-    energy_error: float
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What a run did. Rates leave out the first step, in which kernels compile; ``energy_error`` is (E - E₀)/|E₀|."""
-
-    name: str
-    output: str | None
-    engine: str
-    device: str
-    precision: str
-    integrator: str
-    particles: int
-    steps: int
-    time: float
-    wall_s: float
-    steps_per_s: float
-    interactions_per_s: float
-    energy_initial: float
-    energy_final: float
-    energy_error: float
-    frames: int
-    interrupted: bool
-
-    def as_dict(self) -> dict:
-        """For JSON."""
-        return asdict(self)
-
-
-class Clock:
-    """Wall time of a run and the rate of its steps, leaving out the first ones, in which kernels compile."""
-
-    def __init__(self) -> None:
-        self.start = self.last_look = self.rate_start = time.perf_counter()
-        self.skipped: int | None = None
-        self.steps_per_s = 0.0
-
-    def seconds(self) -> float:
-        """Since the start."""
-        return time.perf_counter() - self.start
-
-    def due(self) -> bool:
-        """True once every :data:`HEARTBEAT`, and until the first steps are done."""
-        return self.skipped is None or time.perf_counter() - self.last_look >= HEARTBEAT
-
-    def look(self, steps: int, state: State) -> None:
-        """Take the time after so many steps, with the device's work done: what is only queued has no rate."""
-        state.synchronize()
-        self.last_look = time.perf_counter()
-        if self.skipped is None:
-            self.skipped, self.rate_start = steps, self.last_look
-        elif steps > self.skipped:
-            self.steps_per_s = (steps - self.skipped) / (self.last_look - self.rate_start)
-
-    def steps_in_a_beat(self) -> int:
-        """How many steps may be queued before the next look: one until the rate is known."""
-        return max(1, int(self.steps_per_s * HEARTBEAT / 2))
-
-
-def frame_count(every: int, first: int, last: int) -> int:
-    """How many frames the steps ``first`` to ``last`` record: the first step, each ``every``-th, and the last."""
-    return 1 + last // every - first // every + (last % every != 0 and last > first)
+Notify = Callable[[str], None]
 
 
 class Simulation:
@@ -102,7 +32,9 @@ class Simulation:
         scenario: what to simulate.
         output: the trajectory to write; None keeps nothing.
         overwrite: replace an existing output instead of keeping it under a numbered name.
-        notify: gets one line about a choice made for the user (``auto``'s engine, a file kept under another name).
+        notify: gets one line about a choice made for the user (``auto``'s engine, a file kept under another name), or
+            about something that looks wrong.
+        particles: the bodies to start from, instead of those that the scenario says.
 
     Raises:
         InputError: the scenario names something that does not exist, or needs more memory or disk than there is.
@@ -114,22 +46,33 @@ class Simulation:
         scenario: Scenario,
         output: str | Path | None = None,
         overwrite: bool = False,
-        notify: Callable[[str], None] = lambda line: None,
+        notify: Notify = lambda line: None,
+        particles: Particles | None = None,
     ) -> None:
-        check_initial(scenario)
         self.scenario, self.output, self.overwrite, self.notify = scenario, output, overwrite, notify
+        if particles is None:
+            check_initial(scenario)
         self.scheme: Scheme = INTEGRATORS.load(scenario.integrator.scheme, scenario.where("integrator.scheme"))
-        self.engine_name, why = resolve(scenario.engine, scenario.precision, scenario.where("engine"))
+        count = scenario.initial.particles if isinstance(scenario.initial, Generated) else 0
+        self.engine_name, why = resolve(scenario.engine, scenario.precision, count, scenario.where("engine"))
         if why:
             notify(f"engine: {self.engine_name} ({why})")
-        engine_type = ENGINES.load(self.engine_name)
-        engine_type.require_device()
-        if isinstance(scenario.initial, Generated):  # a file's bodies are counted as they are read
-            check_fits(engine_type, scenario.initial.particles, scenario.precision, scenario.where("initial.particles"))
-        self.engine = engine_type(scenario.gravity, scenario.precision)
-        self.particles = make_particles(scenario)
+        engine = ENGINES.load(self.engine_name)
+        engine.require_device()
+        check_fits(engine, count, scenario.precision, scenario.where("initial.particles"))
+        self.engine = engine(scenario.gravity, scenario.precision)
+        self.particles = make_particles(scenario) if particles is None else particles
+        for line in doubts(scenario.gravity, scenario.precision, self.particles):
+            notify(f"warning: {line}")
         self.state = self.engine.load(self.particles)
         self.step = 0
+        self.continued: Checkpoint | None = None
+        """The checkpoint this run goes on from; see :func:`nbody.repeat.resume`."""
+        self.kept = 0
+        """How many frames are in the file already."""
+        self.initial_energy: float | None = None
+        """The energy of the file's frame 0."""
+        self._checkpointed = time.perf_counter()
 
     def run(self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None) -> Summary:
         """Make the scenario's steps (or so many), recording frame 0, every ``record.every``-th step and the last.
@@ -140,57 +83,43 @@ class Simulation:
             RunFailed: a number in the state is no longer finite, or the file can't be written; the frames before
                 are kept.
         """
-        last = self.step + (self.scenario.integrator.steps if steps is None else steps)
+        first = self.step
+        schedule = Schedule(self.scenario.record.every, first + steps if steps is not None else self._planned_end())
         clock = Clock()
         with ExitStack() as stack:
             stop = stack.enter_context(stop_on_signals())
-            writer = None if self.output is None else stack.enter_context(self._writer(last))
-            recorder = Recorder(writer)
+            writer = None if self.output is None else stack.enter_context(self._writer(schedule))
+            recorder = Recorder(writer, self.scenario.on_energy_error, self.notify, self.initial_energy, self.kept)
             stack.callback(recorder.close)
-            self._record(recorder)
-            first = self.step
-            while self.step < last and not stop.requested:
-                queued = self._advance(recorder, last, clock.steps_in_a_beat())
+            if self.continued is None:
+                self._record(recorder)
+                self._checkpoint(recorder)
+            while self.step < schedule.last and not stop.requested:
+                queued = self._advance(recorder, schedule, clock.steps_in_a_beat())
                 if queued > 1 or clock.due():
                     clock.look(self.step - first, self.state)
-                    progress(self._progress(clock, recorder, last))
-            if not self._due(self.step, last):  # interrupted between frames
+                    progress(self._progress(clock, recorder, schedule))
+                    self._checkpoint_now_and_then(recorder)
+            if not schedule.due(self.step):  # interrupted between frames
                 self._record(recorder)
+            if self.step > first:
+                self._checkpoint(recorder)
             recorder.close()
             if writer is not None:
-                writer.close(complete=self.step == last)
+                writer.close(complete=self.step == schedule.last)
             clock.look(self.step - first, self.state)
-            progress(self._progress(clock, recorder, last))
+            progress(self._progress(clock, recorder, schedule))
+        self.kept = recorder.frames
         return self._summary(clock, recorder, self.step - first, stop.requested)
 
-    def _writer(self, last: int) -> TrajectoryWriter:
-        """The file, with room for every frame up to step ``last``."""
-        every, first = self.scenario.record.every, self.step
-        header = RunHeader(
-            frames=frame_count(every, first, last),
-            dtype=str(self.state.dtype),
-            scenario_text=self.scenario.text,
-            resolved=self.scenario.resolved() | {"initial": resolved_initial(self.scenario)},
-            provenance=collect_provenance(
-                engine=self.engine_name,
-                device=self.engine.device_name(),
-                driver=self.engine.driver(),
-                precision=self.scenario.precision,
-                seed=getattr(self.scenario.initial, "seed", "none: the bodies come from a file"),
-            ),
-        )
-        assert self.output is not None
-        return TrajectoryWriter(self.output, self.particles, header, overwrite=self.overwrite, notify=self.notify)
+    def _planned_end(self) -> int:
+        return max(self.step, self.scenario.integrator.steps)
 
-    def _due(self, step: int, last: int) -> bool:
-        return step % self.scenario.record.every == 0 or step == last
-
-    def _advance(self, recorder: Recorder, last: int, at_most: int) -> int:
+    def _advance(self, recorder: Recorder, schedule: Schedule, at_most: int) -> int:
         """To the step before the next frame, but at most so many steps; or, from there, the step to the frame.
         Returns the number of steps."""
-        every, dt = self.scenario.record.every, self.scenario.integrator.dt
-        frame = min((self.step // every + 1) * every, last)
-        if between := min(frame - 1 - self.step, at_most):
+        dt = self.scenario.integrator.dt
+        if between := min(schedule.next(self.step) - 1 - self.step, at_most):
             advance_many(self.scheme, self.engine, self.state, dt, between)
             self.step += between
             return between
@@ -199,18 +128,70 @@ class Simulation:
         self._record(recorder)
         return 1
 
+    @property
+    def time(self) -> float:
+        """The moment of the state: the start's, plus steps times dt (summing dt would drift)."""
+        return self.particles.time + self.step * self.scenario.integrator.dt
+
+    # --- What goes to the file ---
+
     def _record(self, recorder: Recorder) -> None:
         self.engine.evaluate(self.state, potential=True)
         recorder.record(self.step, self.time, self.state.snapshot())
 
-    @property
-    def time(self) -> float:
-        """The moment of the state: the start's, plus steps times dt (summing dt would drift)."""
-        return self.particles.time + (self.step - self.particles.step) * self.scenario.integrator.dt
+    def _checkpoint(self, recorder: Recorder) -> None:
+        if self.output is not None:
+            recorder.checkpoint(self.state.arrays(), self._meta())
+            self._checkpointed = time.perf_counter()
 
-    def _progress(self, clock: Clock, recorder: Recorder, last: int) -> Progress:
+    def _checkpoint_now_and_then(self, recorder: Recorder) -> None:
+        if time.perf_counter() - self._checkpointed > 60 * self.scenario.checkpoint.minutes:
+            self._checkpoint(recorder)
+
+    def _meta(self) -> dict[str, Any]:
+        """What a checkpoint says beside the state: where the run is, and what its bits rest on."""
+        return {"step": self.step, "engine": self.engine_name, "scope": self.scope()}
+
+    def scope(self) -> dict[str, str]:
+        """What the promise of the same bits rests on: a run that goes on where one of these differs may differ."""
+        packages = machine.package_versions()
+        return {
+            "engine": self.engine_name,
+            "precision": self.scenario.precision,
+            "device": self.engine.device_name(),
+            "driver": self.engine.driver(),
+            "simd": machine.simd_level(),
+            "version": machine.version(),
+            **{name: packages[name] for name in ("numpy", "numba", "numba-cuda")},
+        }
+
+    def _writer(self, schedule: Schedule) -> TrajectoryWriter:
+        """The file, with room for every frame of the schedule."""
+        assert self.output is not None
+        resolved = self.scenario.resolved() | {"initial": resolved_initial(self.scenario)}
+        if self.continued is not None:
+            frames = self.kept + schedule.count_after(self.step)
+            resolved["integrator"]["steps"] = schedule.last
+            return TrajectoryWriter.reopen(
+                self.output, self.continued, frames=frames, keep=self.kept, resolved=resolved
+            )
+        header = RunHeader(
+            frames=1 + schedule.count_after(self.step),
+            dtype=str(self.state.dtype),
+            scenario_text=self.scenario.text,
+            resolved=resolved,
+            provenance=collect_provenance(
+                **self.scope() | {"seed": getattr(self.scenario.initial, "seed", "none: the bodies come from a file")}
+            ),
+            state_bytes=state_bytes(self.state.arrays(), self._meta()),
+        )
+        return TrajectoryWriter(self.output, self.particles, header, overwrite=self.overwrite, notify=self.notify)
+
+    # --- What goes to the user ---
+
+    def _progress(self, clock: Clock, recorder: Recorder, schedule: Schedule) -> Progress:
         rate = clock.steps_per_s
-        return Progress(self.step, last, rate, rate * self.state.count**2, recorder.energies.error)
+        return Progress(self.step, schedule.last, rate, rate * self.state.count**2, recorder.energies.error)
 
     def _summary(self, clock: Clock, recorder: Recorder, done: int, interrupted: bool) -> Summary:
         rate, energies = clock.steps_per_s, recorder.energies

@@ -15,15 +15,16 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "opengl"),
+    ("errors", "units", "opengl", "schedule"),
     ("registry", "machine", "interrupt", "gpu", "particles"),
     ("pairlaw",),
     ("scenario",),
     ("state", "linalg", "trajectory"),
     ("initial", "forces"),
-    ("integrators", "diagnostics"),
+    ("integrators", "diagnostics", "guards", "progress"),
     ("recorder",),
     ("simulation",),
+    ("repeat",),
     ("viewer", "bench", "doctor"),
     ("cli",),
 )

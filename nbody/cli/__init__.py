@@ -10,9 +10,12 @@ from typing import Annotated
 import typer
 
 from nbody.cli.bench import bench
+from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
 from nbody.cli.info import info
 from nbody.cli.lists import ListCommand
+from nbody.cli.rerun import rerun
+from nbody.cli.resume import resume
 from nbody.cli.run import run
 from nbody.cli.view import view
 from nbody.errors import NBodyError
@@ -46,7 +49,7 @@ def options(
     """
 
 
-for command in (run, view, info, bench, doctor):
+for command in (run, resume, view, info, bench, doctor, rerun, diff):
     app.command(cls=ListCommand)(command)
 
 

@@ -65,7 +65,7 @@ def _scenario(path: Path) -> dict[str, Any]:
     from nbody.forces.memory import needs
     from nbody.initial import check_initial, make_particles, resolved_initial
     from nbody.scenario import FromFile, Scenario
-    from nbody.simulation import frame_count
+    from nbody.schedule import Schedule
     from nbody.trajectory import RunHeader, required_bytes
 
     scenario = Scenario.load(path)
@@ -80,7 +80,7 @@ def _scenario(path: Path) -> dict[str, Any]:
         kind.require_device()
     except DeviceError as error:
         problem = str(error)
-    frames = frame_count(scenario.record.every, 0, scenario.integrator.steps)
+    frames = 1 + Schedule(scenario.record.every, scenario.integrator.steps).count_after(0)
     dtype = "float32" if precision == "float32" else "float64"
     header = RunHeader(frames, dtype, scenario.text, resolved)
     return {

@@ -1,29 +1,39 @@
-"""``nbody view``: play a run in a window, or draw one frame of it."""
+"""``nbody view``: a recorded run in a window, or one of its frames as a picture."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nbody.errors import InputError
+SCENARIOS = (".yaml", ".yml")
 
 
 def view(
-    run: Annotated[Path, typer.Argument(help="The recording, an .h5 file of 'nbody run'.", show_default=False)],
+    run: Annotated[Path, typer.Argument(help="A recording (.h5) made by 'nbody run'.", show_default=False)],
     screenshot: Annotated[
-        Path | None, typer.Option(help="Draw one frame to this PNG instead of opening a window.", show_default=False)
+        Path | None, typer.Option(help="Save a picture (.png) instead; no screen is needed.", show_default=False)
     ] = None,
-    frame: Annotated[int, typer.Option(help="Which frame to draw; negative ones count from the end.")] = -1,
-    size: Annotated[str, typer.Option(help="Width and height in pixels.")] = "1280x720",
-    hud: Annotated[bool, typer.Option("--hud/--no-hud", help="Text and timeline over the picture.")] = True,
-    follow: Annotated[bool, typer.Option("--follow", help="Look for new frames while the run goes on.")] = False,
+    frame: Annotated[
+        int | None,
+        typer.Option(
+            help="The frame to begin with, or of the picture (else the last); negative: from the end.",
+            show_default=False,
+        ),
+    ] = None,
+    size: Annotated[str, typer.Option(help="Width and height of the picture in pixels.")] = "1280x720",
+    hud: Annotated[bool, typer.Option(help="Text on the picture.")] = True,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing PNG (else it is kept under a numbered name).")
+        bool, typer.Option("--overwrite", help="Replace an existing picture (else it is kept under a numbered name).")
     ] = False,
-) -> None:
-    """Play a recorded run: space pauses, arrows step, the mouse turns and zooms; 'h' hides the text.
+    follow: Annotated[bool, typer.Option("--follow", help="Show new frames while the run goes on.")] = False,
+    fps: Annotated[float, typer.Option(help="Frames shown a second.", min=0.25, max=480.0)] = 30.0,
+) -> int:
+    """Play a recorded run in a window, or save a picture of one frame.
 
-    Colours are speeds, from red (slow) to blue (fast), on one scale for the whole run.
+    Colours are speeds, from amber (slow) to blue (fast), the same in every
+    frame. In the window: Space plays and pauses, the arrow keys and the bar
+    at the bottom choose the frame, dragging turns (in a plane: moves) the
+    view, the wheel zooms; the window names the other keys.
 
     Examples:
 
@@ -31,42 +41,31 @@ def view(
 
       nbody view output/run.h5 --follow
 
-      nbody view output/run.h5 --screenshot disk.png --frame 10 --size 1920x1080 --no-hud
+      nbody view output/run.h5 --screenshot disk.png --frame 9 --size 1920x1080
     """
-    if run.suffix.lower() in (".yaml", ".yml"):
-        raise InputError(f"{run}: is a scenario; make a recording of it first: nbody run {run}")
-    pixels = _size(size)
     from nbody.cli.progress import say
+    from nbody.errors import InputError
+
+    if run.suffix.lower() in SCENARIOS:
+        raise InputError(f"{run}: is a scenario; 'nbody run {run}' records it, then 'nbody view' plays the recording")
     from nbody.trajectory import Trajectory
+    from nbody.viewer.recording import Recording
 
-    with Trajectory(run) as recording:
-        if not len(recording):
-            raise InputError(f"{run}: holds no frame yet; wait for the first one")
-        if screenshot is None:
-            from nbody.viewer.window import show
+    with Trajectory(run) as trajectory:
+        recording = Recording(trajectory)
+        if screenshot is not None:
+            from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
 
-            show(recording, follow, pixels)
-            return
-        from nbody.trajectory.place import check_output, keep
-        from nbody.viewer.screenshot import screenshot as draw
+            path, sides, k = check_picture(screenshot), parse_size(size), recording.index(-1 if frame is None else frame)
+            save_picture(draw_frame(recording, k, sides, hud), path, overwrite, say)
+            print(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {trajectory.time[k]:.6g}")
+            return 0
+        from nbody.viewer.playback import Playback
+        from nbody.viewer.window import show
 
-        target = check_output(screenshot)
-        part = target.with_name(f".{target.name}.part")
-        try:
-            draw(recording, part, frame, pixels, hud)
-            if not overwrite:
-                keep(target, say)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
-
-
-def _size(text: str) -> tuple[int, int]:
-    """(width, height) from ``1280x720``."""
-    try:
-        width, height = (int(part) for part in text.lower().split("x"))
-    except ValueError:
-        raise InputError(f"--size: '{text}' is not a size; write WIDTHxHEIGHT, as in 1280x720") from None
-    if not (16 <= width <= 16384 and 16 <= height <= 16384):
-        raise InputError(f"--size: {width}x{height} is out of range; each is from 16 to 16384")
-    return width, height
+        playback = Playback(recording.frames, fps, follow)
+        if frame is not None or follow:
+            playback.seek(recording.index(-1 if frame is None else frame))
+        playback.playing = frame is None or follow
+        show(recording, playback)
+    return 0

@@ -84,15 +84,18 @@ class GpuEngine(Engine):
         """See :meth:`Engine.driver`."""
         return gpu.facts().driver
 
-    def kernel(self, potential: bool) -> Any:
-        """The kernel for this engine's gravity and precision."""
-        g = self.gravity
-        return compiled(self.build, Shape(g.softening, g.dimensions, self.dtype, potential))
+    def shape(self, potential: bool) -> Shape:
+        """What a kernel for this engine's gravity and precision is compiled for."""
+        return Shape(self.gravity.softening, self.gravity.dimensions, self.dtype, potential)
+
+    def kernel(self, potential: bool, count: int) -> Any:
+        """The kernel for this engine's gravity and precision, and so many particles."""
+        return compiled(self.build, self.shape(potential))
 
     def _compute(self, state: State, potential: bool) -> None:
         assert isinstance(state, DeviceState)
         real = self.dtype.type
-        self.launch(self.kernel(potential), state, real(self.gravity.G), real(self.gravity.length2))
+        self.launch(self.kernel(potential, state.count), state, real(self.gravity.G), real(self.gravity.length2))
 
     @abstractmethod
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:

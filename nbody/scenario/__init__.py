@@ -5,7 +5,7 @@
 file and the line.
 """
 
-from nbody.scenario.groups import FromFile, Generated, Integrator, Record
+from nbody.scenario.groups import EnergyLimit, FromFile, Generated, Integrator, Record
 from nbody.scenario.model import OPTIONS, Scenario
 
-__all__ = ["OPTIONS", "FromFile", "Generated", "Integrator", "Record", "Scenario"]
+__all__ = ["OPTIONS", "EnergyLimit", "FromFile", "Generated", "Integrator", "Record", "Scenario"]

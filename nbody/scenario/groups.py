@@ -1,7 +1,7 @@
 """The groups of keys in a scenario."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, model_validator
 
@@ -112,3 +112,16 @@ class Record(Group):
     """Which steps become frames: step 0, every ``every``-th, and the last."""
 
     every: Count = 1
+
+
+class CheckpointKeys(Group):
+    """How often the state is kept for a resume, in minutes of wall time."""
+
+    minutes: Positive = 5.0
+
+
+class EnergyLimit(Group):
+    """What to do when the relative energy error of a frame passes ``limit``: ``warn`` once, or ``stop`` the run."""
+
+    limit: Positive
+    action: Literal["warn", "stop"] = "warn"

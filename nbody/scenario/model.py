@@ -11,7 +11,16 @@ from pydantic import BeforeValidator, PrivateAttr, model_validator
 from nbody.errors import InputError, unknown
 from nbody.pairlaw import Gravity
 from nbody.scenario.fields import Group, KeyProblem, Name, Text, shown, validated
-from nbody.scenario.groups import FromFile, Generated, Integrator, Record, gravity_from, initial_from
+from nbody.scenario.groups import (
+    CheckpointKeys,
+    EnergyLimit,
+    FromFile,
+    Generated,
+    Integrator,
+    Record,
+    gravity_from,
+    initial_from,
+)
 from nbody.scenario.source import Source
 from nbody.scenario.yaml_reader import dump, read_file, read_text
 
@@ -42,6 +51,8 @@ class Scenario(Group):
     engine: Name = "auto"
     precision: Literal["float32", "mixed", "float64"] = "float32"
     record: Record = Record()
+    checkpoint: CheckpointKeys = CheckpointKeys()
+    on_energy_error: EnergyLimit | None = None
 
     _source: Source = PrivateAttr(default_factory=Source)
 

@@ -1,0 +1,25 @@
+"""``nbody diff``: the first place where two recordings differ."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def diff(
+    first: Annotated[Path, typer.Argument(help="A recording.", show_default=False)],
+    second: Annotated[Path, typer.Argument(help="Another one.", show_default=False)],
+) -> int:
+    """Compare two recordings bit by bit and name the first frame, field and particle that differ.
+
+    Exits with 0 if they hold the same, and with 1 if not.
+
+    Examples:
+
+      nbody diff output/run.h5 output/run.again.h5
+    """
+    from nbody.trajectory import first_difference
+
+    difference = first_difference(first, second)
+    print(difference or f"{first} and {second} hold the same bits")
+    return 1 if difference else 0

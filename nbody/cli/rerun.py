@@ -1,0 +1,45 @@
+"""``nbody rerun``: make a recording again, from what its file holds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nbody.cli.resume import Quiet, Recording
+
+
+def rerun(
+    run: Recording,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to record; by default RUN.again.h5.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare the two bit by bit; exit 1 if they differ.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
+    quiet: Quiet = False,
+) -> int:
+    """Make a run again, from its first frame, its scenario and its engine, and compare it with the recording.
+
+    Examples:
+
+      nbody rerun output/run.h5 --verify
+
+      nbody rerun output/run.h5 -o output/again.h5
+    """
+    from nbody.cli.progress import progress_bar, say, summary_text
+    from nbody.repeat import rerun as repeated
+    from nbody.trajectory import first_difference
+
+    target = output or run.with_name(f"{run.stem}.again{run.suffix}")
+    simulation = repeated(run, target, overwrite, (lambda line: None) if quiet else say)
+    with progress_bar(hidden=quiet) as progress:
+        summary = simulation.run(progress=progress)
+    print(summary_text(summary))
+    if summary.interrupted:
+        return 130
+    if not verify:
+        return 0
+    difference = first_difference(run, target)
+    print(difference or f"{run} and {target} hold the same bits")
+    return 1 if difference else 0

@@ -1,0 +1,47 @@
+"""``nbody resume``: go on with a recording from its last checkpoint."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Recording = Annotated[Path, typer.Argument(help="The recording, an .h5 file of 'nbody run'.", show_default=False)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no messages.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
+
+
+def resume(
+    run: Recording,
+    steps: Annotated[
+        int | None,
+        typer.Option(help="Steps of the whole run, those it has included; by default as planned.", show_default=False),
+    ] = None,
+    every: Annotated[
+        int | None, typer.Option(help="Steps between recorded frames, from here on.", show_default=False)
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> int:
+    """Go on with a run after a crash, an interrupt or its end, in the same file.
+
+    It starts from the last checkpoint and ends with the same bits as a run that was never interrupted, on the same
+    machine with the same versions; where one of these differs, a line says so.
+
+    Examples:
+
+      nbody resume output/run.h5
+
+      nbody resume output/run.h5 --steps 2000
+    """
+    from nbody.cli.progress import progress_bar, say, summary_text
+    from nbody.repeat import resume as resumed
+
+    notify = (lambda line: None) if quiet else say
+    simulation = resumed(run, steps, every, notify)
+    if simulation.step == simulation.scenario.integrator.steps:
+        notify(f"{run}: the run has made all its {simulation.step} steps; to go on, say --steps with a larger number")
+    with progress_bar(hidden=quiet) as progress:
+        summary = simulation.run(progress=progress)
+    print(json.dumps(summary.as_dict()) if as_json else summary_text(summary))
+    return 130 if summary.interrupted else 0

@@ -1,0 +1,51 @@
+"""Numbers that go wrong in silence, found before the run: each doubt is one line with what to do."""
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.pairlaw import Gravity
+from nbody.particles import Particles
+
+RESOLUTION = 100
+"""How many spacings of neighbouring float32 numbers the softening length should span, at the farthest particle."""
+
+MASS_RATIO = 1e6
+"""Beyond this ratio of masses float32 sums lose the lighter ones' forces on the heavier: 24 bits are 1.7e7."""
+
+
+def doubts(gravity: Gravity, precision: str, particles: Particles) -> list[str]:
+    """What may go wrong with these bodies in this precision.
+
+    Raises:
+        InputError: two bodies in the same place and no softening: their energy is infinite.
+    """
+    if gravity.length2 == 0:
+        _refuse_coincident(particles)
+    found = []
+    if precision == "float32":
+        spacing = float(np.spacing(np.float32(np.abs(particles.position).max())))
+        if gravity.length2 and gravity.length < RESOLUTION * spacing:
+            found.append(
+                f"in float32 positions are {spacing:.1e} apart at the farthest particle, and the softening length is "
+                f"only {gravity.length:g}; move the bodies nearer to the origin, or take --precision float64"
+            )
+        masses = particles.mass[particles.mass > 0]
+        if masses.max() > MASS_RATIO * masses.min():
+            found.append(
+                f"the masses differ by a factor of {masses.max() / masses.min():.1e}, more than float32 sums can keep; "
+                "take --precision float64"
+            )
+    return found
+
+
+def _refuse_coincident(particles: Particles) -> None:
+    order = np.lexsort(particles.position.T)
+    rows = particles.position[order]
+    same = (rows[1:] == rows[:-1]).all(axis=1)
+    if same.any():
+        k = int(np.argmax(same))
+        first, second = sorted((int(order[k]), int(order[k + 1])))
+        raise InputError(
+            f"particles {first} and {second} (counted from 0) are in the same place, and there is no softening: their "
+            "energy is infinite; move one, or add a softening (gravity: {softening: plummer, length: …})"
+        )

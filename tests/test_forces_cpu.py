@@ -1,0 +1,292 @@
+"""The cpu engine computes the law's forces, in every shape of problem that its tiles and its rounding could spoil."""
+
+import re
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody.forces import accelerations, cpu_pairs, cpu_roots
+from nbody.forces.cpu import CpuEngine
+from nbody.forces.reference import direct_sum
+from nbody.pairlaw import Gravity
+
+LAWS = [("plummer", 0.05), ("cutoff", 0.3), ("none", 0.0)]
+EPS = {"float32": 2.0**-24, "float64": 2.0**-53}
+"""Half a unit in the last place: the relative error of one rounding."""
+
+
+def plummer_sphere(count, dimensions=3, seed=5):
+    """Unequal masses with the density of Plummer's sphere: a dense centre, and a few bodies far out."""
+    rng = np.random.default_rng(seed)
+    radius = (rng.uniform(0.001, 0.999, count) ** (-2 / 3) - 1) ** -0.5
+    direction = rng.standard_normal((count, dimensions))
+    position = direction * (radius / np.linalg.norm(direction, axis=1))[:, None]
+    return position, rng.uniform(0.5, 1.5, count) / count
+
+
+def rounded(precision, *arrays):
+    """The arrays as an engine of that precision keeps them, in float64: what its forces are to be compared with."""
+    return [np.asarray(array, precision).astype(np.float64) for array in arrays]
+
+
+def sum_of_sizes(position, mass, gravity):
+    """Σ_j |term_j| for each body: what the rounding errors of its acceleration are relative to, however much of it
+    cancels. The sum of the sizes of the terms' components is larger by √D at most."""
+    d = position[None] - position[:, None]
+    r2 = (d * d).sum(axis=2)
+    outside = r2 > (0 if gravity.softening == "plummer" else gravity.length2)
+    soft = r2 + (gravity.length2 if gravity.softening == "plummer" else 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(outside, mass * np.sqrt(r2) / soft**1.5, 0.0).sum(axis=1)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("softening,length", LAWS)
+def test_forces_and_potential_are_right_to_rounding(softening, length, dimensions, precision):
+    # 1111: six tiles, the last one ragged, none a multiple of the vector's length
+    position, mass = rounded(precision, *plummer_sphere(1111, dimensions))
+    law = Gravity(dimensions=dimensions, softening=softening, length=length)
+    expected, expected_phi = direct_sum(position, mass, law)
+    a, phi = accelerations(
+        position, mass, softening=softening, length=length, engine="cpu", precision=precision, potential=True
+    )
+    # A term has a dozen roundings, of which the root's count thrice, and a sum of 1111 terms in lanes and tiles has some
+    # hundred in a row, which add up like steps of a random walk: 12 + 3 √100 is 42 at most, and a tenth of it is usual.
+    error = np.abs(a - expected).max(axis=1)
+    assert (error <= 42 * EPS[precision] * sum_of_sizes(position, mass, law)).all()
+    assert np.median(error / np.linalg.norm(expected, axis=1)) < 5 * EPS[precision]
+    # the potential's terms have one sign: nothing cancels
+    assert np.abs(phi / expected_phi - 1).max() < 15 * EPS[precision]
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("softening,length", LAWS)
+def test_forces_alone_are_those_that_come_with_the_potential(softening, length, precision):
+    """They come from another series, so only to rounding."""
+    position, mass = rounded(precision, *plummer_sphere(600))
+    law = Gravity(softening=softening, length=length)
+    given = dict(softening=softening, length=length, engine="cpu", precision=precision)
+    alone = accelerations(position, mass, **given)
+    together, _ = accelerations(position, mass, potential=True, **given)
+    bound = 42 * EPS[precision] * sum_of_sizes(position, mass, law)
+    assert (np.abs(alone.astype(float) - together).max(axis=1) <= bound).all()
+
+
+def test_errors_stay_small_at_the_size_of_the_lecture():
+    """At 20480 bodies the sums are long, and the tiles the large ones."""
+    position, mass = rounded("float32", *plummer_sphere(20480))
+    a = accelerations(position, mass, softening="plummer", length=0.01, engine="cpu", precision="float32")
+    some = np.arange(0, 20480, 331)
+    d = position[None] - position[some, None]
+    f = mass * ((d * d).sum(axis=2) + 0.01**2) ** -1.5
+    expected = (f[:, :, None] * d).sum(axis=1)
+    error = np.linalg.norm(a[some] - expected, axis=1) / np.linalg.norm(expected, axis=1)
+    assert np.median(error) < 3e-7
+    assert error.max() < 1e-5
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 63, 64, 65, 255, 256, 257, 511, 512, 513, 769, 1025])
+def test_no_number_of_bodies_is_special(count):
+    bodies = random_bodies(count)
+    law = Gravity(softening="plummer", length=0.1)
+    expected, _ = direct_sum(bodies.position, bodies.mass, law)
+    a = accelerations(bodies.position, bodies.mass, softening="plummer", length=0.1, engine="cpu")
+    bound = 42 * EPS["float64"] * sum_of_sizes(bodies.position, bodies.mass, law)
+    assert (np.abs(a - expected).max(axis=1) <= bound).all()
+
+
+def test_tiles_and_rounds_leave_nobody_without_a_body():
+    for count in [*range(1, 3000, 7), 16383, 16384, 16385, 20480, 100_000]:
+        (tiles, _, room), *_ = cpu_pairs.Tiles.shapes(count, np.dtype(np.float32))
+        size = -(-count // tiles)
+        assert room >= size and tiles * size >= count
+        assert room - size < cpu_pairs.STRIDE, "more massless bodies than one stride"
+
+
+def test_momentum_is_conserved_to_rounding():
+    position, mass = rounded("float32", *plummer_sphere(4097))
+    a = accelerations(position, mass, softening="plummer", length=0.05, engine="cpu", precision="float32")
+    forces = mass * sum_of_sizes(position, mass, Gravity(softening="plummer", length=0.05))
+    # Both sides of a pair come from one number, so only roundings are left, each body's of some 4 eps of its forces and
+    # of random sign: together they grow like √N, to 4 eps Σ/√N. Eight times that is beyond chance.
+    assert np.abs(mass @ a.astype(float)).max() < 8 * 4 * EPS["float32"] * forces.sum() / np.sqrt(4097)
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+@pytest.mark.parametrize("count,precision", [(1000, "float64"), (5000, "float32"), (20480, "float32")])
+def test_the_bits_are_the_same_for_any_number_of_threads(count, precision):
+    position, mass = plummer_sphere(count)
+    given = dict(softening="plummer", length=0.05, engine="cpu", precision=precision)
+    many = accelerations(position, mass, **given)
+    again = accelerations(position, mass, **given)
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        one = accelerations(position, mass, **given)
+    finally:
+        numba.set_num_threads(before)
+    assert many.tobytes() == one.tobytes() == again.tobytes()
+
+
+@pytest.mark.parametrize("softening,length", LAWS)
+def test_the_force_is_minus_the_gradient_of_the_potential(softening, length):
+    bodies = random_bodies(20, seed=3)
+    given = dict(softening=softening, length=length, engine="cpu", potential=True)
+    a, phi = accelerations(bodies.position, bodies.mass, **given)
+    # The potential is right to some 1e-15, so a difference over 2h to 1e-15/h; the third derivative leaves h²/6 of order
+    # one: h = 1e-5 makes both 1e-10, times the closest pair's (r ≈ 0.2) r^-4.
+    h = 1e-5
+    for k in range(3):
+        sides = []
+        for step in (h, -h):
+            moved = bodies.position.copy()
+            moved[0, k] += step
+            sides.append(accelerations(moved, bodies.mass, **given)[1][0])
+        assert (sides[1] - sides[0]) / (2 * h) == pytest.approx(a[0, k], rel=1e-7, abs=1e-7 * np.abs(a[0]).max())
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_bodies_without_mass_feel_and_do_not_pull(precision):
+    position, mass = plummer_sphere(700)
+    mass[::3] = 0
+    given = dict(softening="cutoff", length=0.1, engine="cpu", precision=precision)
+    before = accelerations(position, mass, **given)
+    assert (np.linalg.norm(before[::3], axis=1) > 0).all()
+    position[::3] = position[::-3][: len(position[::3])] + 0.5
+    after = accelerations(position, mass, **given)
+    heavy = mass > 0
+    assert before[heavy].tobytes() == after[heavy].tobytes()
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("softening,length", LAWS)
+def test_coincident_bodies_exert_no_force_on_each_other(softening, length, precision):
+    position = np.zeros((300, 3))  # more than a tile
+    position[-1] = [2.0, 0, 0]
+    mass = np.full(300, 0.25)
+    a = accelerations(position, mass, softening=softening, length=length, engine="cpu", precision=precision)
+    soft = np.hypot(2.0, length) if softening == "plummer" else 2.0
+    assert a[:-1] == pytest.approx(np.tile([0.25 * 2 / soft**3, 0, 0], (299, 1)), rel=1e-6)
+    assert a[-1] == pytest.approx([-0.25 * 299 * 2 / soft**3, 0, 0], rel=1e-6)
+
+
+def test_one_body_alone_feels_nothing():
+    a, phi = accelerations([[1.0, 2, 3]], [5.0], engine="cpu", potential=True)
+    assert a.tolist() == [[0, 0, 0]]
+    assert phi.tolist() == [0]
+
+
+@pytest.mark.parametrize("softening,length", LAWS)
+@pytest.mark.parametrize("what", ["position", "mass"])
+def test_a_nan_reaches_every_body(softening, length, what):
+    """So that a run stops at the step where it appeared, and no law's comparison takes it for a close pair."""
+    engine = CpuEngine(Gravity(softening=softening, length=length), "float32")
+    state = engine.load(random_bodies(600))
+    getattr(state, what).flat[0] = np.nan
+    engine.evaluate(state)
+    assert np.isnan(state.acceleration[1:]).all()
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_units_do_not_matter(precision):
+    """Metres and kilograms of a galaxy, 1e20 and 1e41, whose squares are beyond float32, give the bits of kpc."""
+    position, mass = rounded(precision, *plummer_sphere(300))
+    plain = accelerations(position, mass, softening="plummer", length=0.125, engine="cpu", precision=precision)
+    metres, kilograms = 2.0**66, 2.0**120
+    scaled = accelerations(
+        position * metres,
+        mass * kilograms,
+        G=2.0**-20,
+        softening="plummer",
+        length=0.125 * metres,
+        engine="cpu",
+        precision=precision,
+    )
+    factor = 2.0**-20 * kilograms / metres**2
+    assert (scaled.astype(float) == plain.astype(float) * factor).all()
+
+
+def test_close_pairs_are_right_in_float64_far_below_the_range_of_float32():
+    """The root is seeded in float32, which ends at 1e-38; the square of this distance is 1e-50."""
+    position = [[0.0, 0, 0], [1e-25, 0, 0], [1.0, 0, 0]]
+    a = accelerations(position, [1.0, 1.0, 1.0], engine="cpu")
+    assert a[0, 0] == pytest.approx(1e50, rel=1e-14)
+    assert a[1, 0] == pytest.approx(-1e50, rel=1e-14)
+    assert a[2, 0] == pytest.approx(-2.0, rel=1e-14)
+
+
+def test_an_engine_forgets_the_bodies_it_had_before():
+    """A ragged tile of 600 bodies must not keep what 650 left there."""
+    engine = CpuEngine(Gravity(softening="plummer", length=0.05), "float64")
+    results = []
+    for count in (600, 650, 600):
+        state = engine.load(random_bodies(count))
+        engine.evaluate(state)
+        results.append(state.acceleration)
+    assert results[0].tobytes() == results[2].tobytes()
+
+
+def one_meeting(real):
+    """What two tiles of 64 bodies feel of each other, by a kernel compiled just now, and by NumPy."""
+    meet = cpu_pairs._meeting.__wrapped__("plummer 3 False -", False, real)
+    rng = np.random.default_rng(1)
+    body, other = (rng.uniform(0.5, 1.5, (4, 64)).astype(real) for _ in range(2))
+    own, theirs, given = (np.zeros((4, 64), real) for _ in range(3))
+    meet(64, body, other, own, theirs, given, real(0.01))
+    d = other[:3, None].astype(float) - body[:3, :, None]
+    pull = d * ((d * d).sum(axis=0) + 0.01) ** -1.5
+    expected = (pull * other[3]).sum(axis=2), -(pull * body[3][:, None]).sum(axis=1)
+    return meet, (own[:3], theirs[:3]), expected
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_the_kernel_is_right_where_the_bare_estimate_can_not_be_had(monkeypatch, real):
+    monkeypatch.setattr(cpu_roots, "bare_estimates", lambda: False)
+    monkeypatch.setattr(cpu_pairs, "roots", cpu_roots.roots.__wrapped__)
+    monkeypatch.setattr(cpu_roots, "fourteen_bits", cpu_roots.fourteen_bits.__wrapped__)
+    _, found, expected = one_meeting(real)
+    for sums, right in zip(found, expected, strict=True):
+        assert sums == pytest.approx(right, rel=0, abs=42 * EPS[np.dtype(real).name] * np.abs(right).max())
+
+
+@pytest.mark.skipif(not cpu_roots.fourteen_bits(), reason="no AVX-512")
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_the_inner_loop_is_wide_and_has_no_division_and_no_square_root(real):
+    meet, _, _ = one_meeting(real)
+    assembly = "\n".join(meet.inspect_asm().values())
+    assert not re.findall(r"\bv(?:div|sqrt)[ps][sd]", assembly)
+    if real is np.float32:
+        assert re.findall(r"vrsqrt14ps\s+%zmm", assembly)
+        assert not re.findall(r"\bvcvtps2pd", assembly), "float64 has crept into a float32 kernel"
+    else:
+        assert re.findall(r"vfn?m(?:add|sub)\d+pd.*%zmm", assembly)
+
+
+CACHED = """
+import numpy as np
+from nbody.forces import accelerations, cpu_pairs
+from nbody.forces.reference import direct_sum
+from nbody.pairlaw import Gravity
+position, mass = np.random.default_rng(2).standard_normal((300, 3)), np.full(300, 1 / 300)
+for softening, length in (("plummer", 0.2), ("cutoff", 0.5)):
+    right, _ = direct_sum(position, mass, Gravity(softening=softening, length=length))
+    a = accelerations(position, mass, softening=softening, length=length, engine="cpu")
+    assert abs(a - right).max() < 1e-12, softening
+    stats = cpu_pairs.gravitate_for(softening, 3, False).stats
+    print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+@pytest.mark.slow
+def test_kernels_are_kept_on_disk_each_under_its_own_law(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    seen = []
+    for _ in range(2):
+        run = subprocess.run([sys.executable, "-c", CACHED], capture_output=True, text=True, check=True)
+        seen.append(run.stdout.split())
+    assert seen == [["0", "1", "0", "1"], ["1", "0", "1", "0"]]

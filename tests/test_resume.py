@@ -1,0 +1,185 @@
+"""A run that was stopped, killed or extended ends with the bits of one that never was."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nbody import Scenario, Simulation, Trajectory
+from nbody.errors import InputError, RunFailed
+from nbody.repeat import rerun, resume
+from nbody.trajectory import first_difference, read_checkpoint
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SCENARIO = """
+initial: {generator: plummer, particles: 128, seed: 5}
+gravity: {softening: plummer, length: 0.05}
+integrator: {scheme: leapfrog, dt: 0.0078125, steps: 40}
+engine: cpu
+record: {every: 7}
+"""
+
+
+def simulate(path, text=SCENARIO, **options):
+    """A whole run; returns the path of its recording."""
+    Simulation(Scenario.from_text(text, "test.yaml").override(**options), path).run()
+    return path
+
+
+def interrupted_after(path, steps, **options):
+    """A run that gets SIGINT after so many steps, as by Ctrl-C."""
+    simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml").override(**options), path)
+    advance = simulation._advance
+
+    def advance_and_interrupt(*arguments):
+        made = advance(*arguments)
+        if simulation.step >= steps:
+            os.kill(os.getpid(), signal.SIGINT)
+        return made
+
+    simulation._advance = advance_and_interrupt
+    assert simulation.run().interrupted
+    return path
+
+
+@pytest.mark.parametrize("integrator", ["leapfrog", "taylor"])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("steps", [1, 14, 25])
+def test_an_interrupted_run_that_is_resumed_has_the_bits_of_one_that_was_not(tmp_path, integrator, precision, steps):
+    options = {"integrator": integrator, "precision": precision}
+    whole = simulate(tmp_path / "whole.h5", **options)
+    broken = interrupted_after(tmp_path / "broken.h5", steps, **options)
+    with Trajectory(broken) as run:
+        assert not run.complete
+        assert run.step[-1] < 40
+    resume(broken, notify=pytest.fail).run()
+    assert first_difference(whole, broken) is None
+    with Trajectory(broken) as run:
+        assert run.complete
+
+
+def test_steps_beyond_the_end_extend_the_run_to_the_bits_of_a_longer_one(tmp_path):
+    longer = simulate(tmp_path / "longer.h5", steps=100)
+    extended = simulate(tmp_path / "extended.h5", steps=40)
+    summary = resume(extended, steps=100).run()
+    assert first_difference(longer, extended) is None
+    assert summary.steps == 60
+    with Trajectory(extended) as run:
+        assert run.resolved["integrator"]["steps"] == 100
+        assert summary.frames == len(run)
+
+
+def test_another_interval_between_frames_changes_which_are_recorded_and_nothing_else(tmp_path):
+    whole = simulate(tmp_path / "whole.h5")
+    broken = interrupted_after(tmp_path / "broken.h5", 14)
+    resume(broken, every=13).run()
+    with Trajectory(whole) as one, Trajectory(broken) as two:
+        assert list(two.step) == [0, 7, 14, 26, 39, 40]
+        assert np.array_equal(one.position[-1], two.position[-1])
+        assert np.array_equal(one.velocity[-1], two.velocity[-1])
+
+
+def test_a_finished_run_has_nothing_to_go_on_with_and_is_left_as_it_is(tmp_path):
+    path = simulate(tmp_path / "run.h5")
+    with Trajectory(path) as run:
+        before = [run.frame(k).position for k in range(len(run))]
+    summary = resume(path).run()
+    assert summary.steps == 0
+    with Trajectory(path) as run:
+        assert run.complete
+        assert all(np.array_equal(run.position[k], before[k]) for k in range(len(run)))
+        assert len(run) == len(before)
+
+
+def test_fewer_steps_than_there_are_is_refused(tmp_path):
+    path = simulate(tmp_path / "run.h5")
+    with pytest.raises(InputError, match="40 steps already"):
+        resume(path, steps=20)
+
+
+def test_a_rerun_has_the_same_bits_and_a_changed_file_is_told(tmp_path):
+    path = simulate(tmp_path / "run.h5")
+    rerun(path, tmp_path / "again.h5", notify=pytest.fail).run()
+    assert first_difference(path, tmp_path / "again.h5") is None
+    other = simulate(tmp_path / "other.h5", seed=6)
+    assert first_difference(path, other) is not None
+
+
+def test_what_the_bits_rest_on_is_compared_and_a_difference_is_one_line(tmp_path, monkeypatch):
+    path = simulate(tmp_path / "run.h5")
+    monkeypatch.setattr("nbody.machine.simd_level", lambda: "AVX9")
+    lines = []
+    resume(path, notify=lines.append)
+    assert len(lines) == 1 and "AVX9" in lines[0] and "bits may differ" in lines[0]
+
+
+def test_checkpoints_are_kept_as_often_as_the_scenario_says(tmp_path):
+    text = SCENARIO + "checkpoint: {minutes: 0.00001}\n"
+    path = simulate(tmp_path / "run.h5", text, steps=20000, every=1000)
+    assert read_checkpoint(path).sequence > 3
+
+
+def test_an_energy_error_beyond_the_limit_is_told_once_or_stops_the_run(tmp_path):
+    coarse = SCENARIO.replace("dt: 0.0078125", "dt: 0.5")
+    lines = []
+    text = coarse + "on_energy_error: {limit: 1e-9}\n"
+    Simulation(Scenario.from_text(text), tmp_path / "warn.h5", notify=lines.append).run()
+    assert len([line for line in lines if "energy error" in line]) == 1
+    text = coarse + "on_energy_error: {limit: 1e-9, action: stop}\n"
+    with pytest.raises(RunFailed, match="energy error"):
+        Simulation(Scenario.from_text(text), tmp_path / "stop.h5").run()
+    with Trajectory(tmp_path / "stop.h5") as run:
+        assert len(run) >= 2 and not run.complete
+
+
+def test_doubtful_numbers_are_told_before_the_run(tmp_path):
+    lines = []
+    np.savez(tmp_path / "far.npz", mass=[1.0, 1e9], position=[[1e5, 0, 0], [1e5, 1, 0]], velocity=np.zeros((2, 3)))
+    text = "initial: {file: far.npz}\ngravity: {softening: plummer, length: 0.01}\nintegrator: {dt: 0.1, steps: 1}\n"
+    Simulation(Scenario.from_text(text, folder=tmp_path), notify=lines.append)
+    warnings = [line for line in lines if line.startswith("warning")]
+    assert len(warnings) == 2
+    assert "softening length" in warnings[0] and "masses differ" in warnings[1]
+
+
+def test_coincident_bodies_without_softening_are_refused_by_their_numbers(tmp_path):
+    np.savez(tmp_path / "two.npz", mass=np.ones(3), position=[[0.0, 0], [1, 1], [0, 0]], velocity=np.zeros((3, 2)))
+    text = "initial: {file: two.npz}\ngravity: {dimensions: 2}\nintegrator: {dt: 0.1, steps: 1}\n"
+    with pytest.raises(InputError, match=r"particles 0 and 2 .*softening"):
+        Simulation(Scenario.from_text(text, folder=tmp_path))
+
+
+def test_a_killed_run_is_resumed_to_the_same_bits(tmp_path):
+    """SIGKILL at ten moments of a run with frequent checkpoints; each is resumed and compared with the whole run."""
+    text = SCENARIO.replace("every: 7", "every: 20") + "checkpoint: {minutes: 0.0005}\n"
+    (tmp_path / "run.yaml").write_text(text)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "nbody", "run", "run.yaml", "--quiet", "--steps", "4000", "-o"]
+    subprocess.run([*command, "whole.h5"], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    resumed = 0
+    for k in range(10):
+        path = tmp_path / f"{k}.h5"
+        run = subprocess.Popen([*command, path.name], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+        while not path.exists() and run.poll() is None:
+            time.sleep(0.005)
+        time.sleep(0.02 * k)
+        run.kill()
+        run.wait()
+        with Trajectory(path) as recording:
+            assert len(recording) >= 1 and recording.verify() == []
+            if recording.complete:
+                continue
+        try:
+            resume(path, notify=pytest.fail).run()
+        except InputError as error:  # killed between the first frame and the first checkpoint
+            assert "no checkpoint" in str(error)
+            continue
+        assert first_difference(tmp_path / "whole.h5", path) is None
+        resumed += 1
+    assert resumed >= 3
