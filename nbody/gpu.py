@@ -109,6 +109,12 @@ def _driver_version() -> str:
     return "CUDA " + ".".join(map(str, cuda.cudadrv.driver.get_version()))
 
 
+def resident_blocks(kernel: Any, arguments: tuple, threads: int) -> int:
+    """How many blocks of so many threads of a kernel the current device holds at a time, for arguments of these types."""
+    signature = tuple(kernel.typeof_pyval(argument) for argument in arguments)
+    return kernel.compile(signature).max_cooperative_grid_blocks(threads)
+
+
 @contextlib.contextmanager
 def out_of_memory(what: str, needed: int) -> Iterator[None]:
     """Turn the driver's out-of-memory error inside this block into one line: ``needed`` bytes beside the free ones."""

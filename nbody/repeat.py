@@ -30,16 +30,16 @@ def resume(path: Path, steps: int | None = None, every: int | None = None, notif
         recorded_every = int(run.resolved["record"]["every"])
         scenario = _scenario(run, checkpoint.meta["engine"]).override(steps=steps, every=every)
         simulation = Simulation(scenario, path, notify=notify, particles=run.particles(0))
-        kept = min(checkpoint.frames, len(run))
+        step, kept = int(checkpoint.meta["step"]), min(checkpoint.frames, len(run))
         # A frame off the schedule marked the end of a run, or an interruption; a longer run does not have it.
-        if run.step[kept - 1] % recorded_every:
+        if run.step[kept - 1] % recorded_every and scenario.integrator.steps > step:
             kept -= 1
         simulation.initial_energy = float(run.observable("total_energy")[0])
     simulation.state.restore(dict(checkpoint.state))
-    simulation.step, simulation.continued, simulation.kept = int(checkpoint.meta["step"]), checkpoint, kept
-    if scenario.integrator.steps < simulation.step:
+    simulation.step, simulation.continued, simulation.kept = step, checkpoint, kept
+    if scenario.integrator.steps < step:
         raise InputError(
-            f"--steps: the run has made {simulation.step} steps already; give a larger number than that, got "
+            f"--steps: the run has made {step} steps already; give a larger number than that, got "
             f"{scenario.integrator.steps}"
         )
     _compare_scope(checkpoint.meta["scope"], simulation.scope(), notify)

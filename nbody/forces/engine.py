@@ -47,6 +47,10 @@ class Engine(ABC):
     def _compute(self, state: State, potential: bool) -> None:
         """Fill the state's accelerations, and its potential too if asked."""
 
+    def _compute_potential(self, state: State) -> None:
+        """Fill the state's potential; its accelerations belong to its positions already, and keep their bits."""
+        self._compute(state, potential=True)
+
     @classmethod
     @abstractmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
@@ -65,7 +69,9 @@ class Engine(ABC):
 
         Does nothing when they already do, so a scheme may ask at the start of a step for what the end of the last step
         or a recorded frame has computed."""
-        if state.fresh and (state.has_potential or not potential):
-            return
-        self._compute(state, potential)
-        state.fresh, state.has_potential = True, potential
+        if not state.fresh:
+            self._compute(state, potential)
+        elif potential and not state.has_potential:
+            self._compute_potential(state)
+        state.has_potential = potential or (state.fresh and state.has_potential)
+        state.fresh = True

@@ -1,0 +1,89 @@
+"""The hand-written competitor: avx512.c, compiled where it is measured.
+
+What a programmer gets from C and vector intrinsics with the usual algorithm, every pair computed from both sides, at
+the same law, precision and number of threads: the yardstick that the ``cpu`` engine is held against.
+"""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from nbody import machine
+from nbody.bench.contestant import Contestant
+from nbody.bench.problems import Problem
+from nbody.forces.cpu_pairs import aligned_zeros
+
+SOURCE = Path(__file__).with_name("avx512.c")
+FLAGS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC")
+LANES = 16
+
+FLOATS = np.ctypeslib.ndpointer(np.float32, flags="C_CONTIGUOUS")
+
+
+@cache
+def _compiled() -> tuple[ctypes.CDLL | None, str]:
+    """The library, or why there is none."""
+    if machine.simd_level() != "AVX-512":
+        return None, f"this processor has {machine.simd_level()}, not AVX-512"
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        return None, "there is no C compiler (cc) here"
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "avx512.so")
+        run = subprocess.run([compiler, *FLAGS, SOURCE, "-o", library], capture_output=True, text=True)
+        if run.returncode:
+            return None, f"{compiler} failed: {(run.stderr.strip() or 'no message').splitlines()[0]}"
+        try:
+            loaded = ctypes.CDLL(str(library))  # stays loaded when its file is gone
+        except OSError as error:
+            return None, f"what {compiler} made can't be loaded: {error}"
+    size, real = ctypes.c_long, ctypes.c_float
+    loaded.accelerations.argtypes = [size, size, FLOATS, FLOATS, FLOATS, FLOATS, real, real, FLOATS, ctypes.c_int]
+    loaded.accelerations.restype = None
+    return loaded, ""
+
+
+def why_unavailable() -> str:
+    """Why :class:`NativeContestant` can't take part on this machine, in one clause; empty if it can."""
+    return _compiled()[1]
+
+
+class NativeContestant(Contestant):
+    """Plain all-pairs in C with AVX-512 intrinsics, four bodies a pass: 3-D, float32, Plummer softening."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__("C, AVX-512", "float32")
+        self.threads = threads
+        self.release()
+
+    def release(self) -> None:
+        """See :meth:`Contestant.release`."""
+        self._body = self._acceleration = np.empty((0, 0), np.float32)
+        self._problem: Problem | None = None
+
+    def load(self, problem: Problem) -> None:
+        """See :meth:`Contestant.load`. The bodies are padded to whole vectors with bodies without mass."""
+        particles = problem.particles
+        assert particles.dimensions == 3 and problem.gravity.softening == "plummer", "it knows no other law"
+        self._problem = problem
+        self._body = aligned_zeros((4, LANES * -(-particles.count // LANES)), np.dtype(np.float32))
+        self._body[:3, : particles.count] = particles.position.T
+        self._body[3, : particles.count] = particles.mass
+        self._acceleration = np.empty((particles.count, 3), np.float32)
+
+    def evaluate(self) -> None:
+        """See :meth:`Contestant.evaluate`."""
+        library, reason = _compiled()
+        assert library is not None and self._problem is not None, reason or "load a problem first"
+        law, (count, padded) = self._problem.gravity, (len(self._acceleration), self._body.shape[1])
+        library.accelerations(count, padded, *self._body, law.G, law.length, self._acceleration, self.threads)
+
+    def acceleration(self) -> np.ndarray:
+        """See :meth:`Contestant.acceleration`."""
+        return self._acceleration
