@@ -56,7 +56,11 @@ def view(
         if screenshot is not None:
             from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
 
-            path, sides, k = check_picture(screenshot), parse_size(size), recording.index(-1 if frame is None else frame)
+            path, sides, k = (
+                check_picture(screenshot),
+                parse_size(size),
+                recording.index(-1 if frame is None else frame),
+            )
             save_picture(draw_frame(recording, k, sides, hud), path, overwrite, say)
             print(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {trajectory.time[k]:.6g}")
             return 0

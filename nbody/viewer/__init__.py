@@ -8,9 +8,10 @@
  :mod:`.palette`      the colours of slow and fast
  :mod:`.hud`          text, key help and time line, as arrays of pixels
  :mod:`.sprites`      particles as light: additive point sprites into a texture of half floats
+ :mod:`.glow`         the halo around what is bright
  :mod:`.tonemap`      that light as colours of a screen, through a logarithm
  :mod:`.overlay`      arrays of pixels over the picture
- :mod:`.renderer`     the three above in order: one whole picture
+ :mod:`.renderer`     the four above in order: one whole picture
  :mod:`.backends`     OpenGL in a window or without a screen, or one line that says what is missing
  :mod:`.window`       the window
  :mod:`.screenshot`   the picture in a file

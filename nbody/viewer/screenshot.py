@@ -1,61 +1,104 @@
-"""One frame as a PNG, without a screen: OpenGL through EGL, in software where there is no graphics card."""
+"""The picture of a frame in a file, drawn without a screen."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from nbody.errors import DeviceError, InputError
-from nbody.trajectory import Trajectory
+from nbody.errors import InputError
+from nbody.trajectory import place
+from nbody.viewer.recording import Recording
 
-EGL_PACKAGES = "libegl1 libgl1-mesa-dri"
-"""What Debian and Ubuntu call the libraries that drawing without a screen needs."""
+SMALLEST, LARGEST = 16, 16384
+"""Sides of a picture; what draws may allow less."""
 
 
-def screenshot(
-    run: Trajectory, target: Path, frame: int = -1, size: tuple[int, int] = (1280, 720), hud: bool = True
-) -> None:
-    """Draw frame ``frame`` (from the end if negative) of a run to the PNG ``target``, ``size`` = (width, height).
+def parse_size(text: str) -> tuple[int, int]:
+    """``1280x720`` as (1280, 720).
 
     Raises:
-        InputError: no such frame, or the picture can't be written.
-        DeviceError: OpenGL can't be had without a screen here.
+        InputError: not a size, or not one that can be drawn.
     """
     try:
-        k = run.index(frame)
-    except IndexError as error:
-        raise InputError(str(error)) from None
-    pixels = picture(run, k, size, hud)
-    from PIL import Image
+        width, height = (int(side) for side in text.lower().replace("×", "x").split("x"))
+    except ValueError:
+        raise InputError(f"--size {text}: is not a size; write it as 1280x720") from None
+    if not all(SMALLEST <= side <= LARGEST for side in (width, height)):
+        raise InputError(f"--size {text}: sides are {SMALLEST} to {LARGEST} pixels")
+    return width, height
+
+
+def check_picture(path: Path) -> Path:
+    """``path``, if a picture can be written there; better known before it is drawn than after.
+
+    Raises:
+        InputError: not a .png, a directory, no such folder, or not writable.
+    """
+    if path.suffix.lower() != ".png":
+        raise InputError(f"--screenshot {path}: pictures are PNG files; give it a name that ends in .png")
+    if path.is_dir():
+        raise InputError(f"--screenshot {path}: is a directory; give the name of a file in it")
+    if not path.parent.is_dir():
+        raise InputError(f"--screenshot {path}: there is no folder {path.parent}; make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(f"--screenshot {path}: the folder {path.parent} is not writable; name another")
+    return path
+
+
+def draw_frame(recording: Recording, frame: int, size: tuple[int, int], with_hud: bool = True) -> np.ndarray:
+    """The picture of a frame, (height, width, RGB) uint8, as the window would first show it.
+
+    Raises:
+        DeviceError: no OpenGL without a screen.
+        InputError: the frame is damaged, or the picture larger than OpenGL can draw here.
+    """
+    from nbody.viewer import backends
+
+    backends.use_screenless()
+    from vispy import app, gloo
+    from vispy.gloo import gl
+
+    from nbody.viewer.renderer import Renderer
 
     try:
-        Image.fromarray(pixels).save(target, format="PNG")
-    except OSError as error:
-        raise InputError(f"{target}: can't be written ({error.strerror or error}); give another name") from error
-
-
-def picture(run: Trajectory, k: int, size: tuple[int, int], hud: bool = True) -> np.ndarray:
-    """Frame ``k`` as (height, width, 3) uint8."""
-    use_egl()
-    from nbody.viewer.canvas import RunCanvas
-
-    canvas = RunCanvas(run, hud=hud, size=size, show=False)
+        canvas = app.Canvas(size=(SMALLEST, SMALLEST), show=False, dpi=96)
+    except (RuntimeError, IndexError) as error:  # a driver without the surface that vispy asks for
+        raise backends.no_screenless(error) from error
     try:
-        canvas.playback.seek(k)
-        return np.ascontiguousarray(canvas.render(alpha=False)[..., :3])
+        largest = gl.glGetParameter(gl.GL_MAX_TEXTURE_SIZE)
+        if max(size) > largest:
+            raise InputError(f"--size {size[0]}x{size[1]}: OpenGL draws up to {largest} pixels a side here")
+        renderer = Renderer(canvas, recording)
+        renderer.load(frame)
+        picture = gloo.Texture2D((size[1], size[0], 4), format="rgba", internalformat="rgba8")
+        with gloo.FrameBuffer(color=picture):
+            renderer.draw(renderer.home, size)
+            if with_hud:
+                renderer.draw_caption(frame, size)
+            return gloo.read_pixels((0, 0, *size), alpha=False)
     finally:
         canvas.close()
 
 
-def use_egl() -> None:
-    """Have vispy draw without a screen. Raises DeviceError if EGL is missing."""
-    os.environ.setdefault("EGL_PLATFORM", "surfaceless")
-    import vispy
+def save_picture(
+    picture: np.ndarray, path: Path, overwrite: bool, notify: Callable[[str], object] = lambda line: None
+) -> None:
+    """Write ``picture`` as a PNG, whole or not at all; an older file keeps a numbered name unless ``overwrite``.
 
+    Raises:
+        InputError: it can't be written.
+    """
+    from PIL import Image
+
+    path = path.resolve()  # a link stays one, and what it names is replaced
+    part = path.with_name(f".{path.name}.part")
     try:
-        vispy.use("egl", gl="gl2")
-    except Exception as error:
-        raise DeviceError(
-            f"drawing without a screen needs EGL, and it can't be used here ({' '.join(str(error).split())[:120]}); "
-            f"on Debian or Ubuntu: apt install {EGL_PACKAGES}"
-        ) from error
+        Image.fromarray(picture).save(part, format="PNG")
+        if not overwrite:
+            place.keep(path, notify)
+        os.replace(part, path)
+    except OSError as error:
+        raise InputError(f"--screenshot {path}: can't be written ({error.strerror or error})") from error
+    finally:
+        part.unlink(missing_ok=True)

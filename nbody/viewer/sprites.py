@@ -1,129 +1,103 @@
-"""Particles as points of light: additive sprites into a floating-point picture, then a logarithmic tone map.
-
-A crowded core is ten thousand times as bright as an arm of the same picture. Added up in 8 bits the core burns out to
-white and takes its colours with it; added up in 16-bit floats and mapped by a logarithm, both are seen. The total flux
-is shared out among the particles, so a million of them are as bright as a thousand, and a sprite that would be smaller
-than a pixel is drawn as a pixel with the same flux.
-"""
+"""Particles as light: additive point sprites into a texture of half floats, of which a screen can show no part yet."""
 
 import numpy as np
 from vispy import gloo
+from vispy.gloo import gl
 
-PARTICLE_VERTEX = """
-attribute vec3 a_position;
-attribute float a_speed;           // 0 slow, 1 fast
-uniform mat4 u_matrix;
-uniform float u_size;              // diameter of a sprite at the camera's centre, in pixels
-uniform float u_centre_w;          // the clip-space w there: 1 without perspective
-uniform float u_flux;              // what one particle adds to the picture, summed over its pixels
-varying vec3 v_light;
+from nbody.viewer.camera import Camera
+from nbody.viewer.palette import palette
+from nbody.viewer.shaders import source
 
-vec3 star_colour(float t) {        // as stars are: slow and cool red, fast and hot blue
-    vec3 cool = vec3(1.00, 0.34, 0.12);
-    vec3 warm = vec3(1.00, 0.78, 0.42);
-    vec3 white = vec3(0.92, 0.93, 1.00);
-    vec3 hot = vec3(0.32, 0.52, 1.00);
-    if (t < 0.33) return mix(cool, warm, t / 0.33);
-    if (t < 0.66) return mix(warm, white, (t - 0.33) / 0.33);
-    return mix(white, hot, (t - 0.66) / 0.34);
-}
+Array = np.ndarray
+Size = tuple[int, int]
 
-void main() {
-    gl_Position = u_matrix * vec4(a_position, 1.0);
-    float wanted = u_size * u_centre_w / max(gl_Position.w, 1e-6);
-    float size = clamp(wanted, 4.0, 96.0);
-    gl_PointSize = size;
-    // The sprite's profile integrates to 0.0586 size^2 (see below). What is very near does not blind.
-    v_light = star_colour(a_speed) * u_flux / (0.0586 * size * size) * min(1.0, 96.0 / wanted);
-}
-"""
+SPACING_SHARE = 0.12
+"""Width of a sprite as a share of the mean distance between particles in the framed plane."""
 
-PARTICLE_FRAGMENT = """
-varying vec3 v_light;
-void main() {
-    vec2 r = 2.0 * gl_PointCoord - 1.0;
-    float d2 = dot(r, r);
-    if (d2 > 1.0) discard;
-    // A sharp core in a faint halo. The integral over the disc is pi/4 size^2 (1/18 + 0.06 (1 - e^-3)/3).
-    gl_FragColor = vec4(v_light * (exp(-18.0 * d2) + 0.06 * exp(-3.0 * d2)), 1.0);
-}
-"""
+LEAST_SIGMA = 0.6
+"""Pixels of a screen at scale 1. A Gaussian of this width keeps its flux to 1 % wherever it falls between pixels."""
 
-SCREEN_VERTEX = """
-attribute vec2 a_corner;
-varying vec2 v_at;
-void main() { v_at = 0.5 * a_corner + 0.5; gl_Position = vec4(a_corner, 0.0, 1.0); }
-"""
+GREATEST_SIGMA = 4.0 / 720
+"""In shorter sides of the picture: a few bodies look the same in a large window and in a small one."""
 
-TONE_FRAGMENT = """
-uniform sampler2D u_light;
-uniform float u_white;             // the brightness that becomes white
-varying vec2 v_at;
-void main() {
-    vec3 light = max(texture2D(u_light, v_at).rgb, 0.0);
-    float brightness = max(max(light.r, light.g), light.b);
-    float shown = log(1.0 + brightness) / log(1.0 + u_white);
-    vec3 colour = light / max(brightness, 1e-6);
-    // Only what is brighter than white may lose its colour.
-    colour = mix(colour, vec3(1.0), clamp(shown - 0.9, 0.0, 0.5));
-    vec3 night = vec3(0.012, 0.014, 0.022);
-    gl_FragColor = vec4(night + colour * min(shown, 1.0), 1.0);
-}
-"""
-
-FLUX_PER_PIXEL = 1.2
-"""Mean brightness of the picture if all particles are in it; the eye's choice."""
-
-WHITE = 50.0
-"""The brightness that becomes white; the eye's choice."""
+BYTES_PER_SPRITE = 4.0
+"""Where there are no half floats, this much of a byte's 255 is the middle of a sprite of the framed view; less would
+vanish in rounding. The arms stay, a core of 64 sprites a pixel saturates."""
 
 
 class Sprites:
-    """Draws particles into the current framebuffer; :meth:`load` says which, :meth:`draw` how they are seen."""
+    """Draws particles into ``light``, a texture of (height, width, RGB and 1).
 
-    def __init__(self) -> None:
-        self._particles = gloo.Program(PARTICLE_VERTEX, PARTICLE_FRAGMENT)
-        self._tone = gloo.Program(SCREEN_VERTEX, TONE_FRAGMENT)
-        self._tone["a_corner"] = np.array([[-1, -1], [1, -1], [-1, 1], [1, 1]], np.float32)
-        self._tone["u_white"] = WHITE
-        self._position, self._speed = gloo.VertexBuffer(), gloo.VertexBuffer()
-        self._light: gloo.Texture2D | None = None
-        self._target: gloo.FrameBuffer | None = None
-        self._shape = (0, 0)
-        self.count = 0
+    The light of all particles, evenly spread over a disc of radius ``home.radius``, would be 1/π a pixel, whatever
+    their number and the size of the picture: that is the gain of 1/N.
 
-    def load(self, position: np.ndarray, speed: np.ndarray) -> None:
-        """Show these bodies: position (N, 2 or 3); speed (N,) in [0, 1]."""
-        points = np.zeros((len(position), 3), np.float32)
-        points[:, : position.shape[1]] = position
-        self._position.set_data(points, copy=False)
-        self._speed.set_data(np.ascontiguousarray(speed, np.float32), copy=False)
-        self._particles["a_position"], self._particles["a_speed"] = self._position, self._speed
-        self.count = len(points)
+    Args:
+        count: N, of the particles that are drawn.
+        home: the framing of the run, which the light and the width of a sprite refer to.
+        float_target: the texture holds half floats; else bytes, of ``range``/255 each.
+    """
 
-    def draw(self, matrix: np.ndarray, centre_w: float, size: tuple[int, int]) -> None:
-        """The picture, ``size`` = (width, height) pixels, as ``matrix`` sees it."""
-        width, height = size
-        self._resize(width, height)
-        self._particles["u_matrix"] = matrix.astype(np.float32)
-        self._particles["u_centre_w"] = centre_w
-        self._particles["u_size"] = max(4.0, min(width, height) / 72)
-        self._particles["u_flux"] = FLUX_PER_PIXEL * width * height / max(1, self.count)
+    def __init__(self, count: int, home: Camera, float_target: bool = True) -> None:
+        self.format = "rgba16f" if float_target else "rgba8"
+        self.range = 1.0 if float_target else 255 / BYTES_PER_SPRITE * _peak(count)
+        self._positions, self._velocities = (gloo.VertexBuffer(np.zeros((count, 3), np.float32)) for _ in range(2))
+        self._program = gloo.Program(source("sprites.vert"), source("sprites.frag"))
+        self._program["a_position"], self._program["a_velocity"] = self._positions, self._velocities
+        self._program["u_palette"] = gloo.Texture2D(palette()[None], interpolation="linear", wrapping="clamp_to_edge")
+        self._program["u_flux"] = home.radius**2 / count / self.range
+        self._program["u_sigma"] = SPACING_SHARE * home.radius * np.sqrt(np.pi / count)
+        self._size: Size = (0, 0)
+
+    def load(self, position: Array, velocity: Array, speeds: tuple[float, float]) -> None:
+        """Take the particles of a frame, (count, 3) float32 each, and the speeds at the palette's ends."""
+        self._positions.set_data(position)
+        self._velocities.set_data(velocity)
+        self._program["u_speeds"] = speeds
+
+    def draw(self, camera: Camera, size: Size, scale: float = 1.0) -> None:
+        """Fill :attr:`light` with what ``camera`` sees, at ``size`` (width, height)."""
+        if size != self._size:
+            self._make_target(size)
+        program = self._program
+        program["u_view"] = camera.view().T.astype(np.float32)
+        program["u_projection"] = camera.projection(size).T.astype(np.float32)
+        program["u_pixels"] = camera.pixels_per_length(size)
+        program["u_sigma_limits"] = scale * LEAST_SIGMA, max(scale * LEAST_SIGMA, GREATEST_SIGMA * min(size))
         with self._target:
-            gloo.set_viewport(0, 0, width, height)
-            gloo.set_state(depth_test=False, blend=True, blend_func=("one", "one"), cull_face=False)
-            gloo.clear(color=(0, 0, 0, 0))
-            if self.count:
-                self._particles.draw("points")
-        gloo.set_viewport(0, 0, width, height)
-        gloo.set_state(depth_test=False, blend=False)
-        self._tone.draw("triangle_strip")
+            gloo.set_viewport(0, 0, *size)
+            gloo.set_state(blend=True, blend_func=("one", "one"), depth_test=False, cull_face=False)
+            # Opaque: vispy clears a window's alpha after each drawing, with the clear colour that it finds.
+            gloo.clear(color=(0, 0, 0, 1))
+            program.draw("points")
 
-    def _resize(self, width: int, height: int) -> None:
-        if self._shape != (height, width):
-            self._shape = (height, width)
-            self._light = gloo.Texture2D(
-                (height, width, 4), format="rgba", internalformat="rgba16f", interpolation="nearest"
-            )
-            self._target = gloo.FrameBuffer(color=self._light)
-            self._tone["u_light"] = self._light
+    def _make_target(self, size: Size) -> None:
+        self._size = size
+        shape = (size[1], size[0], 4)
+        self.light = gloo.Texture2D(shape, format="rgba", internalformat=self.format, interpolation="linear")
+        self._target = gloo.FrameBuffer(color=self.light)
+
+    def read(self) -> Array:
+        """:attr:`light`, (height, width, RGB) float32, the first row on top."""
+        with self._target:
+            values = gloo.read_pixels((0, 0, *self._size), alpha=False, out_type=np.float32)
+        return values.reshape(self._size[1], self._size[0], 3) * self.range
+
+
+def _peak(count: int) -> float:
+    """The light in the middle of a sprite, in the framed view at 720 lines."""
+    unclamped = 1 / (2 * np.pi**2 * SPACING_SHARE**2)
+    return min(unclamped, 360.0**2 / (2 * np.pi * count * LEAST_SIGMA**2))
+
+
+def float_targets_work(canvas) -> bool:
+    """True if this OpenGL can draw into half floats: one that can keeps a value above 1."""
+    try:
+        texture = gloo.Texture2D((4, 4, 4), format="rgba", internalformat="rgba16f")
+        target = gloo.FrameBuffer(color=texture)
+        with target:
+            canvas.context.flush_commands()
+            gl.glClearColor(4.0, 0.0, 0.0, 1.0)  # gloo's own clear() refuses values above 1
+            gl.glClear(gl.GL_COLOR_BUFFER_BIT)
+            return bool(gloo.read_pixels((0, 0, 4, 4), out_type=np.float32).max() > 2.0)
+    except RuntimeError:
+        return False

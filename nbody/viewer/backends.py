@@ -1,0 +1,86 @@
+"""OpenGL in a window or without a screen; or one line that says what is missing and how to get it."""
+
+import ctypes
+import os
+import sys
+from importlib.util import find_spec
+
+from nbody import opengl
+from nbody.errors import DeviceError
+
+INSTEAD = "'--screenshot OUT.png' makes a picture without a screen"
+"""What to do where no window can be had."""
+
+
+def use_screenless() -> None:
+    """Choose OpenGL through EGL, which needs no screen.
+
+    Raises:
+        DeviceError: there is none; the line names the Debian packages.
+    """
+    import vispy
+
+    os.environ.setdefault("EGL_PLATFORM", "surfaceless")
+    try:
+        vispy.use("egl", gl="gl2")
+    except (RuntimeError, OSError) as error:
+        raise no_screenless(error) from error
+
+
+def no_screenless(error: BaseException) -> DeviceError:
+    """What to tell a user when EGL answered with ``error``."""
+    packages = opengl.missing_packages(opengl.SCREENLESS)
+    remedy = f"apt install {' '.join([*packages, opengl.MESA])}"
+    return DeviceError(f"no OpenGL without a screen ({_last_line(error)}); {remedy}, or the like")
+
+
+def use_window() -> None:
+    """Choose a window of Qt's.
+
+    Qt ends the whole process where a library or the screen is missing, so each is looked for first.
+
+    Raises:
+        DeviceError: no screen, no Qt, or no libraries for it.
+    """
+    if not find_spec("PySide6"):
+        raise DeviceError(f"a window needs PySide6: pip install 'nbody[view]'; or {INSTEAD}")
+    if sys.platform == "linux":
+        _check_screen()
+    import vispy
+
+    try:
+        vispy.use("pyside6", gl="gl2")
+    except (RuntimeError, OSError) as error:
+        raise no_window(error) from error
+
+
+def no_window(error: BaseException) -> DeviceError:
+    """What to tell a user when Qt or OpenGL answered with ``error``."""
+    return DeviceError(f"a window can't be opened ({_last_line(error)}); {INSTEAD}")
+
+
+def _check_screen() -> None:
+    x11, wayland = os.environ.get("DISPLAY"), os.environ.get("WAYLAND_DISPLAY")
+    if not x11 and not wayland:
+        raise DeviceError(f"there is no screen to open a window on; {INSTEAD}, or set DISPLAY")
+    libraries = opengl.SCREENLESS | ({} if wayland else opengl.WINDOW)
+    packages = opengl.missing_packages(libraries)
+    if packages:
+        raise DeviceError(f"a window needs system libraries: apt install {' '.join(packages)}; or {INSTEAD}")
+    if x11 and not wayland and not _x11_answers():
+        raise DeviceError(f"the screen '{x11}' (DISPLAY) does not answer; {INSTEAD}, or set DISPLAY")
+
+
+def _x11_answers() -> bool:
+    """True if a connection to the X server that DISPLAY names comes about."""
+    xcb = ctypes.CDLL("libxcb.so.1")
+    xcb.xcb_connect.restype = ctypes.c_void_p
+    connection = ctypes.c_void_p(xcb.xcb_connect(None, None))
+    try:
+        return not xcb.xcb_connection_has_error(connection)
+    finally:
+        xcb.xcb_disconnect(connection)
+
+
+def _last_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()

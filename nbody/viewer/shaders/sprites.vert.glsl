@@ -1,0 +1,34 @@
+// A particle becomes a point sprite: a round spot with a Gaussian profile.
+
+uniform mat4 u_view;           // space to the camera's axes
+uniform mat4 u_projection;     // the camera's axes to clip space
+uniform float u_pixels;        // pixels per unit of length where w = 1
+uniform float u_sigma;         // width of the Gaussian, in units of length
+uniform vec2 u_sigma_limits;   // its least and greatest width, in pixels
+uniform float u_flux;          // light of a particle seen at one pixel per unit of length
+uniform vec2 u_speeds;         // speeds at the ends of the palette
+uniform sampler2D u_palette;
+
+attribute vec3 a_position;
+attribute vec3 a_velocity;
+
+varying vec3 v_peak;           // light at the middle of the sprite
+varying float v_half_width;    // of the sprite, in sigmas
+
+void main() {
+    gl_Position = u_projection * (u_view * vec4(a_position, 1.0));
+    float pixels = u_pixels / gl_Position.w;
+
+    // Under half a pixel or so a Gaussian falls between the pixels, and particles would flicker as they move.
+    float sigma = clamp(u_sigma * pixels, u_sigma_limits.x, u_sigma_limits.y);
+    // Three sigmas on each side, in whole pixels.
+    gl_PointSize = ceil(6.0 * sigma);
+    v_half_width = 0.5 * gl_PointSize / sigma;
+
+    // Its light falls with the square of the distance, however wide the sprite is drawn: an object that fills more of
+    // the picture is as bright a surface, and a width that is clamped changes no brightness around it.
+    float flux = u_flux * pixels * pixels;
+    float speed = clamp(length(a_velocity), u_speeds.x, u_speeds.y);
+    float hue = log(speed / u_speeds.x) / log(u_speeds.y / u_speeds.x);
+    v_peak = flux / (6.2831853 * sigma * sigma) * texture2D(u_palette, vec2(hue, 0.5)).rgb;
+}

@@ -1,0 +1,79 @@
+"""A user's session with the viewer's window, typed and dragged by Qt's synthetic events.
+
+    python tests/viewer_session.py RUN.h5 FOLDER
+
+Prints one JSON object: the playback and the camera after each act; what the window then showed is FOLDER/<act>.png.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from nbody.trajectory import Trajectory
+from nbody.viewer.playback import Playback
+from nbody.viewer.recording import Recording
+from nbody.viewer.window import show
+
+
+def acts(window):
+    """(name, action) in order."""
+    from PySide6.QtCore import QPoint, Qt
+    from PySide6.QtTest import QTest
+
+    pane, left, none = window.native, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+    def key(name, modifier=none):
+        return lambda: QTest.keyClick(pane, getattr(Qt.Key, f"Key_{name}"), modifier)
+
+    def drag():
+        QTest.mousePress(pane, left, none, QPoint(300, 200))
+        for x in (320, 360, 400):
+            QTest.mouseMove(pane, QPoint(x, 200))
+        QTest.mouseRelease(pane, left, none, QPoint(400, 200))
+
+    def click_timeline():
+        bar = window._timeline()
+        QTest.mouseClick(pane, left, none, QPoint(bar.left + bar.width // 2, bar.top + bar.height // 2))
+
+    yield "played", lambda: None
+    yield "paused", key("Space")
+    yield "home", key("Home")
+    yield "right", key("Right")
+    yield "ten", key("Right", Qt.KeyboardModifier.ShiftModifier)
+    yield "dragged", drag
+    yield "clicked", click_timeline
+    yield "end", key("End")
+    yield "bare", key("H")
+    yield "quit", key("Q")
+
+
+def drive(window):
+    """Begin the session: an act, then 250 ms to draw."""
+    from PySide6.QtCore import QTimer
+
+    todo, seen = acts(window), {}
+    state = {"name": ""}
+
+    def go_on():
+        if state["name"]:
+            playback, camera = window.playback, window.controls.camera
+            seen[state["name"]] = {
+                "frame": playback.frame, "playing": playback.playing, "azimuth": camera.azimuth,
+                "centre": camera.centre.tolist(),
+            }  # fmt: skip
+            window.native.grabFramebuffer().save(str(folder / f"{state['name']}.png"))
+        state["name"], act = next(todo)
+        if state["name"] == "quit":
+            timer.stop()
+            print(json.dumps(seen), flush=True)
+        act()
+
+    timer = QTimer(window.native)
+    timer.timeout.connect(go_on)
+    timer.start(250)
+
+
+folder = Path(sys.argv[2])
+with Trajectory(sys.argv[1]) as run:
+    recording = Recording(run)
+    show(recording, Playback(recording.frames), drive)
