@@ -20,6 +20,7 @@ from nbody.bench.problems import Problem
 from nbody.forces.cpu_pairs import aligned_zeros
 
 SOURCE = Path(__file__).with_name("avx512.c")
+NAME = "C, AVX-512"
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC")
 LANES = 16
 
@@ -58,7 +59,7 @@ class NativeContestant(Contestant):
     """Plain all-pairs in C with AVX-512 intrinsics, four bodies a pass: 3-D, float32, Plummer softening."""
 
     def __init__(self, threads: int) -> None:
-        super().__init__("C, AVX-512", "float32")
+        super().__init__(NAME, "float32")
         self.threads = threads
         self.release()
 

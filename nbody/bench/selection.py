@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from nbody import machine
+from nbody.bench import native
 from nbody.bench.accuracy import ROUNDOFF
 from nbody.bench.contestant import ALL_CORES, Contestant, EngineContestant
 from nbody.errors import DeviceError, InputError, unknown
@@ -80,6 +82,16 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
                 found.append(EngineContestant(name, precision, one_core=True))
             found.append(EngineContestant(name, precision))
     return found
+
+
+def peers(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Contestant], list[str]]:
+    """The competitors that are none of our engines, and a line about each that can't take part here."""
+    if "cpu" not in on or "float32" not in precisions:
+        return [], []
+    reason = native.why_unavailable()
+    if reason:
+        return [], [f"{native.NAME} does not take part: {reason}"]
+    return [native.NativeContestant(machine.cores())], []
 
 
 def _check_choice(name: str, precisions: Sequence[str], on: Sequence[str]) -> None:

@@ -94,11 +94,14 @@ def _measured(cpu: bool, gpu: bool, particles: list[int], engines: Names, precis
     on = selection.backends(cpu, gpu)
     counts = counts or [*selection.COUNTS, *(selection.GPU_COUNTS if "gpu" in on else ())]
     taking_part = selection.contestants(engines or [], precisions, on, max(counts))
+    others, absent = selection.peers(precisions, on) if not engines else ([], [])
+    for line in absent:
+        _say(line)
     files = Output.at(output)
     if (load := os.getloadavg()[0]) > 0.5:
         _say(f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone")
     with _status() as notify:
-        rows = measure(taking_part, counts, notify)
+        rows = measure([*taking_part, *others], counts, notify)
         notify("drawing")
         found = report(rows)
         replaced = files.replaced()
