@@ -32,6 +32,11 @@ FAST = {"fastmath": True}
 """Compile flags of every kernel: contraction to FMA, approximate reciprocals, flush of denormals."""
 
 
+def bounded(threads: int, resident: int) -> dict[str, Any]:
+    """:data:`FAST`, and registers so few that ``resident`` blocks of ``threads`` threads share a multiprocessor."""
+    return FAST if SIMULATED else {**FAST, "launch_bounds": (threads, resident)}
+
+
 # --- Is there a device, and what is it? -----------------------------------------------------------------------------
 
 
@@ -110,7 +115,7 @@ def _driver_version() -> str:
 
 
 def resident_blocks(kernel: Any, arguments: tuple, threads: int) -> int:
-    """How many blocks of so many threads of a kernel the current device holds at a time, for arguments of these types."""
+    """How many blocks of so many threads of a kernel the device holds at a time, for arguments of these types."""
     signature = tuple(kernel.typeof_pyval(argument) for argument in arguments)
     return kernel.compile(signature).max_cooperative_grid_blocks(threads)
 

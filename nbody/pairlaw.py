@@ -107,10 +107,12 @@ def pair_law(
         r2 = dx * dx + dy * dy
         if not flat:
             r2 = dz * dz + r2
-        f, u, u_min = cube(r2), rsqrt(r2), rsqrt(length2)  # u_min is the same for all pairs: computed once
-        # Selects between values that are there, not branches: every lane runs the same instructions.
-        f = f if r2 > length2 else r2 - r2  # zero in the precision of r2 (a literal would be float64)
-        u = u if r2 > length2 else u_min
+        f, u = cube(r2), rsqrt(r2)
+        u_min, zero = rsqrt(length2), length2 - length2  # computed once; a literal 0.0 would make f a float64
+        # Selects between values that are there, not branches: every lane runs the same instructions. And 'r2 <= …', not
+        # its opposite, so that a NaN is not taken for a close pair.
+        f = zero if r2 <= length2 else f
+        u = u_min if r2 <= length2 else u
         return f, u
 
     return plummer if softening == "plummer" else cutoff

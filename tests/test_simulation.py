@@ -69,7 +69,7 @@ def test_float32_follows_float64_until_rounding_has_grown(integrator, dimensions
     """64 steps of a smooth (softened) system amplify rounding by less than a thousand."""
     text = PLUMMER
     if dimensions == 2:
-        text = text.replace("generator: plummer", "generator: disk").replace("length: 0.05", "length: 0.05, dimensions: 2")
+        text = text.replace("plummer, particles", "disk, particles").replace("0.05", "0.05, dimensions: 2")
     ends = []
     for precision in ("float32", "float64"):
         simulation = Simulation(scenario(text, precision=precision, integrator=integrator, dt=0.001))

@@ -2,10 +2,10 @@
 
 Bodies lie in tiles of some hundred, component after component, so that the compiler sees contiguous numbers and works
 on 16 of them at a time. Two tiles *meet*: the force of each pair is computed once and added to both sides. Tiles meet
-in rounds, like the players of a tournament: in round k every tile b meets tile b + k, modulo their number, and writes
-what its own bodies feel to ``own[b]`` and what the others feel to ``theirs[b + k]``. No two meetings of a round write
-to the same place, so a round runs on all cores at once; and which thread holds a meeting makes no difference, so the
-bits are the same for any number of threads. Two sums a body are all the memory this takes, whatever the threads.
+like the players of a tournament who sit in a circle: first with themselves, then with their next neighbour, then with
+the one after, until half way round every two have met. Of each distance k, tile b writes what its own bodies feel to
+``own[b]`` and what the others feel to ``theirs[k, b + k]``. No two tiles write to the same place, so all cores work at
+once; and which thread holds a meeting makes no difference, so the bits are the same for any number of threads.
 """
 
 import hashlib
@@ -38,6 +38,11 @@ STRIDE = 64
 """Bodies acting in step: a multiple of what a pass of the vector loop takes, so that it leaves none over. A tile is
 filled up to a multiple of it with bodies without mass."""
 
+ROUND = 8
+"""Distances that tiles go through before all threads wait for each other. Each has sums of its own, four numbers a body;
+fewer waits would gain nothing where the cores are free, and where other programs take them now and then, as they do on a
+desktop, waiting at every distance was three times slower."""
+
 PAGE = 4096
 """Bytes; tiles are whole pages."""
 
@@ -47,8 +52,8 @@ REAL = {types.float32: np.float32, types.float64: np.float64}
 class Tiles(NamedTuple):
     """The particles and their sums during a force evaluation: arrays of shape (tiles, 4, room).
 
-    ``body`` holds x, y, z, m in the kernel's units, ``own`` and ``theirs`` the sums ax, ay, az, φ. ``given``, (threads,
-    4, room), is what the meeting that a thread holds has added up for ``theirs`` so far.
+    ``body`` holds x, y, z, m in the kernel's units, ``own`` the sums ax, ay, az, φ, and ``theirs``, (distances, tiles, 4,
+    room), those of the other side. ``given``, (threads, 4, room), is what a thread's meeting has for the other side.
     """
 
     body: np.ndarray
@@ -62,11 +67,12 @@ class Tiles(NamedTuple):
         return cls(*(aligned_zeros(shape, dtype) for shape in cls.shapes(count, dtype)))
 
     @staticmethod
-    def shapes(count: int, dtype: np.dtype) -> tuple[tuple[int, int, int], ...]:
+    def shapes(count: int, dtype: np.dtype) -> tuple[tuple[int, ...], ...]:
         """The shapes of the arrays: one tile for few particles, else an even number, which cores share well."""
         room = TILE_BYTES // dtype.itemsize if count >= MANY else TILE
         tiles = 1 if count <= room else 2 * -(-count // (2 * room))
-        return *[(tiles, 4, room)] * 3, (config.NUMBA_NUM_THREADS, 4, room)
+        sums = (tiles, 4, room)
+        return sums, sums, (min(ROUND, tiles // 2), *sums), (config.NUMBA_NUM_THREADS, 4, room)
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -103,46 +109,76 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
     variant = f"{softening} {dimensions} {potential} {hashlib.sha256(made_of).hexdigest()}"
 
     def gravitate(position, mass, length2, units, tiles, acceleration, phi):
-        count, dimensions = position.shape
+        count = len(mass)
         body, own, theirs, given = tiles
-        players, _, room = body.shape
+        players = len(body)
         size = -(-count // players)  # bodies in a tile; the last ones may have fewer
         strides = -(-size // STRIDE)
-        for n in range(count):
-            b, i = n // size, n % size
-            for k in range(dimensions):
-                body[b, k, i] = position[n, k] * units.position
-            body[b, 3, i] = mass[n] * units.mass
-        for b in range(players):
-            for k in range(4):
-                for i in range(room):
-                    own[b, k, i] = theirs[b, k, i] = 0
         if players == 1:  # not worth waking the other threads
+            _pack(0, size, position, mass, units, tiles)
             meet(variant, True, count, strides, body[0], body[0], own[0], own[0], given[0], length2)
-        else:
-            for k in range(players // 2 + 1):
-                meetings = players // 2 if 2 * k == players else players  # half way round, each pair would meet twice
-                for b in prange(meetings):
-                    c = (b + k) % players
+            _unpack(0, size, units, tiles, acceleration, phi, potential)
+            return
+        rounds = -(-(players // 2) // len(theirs))
+        for phase in range(rounds + 2):  # all threads wait for each other after a phase
+            for b in prange(players):
+                if phase == 0:
+                    _pack(b, size, position, mass, units, tiles)
+                elif phase > rounds:
+                    _unpack(b, size, units, tiles, acceleration, phi, potential)
+                else:
                     rows = min(size, max(0, count - b * size))
                     mine = given[get_thread_id()]
-                    if k == 0:
+                    if phase == 1:
                         meet(variant, True, rows, strides, body[b], body[b], own[b], own[b], mine, length2)
-                    else:
-                        meet(variant, False, rows, strides, body[b], body[c], own[b], theirs[c], mine, length2)
-        for n in range(count):
-            b, i = n // size, n % size
-            if potential:
-                phi[n] = (own[b, 3, i] + theirs[b, 3, i]) * units.potential
-            else:
-                for k in range(dimensions):
-                    acceleration[n, k] = (own[b, k, i] + theirs[b, k, i]) * units.acceleration
+                    for slot in range(len(theirs)):
+                        distance = (phase - 1) * len(theirs) + slot + 1
+                        c = (b + distance) % players
+                        if _is_host(b, distance, players):
+                            meet(variant, False, rows, strides, body[b], body[c], own[b], theirs[slot, c], mine, length2)
 
     options: dict[str, Any] = {"parallel": True, "nogil": True, "fastmath": FAST, "error_model": "numpy"}
     try:
         return njit(gravitate, cache=True, **options)
     except RuntimeError:  # there is no folder to keep it in: the program's is read-only, and so is the user's
         return njit(gravitate, **options)
+
+
+@njit
+def _is_host(b, distance, players):
+    """True if tile b, and not the one at ``distance`` from it, holds the meeting of the two. Half way round the circle
+    each is at that distance from the other: every other tile is host there, so that all have as much to do."""
+    if 2 * distance == players:
+        return (b < distance) == (b % distance % 2 == 0)
+    return 2 * distance < players
+
+
+@njit
+def _pack(b, size, position, mass, units, tiles):
+    """Put the bodies of tile b into it, and set its sums to zero."""
+    body, own, theirs, _ = tiles
+    first = b * size
+    for i in range(min(size, len(mass) - first)):
+        for k in range(position.shape[1]):
+            body[b, k, i] = position[first + i, k] * units.position
+        body[b, 3, i] = mass[first + i] * units.mass
+    own[b] = 0
+    theirs[:, b] = 0
+
+
+@njit(fastmath=FAST)
+def _unpack(b, size, units, tiles, acceleration, phi, potential):
+    """Add up the sums of tile b, and give its bodies what they feel."""
+    _, own, theirs, _ = tiles
+    first = b * size
+    for slot in range(len(theirs)):
+        own[b] += theirs[slot, b]
+    for i in range(min(size, len(phi) - first)):
+        if potential:
+            phi[first + i] = own[b, 3, i] * units.potential
+        else:
+            for k in range(acceleration.shape[1]):
+                acceleration[first + i, k] = own[b, k, i] * units.acceleration
 
 
 def meet(variant, itself, rows, strides, body, other, own, theirs, given, length2):
@@ -165,7 +201,7 @@ def _meeting(variant: str, itself: bool, real: type) -> Callable:
     """The compiled function ``meet(rows, strides, body, other, own, theirs, given, length2)``.
 
     ``rows`` bodies i of one tile meet the ``strides`` of another's bodies j, or of their own if ``itself``: adds
-    Σ_j m_j (f dx, f dy, f dz), or Σ_j -m_j u, to ``own`` for every i; and between two tiles Σ_i -m_i (f dx, f dy, f dz),
+    Σ_j m_j f (dx, dy, dz), or Σ_j -m_j u, to ``own`` for every i; and between two tiles Σ_i -m_i f (dx, dy, dz),
     or Σ_i -m_i u, to ``theirs`` for every j. The f of a kernel lacks :func:`missing_factor`.
     """
     softening, dimensions, wanted, _ = variant.split()

@@ -36,8 +36,9 @@ class Engine(ABC):
         self.dtype = np.dtype(np.float32 if precision == "float32" else np.float64)
 
     @classmethod
-    def require_device(cls) -> None:  # noqa: B027  (there always is a processor)
-        """Raise a DeviceError if this machine lacks what the engine computes on."""
+    def require_device(cls) -> None:
+        """Raise a DeviceError if this machine lacks what the engine computes on. (There always is a processor.)"""
+        return
 
     @abstractmethod
     def load(self, particles: Particles) -> State:
