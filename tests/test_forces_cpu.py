@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
-from nbody.forces import accelerations, cpu_pairs, cpu_roots
+from nbody.forces import accelerations, cpu_pairs, cpu_roots, cpu_tiles
 from nbody.forces.cpu import CpuEngine
 from nbody.forces.reference import direct_sum
 from nbody.pairlaw import Gravity
@@ -109,10 +109,10 @@ def test_no_number_of_bodies_is_special(count):
 def test_every_body_has_room_in_a_tile():
     for count in [*range(1, 3000, 7), 16383, 16384, 16385, 20480, 100_000]:
         for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-            (tiles, _, room), *_ = cpu_pairs.Tiles.shapes(count, dtype)
+            (tiles, _, room), *_ = cpu_tiles.Tiles.shapes(count, dtype)
             size = -(-count // tiles)
             assert tiles * size >= count
-            assert room >= cpu_pairs.STRIDE * -(-size // cpu_pairs.STRIDE)
+            assert room >= cpu_tiles.STRIDE * -(-size // cpu_tiles.STRIDE)
 
 
 def test_momentum_is_conserved_to_rounding():

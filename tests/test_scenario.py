@@ -56,6 +56,7 @@ def test_what_is_not_said_has_a_default():
         "engine": "auto",
         "precision": "float32",
         "record": {"every": 1},
+        "checkpoint": {"minutes": 5.0},
     }
 
 

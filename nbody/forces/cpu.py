@@ -1,10 +1,12 @@
 """The ``cpu`` engine: Numba, SIMD, each pair once, all cores. How: :mod:`nbody.forces.cpu_pairs`."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from nbody.forces.cpu_pairs import Tiles, Units, gravitate_for, missing_factor
+from nbody.forces.cpu_pairs import gravitate_for, missing_factor
+from nbody.forces.cpu_tiles import Tiles, Units, pack, unpack
 from nbody.forces.engine import Engine
 from nbody.pairlaw import Gravity
 from nbody.particles import Particles
@@ -24,9 +26,19 @@ has no inverse in range. It is 2e-19 of the farthest coordinate in float32, and 
 class CpuEngine(Engine):
     """Each pair once, with the vector units of all cores.
 
-    Interactions per second (N² a force evaluation) on two Zen 4 cores with AVX-512, N = 20480:
+    Interactions per second (N² a force evaluation) at N = 20480 on two Zen 4 cores with AVX-512:
 
-    TABLE
+    ================================================  =======  =======
+    what                                              float32  float64
+    ================================================  =======  =======
+    forces, 3-D, ``plummer``                           12.0e9    4.5e9
+    forces, 2-D, ``cutoff``                            15.0e9    5.1e9
+    the potential, 3-D, ``plummer``                    21.3e9    6.7e9
+    forces in C with AVX-512, each pair twice           9.3e9
+    ================================================  =======  =======
+
+    The relative error of a force in Plummer's sphere is 9e-8 (median) and 1.5e-6 (largest) in float32, 1.5e-16 and
+    2.4e-15 in float64.
     """
 
     def __init__(self, gravity: Gravity, precision: str = "float32") -> None:
@@ -55,19 +67,21 @@ class CpuEngine(Engine):
         softening = "plummer" if self.gravity.softening == "plummer" else "cutoff"
         gravitate = gravitate_for(softening, state.position.shape[1], potential)
         length2, units = self._scaled(state)
-        gravitate(state.position, state.mass, length2, units, self._tiles, state.acceleration, state.potential)
+        pack(state.position, state.mass, units, self._tiles)
+        gravitate(self._count, length2, self._tiles)
+        unpack(self._tiles, units, potential, state.acceleration, state.potential)
 
-    def _scaled(self, state: HostState) -> tuple[np.floating, Units]:
+    def _scaled(self, state: HostState) -> tuple[Any, Units]:
         """The softening length squared in the kernel's units, and these units."""
         length = _exponent(state.position) - EXTENT[self.precision]
         mass = _exponent(state.mass)
         real, G = self.dtype.type, self.gravity.G
-        length2 = max(np.ldexp(self.gravity.length2, -2 * length), np.ldexp(1.0, 2 * NEAREST[self.precision]))
+        length2 = max(_ldexp(self.gravity.length2, -2 * length), _ldexp(1.0, 2 * NEAREST[self.precision]))
         units = Units(
-            position=np.ldexp(1.0, -length),
-            mass=np.ldexp(1.0, -mass),
-            acceleration=np.ldexp(G * missing_factor(real), mass - 2 * length),
-            potential=np.ldexp(G, mass - length),
+            position=_ldexp(1.0, -length),
+            mass=_ldexp(1.0, -mass),
+            acceleration=_ldexp(G * missing_factor(real), mass - 2 * length),
+            potential=_ldexp(G, mass - length),
         )
         return real(length2), units
 
@@ -83,3 +97,11 @@ def _exponent(values: np.ndarray) -> int:
     """e with max |values| in [2^(e-1), 2^e); 0 where the values are all zero or not all finite."""
     largest = max(float(values.max()), -float(values.min()))
     return math.frexp(largest)[1] if 0 < largest < math.inf else 0
+
+
+def _ldexp(number: float, power: int) -> float:
+    """``number`` times 2 to the power; infinity beyond float64's range."""
+    try:
+        return math.ldexp(number, power)
+    except OverflowError:
+        return math.inf
