@@ -67,7 +67,8 @@ def test_a_float32_kernel_has_no_float64_and_no_local_memory(engine, softening, 
     assert "rsqrt.approx.ftz.f32" in code
     assert "div." not in code and "sqrt.rn" not in code
     assert resources.local == 0
-    assert resources.registers <= 40  # 40 × 256 threads: six blocks a multiprocessor, 48 warps
+    # 40 registers × 256 threads: six blocks a multiprocessor, 48 warps; a recorded frame may do with 32 warps
+    assert resources.registers <= (64 if potential else 40)
 
 
 def compiled_form(engine, softening, dimensions, dtype, potential):
@@ -103,8 +104,9 @@ def test_the_device_agrees_with_the_referee(engine, softening, dimensions, preci
     if count == 1:
         assert not got.any() and not got_phi.any()
         return
-    # Without softening the closest pair's force is as inexact as its float32 distance: judge the median there.
-    error = np.linalg.norm(got - a, axis=1) / np.linalg.norm(a, axis=1)
+    # Without softening the closest pair's force is as inexact as its float32 distance: judge the median there. (Two
+    # bodies within the cutoff feel nothing.)
+    error = np.linalg.norm(got - a, axis=1) / np.maximum(np.linalg.norm(a, axis=1), 1e-300)
     assert np.median(error) < BOUND[precision]
     assert np.median(np.abs(got_phi - phi) / np.abs(phi)) < BOUND[precision]
 

@@ -17,6 +17,7 @@ PACKAGE = ROOT / "nbody"
 FLOORS = (
     ("errors", "units", "opengl", "schedule"),
     ("registry", "machine", "interrupt", "gpu", "particles"),
+    ("unroll",),
     ("pairlaw",),
     ("scenario",),
     ("state", "linalg", "trajectory"),

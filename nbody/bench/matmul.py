@@ -1,0 +1,251 @@
+"""The matrix ladder, measured: every rung against a float64 product, cuBLAS beside it in the same run.
+
+No rung is timed before its result is checked. Times are the device's own (:mod:`nbody.bench.queued`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nbody.bench.queued import device_seconds
+from nbody.errors import InputError, unknown
+from nbody.linalg import ELEMENTWISE, LADDER
+from nbody.linalg.accuracy import ErrorReport, error_report
+from nbody.linalg.explain import explain
+from nbody.linalg.rung import Rung, Shape
+
+__all__ = ["PRECISIONS", "SIZES", "explain", "run_suite"]
+
+SIZES = (512, 1024, 2048, 4096)
+PRECISIONS = ("float32", "float64")
+BASELINE = "k02"
+"""Speed-ups are over the naive kernel."""
+SKINNY = "k18"
+"""The rung that multiplies with four columns."""
+LARGEST = {"k00": 512, "numpy": 4096} | dict.fromkeys(("k02", "k03", "k04", "k05", "k16"), 4096)
+"""Sizes beyond which a slow rung is left out: it would take minutes."""
+CHECKED_ROWS = 32
+"""Rows of a product that are compared with float64: enough to show a kernel's mistakes, and quick at any size."""
+
+Row = dict[str, Any]
+
+
+def run_suite(
+    sizes: Sequence[int] = SIZES,
+    precisions: Sequence[str] = PRECISIONS,
+    rungs: Sequence[str] = (),
+    notify: Callable[[str], None] = lambda line: None,
+) -> list[Row]:
+    """All rows of :func:`measure`, which see."""
+    return [row for rows in measure(sizes, precisions, rungs, notify) for row in rows]
+
+
+def measure(
+    sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str], notify: Callable[[str], None]
+) -> Iterator[list[Row]]:
+    """Measure rungs of :data:`LADDER` and the element-wise kernels, all when none are named, on random square
+    matrices; the skinny rung multiplies (n, n) by (n, 4), the one-block rung matrices of its own largest size.
+
+    Yields:
+        The rows of a size and precision, a row for every rung, with at least ``suite name title device precision m
+        n k seconds gflops percent_of_peak percent_of_cublas gbytes_per_s speedup error error_mean wrong note``, and
+        for a rung ``improves reads_global bytes_global predicted_cycles predicted_speedup``. Peak is that of the
+        float pipes, without tensor cores; gbytes_per_s counts each matrix once; speed-ups are over
+        :data:`BASELINE`; errors are relative. What is not known is None; a wrong result has no time.
+
+    Raises:
+        InputError: a size below 1, a precision or a rung that does not exist.
+        DeviceError: there is no GPU.
+    """
+    _check(sizes, precisions, rungs)
+    from nbody import gpu
+
+    gpu.require("nbody bench --matmul")
+    for precision in dict.fromkeys(precisions):
+        for size in sorted(set(sizes)):
+            yield _with_ratios(list(_measure_size(size, precision, rungs, notify)))
+
+
+def _check(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
+    for size in sizes:
+        if size < 1:
+            raise InputError(f"--sizes: must be at least 1, got {size}")
+    for precision in precisions:
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS, "--precision: ")
+    for name in rungs:
+        if name not in LADDER and name not in ELEMENTWISE:
+            raise unknown("rung", name, [*LADDER, *ELEMENTWISE], "--rungs: ")
+
+
+class Problem:
+    """Random matrices of a shape, on the host and the device, and some rows of their float64 product."""
+
+    def __init__(self, shape: Shape, precision: str) -> None:
+        from nbody.gpu import cuda
+
+        rng = np.random.default_rng(7)
+        self.shape, self.dtype = shape, np.dtype(precision)
+        self.a = rng.random((shape.m, shape.k), dtype=self.dtype.type)
+        self.b = rng.random((shape.k, shape.n), dtype=self.dtype.type)
+        self.rows = np.unique(np.linspace(0, shape.m - 1, CHECKED_ROWS).astype(int))
+        self.reference = self.a[self.rows].astype(np.float64) @ self.b.astype(np.float64)
+        self.on_device = [cuda.to_device(matrix) for matrix in (self.a, self.b, self.nothing())]
+
+    def nothing(self) -> np.ndarray:
+        """A result that no kernel has written yet."""
+        return np.full((self.shape.m, self.shape.n), np.nan, self.dtype)
+
+    def cleared(self) -> Any:
+        """The result's array on the device, with nothing written yet."""
+        self.on_device[2].copy_to_device(self.nothing())
+        return self.on_device[2]
+
+    def error(self, product: np.ndarray) -> ErrorReport:
+        """The error of a product in the rows that are checked."""
+        return error_report(product[self.rows], self.reference)
+
+
+def _measure_size(size: int, precision: str, rungs: Sequence[str], notify: Callable[[str], None]) -> Iterator[Row]:
+    """Rows of one size and precision, without the ratios between them."""
+    square = Problem(Shape(size, size, size), precision)
+    skinny = Problem(Shape(size, 4, size), precision)
+    yield from filter(None, (_cublas(square, "cublas"), _cublas(skinny, "cublas-skinny")))
+    for name in LADDER:
+        rung: Rung = LADDER.load(name)
+        if (rungs and name not in rungs) or precision not in rung.dtypes or size > LARGEST.get(name, size):
+            continue
+        notify(f"{name} {rung.title}, n = {size}, {precision}")
+        problem = skinny if name == SKINNY else square
+        if rung.largest:
+            problem = Problem(Shape(rung.largest, rung.largest, rung.largest), precision)
+        yield _measure(name, rung, problem)
+    for name in ELEMENTWISE:
+        if not rungs or name in rungs:
+            yield _measure_elementwise(name, ELEMENTWISE.load(name), square)
+
+
+def _measure(name: str, rung: Rung, problem: Problem) -> Row:
+    """The row of a rung: check, then time."""
+    shape, dtype = problem.shape, problem.dtype
+    run = rung.launch(shape, dtype)
+    if rung.on == "cpu":
+        product = problem.nothing()
+        work = partial(run, problem.a, problem.b, product)
+        work()
+    else:
+        target = problem.cleared()
+        work = partial(run, *problem.on_device)
+        work()
+        product = target.copy_to_host()
+    reads = rung.reads(shape)
+    error = problem.error(product)
+    clock = _host_seconds if rung.on == "cpu" else device_seconds
+    return _row(name, rung.title, problem, error, rung.tolerance(shape.k, dtype), work, clock) | {
+        "device": "CPU" if rung.on == "cpu" else _device_name(),
+        "improves": rung.improves,
+        "reads_global": reads.from_global,
+        "bytes_global": reads.from_global * shape.m * shape.n * dtype.itemsize,
+        "predicted_cycles": None if rung.on == "cpu" else reads.cycles,
+    }
+
+
+def _measure_elementwise(name: str, kernel: Any, problem: Problem) -> Row:
+    """The row of an element-wise kernel on the same matrices; its work is bytes, not operations."""
+    shape, dtype = problem.shape, problem.dtype
+    target = problem.cleared()
+    work = partial(kernel.launch(shape, dtype), *problem.on_device)
+    work()
+    expected = kernel.reference(problem.a.astype(np.float64), problem.b.astype(np.float64))
+    error = error_report(target.copy_to_host(), expected)
+    row = _row(name, kernel.title, problem, error, float(np.finfo(dtype).eps), work, device_seconds)
+    moved = kernel.moved * shape.m * shape.n * dtype.itemsize
+    rate = moved / row["seconds"] / 1e9 if row["seconds"] else None
+    return row | {"k": None, "gflops": None, "percent_of_peak": None, "gbytes_per_s": rate, "bytes_global": moved}
+
+
+def _cublas(problem: Problem, name: str) -> Row | None:
+    """cuBLAS's row, through CuPy, where that is installed."""
+    try:
+        import cupy
+    except ImportError:
+        return None
+    problem.cleared()
+    a, b, c = (cupy.asarray(array) for array in problem.on_device)
+    work = partial(cupy.matmul, a, b, out=c)
+    work()
+    tolerance = (problem.shape.k + 4) * float(np.finfo(problem.dtype).eps)
+    return _row(name, "cuBLAS", problem, problem.error(cupy.asnumpy(c)), tolerance, work, device_seconds)
+
+
+def _row(
+    name: str,
+    title: str,
+    problem: Problem,
+    error: ErrorReport,
+    tolerance: float,
+    work: Callable[[], Any],
+    clock: Callable[[Callable[[], Any]], float],
+) -> Row:
+    """What every row has; ``work`` is timed only if its error is within the tolerance."""
+    from nbody import gpu
+
+    shape, itemsize = problem.shape, problem.dtype.itemsize
+    wrong = not error.maximum <= tolerance
+    seconds = None if wrong else clock(work)
+    rate = shape.flops / seconds if seconds else None
+    numbers = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n
+    return {
+        "suite": "matmul",
+        "name": name,
+        "title": title,
+        "device": _device_name(),
+        "precision": problem.dtype.name,
+        "particles": None,
+        "interactions_per_s": None,
+        **shape._asdict(),
+        "seconds": seconds,
+        "gflops": rate and rate / 1e9,
+        "percent_of_peak": rate and 100 * rate / _peak(gpu.facts(), problem.dtype),
+        "gbytes_per_s": seconds and numbers * itemsize / seconds / 1e9,
+        "error": error.maximum,
+        "error_mean": error.mean,
+        "wrong": wrong,
+        "note": "the result is wrong; it was not timed" if wrong else "",
+    }
+
+
+def _with_ratios(rows: list[Row]) -> list[Row]:
+    """The rows of one size and precision with their speeds relative to cuBLAS and to the baseline."""
+    by_name = {row["name"]: row for row in rows}
+    base = by_name.get(BASELINE, {})
+    for row in rows:
+        rival = by_name.get("cublas-skinny" if row["name"] == SKINNY else "cublas", {})
+        row["percent_of_cublas"] = _ratio(row["gflops"], rival.get("gflops"), 100)
+        row["speedup"] = _ratio(row["gflops"], base.get("gflops"))
+        row["predicted_speedup"] = _ratio(base.get("predicted_cycles"), row.get("predicted_cycles"))
+    return rows
+
+
+def _ratio(numerator: float | None, denominator: float | None, scale: float = 1.0) -> float | None:
+    return scale * numerator / denominator if numerator and denominator else None
+
+
+def _peak(facts: Any, dtype: np.dtype) -> float:
+    """FLOP/s of the float pipes: float64 has half as many lanes on the chips made for computing, else 1/64."""
+    full = facts.compute_capability in ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
+    return facts.peak_float32 * (1.0 if dtype == np.float32 else 0.5 if full else 1 / 64)
+
+
+def _device_name() -> str:
+    from nbody import gpu
+
+    return gpu.facts().name
+
+
+def _host_seconds(work: Callable[[], Any]) -> float:
+    from nbody.bench.timing import Rival, in_turns, seconds
+
+    return in_turns([Rival(work, seconds(work))])[0].median

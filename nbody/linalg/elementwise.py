@@ -1,0 +1,78 @@
+"""Map and matrix sum: the two that gain nothing from tiles.
+
+A tile pays when a number that it holds is used more than once. Here every number is read once, used once and
+written once: shared memory would only be a longer way round. What counts is that neighbouring threads touch
+neighbouring numbers, and that enough reads are under way; the time is the bytes moved divided by the card's
+bandwidth.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nbody.gpu import FAST, cuda, device_function
+from nbody.linalg.rung import Launch, Shape
+
+THREADS = 256
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """An operation on matrices of one shape: ``launch(shape, dtype)`` gives a callable (a, b, c); a map leaves
+    b alone.
+
+    ``moved`` counts the numbers read and written for one result; ``reference(a, b)`` is NumPy's answer.
+    """
+
+    title: str
+    idea: str
+    moved: int
+    launch: Callable[[Shape, Any], Launch]
+    reference: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@cache
+def sum_kernel() -> Any:
+    """c = a + b for matrices of one shape."""
+
+    @cuda.jit(**FAST)
+    def matrix_sum(a, b, c):
+        m, n = c.shape
+        i = cuda.grid(1)
+        if i < m * n:
+            c[i // n, i % n] = a[i // n, i % n] + b[i // n, i % n]
+
+    return matrix_sum
+
+
+@cache
+def map_kernel(function: Callable[[Any], Any]) -> Any:
+    """c = function(a), element by element; ``function`` is a plain Python function that Numba can compile."""
+    compiled = device_function(function)
+
+    @cuda.jit(**FAST)
+    def matrix_map(a, b, c):
+        m, n = c.shape
+        i = cuda.grid(1)
+        if i < m * n:
+            c[i // n, i % n] = compiled(a[i // n, i % n])
+
+    return matrix_map
+
+
+def square(x):
+    """The function that the benchmark maps: one operation, so that memory is all that counts."""
+    return x * x
+
+
+def _launcher(kernel: Callable[[], Any]) -> Callable[[Shape, Any], Launch]:
+    return lambda shape, dtype: Launch(kernel(), (-(-shape.m * shape.n // THREADS),), (THREADS,))
+
+
+_WHY = "Every number is read once and used once, so a tile in shared memory has nothing to save."
+
+SUM = Elementwise("matrix sum", _WHY, 3, _launcher(sum_kernel), np.add)
+MAP = Elementwise("map", _WHY, 2, _launcher(lambda: map_kernel(square)), lambda a, b: square(a))

@@ -1,0 +1,60 @@
+"""k00 and numpy: the product on the CPU, three loops as everyone writes them, and NumPy's as the referee.
+
+The loops run in the order row, column, k: B is read down its columns, a cache line for every number. Nothing is
+done about it here; that is the point from which the lecture starts.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nbody.linalg.rung import Reads, Rung, Shape
+
+
+@cache
+def triple_loop() -> Any:
+    """The three loops, compiled by Numba for one core."""
+    from numba import njit
+
+    @njit
+    def multiply(a, b, c):
+        m, k = a.shape
+        n = b.shape[1]
+        for row in range(m):
+            for column in range(n):
+                total = a[row, 0] * b[0, column]
+                for i in range(1, k):
+                    total += a[row, i] * b[i, column]
+                c[row, column] = total
+
+    return multiply
+
+
+def numpy_product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    """c = a·b by NumPy's BLAS, on all cores."""
+    np.matmul(a, b, out=c)
+
+
+def _reads(shape: Shape) -> Reads:
+    return Reads(2.0 * shape.k, 0.0)
+
+
+LOOP = Rung(
+    title="three loops on the CPU",
+    idea="C[i,j] is the sum of A[i,k] B[k,j] over k: three nested loops, one core.",
+    limit="B is read down its columns: every number costs a cache line.",
+    launch=lambda shape, dtype: triple_loop(),
+    reads=_reads,
+    on="cpu",
+)
+
+NUMPY = Rung(
+    title="NumPy",
+    idea="The CPU's BLAS: blocked for the caches, SIMD, all cores. In float64 it is the referee of all rungs.",
+    limit="The multiply-add units of the CPU's cores.",
+    launch=lambda shape, dtype: numpy_product,
+    reads=_reads,
+    improves="k00",
+    on="cpu",
+)

@@ -1,0 +1,45 @@
+"""k01: one block, a thread an element. The first kernel everybody writes, and the first limit everybody meets.
+
+A block has at most 1024 threads and runs on one multiprocessor: 32x32 results at most, the other 131 of an H200
+idle.
+"""
+
+from functools import cache
+from typing import Any
+
+from nbody.gpu import FAST, cuda
+from nbody.linalg.rung import Launch, Reads, Rung, Shape
+
+LARGEST = 32
+"""Rows and columns of C: 32² = 1024 threads, the most that a block can have."""
+
+
+@cache
+def kernel(real: Any) -> Any:
+    """The kernel for a NumPy scalar type."""
+
+    @cuda.jit(**FAST)
+    def one_block(a, b, c):
+        row, column = cuda.threadIdx.y, cuda.threadIdx.x
+        total = real(0)
+        for i in range(a.shape[1]):
+            total += a[row, i] * b[i, column]
+        c[row, column] = total
+
+    return one_block
+
+
+def launch(shape: Shape, dtype: Any) -> Launch:
+    """One block of exactly the result's shape: nothing is ragged here."""
+    return Launch(kernel(dtype.type), (1, 1), (shape.n, shape.m))
+
+
+RUNG = Rung(
+    title="one block",
+    idea="A thread computes one element; threadIdx says which.",
+    limit="a block has at most 1024 threads and one multiprocessor; larger products need many blocks (k02)",
+    launch=launch,
+    reads=lambda shape: Reads(2.0 * shape.k, 0.0),
+    improves="k00",
+    largest=LARGEST,
+)

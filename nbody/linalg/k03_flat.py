@@ -1,0 +1,49 @@
+"""k03: the same with a one-dimensional launch: 256 threads, row = id // n, column = id % n.
+
+C lies in memory as one long row of m·n numbers, so one index is enough; the price is a division a thread. A
+block is now a strip of one row instead of a square: its threads share A's row, but no two of them share a
+column of B.
+
+H200, n = 2048: 1.24 TFLOP/s in float32 (k02: 1.36), 1.25 in float64 (1.25).
+"""
+
+from functools import cache
+from typing import Any
+
+from nbody.gpu import FAST, cuda
+from nbody.linalg.rung import Launch, Reads, Rung, Shape
+
+THREADS = 256
+
+
+@cache
+def kernel(real: Any) -> Any:
+    """The kernel for a NumPy scalar type."""
+
+    @cuda.jit(**FAST)
+    def flat(a, b, c):
+        m, n = c.shape
+        i = cuda.grid(1)
+        if i < m * n:
+            row, column = i // n, i % n
+            total = real(0)
+            for s in range(a.shape[1]):
+                total += a[row, s] * b[s, column]
+            c[row, column] = total
+
+    return flat
+
+
+def launch(shape: Shape, dtype: Any) -> Launch:
+    """256 consecutive elements of C a block."""
+    return Launch(kernel(dtype.type), (-(-shape.m * shape.n // THREADS),), (THREADS,))
+
+
+RUNG = Rung(
+    title="one-dimensional launch",
+    idea="One index for all of C: row = id // n, column = id % n.",
+    limit="2k reads for one result, as before; a strip of C re-uses fewer of B's lines than a square does.",
+    launch=launch,
+    reads=lambda shape: Reads(2.0 * shape.k, 0.0),
+    improves="k01",
+)

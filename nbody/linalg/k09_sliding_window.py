@@ -1,0 +1,78 @@
+"""k09: a window of shared memory slides along k; more work a thread, by strides.
+
+Tile and block part ways: 256 threads compute 64x64 results, sixteen each, and the shared window is only 16
+deep. Threads fill it by strides (element t, t + 256, ...), whatever its shape; so its depth is free and a
+larger tile fits. Global reads are half of those of 32x32 tiles.
+"""
+
+from functools import cache
+from typing import Any
+
+from nbody.gpu import FAST, cuda, device_function
+from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.staging import slab_filler
+from nbody.unroll import unrolled
+
+TILE = 64
+"""Rows and columns of C that a block computes."""
+DEPTH = 16
+"""Numbers along k that are in shared memory at a time."""
+ROWS = 4
+"""Threads along the rows; each computes every fourth row of its column."""
+THREADS = TILE * ROWS
+RESULTS = TILE // ROWS
+EACH = TILE * DEPTH // THREADS  # numbers of a window that a thread brings
+
+
+@cache
+def kernel(real: Any) -> Any:
+    """The kernel for a NumPy scalar type."""
+
+    @device_function
+    def step(i, sums, a_window, b_window, x, y):
+        b_i = b_window[i, x]
+        for r in range(RESULTS):
+            sums[r] += a_window[y + r * ROWS, i] * b_i
+
+    multiply = unrolled(step, DEPTH)
+    fill_a, fill_b = slab_filler(real, TILE, DEPTH, THREADS), slab_filler(real, DEPTH, TILE, THREADS)
+
+    @cuda.jit(**FAST)
+    def sliding_window(a, b, c):
+        a_window = cuda.shared.array((TILE, DEPTH), real)
+        b_window = cuda.shared.array((DEPTH, TILE), real)
+        registers = cuda.local.array(EACH, real)
+        sums = cuda.local.array(RESULTS, real)
+        m, k = a.shape
+        n = b.shape[1]
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        top, left = cuda.blockIdx.y * TILE, cuda.blockIdx.x * TILE
+        for r in range(RESULTS):
+            sums[r] = real(0)
+        for first in range(0, k, DEPTH):
+            fill_a(a_window, registers, a, top, first, y * TILE + x)
+            fill_b(b_window, registers, b, first, left, y * TILE + x)
+            cuda.syncthreads()
+            multiply(sums, a_window, b_window, x, y)
+            cuda.syncthreads()
+        for r in range(RESULTS):
+            row, column = top + y + r * ROWS, left + x
+            if row < m and column < n:
+                c[row, column] = sums[r]
+
+    return sliding_window
+
+
+def launch(shape: Shape, dtype: Any) -> Launch:
+    """256 threads a tile of 64x64 results."""
+    return Launch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (TILE, ROWS))
+
+
+RUNG = Rung(
+    title="sliding window, work by strides",
+    idea="A shallow window of A and B slides along k under a tile of 64x64 results; a thread has 16 of them.",
+    limit="each multiply-add still reads its own number of A from shared memory.",
+    launch=launch,
+    reads=tile_reads((TILE, TILE), (RESULTS, 1)),
+    improves="k08",
+)

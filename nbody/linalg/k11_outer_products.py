@@ -1,0 +1,91 @@
+"""k11, k12, k13: a register tile grown by outer products, 2x2, then 4x4, then 8x8 results a thread.
+
+Instead of rows times columns, a thread multiplies a column of A (R numbers, in registers) with a row of B (R
+numbers): R² multiply-adds for 2R reads. The block's tile grows along with R, 16R x 16R, and with it the re-use
+of what comes from global memory.
+"""
+
+from functools import cache
+from typing import Any
+
+from nbody.gpu import FAST, cuda, device_function
+from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.staging import slab_filler
+from nbody.unroll import unrolled
+
+SIDE = 16
+"""Threads along each side of a block."""
+DEPTH = 8
+"""Numbers along k that are in shared memory at a time."""
+
+
+@cache
+def kernel(real: Any, side: int) -> Any:
+    """``side`` x ``side`` results a thread: rows y, y + 16, ... and columns x, x + 16, ... of the block's tile."""
+    tile, threads = SIDE * side, SIDE * SIDE
+    each = tile * DEPTH // threads  # numbers of a slab that a thread brings
+
+    @device_function
+    def step(i, sums, left, right, a_slab, b_slab, x, y):
+        for r in range(side):
+            left[r] = a_slab[y + r * SIDE, i]
+            right[r] = b_slab[i, x + r * SIDE]
+        for r in range(side):
+            for q in range(side):
+                sums[r, q] += left[r] * right[q]
+
+    multiply = unrolled(step, DEPTH)
+    fill_a, fill_b = slab_filler(real, tile, DEPTH, threads), slab_filler(real, DEPTH, tile, threads)
+
+    @cuda.jit(**FAST)
+    def outer_products(a, b, c):
+        a_slab = cuda.shared.array((tile, DEPTH), real)
+        b_slab = cuda.shared.array((DEPTH, tile), real)
+        registers = cuda.local.array(each, real)
+        left = cuda.local.array(side, real)
+        right = cuda.local.array(side, real)
+        sums = cuda.local.array((side, side), real)
+        m, k = a.shape
+        n = b.shape[1]
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        row, column = cuda.blockIdx.y * tile, cuda.blockIdx.x * tile
+        for r in range(side):
+            for q in range(side):
+                sums[r, q] = real(0)
+        for first in range(0, k, DEPTH):
+            fill_a(a_slab, registers, a, row, first, y * SIDE + x)
+            fill_b(b_slab, registers, b, first, column, y * SIDE + x)
+            cuda.syncthreads()
+            multiply(sums, left, right, a_slab, b_slab, x, y)
+            cuda.syncthreads()
+        for r in range(side):
+            for q in range(side):
+                i, j = row + y + r * SIDE, column + x + q * SIDE
+                if i < m and j < n:
+                    c[i, j] = sums[r, q]
+
+    return outer_products
+
+
+def _rung(side: int, improves: str) -> Rung:
+    tile = SIDE * side
+
+    def launch(shape: Shape, dtype: Any) -> Launch:
+        return Launch(kernel(dtype.type, side), (-(-shape.n // tile), -(-shape.m // tile)), (SIDE, SIDE))
+
+    return Rung(
+        title=f"outer products, {side}x{side} results a thread",
+        idea=f"A thread multiplies {side} numbers of A with {side} of B in registers: {side * side} multiply-adds "
+        f"for {2 * side} shared reads.",
+        limit="one number a shared read, since A's column lies across its rows."
+        if side == 8
+        else f"{2 / side:g} shared reads a multiply-add; a larger tile needs fewer.",
+        launch=launch,
+        reads=tile_reads((tile, tile), (side, side)),
+        improves=improves,
+    )
+
+
+TWO = _rung(2, "k06")
+FOUR = _rung(4, "k11")
+EIGHT = _rung(8, "k12")

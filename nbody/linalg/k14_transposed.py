@@ -1,0 +1,110 @@
+"""k14: A is transposed on its way into shared memory, so that its columns are read 128 bits at a time too.
+
+Outer products want a column of A. Row-major A has it across its rows; stored transposed, (k, m), it is as
+contiguous as B's row: 8x8 results take four 128-bit reads a step instead of sixteen words. The turn costs
+nothing extra: a thread loads a vector along k and writes its numbers to as many rows of the slab. The slab's
+rows are a vector longer than the tile, which keeps those writes off each other's banks.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody.gpu import bounded, cuda, device_function
+from nbody.linalg.intrinsics import move_vector, vector_length
+from nbody.linalg.register_tile import RegisterTile, register_tile
+from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.staging import vector_fetcher
+
+SIDE, RESULTS, DEPTH = 16, 8, 8
+"""Threads along each side of a block, results along each side of a thread's tile, depth of a slab."""
+TILE, THREADS, SUMS = SIDE * RESULTS, SIDE * SIDE, RESULTS * RESULTS
+RESIDENT = {np.float32: 2, np.float64: 1}
+"""Blocks that share a multiprocessor: 64 results in double precision leave registers for one."""
+
+
+class Pieces(NamedTuple):
+    """What k14 and k15 share. A thread holds ``staged`` numbers of A and of B between global and shared memory:
+    ``fetch(registers_a, registers_b, a, b, row, column, first, t)`` and ``put(a_slab, b_slab, which, registers_a,
+    registers_b, t)``, where ``which`` chooses among slabs that follow each other."""
+
+    tile: RegisterTile
+    staged: int
+    pitch: int
+    fetch: Any
+    put: Any
+
+
+@cache
+def pieces(real: Any) -> Pieces:
+    """The device functions for a NumPy scalar type."""
+    length = vector_length(real)
+    pitch = TILE + length
+    vectors = TILE * DEPTH // THREADS // length  # of each matrix, for a thread
+    a_each, b_each = DEPTH // length, TILE // length  # vectors in a row of the slab's source
+    load = vector_fetcher(real)
+
+    @device_function
+    def fetch(registers_a, registers_b, a, b, row, column, first, t):
+        for r in range(vectors):
+            e = t + r * THREADS
+            load(registers_a, r * length, a, row + e // a_each, first + e % a_each * length)
+            load(registers_b, r * length, b, first + e // b_each, column + e % b_each * length)
+
+    @device_function
+    def put(a_slab, b_slab, which, registers_a, registers_b, t):
+        for r in range(vectors):
+            e = t + r * THREADS
+            for word in range(length):
+                a_slab[which * DEPTH + e % a_each * length + word, e // a_each] = registers_a[r * length + word]
+            move_vector(b_slab, (which * DEPTH + e // b_each) * TILE + e % b_each * length, registers_b, r * length)
+
+    tile = register_tile(real, RESULTS, RESULTS, (SIDE * length, SIDE * length), DEPTH, (pitch, TILE))
+    return Pieces(tile, vectors * length, pitch, fetch, put)
+
+
+@cache
+def kernel(real: Any) -> Any:
+    """The kernel for a NumPy scalar type."""
+    length = vector_length(real)
+    tile, staged, pitch, fetch, put = pieces(real)
+
+    @cuda.jit(**bounded(THREADS, RESIDENT[real]))
+    def transposed(a, b, c):
+        a_slab = cuda.shared.array((DEPTH, pitch), real)
+        b_slab = cuda.shared.array((DEPTH, TILE), real)
+        registers_a = cuda.local.array(staged, real)
+        registers_b = cuda.local.array(staged, real)
+        left = cuda.local.array(RESULTS, real)
+        right = cuda.local.array(RESULTS, real)
+        sums = cuda.local.array(SUMS, real)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        t = y * SIDE + x
+        row, column = cuda.blockIdx.y * TILE, cuda.blockIdx.x * TILE
+        tile.clear(sums)
+        for first in range(0, a.shape[1], DEPTH):
+            fetch(registers_a, registers_b, a, b, row, column, first, t)
+            put(a_slab, b_slab, 0, registers_a, registers_b, t)
+            cuda.syncthreads()
+            tile.multiply(sums, left, right, a_slab, y * length, b_slab, x * length)
+            cuda.syncthreads()
+        tile.store(sums, c, 0, c.shape[0], row + y * length, column + x * length)
+
+    return transposed
+
+
+def launch(shape: Shape, dtype: Any) -> Launch:
+    """256 threads a tile of 128x128 results."""
+    return Launch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (SIDE, SIDE))
+
+
+RUNG = Rung(
+    title="A transposed on its way in",
+    idea="A's slab is stored (k, m): a column of A is contiguous, and both factors come in 128-bit reads.",
+    limit="the block waits for global memory before every slab, and nobody multiplies meanwhile.",
+    launch=launch,
+    reads=tile_reads((TILE, TILE), (RESULTS, RESULTS), words=4),
+    improves="k13",
+    claims=frozenset({"vector loads"}),
+)

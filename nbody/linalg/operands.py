@@ -1,0 +1,100 @@
+"""From a user's matrices to a rung's launch: check them, bring them where they are needed, give the result back."""
+
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.linalg.rung import Rung, Shape
+
+ALIGNMENT = 16
+"""Bytes: device arrays must start at a multiple, since the kernels move 128 bits at a time."""
+
+
+def multiply(rung: Rung, a: Any, b: Any, out: Any = None) -> Any:
+    """C = A·B by ``rung``; arguments, result and errors as in :func:`nbody.linalg.matmul`."""
+    if _on_device(a) != _on_device(b):
+        raise InputError("one matrix is on the device and the other is not; copy one of them first")
+    if not _on_device(a):
+        a, b = np.asarray(a), np.asarray(b)
+    shape, dtype = check_operands(a, b)
+    rung.check(shape, dtype)
+    if rung.on == "cpu":
+        return _multiply_on_cpu(rung, shape, dtype, a, b, out)
+    from nbody import gpu
+
+    gpu.require(f"the rung '{rung.title}'")
+    needed = (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * dtype.itemsize
+    with gpu.out_of_memory(f"a product of {shape.m}x{shape.k} by {shape.k}x{shape.n}", needed):
+        if _on_device(a):
+            return _multiply_on_device(rung, shape, dtype, a, b, out)
+        target = out if out is not None else np.empty((shape.m, shape.n), dtype)
+        _check_out(target, shape, dtype, on_device=False)
+        result = gpu.cuda.device_array((shape.m, shape.n), dtype)
+        launch = rung.launch(shape, dtype)
+        launch(gpu.cuda.to_device(np.ascontiguousarray(a)), gpu.cuda.to_device(np.ascontiguousarray(b)), result)
+        target[...] = result.copy_to_host()
+        return target
+
+
+def check_operands(a: Any, b: Any) -> tuple[Shape, np.dtype]:
+    """The shape and dtype of a product. Raises InputError, in one line, for what cannot be multiplied."""
+    for name, matrix in (("a", a), ("b", b)):
+        if len(matrix.shape) != 2:
+            raise InputError(f"{name} has shape {tuple(matrix.shape)}; a matrix has two dimensions")
+        if np.dtype(matrix.dtype).name not in ("float32", "float64"):
+            raise InputError(f"{name} has dtype {matrix.dtype}; convert it to float32 or float64")
+        if 0 in matrix.shape:
+            raise InputError(f"{name} is empty: its shape is {tuple(matrix.shape)}")
+    if a.dtype != b.dtype:
+        raise InputError(f"a is {a.dtype} and b is {b.dtype}; convert one to the other's dtype")
+    if a.shape[1] != b.shape[0]:
+        raise InputError(f"a has {a.shape[1]} columns and b has {b.shape[0]} rows; they must be as many")
+    return Shape(int(a.shape[0]), int(b.shape[1]), int(a.shape[1])), np.dtype(a.dtype)
+
+
+def _multiply_on_cpu(rung: Rung, shape: Shape, dtype: np.dtype, a: Any, b: Any, out: Any) -> np.ndarray:
+    if _on_device(a):
+        raise InputError(f"the rung '{rung.title}' runs on the CPU; give it NumPy arrays")
+    target = out if out is not None else np.empty((shape.m, shape.n), dtype)
+    _check_out(target, shape, dtype, on_device=False)
+    rung.launch(shape, dtype)(a, b, target)
+    return target
+
+
+def _multiply_on_device(rung: Rung, shape: Shape, dtype: np.dtype, a: Any, b: Any, out: Any) -> Any:
+    from nbody.gpu import cuda
+
+    target = out if out is not None else cuda.device_array((shape.m, shape.n), dtype)
+    _check_out(target, shape, dtype, on_device=True)
+    arrays = [_device_array(name, array) for name, array in (("a", a), ("b", b), ("out", target))]
+    rung.launch(shape, dtype)(*arrays)
+    return target
+
+
+def _device_array(name: str, array: Any) -> Any:
+    """``array`` as a Numba device array that the kernels can read 128 bits at a time."""
+    from nbody.gpu import SIMULATED, cuda
+
+    if SIMULATED:
+        return array
+    view = cuda.as_cuda_array(array)
+    if not view.is_c_contiguous():
+        raise InputError(f"{name} is not row-major and contiguous on the device; copy it into a new array first")
+    if view.__cuda_array_interface__["data"][0] % ALIGNMENT:
+        raise InputError(
+            f"{name} starts at an address that is no multiple of {ALIGNMENT}; copy it into a new array first"
+        )
+    return view
+
+
+def _check_out(out: Any, shape: Shape, dtype: np.dtype, on_device: bool) -> None:
+    if _on_device(out) != on_device:
+        raise InputError("out must be where a and b are: all NumPy arrays, or all on the device")
+    if tuple(out.shape) != (shape.m, shape.n) or out.dtype != dtype:
+        raise InputError(f"out is {out.dtype} {tuple(out.shape)}; the product is {dtype} {(shape.m, shape.n)}")
+
+
+def _on_device(array: Any) -> bool:
+    # the second name is for the arrays of Numba's simulator
+    return hasattr(array, "__cuda_array_interface__") or hasattr(array, "__cuda_ndarray__")

@@ -1,0 +1,140 @@
+"""What a rung of the ladder is: an idea, a way to launch it for a shape, and what it claims about itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody.errors import InputError
+
+
+class Shape(NamedTuple):
+    """C (m, n) = A (m, k) · B (k, n)."""
+
+    m: int
+    n: int
+    k: int
+
+    @property
+    def flops(self) -> float:
+        """Operations of the product, a multiply-add counted as two."""
+        return 2.0 * self.m * self.n * self.k
+
+
+class Reads(NamedTuple):
+    """Numbers that one thread reads for one result, from global and from shared memory: what the simple model
+    counts."""
+
+    from_global: float
+    from_shared: float
+
+    @property
+    def cycles(self) -> float:
+        """The lecture's model of cost: a global read takes 1000 cycles, a shared one 10, arithmetic nothing."""
+        return 1000 * self.from_global + 10 * self.from_shared
+
+
+def tile_reads(block: tuple[int, int], thread: tuple[int, int] = (1, 1), words: int = 1) -> Callable[[Shape], Reads]:
+    """Reads of a kernel whose blocks compute tiles of ``block`` = (rows, columns) and whose threads hold
+    ``thread`` = (rows, columns) results in registers: every number read serves a whole row or column of them;
+    ``words`` numbers come from shared memory in one access."""
+
+    def reads(shape: Shape) -> Reads:
+        from_global = shape.k / block[0] + shape.k / block[1]
+        from_shared = (shape.k / thread[0] + shape.k / thread[1]) / words
+        return Reads(from_global, from_shared)
+
+    return reads
+
+
+class Scratch(NamedTuple):
+    """Device memory that a kernel takes after A, B and C: zero when first used, then as the last launch left it."""
+
+    dtype: Any
+    shape: tuple[int, ...]
+
+
+@lru_cache(maxsize=16)
+def _allocate(scratch: Scratch, place: int) -> Any:
+    """The array, kept for later launches; ``place`` tells several of one launch apart."""
+    from nbody.gpu import cuda
+
+    return cuda.to_device(np.zeros(scratch.shape, scratch.dtype))
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A compiled kernel with its grid and block; called with device arrays (a, b, c) it starts the product."""
+
+    kernel: Any
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    scratch: tuple[Scratch, ...] = ()
+
+    def __post_init__(self) -> None:
+        if max(self.grid[1:], default=0) > 65535:  # only the first dimension of a grid may be larger
+            raise InputError(
+                f"a grid of {self.grid} blocks is more than a GPU takes (65535 in y); multiply in blocks of rows"
+            )
+
+    def __call__(self, a: Any, b: Any, c: Any) -> None:
+        """Enqueue c = a·b; the arrays are on the device, C-contiguous, 16-byte aligned."""
+        extra = [_allocate(scratch, place) for place, scratch in enumerate(self.scratch)]
+        self.kernel[self.grid, self.block](a, b, c, *extra)
+
+    @property
+    def threads(self) -> int:
+        """Threads a block."""
+        return int(np.prod(self.block))
+
+    def signature(self, dtype: Any) -> tuple:
+        """Numba's types of the arguments, to compile without a device."""
+        from numba import from_dtype, types
+
+        matrix = types.Array(from_dtype(np.dtype(dtype)), 2, "C")
+        extra = [types.Array(from_dtype(np.dtype(s.dtype)), len(s.shape), "C") for s in self.scratch]
+        return (matrix, matrix, matrix, *extra)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One step of the ladder. ``launch(shape, dtype)`` gives a callable (a, b, c) that computes c = a·b: a
+    :class:`Launch` on the GPU, a plain function where ``on`` is "cpu".
+
+    ``improves`` names the rung that this idea starts from; ``claims`` are facts of its PTX that the tests check
+    ("vector loads", "asynchronous copies", "tensor cores"); ``largest`` bounds m and n; ``roundoff`` is the
+    unit roundoff of its factors where that is coarser than the dtype's; ``compensated`` says that the error of
+    a sum does not grow with its length.
+    """
+
+    title: str
+    idea: str
+    limit: str
+    launch: Callable[[Shape, Any], Callable[[Any, Any, Any], None]]
+    reads: Callable[[Shape], Reads]
+    improves: str = ""
+    on: str = "gpu"
+    dtypes: tuple[str, ...] = ("float32", "float64")
+    claims: frozenset[str] = field(default_factory=frozenset)
+    largest: int | None = None
+    roundoff: float = 0.0
+    compensated: bool = False
+
+    def check(self, shape: Shape, dtype: Any) -> None:
+        """Raise InputError where this rung has no kernel for the dtype, or the shape is too large for its idea."""
+        if np.dtype(dtype).name not in self.dtypes:
+            raise InputError(f"the rung '{self.title}' multiplies {' and '.join(self.dtypes)}, not {np.dtype(dtype)}")
+        if self.largest and max(shape.m, shape.n) > self.largest:
+            raise InputError(
+                f"the rung '{self.title}' has m and n up to {self.largest}, not {shape.m} and {shape.n}: {self.limit}"
+            )
+
+    def tolerance(self, k: int, dtype: Any) -> float:
+        """A bound on the relative error of a sum of k products of positive numbers against the float64
+        referee's: the rounding of the factors, and that of the additions, which grows at most like k u (Higham
+        2002, section 3.1) and not at all when compensated. In float64 the referee's own sum errs as much."""
+        unit = float(np.finfo(dtype).eps) / 2
+        additions = 4 if self.compensated and np.dtype(dtype) == np.float32 else k + 4
+        return 2 * self.roundoff + additions * unit

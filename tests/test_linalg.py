@@ -1,0 +1,143 @@
+"""Matrix products without a GPU: what is refused, what the CPU's rungs give, and how errors are counted."""
+
+import numpy as np
+import pytest
+
+from nbody.bench.matmul import run_suite
+from nbody.errors import DeviceError, InputError
+from nbody.linalg import LADDER, matmul
+from nbody.linalg.accuracy import error_report
+from nbody.linalg.explain import explain, occupancy
+from nbody.linalg.k17_champion import TILINGS, plan
+from nbody.linalg.rung import Shape
+
+A = np.arange(12.0).reshape(3, 4)
+B = np.arange(20.0).reshape(4, 5)
+
+
+@pytest.mark.parametrize("rung", ["k00", "numpy"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_cpus_rungs_multiply(rung, dtype):
+    product = matmul(A.astype(dtype), B.astype(dtype), rung=rung)
+    assert product.dtype == dtype
+    np.testing.assert_array_equal(product, A @ B)  # small integers are exact
+
+
+def test_a_transposed_view_is_multiplied_as_it_reads():
+    np.testing.assert_array_equal(matmul(B.T, A.T, rung="numpy"), (A @ B).T)
+
+
+def test_the_result_goes_where_it_is_told():
+    out = np.full((3, 5), np.nan)
+    assert matmul(A, B, out=out, rung="numpy") is out
+    np.testing.assert_array_equal(out, A @ B)
+
+
+def test_nan_stays_nan_in_its_row_only():
+    a = A.copy()
+    a[1, 2] = np.nan
+    product = matmul(a, B, rung="k00")
+    assert np.isnan(product[1]).all() and np.isfinite(product[[0, 2]]).all()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "says"),
+    [
+        (A, A, "a has 4 columns and b has 3 rows"),
+        (A[0], B, "a has shape (4,); a matrix has two dimensions"),
+        (A, B.astype("float32"), "a is float64 and b is float32"),
+        (A.astype(int), B.astype(int), "a has dtype int64; convert it to float32 or float64"),
+        (A[:0], B, "a is empty"),
+        (A[:, :0], B[:0], "a is empty"),
+    ],
+)
+def test_what_cannot_be_multiplied_is_refused_in_one_line(a, b, says):
+    with pytest.raises(InputError) as refused:
+        matmul(a, b, rung="numpy")
+    assert says in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_an_out_of_the_wrong_shape_or_dtype_is_refused():
+    with pytest.raises(InputError, match=r"out is float64 \(3, 4\); the product is float64 \(3, 5\)"):
+        matmul(A, B, out=A.copy(), rung="numpy")
+    with pytest.raises(InputError, match="out is float32"):
+        matmul(A, B, out=np.empty((3, 5), "float32"), rung="numpy")
+
+
+def test_one_block_holds_no_more_than_32_rows_and_columns():
+    with pytest.raises(InputError, match="m and n up to 32, not 33 and 5: a block has"):
+        matmul(np.ones((33, 4)), B, rung="k01")
+
+
+def test_the_tensor_cores_of_this_ladder_multiply_float32_only():
+    with pytest.raises(InputError, match="multiplies float32, not float64"):
+        matmul(A, B, rung="k20")
+
+
+def test_an_unknown_rung_brings_the_nearest_name():
+    with pytest.raises(InputError, match="unknown rung 'k7'"):
+        matmul(A, B, rung="k7")
+
+
+def test_without_a_gpu_the_gpus_rungs_and_the_benchmark_say_so():
+    from nbody import gpu
+
+    if gpu.available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(DeviceError, match="needs an NVIDIA GPU"):
+        matmul(A, B)
+    with pytest.raises(DeviceError, match="nbody bench --matmul needs an NVIDIA GPU"):
+        run_suite(sizes=[32])
+
+
+def test_the_benchmark_refuses_what_it_does_not_know():
+    with pytest.raises(InputError, match="--sizes: must be at least 1, got 0"):
+        run_suite(sizes=[0])
+    with pytest.raises(InputError, match="--precision: unknown precision 'float16'"):
+        run_suite(precisions=["float16"])
+    with pytest.raises(InputError, match="--rungs: unknown rung 'k99'"):
+        run_suite(rungs=["k99"])
+
+
+def test_errors_are_relative_and_a_nan_is_infinitely_wrong():
+    reference = np.array([[1.0, 2.0], [0.0, 4.0]])
+    assert error_report(reference, reference) == (0.0, 0.0)
+    off_by_a_hundredth = np.array([[1.0, 2.02], [0.0, 4.0]])
+    assert error_report(off_by_a_hundredth, reference) == pytest.approx((0.01, 0.0025))
+    assert error_report(np.full((2, 2), np.nan), reference).maximum == np.inf
+
+
+def test_every_rung_improves_one_that_comes_before_it():
+    names = list(LADDER)
+    for i, name in enumerate(names):
+        improves = LADDER.load(name).improves
+        assert improves in names[:i] or (not improves and name == "k00"), name
+
+
+def test_the_simple_model_expects_each_tile_to_pay():
+    shape = Shape(2048, 2048, 2048)
+    cycles = {name: LADDER.load(name).reads(shape).cycles for name in LADDER}
+    assert cycles["k02"] == 2 * 2048 * 1000
+    assert cycles["k02"] > cycles["k06"] > cycles["k08"] > cycles["k09"] > cycles["k10"] > cycles["k14"]
+
+
+def test_an_explanation_has_the_idea_the_registers_and_the_occupancy():
+    text = explain("k06")
+    assert "k06: coalesced tiles (improves k05)" in text
+    assert "1024 threads a block" in text and "blocks a multiprocessor" in text
+
+
+def test_occupancy_is_bounded_by_the_scarcest_of_the_four():
+    assert occupancy(256, 32, 0) == (8, 1.0, "registers")
+    assert occupancy(128, 200, 1024).limit == "registers"
+    assert occupancy(128, 16, 64 * 1024) == (3, 3 * 128 / 2048, "shared memory")
+    assert occupancy(32, 16, 0).blocks == 32
+
+
+@pytest.mark.parametrize("dtype", TILINGS)
+def test_the_champion_takes_small_tiles_for_small_products_and_splits_long_sums(dtype):
+    (_, large), (_, small) = TILINGS[dtype][0], TILINGS[dtype][-1]
+    assert plan(Shape(4096, 4096, 4096), np.dtype(dtype)) == (large, 1)
+    assert plan(Shape(256, 256, 256), np.dtype(dtype)) == (small, 1)
+    tiling, splits = plan(Shape(64, 64, 100_000), np.dtype(dtype))
+    assert tiling == small and splits > 16

@@ -1,0 +1,62 @@
+"""The kernels as they are compiled for sm_90: no local memory, no float64 in float32, and the instructions they claim."""
+
+import re
+
+import numpy as np
+import pytest
+
+from nbody import gpu
+from nbody.linalg import LADDER
+from nbody.linalg.k17_champion import TILINGS, tiled_launch
+from nbody.linalg.rung import Shape
+
+pytest.importorskip("cuda.core", reason="the assembler comes with the extra cu13")
+
+CLAIMS = {
+    "vector loads": r"ld\.(global|shared)\.v[24]\.",
+    "asynchronous copies": r"cp\.async\.c[ag]\.shared\.global",
+    "tensor cores": r"mma\.sync\.aligned\.m16n8k8\.row\.col\.f32\.tf32",
+}
+GPU_RUNGS = [name for name in LADDER if LADDER.load(name).on == "gpu"]
+
+
+def compiled(launch, dtype):
+    """The PTX of a launch's kernel."""
+    return gpu.ptx(launch.kernel, launch.signature(dtype))
+
+
+@pytest.mark.parametrize("name", GPU_RUNGS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_kernel_keeps_its_numbers_in_registers_and_its_claims(name, dtype):
+    rung = LADDER.load(name)
+    if dtype not in rung.dtypes:
+        pytest.skip(f"{name} has no {dtype}")
+    side = rung.largest or 2048
+    code = compiled(rung.launch(Shape(side, side, side), np.dtype(dtype)), dtype)
+    assert ".local" not in code
+    assert (".f64" in code) == (dtype == "float64")
+    for claim in rung.claims:
+        assert re.search(CLAIMS[claim], code), claim
+    used = gpu.resources(code)
+    assert used.local == 0
+    assert used.shared <= 49152
+
+
+@pytest.mark.parametrize("dtype", TILINGS)
+def test_every_tiling_of_the_champion_fits_as_many_blocks_as_it_plans(dtype):
+    for _, tiling in TILINGS[dtype]:
+        for side, splits in ((4096, 1), (4095, 2)):
+            launch = tiled_launch(Shape(side, side, side), np.dtype(dtype), tiling, splits)
+            used = gpu.resources(compiled(launch, dtype))
+            assert used.local == 0, tiling
+            assert used.registers * tiling.threads * tiling.resident <= 65536, tiling
+            assert used.shared * tiling.resident <= 233472, tiling
+
+
+def test_the_champions_slab_is_all_multiply_adds():
+    launch = LADDER.load("k17").launch(Shape(4096, 4096, 4096), np.dtype("float32"))
+    code = compiled(launch, "float32")
+    _, tiling = TILINGS["float32"][0]
+    multiply_adds = tiling.thread[0] * tiling.thread[1] * tiling.depth
+    assert code.count("fma.rn.ftz.f32") == multiply_adds  # the loop along k is written out once
+    assert len(re.findall(r"ld\.shared\.v4\.f32", code)) == tiling.depth * sum(tiling.thread) // 4

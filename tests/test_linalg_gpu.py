@@ -1,0 +1,101 @@
+"""Matrix products on the device."""
+
+import numpy as np
+import pytest
+
+from nbody.errors import InputError
+from nbody.linalg import LADDER, matmul
+from nbody.linalg.accuracy import error_report
+from nbody.linalg.k17_champion import TILINGS, tiled_launch
+from nbody.linalg.rung import Shape
+
+pytestmark = pytest.mark.gpu
+
+RUNGS = [(name, dtype) for name in LADDER for dtype in LADDER.load(name).dtypes if LADDER.load(name).on == "gpu"]
+SHAPES = [(300, 260, 140), (257, 131, 67), (129, 4, 1030), (1, 1, 1), (5, 700, 33), (128, 256, 64), (65, 63, 5000)]
+SMALL = [(32, 32, 100), (13, 29, 7)]
+
+
+def random_factors(shape, dtype, seed=3):
+    rng = np.random.default_rng(seed)
+    m, n, k = shape
+    return rng.random((m, k)).astype(dtype), rng.random((k, n)).astype(dtype)
+
+
+def lecture(n=2048):
+    """The lecture's a[i,j] = 2j + i and b[i,j] = j - i, and their exact product."""
+    i = np.arange(n)
+    a, b = 2 * i[None, :] + i[:, None], i[None, :] - i[:, None]
+    return a, b, (a.astype(np.float64) @ b.astype(np.float64))  # integers below 2^53
+
+
+@pytest.mark.parametrize(("name", "dtype"), RUNGS)
+def test_a_rung_multiplies_whole_and_ragged_matrices(name, dtype):
+    rung = LADDER.load(name)
+    for shape in SMALL if rung.largest else SHAPES:
+        a, b = random_factors(shape, dtype)
+        report = error_report(matmul(a, b, rung=name), a.astype(np.float64) @ b.astype(np.float64))
+        assert report.maximum <= rung.tolerance(shape[2], dtype), shape
+
+
+@pytest.mark.parametrize("dtype", TILINGS)
+def test_partial_sums_along_k_repeat_bit_for_bit(dtype):
+    from nbody.gpu import cuda
+
+    for splits in (2, 5):
+        for m, n, k in ((300, 260, 140), (129, 65, 1000)):
+            a, b = random_factors((m, n, k), dtype)
+            on_device = cuda.to_device(a), cuda.to_device(b), cuda.device_array((m, n), dtype)
+            launch = tiled_launch(Shape(m, n, k), np.dtype(dtype), TILINGS[dtype][1][1], splits)
+            results = []
+            for _ in range(3):
+                launch(*on_device)
+                results.append(on_device[2].copy_to_host())
+            assert error_report(results[0], a.astype(np.float64) @ b).maximum <= (k + 4) * np.finfo(dtype).eps
+            assert all((result == results[0]).all() for result in results)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("k16", "float32"), ("k17", "float64"), ("k02", "float64")])
+def test_the_lectures_product_is_exact_in_double_and_with_kahans_sum(name, dtype):
+    a, b, exact = lecture()
+    np.testing.assert_array_equal(matmul(a.astype(dtype), b.astype(dtype), rung=name), exact)
+
+
+def test_float32_sums_of_a_thousand_random_numbers_err_as_the_lecture_found():
+    a, b = random_factors((1000, 1000, 1000), "float32")
+    reference = a.astype(np.float64) @ b.astype(np.float64)
+    naive, kahan = (error_report(matmul(a, b, rung=name), reference) for name in ("k02", "k16"))
+    assert 1e-6 < naive.maximum < 4e-6 and 2e-7 < naive.mean < 5e-7
+    assert kahan.maximum < 1.2e-7 and kahan.mean < 4.2e-8
+
+
+def test_three_tensor_products_are_as_exact_as_float32():
+    a, b = random_factors((512, 512, 4096), "float32")
+    reference = a.astype(np.float64) @ b.astype(np.float64)
+    split, plain = (error_report(matmul(a, b, rung=name), reference) for name in ("k20", "k17"))
+    assert split.maximum <= plain.maximum and split.mean <= plain.mean
+
+
+@pytest.mark.parametrize(("name", "dtype"), RUNGS)
+def test_a_nan_reaches_its_row_and_no_other(name, dtype):
+    a, b = random_factors((31, 29, 30), dtype)
+    a[7, 3] = np.nan
+    product = matmul(a, b, rung=name)
+    assert np.isnan(product[7]).all() and np.isfinite(np.delete(product, 7, axis=0)).all()
+
+
+def test_device_arrays_are_multiplied_in_place_and_checked():
+    from nbody.gpu import cuda
+
+    a, b = random_factors((64, 64, 64), "float32")
+    on_device = cuda.to_device(a)
+    product = matmul(on_device, cuda.to_device(b))
+    np.testing.assert_allclose(product.copy_to_host(), a @ b, rtol=1e-5)
+    with pytest.raises(InputError, match="one matrix is on the device"):
+        matmul(on_device, b)
+    with pytest.raises(InputError, match="a is not row-major"):
+        matmul(cuda.to_device(np.ones((64, 128), "float32"))[:, :64], cuda.to_device(b))
+    with pytest.raises(InputError, match="a starts at an address"):
+        matmul(cuda.to_device(np.ones(65 * 64, "float32"))[1 : 1 + 64 * 64].reshape(64, 64), cuda.to_device(b))
+    with pytest.raises(InputError, match="out must be where"):
+        matmul(on_device, cuda.to_device(b), out=np.empty((64, 64), "float32"))

@@ -1,0 +1,94 @@
+"""Every rung's indices and arithmetic in Numba's simulator, at small ragged sizes.
+
+The simulator is chosen when Numba is imported, so these tests run in a process of their own: the last one starts it.
+"""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from nbody.gpu import SIMULATED
+from nbody.linalg import ELEMENTWISE, LADDER, matmul
+from nbody.linalg.accuracy import error_report
+from nbody.linalg.rung import Shape
+
+simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+RUNGS = [(name, dtype) for name in LADDER for dtype in LADDER.load(name).dtypes if LADDER.load(name).on == "gpu"]
+RAGGED = {"k01": (13, 11, 9), "k03": (17, 19, 37), "k18": (3, 6, 37), "k20": (35, 5, 17)}
+"""(m, n, k) where the usual one is too large for the rung or slow to simulate."""
+
+
+def random_factors(shape, dtype):
+    rng = np.random.default_rng(3)
+    return rng.random((shape.m, shape.k)).astype(dtype), rng.random((shape.k, shape.n)).astype(dtype)
+
+
+@simulated
+@pytest.mark.parametrize(("name", "dtype"), RUNGS)
+def test_a_rung_multiplies_ragged_matrices(name, dtype):
+    shape = Shape(*RAGGED.get(name, (35, 5, 34)))
+    a, b = random_factors(shape, dtype)
+    report = error_report(matmul(a, b, rung=name), a.astype(np.float64) @ b.astype(np.float64))
+    assert report.maximum <= LADDER.load(name).tolerance(shape.k, dtype)
+
+
+@simulated
+@pytest.mark.parametrize(("name", "dtype"), [r for r in RUNGS if "vector loads" in LADDER.load(r[0]).claims])
+def test_a_rung_with_vector_loads_multiplies_aligned_matrices(name, dtype):
+    shape = Shape(7, 4 if name == "k18" else 12, 20)
+    a, b = random_factors(shape, dtype)
+    report = error_report(matmul(a, b, rung=name), a.astype(np.float64) @ b.astype(np.float64))
+    assert report.maximum <= LADDER.load(name).tolerance(shape.k, dtype)
+
+
+@simulated
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [Shape(19, 36, 44), Shape(17, 33, 21)])
+def test_the_champions_partial_sums_add_up_and_repeat_bit_for_bit(dtype, shape):
+    from nbody.gpu import cuda
+    from nbody.linalg.k17_champion import Tiling, tiled_launch
+
+    tiling = Tiling((16, 32), (16, 32), (4, 4), depth=8, stages=3, resident=1)
+    a, b = random_factors(shape, dtype)
+    results = []
+    for _ in range(2):
+        c = cuda.to_device(np.full((shape.m, shape.n), np.nan, dtype))
+        tiled_launch(shape, np.dtype(dtype), tiling, 3)(cuda.to_device(a), cuda.to_device(b), c)
+        results.append(c.copy_to_host())
+    np.testing.assert_array_equal(*results)
+    report = error_report(results[0], a.astype(np.float64) @ b.astype(np.float64))
+    assert report.maximum <= (shape.k + 4) * np.finfo(dtype).eps
+
+
+@simulated
+def test_kahans_sum_of_the_lectures_matrices_is_exact_in_float32():
+    i, k = np.array([0, 1, 2047]), np.arange(2048)
+    a = (2 * k[None, :] + i[:, None]).astype("float32")  # rows of the lecture's a[i,j] = 2j + i
+    b = (i[None, :] - k[:, None]).astype("float32")  # columns of its b[i,j] = j - i
+    exact = a.astype(np.int64) @ b.astype(np.int64)
+    np.testing.assert_array_equal(matmul(a, b, rung="k16").astype(np.int64), exact)
+
+
+@simulated
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_an_elementwise_kernel_covers_every_element(name):
+    from nbody.gpu import cuda
+
+    kernel = ELEMENTWISE.load(name)
+    a, b = random_factors(Shape(13, 29, 29), "float32")
+    b = a[::-1].copy()
+    c = cuda.to_device(np.full_like(a, np.nan))
+    kernel.launch(Shape(13, 29, 29), np.dtype("float32"))(cuda.to_device(a), cuda.to_device(b), c)
+    np.testing.assert_array_equal(c.copy_to_host(), kernel.reference(a, b))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
+def test_the_simulator_finds_every_rung_right():
+    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
+    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert " passed" in ran.stdout
