@@ -1,8 +1,10 @@
 """Facts about this computer and this program, for the provenance of a run, for benchmarks and for ``nbody doctor``."""
 
+import contextlib
 import os
 import platform
 import subprocess
+import tomllib
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +18,9 @@ def version() -> str:
     try:
         return metadata.version("nbody")
     except metadata.PackageNotFoundError:  # run from a checkout that was never installed
+        with contextlib.suppress(OSError, KeyError, ValueError):
+            project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())
+            return str(project["project"]["version"])
         return "unknown"
 
 

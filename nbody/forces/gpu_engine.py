@@ -10,7 +10,7 @@ and a class that says how it is launched. Kernels are built once a process and s
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class GpuEngine(Engine):
 
     device = "gpu"
     name = "gpu"
+    build: ClassVar[Callable[..., Any]]
+    """The function that makes the engine's kernel for a :class:`Shape`."""
 
     def __init__(self, gravity: Gravity, precision: str = "float32") -> None:
         self.require_device()
@@ -66,11 +68,6 @@ class GpuEngine(Engine):
     def require_device(cls) -> None:
         """See :meth:`Engine.require_device`."""
         gpu.require(f"engine '{cls.name}'")
-
-    @staticmethod
-    @abstractmethod
-    def build(shape: Shape) -> Any:
-        """The engine's kernel for a shape."""
 
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`."""
