@@ -22,7 +22,8 @@ class Progress:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did. Rates leave out the first step, in which kernels compile; ``energy_error`` is (E - E₀)/|E₀|;
+    """What a run did. Rates leave out the first steps, in which kernels compile, and the end of the recording, which
+    waits for the disk; ``wall_s`` does not. ``energy_error`` is (E - E₀)/|E₀|;
     ``steps`` are those made now, ``frames`` all that the file has (or would have)."""
 
     name: str

@@ -100,6 +100,7 @@ class Simulation:
                     clock.look(self.step - first, self.state)
                     progress(self._progress(clock, recorder, schedule))
                     self._checkpoint_now_and_then(recorder)
+            clock.look(self.step - first, self.state)  # before the disk's last confirmation, which is no step's
             if not schedule.due(self.step):  # interrupted between frames
                 self._record(recorder)
             if self.step > first:
@@ -107,7 +108,6 @@ class Simulation:
             recorder.close()
             if writer is not None:
                 writer.close(complete=self.step == schedule.last)
-            clock.look(self.step - first, self.state)
             progress(self._progress(clock, recorder, schedule))
         self.kept = recorder.frames
         return self._summary(clock, recorder, self.step - first, stop.requested)

@@ -149,3 +149,20 @@ def test_a_python_error_is_not_hidden_from_whoever_must_mend_it(folder):
     )  # fmt: skip
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
+
+
+def test_a_second_ctrl_c_stops_at_once_with_the_file_still_whole(folder):
+    command = [sys.executable, "-m", "nbody", "run", "small.yaml", "--steps", "100000000", "--every", "100"]
+    run = subprocess.Popen(
+        command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while not (folder / "output/run.h5").exists():
+        time.sleep(0.05)
+    time.sleep(0.3)
+    run.send_signal(signal.SIGINT)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+    assert run.returncode == 130
+    with Trajectory(folder / "output/run.h5") as recorded:
+        assert len(recorded) >= 1
+        assert recorded.verify() == []
