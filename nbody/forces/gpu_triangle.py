@@ -1,0 +1,154 @@
+"""Each pair once: how the triangle of pairs is shared out over the blocks, and how their partial sums are added.
+
+The bodies are rows (in tiles) and columns (in chunks) of a square; only the half on and above its diagonal is worked on.
+
+            chunk 0   1   2   3   4   5   6   7            tile = BODIES chunks (2 in this picture)
+    tile 0      [ D   D ] .   .   .   .   .   .            D: on the diagonal, both ways of each pair are computed
+    tile 1              [ D   D ] .   .   .   .            .: off it, once for both
+    tile 2                      [ D   D ] .   .
+    tile 3                              [ D   D ]          a unit: one tile and one chunk
+
+The units, counted along the rows, are cut into as many equal runs as blocks fit on the card, and a block works through
+its run: every block has the same work whatever N is, where a grid of equal squares leaves up to a third of the card idle
+at N = 20480. A block writes what its rows felt once for each tile it touched, and what its columns felt once for each
+unit; :func:`build_sum` adds them in the order of the units, so that the same bits come every time and no atomics are needed.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float64
+
+from nbody import gpu
+from nbody.gpu import cuda
+
+LANES = 32
+SLICES = 8
+"""Threads that share the partial sums of one number."""
+
+COLUMNS_BUDGET = 2 << 30
+"""Bytes of what columns felt that are kept at once. More tiles than that are worked on in panels, one after another."""
+
+
+class Tiling(NamedTuple):
+    """``warps`` a block and ``bodies`` a thread."""
+
+    warps: int
+    bodies: int
+
+    @property
+    def chunk(self) -> int:
+        """Columns a unit, and threads a block."""
+        return self.warps * LANES
+
+    @property
+    def tile(self) -> int:
+        """Rows a unit."""
+        return self.chunk * self.bodies
+
+
+def units_before(tile, chunks, bodies):
+    """The number of units in the rows above a tile."""
+    return tile * chunks - bodies * (tile * (tile - 1) // 2)
+
+
+def block_of(unit, units, blocks):
+    """The block whose run ``[b units // blocks, (b+1) units // blocks)`` holds a unit."""
+    return ((unit + 1) * blocks - 1) // units
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Tiles ``first`` to ``last`` (not included), worked on in one launch of so many blocks."""
+
+    first: int
+    last: int
+    blocks: int
+
+
+def panels(count: int, tiling: Tiling, itemsize: int, resident: int) -> list[Panel]:
+    """The launches that cover the triangle of ``count`` bodies, in order, if ``resident`` blocks fit on the card."""
+    chunks = -(-count // tiling.chunk)
+    tiles = -(-count // tiling.tile)
+    size = max(1, COLUMNS_BUDGET // (count * 4 * itemsize))
+    found = []
+    for first in range(0, tiles, size):
+        last = min(first + size, tiles)
+        units = units_before(last, chunks, tiling.bodies) - units_before(first, chunks, tiling.bodies)
+        found.append(Panel(first, last, min(resident, units)))
+    return found
+
+
+class Buffers:
+    """What rows and columns felt, on the device, for the largest of some panels.
+
+    Attributes:
+        columns: (tiles, N, 4): what tile R did to body j, for j behind the tile.
+        rows: (blocks + tiles, T, 4): what block b found for tile R, in row b + R. (From one run to the next either the
+            block or the tile changes, or both, and neither ever falls: b + R is different for each.)
+    """
+
+    def __init__(self, count: int, tiling: Tiling, dtype: np.dtype, work: list[Panel]) -> None:
+        tiles = max(panel.last - panel.first for panel in work)
+        blocks = max(panel.blocks for panel in work)
+        needed = (tiles * count + (blocks + tiles) * tiling.tile) * 4 * dtype.itemsize
+        with gpu.out_of_memory(f"the sums of {count} particles", needed):
+            self.columns = cuda.device_array((tiles, count, 4), dtype)
+            self.rows = cuda.device_array((blocks + tiles, tiling.tile, 4), dtype)
+
+
+def bytes_of_buffers(count: int, itemsize: int) -> int:
+    """At most what :class:`Buffers` takes for ``count`` bodies, whatever the tiling and the card."""
+    smallest_tile = 4 * LANES
+    return min(COLUMNS_BUDGET, count * 4 * itemsize * (-(-count // smallest_tile))) + (64 << 20)
+
+
+def build_sum(tiling: Tiling, masses: str, potential: bool) -> Any:
+    """The kernel that adds partial sums to accelerations: SLICES threads for each body and component.
+
+    Sums are float64 and some hundred terms a body; a thread alone would wait for one read after another. ``masses`` says
+    by what they still must be multiplied, see :func:`nbody.forces.gpu_symmetric.masses_of`; the potential's (component 3)
+    were weighted at once.
+    """
+    tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
+    before, block_with = gpu.device_function(units_before), gpu.device_function(block_of)
+
+    @cuda.jit
+    def add(body, rows, columns, acceleration, G, first, last, blocks):
+        of_slice = cuda.shared.array((SLICES, LANES), float64)
+        lane, piece = cuda.threadIdx.x, cuda.threadIdx.y
+        thread = cuda.blockIdx.x * LANES + lane
+        i, component = thread // 4, thread % 4
+        n = body.shape[0]
+        total = 0.0
+        if i < n:
+            tile = i // tile_size
+            for above in range(first + piece, min(tile, last), SLICES):
+                total += columns[above - first, i, component]
+            if first <= tile < last:
+                chunks = (n + chunk_size - 1) // chunk_size
+                start = before(first, chunks, bodies)
+                units = before(last, chunks, bodies) - start
+                lowest = block_with(before(tile, chunks, bodies) - start, units, blocks)
+                highest = block_with(before(tile + 1, chunks, bodies) - start - 1, units, blocks)
+                for block in range(lowest + piece, highest + 1, SLICES):
+                    total += rows[block + tile - first, i - tile * tile_size, component]
+        of_slice[piece, lane] = total
+        cuda.syncthreads()
+        if piece > 0 or i >= n or (component == 3 and not potential):
+            return
+        for other in range(1, SLICES):
+            total += of_slice[other, lane]
+        factor = G
+        if component < 3:
+            if masses == "equal":
+                factor = G * body[i, 3]
+            elif masses == "product":
+                factor = G / body[i, 3]
+        if first > 0:
+            acceleration[i, component] += factor * total
+        else:
+            acceleration[i, component] = factor * total
+
+    return add

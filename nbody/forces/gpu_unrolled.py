@@ -1,0 +1,81 @@
+"""Several bodies a thread: each body read from shared memory pulls on four bodies that wait in registers.
+
+In ``gpu_tiled`` every interaction needs its own load of the acting body. Only four instructions start a clock on a
+multiprocessor, so a load costs what a multiply-add costs. A thread that keeps BODIES bodies in registers loads once
+for all of them, and their sums are independent of one another, which gives the scheduler something to do while a
+reciprocal square root is under way. The price: BODIES times fewer threads, too few to fill a card at small N.
+"""
+
+from typing import Any
+
+from nbody import gpu
+from nbody.forces.gpu_engine import GpuEngine, Shape
+from nbody.gpu import cuda
+from nbody.state.device import DeviceState
+
+THREADS = 128
+BODIES = 4
+"""Bodies a thread. The compiler writes the loops over them out, and their arrays become registers."""
+
+TURN = 4
+"""Bodies of the tile a turn of the inner loop, written out too."""
+
+
+def build(shape: Shape) -> Any:
+    """The acceleration kernel with BODIES bodies a thread, for a law, a precision and 2 or 3 dimensions."""
+    law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
+
+    @cuda.jit(**gpu.FAST)
+    def accelerate_unrolled(body, acceleration, G, length2):
+        tile = cuda.shared.array((THREADS, 4), real, alignment=16)
+        x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
+        ax, ay, az = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
+        phi = cuda.local.array(BODIES, real)
+        n = body.shape[0]
+        t = cuda.threadIdx.x
+        begin = cuda.blockIdx.x * THREADS * BODIES + t
+        for k in range(BODIES):
+            i = min(begin + k * THREADS, n - 1)  # threads past the end help to load tiles and write nothing
+            x[k], y[k], z[k] = body[i, 0], body[i, 1], body[i, 2]
+            ax[k] = ay[k] = az[k] = phi[k] = real(0)
+        for first in range(0, n, THREADS):
+            j = min(first + t, n - 1)
+            for c in range(3):
+                tile[t, c] = body[j, c]
+            tile[t, 3] = body[j, 3] if first + t < n else real(0)
+            cuda.syncthreads()
+            for turn in range(0, THREADS, TURN):
+                for s in range(TURN):
+                    s += turn
+                    xj, yj, zj, m = tile[s, 0], tile[s, 1], tile[s, 2], tile[s, 3]
+                    for k in range(BODIES):
+                        dx, dy, dz = xj - x[k], yj - y[k], zj - z[k]
+                        f, u = law(dx, dy, dz, length2)
+                        f *= m
+                        ax[k] += f * dx
+                        ay[k] += f * dy
+                        if not flat:
+                            az[k] += f * dz
+                        if potential and first + s != begin + k * THREADS and first + s < n:
+                            phi[k] -= u * m
+            cuda.syncthreads()
+        for k in range(BODIES):
+            i = begin + k * THREADS
+            if i < n:
+                acceleration[i, 0], acceleration[i, 1], acceleration[i, 2] = G * ax[k], G * ay[k], G * az[k]
+                if potential:
+                    acceleration[i, 3] = G * phi[k]
+
+    return accelerate_unrolled
+
+
+class UnrolledEngine(GpuEngine):
+    """Several bodies a thread, acting bodies in shared-memory tiles."""
+
+    name = "gpu-unrolled"
+    build = staticmethod(build)
+
+    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
+        """See :meth:`GpuEngine.launch`."""
+        blocks = -(-state.count // (THREADS * BODIES))
+        kernel[blocks, THREADS, state.stream](state.body, state.acceleration, G, length2)

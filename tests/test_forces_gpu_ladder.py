@@ -1,0 +1,181 @@
+"""The upper rungs of the GPU ladder: how the triangle is shared out, the compiled form, and forces on a device."""
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody.forces import accelerations
+from nbody.forces.gpu_triangle import Tiling, bytes_of_buffers, panels, units_before
+from nbody.forces.gpu_triangle import block_of as block_with
+from nbody.particles import Particles
+
+TILINGS = [Tiling(1, 8), Tiling(2, 4), Tiling(4, 8)]
+
+
+def runs(count, tiling, panel):
+    """What the kernel's blocks do, in plain Python: (block, tile, chunk) for every unit of a panel."""
+    chunks = -(-count // tiling.chunk)
+    start = units_before(panel.first, chunks, tiling.bodies)
+    units = units_before(panel.last, chunks, tiling.bodies) - start
+    for block in range(panel.blocks):
+        tile = panel.first
+        for unit in range(start + block * units // panel.blocks, start + (block + 1) * units // panel.blocks):
+            while units_before(tile + 1, chunks, tiling.bodies) <= unit:
+                tile += 1
+            yield block, tile, tile * tiling.bodies + unit - units_before(tile, chunks, tiling.bodies)
+
+
+@pytest.mark.parametrize("tiling", TILINGS)
+@pytest.mark.parametrize("count", [1, 33, 1000, 4097])
+@pytest.mark.parametrize("resident", [1, 7, 132, 5000])
+@pytest.mark.parametrize("budget", [1, 1 << 20, 1 << 31])
+def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(monkeypatch, tiling, count, resident, budget):
+    monkeypatch.setattr("nbody.forces.gpu_triangle.COLUMNS_BUDGET", budget)
+    chunks, tiles = -(-count // tiling.chunk), -(-count // tiling.tile)
+    met = np.zeros((tiles, chunks), int)
+    for panel in panels(count, tiling, 4, resident):
+        slots = {}
+        for block, tile, chunk in runs(count, tiling, panel):
+            met[tile, chunk] += 1
+            assert slots.setdefault(block + tile, (block, tile)) == (block, tile)  # no two share a place in 'rows'
+    on_or_above = np.arange(chunks) >= tiling.bodies * np.arange(tiles)[:, None]
+    assert np.array_equal(met, on_or_above.astype(int))
+
+
+@pytest.mark.parametrize("tiling", TILINGS)
+def test_the_sum_finds_every_run_of_a_tile(tiling):
+    count = 4097
+    (panel,) = panels(count, tiling, 4, 132)
+    chunks = -(-count // tiling.chunk)
+    units = units_before(panel.last, chunks, tiling.bodies)
+    done = {(block, tile) for block, tile, _ in runs(count, tiling, panel)}
+    sought = set()
+    for tile in range(panel.last):
+        lowest = block_with(units_before(tile, chunks, tiling.bodies), units, panel.blocks)
+        highest = block_with(units_before(tile + 1, chunks, tiling.bodies) - 1, units, panel.blocks)
+        sought |= {(block, tile) for block in range(lowest, highest + 1)}
+    assert sought == done
+
+
+def test_no_block_has_more_than_one_unit_more_than_another():
+    for tiling in TILINGS:
+        (panel,) = panels(20480, tiling, 4, 132 * 5)
+        work = np.bincount([block for block, _, _ in runs(20480, tiling, panel)])
+        assert work.max() - work.min() <= 1
+
+
+def test_a_million_bodies_keep_to_the_budget():
+    assert bytes_of_buffers(1 << 20, 4) <= (2 << 30) + (64 << 20)
+    assert bytes_of_buffers(1024, 4) < 128 << 20
+
+
+def with_masses(mass):
+    """Bodies at random places, of given masses."""
+    bodies = random_bodies(len(mass))
+    return Particles(np.asarray(mass, float), bodies.position, bodies.velocity)
+
+
+def test_masses_choose_the_form_of_the_kernel():
+    from nbody.forces.gpu_symmetric import masses_of
+
+    assert masses_of(with_masses(np.full(9, 0.25))) == "equal"
+    assert masses_of(with_masses(np.linspace(1, 2, 9))) == "product"
+    assert masses_of(with_masses([0.0, 1.0, 2.0])) == "separate"  # a force of zero says nothing about an acceleration
+    assert masses_of(with_masses([1e-30, 1.0])) == "separate"  # m_i m_j may leave float32's range
+
+
+def compiled(name, dimensions, potential, masses="product", tiling=None):
+    """PTX and resources of a rung's float32 kernel for an H200."""
+    pytest.importorskip("cuda.core")
+    from numba import types
+
+    from nbody import gpu
+    from nbody.forces import gpu_split, gpu_symmetric, gpu_unrolled
+    from nbody.forces.gpu_engine import Shape
+
+    real = types.float32
+    shape = Shape("plummer", dimensions, np.dtype(np.float32), potential)
+    signature = (real[:, ::1], real[:, ::1], real, real)
+    if name == "gpu-symmetric":
+        kernel = gpu_symmetric.build(shape, tiling, masses)
+        signature = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, types.int64, types.int64)
+    elif name == "gpu-split":
+        kernel = gpu_split.build(shape, 4)
+    else:
+        kernel = gpu_unrolled.build(shape)
+    try:
+        code = gpu.ptx(kernel, signature)
+    except Exception as error:
+        if "nvvm" in str(error).lower():
+            pytest.skip(f"no NVVM here: {error}")
+        raise
+    return code, gpu.resources(code)
+
+
+@pytest.mark.parametrize("name,most", [("gpu-unrolled", 80), ("gpu-split", 80)])
+@pytest.mark.parametrize("dimensions,potential", [(3, False), (2, True)])
+def test_bodies_wait_in_registers(name, most, dimensions, potential):
+    code, resources = compiled(name, dimensions, potential)
+    assert ".f64" not in code and ".local" not in code
+    assert resources.local == 0 and resources.registers <= most
+    assert dimensions == 2 or "v4.f32" in code  # a body comes in one load
+
+
+@pytest.mark.parametrize("masses", ["equal", "product", "separate"])
+@pytest.mark.parametrize("tiling", [Tiling(1, 8), Tiling(4, 8)])
+@pytest.mark.parametrize("dimensions,potential", [(3, False), (3, True), (2, False)])
+def test_the_symmetric_kernel_keeps_sums_in_registers(masses, tiling, dimensions, potential):
+    code, resources = compiled("gpu-symmetric", dimensions, potential, masses, tiling)
+    assert ".f64" not in code and ".local" not in code
+    assert resources.local == 0 and resources.registers <= 168  # three blocks of four warps a multiprocessor
+    # Eight pairs written out once: nothing doubled, nothing rolled up.
+    assert code.count("rsqrt.approx.ftz.f32") == tiling.bodies
+
+
+def judged(bodies, **law):
+    """Largest relative error of a rung's float32 forces, and of its potential."""
+    here = {"softening": "plummer", "length": 0.05, "potential": True}
+    a, phi = accelerations(bodies.position, bodies.mass, engine="reference", **here)
+    got, got_phi = accelerations(bodies.position, bodies.mass, precision="float32", **here, **law)
+    scale = np.sqrt((a**2).sum(axis=1)).mean()
+    return np.abs(got - a).max() / scale, np.abs(got_phi - phi).max() / np.abs(phi).mean()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("masses", ["equal", "product", "some are zero"])
+@pytest.mark.parametrize("count", [31, 33, 256, 257, 3000, 20001])
+def test_the_symmetric_engine_is_right_for_any_masses_and_any_count(masses, count):
+    mass = np.random.default_rng(1).uniform(0.5, 1.5, count)
+    if masses == "equal":
+        mass[:] = 1.0
+    elif masses == "some are zero":
+        mass[::3] = 0.0
+    assert max(judged(with_masses(mass), engine="gpu-symmetric")) < 5e-6
+
+
+@pytest.mark.gpu
+def test_panels_change_rounding_only(monkeypatch):
+    bodies = random_bodies(20001)
+    law = {"softening": "plummer", "length": 0.05, "engine": "gpu-symmetric", "precision": "float32"}
+    whole = accelerations(bodies.position, bodies.mass, **law)
+    monkeypatch.setattr("nbody.forces.gpu_triangle.COLUMNS_BUDGET", 3_000_000)
+    panelled = accelerations(bodies.position, bodies.mass, **law)
+    assert not np.array_equal(whole, panelled)  # there were panels
+    assert np.abs(whole - panelled).max() < 2e-6 * np.abs(whole).mean()
+
+
+@pytest.mark.gpu
+def test_forces_are_equal_and_opposite():
+    """Σ m a is what the roundings of the sums leave, some 1e-7 of Σ m |a| over √N."""
+    bodies = random_bodies(20000)
+    a = accelerations(
+        bodies.position, bodies.mass, softening="plummer", length=0.05, engine="gpu-symmetric", precision="float32"
+    )
+    assert np.abs(bodies.mass @ a).max() < 1e-7 * (bodies.mass @ np.linalg.norm(a, axis=1))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("count", [1000, 3000, 5000, 9000])
+def test_the_lanes_of_the_split_engine_share_out_every_body(count):
+    """2048 and 4096 are where the number of bodies a warp changes."""
+    assert max(judged(random_bodies(count), engine="gpu-split")) < 5e-6
