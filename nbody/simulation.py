@@ -19,7 +19,7 @@ from nbody.progress import Clock, Progress, Summary
 from nbody.recorder import Recorder
 from nbody.scenario import Generated, Scenario
 from nbody.schedule import Schedule
-from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, state_bytes
+from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, state_bytes
 from nbody.trajectory.provenance import collect_provenance
 
 Notify = Callable[[str], None]
@@ -50,6 +50,8 @@ class Simulation:
         particles: Particles | None = None,
     ) -> None:
         self.scenario, self.output, self.overwrite, self.notify = scenario, output, overwrite, notify
+        if output is not None:
+            check_output(output)
         if particles is None:
             check_initial(scenario)
         self.scheme: Scheme = INTEGRATORS.load(scenario.integrator.scheme, scenario.where("integrator.scheme"))

@@ -39,7 +39,13 @@ def summary_text(summary: Summary) -> str:
         f"  energy {energies}, relative error {summary.energy_error:+.2e}",
     ]
     if summary.output:
-        lines.append(f"  {summary.frames} frames in {summary.output}; look at them with: nbody view {summary.output}")
+        frames = "1 frame" if summary.frames == 1 else f"{summary.frames} frames"
+        then = (
+            f"go on with: nbody resume {summary.output}"
+            if summary.interrupted
+            else f"look: nbody view {summary.output}"
+        )
+        lines.append(f"  {frames} in {summary.output}; {then}")
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 Recording = Annotated[Path, typer.Argument(help="The recording, an .h5 file of 'nbody run'.", show_default=False)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no messages.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the summary: no progress bar, no messages.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
 

@@ -27,7 +27,9 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing output (else it is kept under a numbered name).")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no messages.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Only the summary: no progress bar, no messages.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> int:
     """Run a scenario and record it.

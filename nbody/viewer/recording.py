@@ -112,9 +112,9 @@ class Recording:
         out[:, : values.shape[1]] = values[self._choice]
         return out
 
-    def home(self) -> Camera:
-        """The view to begin with: the first frame, well framed."""
-        return Camera.framing(self.run.position[0], self.run.dimensions)
+    def home(self, frame: int = 0) -> Camera:
+        """The view to begin with: a frame, the first one of a run that is played, well framed."""
+        return Camera.framing(self.run.position[frame], self.run.dimensions)
 
     def caption(self, frame: int) -> Caption:
         """What to say about ``frame``."""

@@ -25,25 +25,26 @@ class Renderer:
         canvas: a vispy canvas; its context is current.
         recording: what to draw.
         budget: the most particles to draw where a processor does the work of a graphics card.
+        first: the frame that the view and the exposure begin with.
     """
 
-    def __init__(self, canvas, recording: Recording, budget: int | None = None) -> None:
+    def __init__(self, canvas, recording: Recording, budget: int | None = None, first: int = 0) -> None:
         self.recording = recording
         self.name = str(gl.glGetParameter(gl.GL_RENDERER))
         self.software = any(word in self.name.lower() for word in SOFTWARE)
         if budget and self.software:
             recording.thin_out(budget)
-        self.home = recording.home()
+        self.home = recording.home(first)
         self.sprites = Sprites(recording.shown, self.home, float_targets_work(canvas))
         self._glow = Glow(self.sprites.format)
         self._tonemap = ToneMap()
         self._caption, self._keys, self._timeline = Overlay(), Overlay(), Overlay()
         self._loaded = -1
-        self._meter()
+        self._meter(first)
 
-    def _meter(self) -> None:
-        """Set the exposure by the first frame, framed; it stays, so that brightness can be compared."""
-        self.load(0)
+    def _meter(self, frame: int) -> None:
+        """Set the exposure by a frame, framed; it stays, so that brightness can be compared."""
+        self.load(frame)
         self.sprites.draw(self.home, METER_SIZE)
         self._tonemap.white = metered(self.sprites.read())
 

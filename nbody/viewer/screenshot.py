@@ -47,7 +47,7 @@ def check_picture(path: Path) -> Path:
 
 
 def draw_frame(recording: Recording, frame: int, size: tuple[int, int], with_hud: bool = True) -> np.ndarray:
-    """The picture of a frame, (height, width, RGB) uint8, as the window would first show it.
+    """The picture of a frame, (height, width, RGB) uint8, framed for itself: a run may have spread far since its start.
 
     Raises:
         DeviceError: no OpenGL without a screen.
@@ -69,7 +69,7 @@ def draw_frame(recording: Recording, frame: int, size: tuple[int, int], with_hud
         largest = gl.glGetParameter(gl.GL_MAX_TEXTURE_SIZE)
         if max(size) > largest:
             raise InputError(f"--size {size[0]}x{size[1]}: OpenGL draws up to {largest} pixels a side here")
-        renderer = Renderer(canvas, recording)
+        renderer = Renderer(canvas, recording, first=frame)
         renderer.load(frame)
         picture = gloo.Texture2D((size[1], size[0], 4), format="rgba", internalformat="rgba8")
         with gloo.FrameBuffer(color=picture):
