@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nbody.simulation import Progress, Summary
+from nbody.progress import Progress, Summary
+from nbody.units import rate
 
 LOG_SECONDS = 10.0
 
@@ -13,14 +14,6 @@ LOG_SECONDS = 10.0
 def say(line: str) -> None:
     """One line for the user, on standard error."""
     print(line, file=sys.stderr)
-
-
-def rate(value: float) -> str:
-    """A rate with its prefix: 2.5e10 is ``25.0 G``."""
-    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
-            return f"{value / factor:.3g} {prefix}"
-    return f"{value:.3g} "
 
 
 def facts(now: Progress) -> str:
