@@ -9,6 +9,9 @@ from nbody.particles import Particles
 RESOLUTION = 100
 """How many spacings of neighbouring float32 numbers the softening length should span, at the farthest particle."""
 
+FARTHEST = 2e12
+"""Beyond this distance 1/r³ is under the smallest float32, 1.2e-38, that kernels do not flush to zero."""
+
 MASS_RATIO = 1e6
 """Beyond this ratio of masses float32 sums lose the lighter ones' forces on the heavier: 24 bits are 1.7e7."""
 
@@ -17,10 +20,13 @@ def doubts(gravity: Gravity, precision: str, particles: Particles) -> list[str]:
     """What may go wrong with these bodies in this precision.
 
     Raises:
-        InputError: two bodies in the same place and no softening: their energy is infinite.
+        InputError: two bodies in the same place (in this precision) and no softening: their energy is infinite; or a
+            number beyond the precision's range.
     """
+    real = np.float32 if precision == "float32" else np.float64
+    _refuse_out_of_range(particles, real)
     if gravity.length2 == 0:
-        _refuse_coincident(particles)
+        _refuse_coincident(particles.position.astype(real))
     found = []
     if precision == "float32":
         spacing = float(np.spacing(np.float32(np.abs(particles.position).max())))
@@ -28,6 +34,12 @@ def doubts(gravity: Gravity, precision: str, particles: Particles) -> list[str]:
             found.append(
                 f"in float32 positions are {spacing:.1e} apart at the farthest particle, and the softening length is "
                 f"only {gravity.length:g}; move the bodies nearer to the origin, or take --precision float64"
+            )
+        extent = float(np.ptp(particles.position, axis=0).max())
+        if extent > FARTHEST:
+            found.append(
+                f"the bodies are {extent:.1e} apart, and in float32 a GPU takes 1/distance³ beyond {FARTHEST:g} for "
+                "zero; use larger units, or take --precision float64"
             )
         masses = particles.mass[particles.mass > 0]
         if masses.max() > MASS_RATIO * masses.min():
@@ -38,9 +50,19 @@ def doubts(gravity: Gravity, precision: str, particles: Particles) -> list[str]:
     return found
 
 
-def _refuse_coincident(particles: Particles) -> None:
-    order = np.lexsort(particles.position.T)
-    rows = particles.position[order]
+def _refuse_out_of_range(particles: Particles, real: type) -> None:
+    for name in ("mass", "position", "velocity"):
+        largest = float(np.abs(getattr(particles, name)).max())
+        if largest > float(np.finfo(real).max):
+            raise InputError(
+                f"the largest {name}, {largest:.1e}, is beyond {np.dtype(real).name}; use other units, or take "
+                "--precision float64"
+            )
+
+
+def _refuse_coincident(position: np.ndarray) -> None:
+    order = np.lexsort(position.T)
+    rows = position[order]
     same = (rows[1:] == rows[:-1]).all(axis=1)
     if same.any():
         k = int(np.argmax(same))

@@ -24,7 +24,7 @@ class Progress:
 class Summary:
     """What a run did. Rates leave out the first steps, in which kernels compile, and the end of the recording, which
     waits for the disk; ``wall_s`` does not. ``energy_error`` is (E - E₀)/|E₀|;
-    ``steps`` are those made now, ``frames`` all that the file has (or would have)."""
+    ``steps`` are those made now, ``step`` is where the run stands, ``frames`` all that the file has (or would have)."""
 
     name: str
     output: str | None
@@ -34,6 +34,7 @@ class Summary:
     integrator: str
     particles: int
     steps: int
+    step: int
     time: float
     wall_s: float
     steps_per_s: float

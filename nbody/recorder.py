@@ -51,7 +51,7 @@ class Recorder:
         sink: where frames and checkpoints go; None measures frames only.
         limit: what to do when the energy error grows too large.
         notify: gets one line when it does, if the run is to go on.
-        initial_energy: that of frame 0, when a run goes on and frame 0 is in the file already.
+        energies: those of the frames that are in the file already, when a run goes on.
         frames: how many frames are there already.
 
     An error in the background (a full disk, a NaN in the state) is raised by the next :meth:`record` or
@@ -63,10 +63,10 @@ class Recorder:
         sink: FrameSink | None = None,
         limit: EnergyLimit | None = None,
         notify: Callable[[str], None] = lambda line: None,
-        initial_energy: float | None = None,
+        energies: Energies | None = None,
         frames: int = 0,
     ) -> None:
-        self.energies = Energies() if initial_energy is None else Energies(initial_energy, initial_energy)
+        self.energies = energies or Energies()
         self.frames = frames
         self._sink, self._limit, self._notify = sink, limit, notify
         self._error: BaseException | None = None
@@ -107,7 +107,9 @@ class Recorder:
                 self._error, self._failed = error, True
 
     def _keep(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-        if not self._failed and self._sink is not None:
+        # A state gone wrong between two frames must not replace the last good one; the next frame stops the run.
+        sound = all(np.isfinite(array).all() for array in state.values())
+        if sound and not self._failed and self._sink is not None:
             self._sink.checkpoint(state, meta)
 
     def _store(self, step: int, time: float, snapshot: Snapshot) -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from nbody.errors import InputError
+from nbody.recorder import Energies
 from nbody.scenario import Scenario
 from nbody.simulation import Notify, Simulation
 from nbody.trajectory import Trajectory, read_checkpoint
@@ -27,14 +28,15 @@ def resume(path: Path, steps: int | None = None, every: int | None = None, notif
     """
     checkpoint = read_checkpoint(path)
     with Trajectory(path) as run:
-        recorded_every = int(run.resolved["record"]["every"])
+        recorded_every = int(checkpoint.meta["every"])
         scenario = _scenario(run, checkpoint.meta["engine"]).override(steps=steps, every=every)
         simulation = Simulation(scenario, path, notify=notify, particles=run.particles(0))
         step, kept = int(checkpoint.meta["step"]), min(checkpoint.frames, len(run))
         # A frame off the schedule marked the end of a run, or an interruption; a longer run does not have it.
         if run.step[kept - 1] % recorded_every and scenario.integrator.steps > step:
             kept -= 1
-        simulation.initial_energy = float(run.observable("total_energy")[0])
+        energy = run.observable("total_energy")
+        simulation.energies = Energies(float(energy[0]), float(energy[kept - 1]))
     simulation.state.restore(dict(checkpoint.state))
     simulation.step, simulation.continued, simulation.kept = step, checkpoint, kept
     if scenario.integrator.steps < step:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nbody import machine
+from nbody.errors import InputError
 from nbody.forces import ENGINES, resolve
 from nbody.forces.memory import check_fits
 from nbody.guards import doubts
@@ -16,7 +17,7 @@ from nbody.integrators.scheme import Scheme, advance, advance_many
 from nbody.interrupt import stop_on_signals
 from nbody.particles import Particles
 from nbody.progress import Clock, Progress, Summary
-from nbody.recorder import Recorder
+from nbody.recorder import Energies, Recorder
 from nbody.scenario import Generated, Scenario
 from nbody.schedule import Schedule
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, state_bytes
@@ -55,11 +56,14 @@ class Simulation:
         if particles is None:
             check_initial(scenario)
         self.scheme: Scheme = INTEGRATORS.load(scenario.integrator.scheme, scenario.where("integrator.scheme"))
-        count = scenario.initial.particles if isinstance(scenario.initial, Generated) else 0
+        if particles is None and not isinstance(scenario.initial, Generated):
+            particles = make_particles(scenario)  # a file says how many there are only when it is read
+        count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
         self.engine_name, why = resolve(scenario.engine, scenario.precision, count, scenario.where("engine"))
         if why:
             notify(f"engine: {self.engine_name} ({why})")
         engine = ENGINES.load(self.engine_name)
+        engine.require_precision(scenario.precision, scenario.where("precision"))
         engine.require_device()
         check_fits(engine, count, scenario.precision, scenario.where("initial.particles"))
         self.engine = engine(scenario.gravity, scenario.precision)
@@ -72,9 +76,10 @@ class Simulation:
         """The checkpoint this run goes on from; see :func:`nbody.repeat.resume`."""
         self.kept = 0
         """How many frames are in the file already."""
-        self.initial_energy: float | None = None
-        """The energy of the file's frame 0."""
+        self.energies = Energies()
+        """Those of the file's first and last frame."""
         self._checkpointed = time.perf_counter()
+        self._recorded = False
 
     def run(self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None) -> Summary:
         """Make the scenario's steps (or so many), recording frame 0, every ``record.every``-th step and the last.
@@ -86,12 +91,17 @@ class Simulation:
                 are kept.
         """
         first = self.step
+        if steps is not None and steps < 0:
+            raise InputError(f"run: steps must be zero or more, got {steps}")
+        if self._recorded:
+            raise InputError(f"{self.output}: this simulation has been recorded; to go on, use nbody.repeat.resume")
+        self._recorded = self.output is not None
         schedule = Schedule(self.scenario.record.every, first + steps if steps is not None else self._planned_end())
         clock = Clock()
         with ExitStack() as stack:
             stop = stack.enter_context(stop_on_signals())
             writer = None if self.output is None else stack.enter_context(self._writer(schedule))
-            recorder = Recorder(writer, self.scenario.on_energy_error, self.notify, self.initial_energy, self.kept)
+            recorder = Recorder(writer, self.scenario.on_energy_error, self.notify, self.energies, self.kept)
             stack.callback(recorder.close)
             if self.continued is None:
                 self._record(recorder)
@@ -112,7 +122,7 @@ class Simulation:
                 writer.close(complete=self.step == schedule.last)
             progress(self._progress(clock, recorder, schedule))
         self.kept = recorder.frames
-        return self._summary(clock, recorder, self.step - first, stop.requested)
+        return self._summary(clock, recorder, self.step - first, stop.requested and self.step < schedule.last)
 
     def _planned_end(self) -> int:
         return max(self.step, self.scenario.integrator.steps)
@@ -152,7 +162,8 @@ class Simulation:
 
     def _meta(self) -> dict[str, Any]:
         """What a checkpoint says beside the state: where the run is, and what its bits rest on."""
-        return {"step": self.step, "engine": self.engine_name, "scope": self.scope()}
+        every = self.scenario.record.every
+        return {"step": self.step, "every": every, "engine": self.engine_name, "scope": self.scope()}
 
     def scope(self) -> dict[str, str]:
         """What the promise of the same bits rests on: a run that goes on where one of these differs may differ."""
@@ -170,10 +181,10 @@ class Simulation:
     def _writer(self, schedule: Schedule) -> TrajectoryWriter:
         """The file, with room for every frame of the schedule."""
         assert self.output is not None
-        resolved = self.scenario.resolved() | {"initial": resolved_initial(self.scenario)}
+        resolved = self.scenario.resolved() | {"initial": resolved_initial(self.scenario), "engine": self.engine_name}
+        resolved["integrator"]["steps"] = schedule.last
         if self.continued is not None:
             frames = self.kept + schedule.count_after(self.step)
-            resolved["integrator"]["steps"] = schedule.last
             return TrajectoryWriter.reopen(
                 self.output, self.continued, frames=frames, keep=self.kept, resolved=resolved
             )
@@ -206,6 +217,7 @@ class Simulation:
             integrator=self.scenario.integrator.scheme,
             particles=self.state.count,
             steps=done,
+            step=self.step,
             time=self.time,
             wall_s=clock.seconds(),
             steps_per_s=rate,

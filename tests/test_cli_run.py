@@ -105,6 +105,7 @@ WRONG = [
     (["run", "small.yaml", "--engine", ""], "--engine"),
     (["run", "small.yaml", "--integrator", "leapfrg"], "did you mean 'leapfrog'"),
     (["run", "small.yaml", "--precision", "float16"], "--precision"),
+    (["run", "small.yaml", "--precision", "mixed"], "float32 or float64"),
     (["run", "small.yaml", "--engine", "reference"], "float64"),
     (["run", "missing.yaml"], "missing.yaml"),
     (["run", "."], "directory"),

@@ -183,3 +183,50 @@ def test_a_killed_run_is_resumed_to_the_same_bits(tmp_path):
         assert first_difference(tmp_path / "whole.h5", path) is None
         resumed += 1
     assert resumed >= 3
+
+
+def test_a_second_resume_knows_which_frames_the_first_one_found_on_schedule(tmp_path):
+    """Stopped at 14 (every 7), resumed with every 3 but killed before its first checkpoint, resumed again."""
+    path = interrupted_after(tmp_path / "run.h5", 14)
+    simulation = resume(path, every=3)
+    simulation._checkpoint = lambda recorder: None
+    simulation.run(steps=0)
+    resume(path, every=3).run()
+    with Trajectory(path) as run:
+        assert list(run.step)[:4] == [0, 7, 14, 15]
+
+
+def test_going_on_with_an_engine_that_auto_chose_makes_no_copy(tmp_path, monkeypatch):
+    path = interrupted_after(tmp_path / "run.h5", 14, engine="auto")
+    before = path.stat().st_ino
+    resume(path).run()
+    assert path.stat().st_ino == before
+
+
+def test_a_recorded_simulation_is_not_run_twice(tmp_path):
+    simulation = Simulation(Scenario.from_text(SCENARIO), tmp_path / "run.h5")
+    simulation.run(steps=3)
+    with pytest.raises(InputError, match="resume"):
+        simulation.run(steps=3)
+
+
+def test_a_resumed_finished_run_still_knows_its_energy_error(tmp_path):
+    path = simulate(tmp_path / "run.h5")
+    with Trajectory(path) as run:
+        energy = run.observable("total_energy")
+    assert resume(path).run().energy_final == energy[-1]
+
+
+def test_numbers_that_the_precision_cannot_hold_are_told_before_the_run(tmp_path):
+    def bodies(name, position, mass):
+        np.savez(tmp_path / name, mass=mass, position=position, velocity=np.zeros((2, 3)))
+        text = f"initial: {{file: {name}}}\nintegrator: {{dt: 0.1, steps: 1}}\nengine: cpu\n"
+        return Scenario.from_text(text, folder=tmp_path)
+
+    with pytest.raises(InputError, match="largest mass"):
+        Simulation(bodies("heavy.npz", [[0.0, 0, 0], [1, 0, 0]], [1e39, 1e39]))
+    with pytest.raises(InputError, match="same place"):
+        Simulation(bodies("near.npz", [[1.0, 0, 0], [1 + 1e-12, 0, 0]], [1.0, 1]))
+    lines = []
+    Simulation(bodies("far.npz", [[0.0, 0, 0], [1e17, 0, 0]], [1.0, 1]), notify=lines.append)
+    assert any("1/distance³" in line for line in lines)

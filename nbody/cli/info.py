@@ -75,6 +75,7 @@ def _scenario(path: Path) -> dict[str, Any]:
     resolved = scenario.resolved() | {"initial": resolved_initial(scenario)}
     engine, why = resolve(scenario.engine, precision, count, scenario.where("engine"))
     kind = ENGINES.load(engine)
+    kind.require_precision(precision, scenario.where("precision"))
     problem = ""
     try:
         kind.require_device()

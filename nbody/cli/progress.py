@@ -23,7 +23,7 @@ def facts(now: Progress) -> str:
 
 def summary_text(summary: Summary) -> str:
     """A finished run in four lines."""
-    ended = f"interrupted at step {summary.steps}" if summary.interrupted else f"{summary.steps} steps"
+    ended = f"interrupted at step {summary.step}" if summary.interrupted else f"{summary.steps} steps"
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
     lines = [
         f"{summary.name}: {summary.particles} particles, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s",

@@ -83,9 +83,9 @@ def accelerations(
     try:
         x = np.asarray(position, np.float64)
         particles = Particles(np.asarray(mass, np.float64), x, np.zeros_like(x)).check("accelerations: ")
+        gravity = Gravity(G, particles.dimensions, softening, length).check("accelerations: ")
     except (TypeError, ValueError) as error:
-        raise InputError(f"accelerations: position and mass must be arrays of numbers ({error})") from error
-    gravity = Gravity(G=G, dimensions=particles.dimensions, softening=softening, length=length)
+        raise InputError(f"accelerations: arrays of numbers, and numbers, are needed ({error})") from error
     name, _ = resolve(engine, precision, particles.count)
     machine = ENGINES.load(name)(gravity, precision)
     state = machine.load(particles)

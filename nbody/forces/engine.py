@@ -26,14 +26,19 @@ class Engine(ABC):
     """The precisions it offers."""
 
     def __init__(self, gravity: Gravity, precision: str = "float64") -> None:
-        if precision not in self.precisions:
-            raise InputError(
-                f"this engine computes in {' or '.join(self.precisions)}, not in {precision}; "
-                "choose another --precision or --engine"
-            )
+        self.require_precision(precision)
         self.gravity = gravity.check()
         self.precision = precision
         self.dtype = np.dtype(np.float32 if precision == "float32" else np.float64)
+
+    @classmethod
+    def require_precision(cls, precision: str, where: str = "") -> None:
+        """Raise an InputError, which begins with ``where``, if the engine does not offer a precision."""
+        if precision not in cls.precisions:
+            raise InputError(
+                f"{where}this engine computes in {' or '.join(cls.precisions)}, not in {precision}; "
+                "choose another --precision or --engine"
+            )
 
     @classmethod
     def require_device(cls) -> None:

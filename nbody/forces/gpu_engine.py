@@ -20,6 +20,7 @@ from nbody.pairlaw import Gravity, pair_law
 from nbody.particles import Particles
 from nbody.state import State
 from nbody.state.device import DeviceState
+from nbody.state.staging import BUFFERS
 
 
 class Shape(NamedTuple):
@@ -100,5 +101,5 @@ class GpuEngine(Engine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: body, velocity and acceleration, four numbers each."""
-        return particles * 12 * (4 if precision == "float32" else 8)
+        """See :meth:`Engine.bytes_needed`: body, velocity and acceleration, four numbers each; buffers for frames."""
+        return particles * (12 + 6 * BUFFERS) * (4 if precision == "float32" else 8)

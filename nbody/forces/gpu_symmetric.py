@@ -8,7 +8,7 @@ at a time. Which block works on what is the matter of :mod:`nbody.forces.gpu_tri
 
 Issue slots of a pair, two interactions (float32, 3-D, 8 bodies a thread): 3 subtractions, 3 multiply-adds for r², 1
 reciprocal square root, 2 multiplications for its cube, 2 for the masses, 6 multiply-adds for the two sums; 0.5 for the
-load and the shuffles, 0.75 for counting: 18.25, where two interactions of ``gpu-unrolled`` take 27.5. (MASSES_NOTE)
+load and the shuffles, 0.75 for counting: 18.25, where two interactions of ``gpu-unrolled`` take 27.5.
 
 A register bank gives one number a clock, so a multiply-add that reads three registers waits, unless one of them was an
 operand of the instruction before it. That costs two more clocks a pair, and it is why the forms of ``masses`` differ by

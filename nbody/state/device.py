@@ -72,6 +72,8 @@ class DeviceState(State):
         if SIMULATED or count < 2:
             return super().repeat(step, count, key)
         if key not in self._graphs:
+            step()  # so that every kernel of it is compiled, and the state is as each later step finds it
+            count -= 1
             self._graphs[key] = Graph(self.stream, step)
         for _ in range(count):
             self._graphs[key].replay()
