@@ -1,4 +1,4 @@
-"""What a run conserves, and how a system looks as a whole."""
+"""What a run conserves."""
 
 import numpy as np
 
@@ -24,19 +24,3 @@ def observables(sums: np.ndarray) -> dict[str, float | np.ndarray]:
 def relative_energy_error(energy: float, initial: float) -> float:
     """(E - E₀)/|E₀|; the plain difference where E₀ is zero."""
     return (energy - initial) / (abs(initial) or 1.0)
-
-
-def lagrangian_radii(mass: np.ndarray, position: np.ndarray, fractions=(0.1, 0.5, 0.9)) -> np.ndarray:
-    """The radii around the centre of mass that hold the given fractions of the total mass.
-
-    Args:
-        mass: (N,).
-        position: (N, D).
-        fractions: of the total mass, ascending.
-    """
-    m = mass.astype(np.float64, copy=False)
-    centre = (m[:, None] * position).sum(axis=0) / m.sum()
-    radius = np.linalg.norm(position - centre, axis=1)
-    order = np.argsort(radius, kind="stable")
-    enclosed = np.cumsum(m[order]) / m.sum()
-    return radius[order][np.minimum(np.searchsorted(enclosed, fractions), len(m) - 1)]
