@@ -116,6 +116,8 @@ def _driver_version() -> str:
 
 def resident_blocks(kernel: Any, arguments: tuple, threads: int) -> int:
     """How many blocks of so many threads of a kernel the device holds at a time, for arguments of these types."""
+    if SIMULATED:
+        return 3  # any number will do
     signature = tuple(kernel.typeof_pyval(argument) for argument in arguments)
     return kernel.compile(signature).max_cooperative_grid_blocks(threads)
 
@@ -245,7 +247,9 @@ def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_regis
 # --- Intrinsics -----------------------------------------------------------------------------------------------------
 
 if SIMULATED:
-    from numba.cuda.simulator.kernelapi import FakeCUDAShared
+    import threading
+
+    from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
 
     def _shared_array(self, shape, dtype, alignment=None):
         """One array for each line of a kernel that asks for it. (The simulator's own refuses an alignment, and now and
@@ -255,6 +259,22 @@ if SIMULATED:
         return self._allocations.setdefault(place, np.empty(shape, dtype))
 
     FakeCUDAShared.array = _shared_array
+
+    _board: dict[tuple[int, int], Any] = {}  # what each thread of a block has put up for the others of its warp
+
+    def _exchange(value, source):
+        """The value of lane ``source`` of this thread's warp. All threads of the block must take part."""
+        thread: Any = threading.current_thread()
+        x, y = thread.threadIdx.x, thread.threadIdx.y
+        _board[x, y] = value
+        thread.syncthreads()
+        found = _board[x - x % 32 + source, y]
+        thread.syncthreads()
+        return found
+
+    # The simulator has no shuffles.
+    FakeCUDAModule.shfl_sync = lambda self, mask, value, lane: _exchange(value, lane % 32)
+    FakeCUDAModule.shfl_xor_sync = lambda self, mask, value, bits: _exchange(value, self.laneid ^ bits)
 
     def device_function(function):
         """Let kernels call ``function``."""

@@ -1,29 +1,35 @@
-"""A few bodies a warp: the 32 lanes share out the acting bodies. For small N.
+"""Two bodies a warp: the 32 lanes share out the acting bodies. For small N.
 
 With a thread a body, 4096 bodies are 128 warps, one for each multiprocessor of a large card, and each of them walks
 through all 4096 acting bodies alone. Here a warp keeps BODIES bodies, the same in every lane, and lane l meets the
 acting bodies l, l + 32, l + 64 …; in the end five exchanges (a butterfly) add the lanes' sums, always in the same
-order. That is 32/BODIES times more warps, each with 32 times less to do, in one launch and with no second kernel.
+order. That is 32/BODIES times more warps, each with as much less to do, in one launch and with no second kernel.
 
 Neighbouring lanes read neighbouring bodies, one 128-bit load each, and after the first warp of a multiprocessor they
 come from its L1 cache: shared memory and its barriers would gain nothing.
+
+One H200, float32, 3-D, Plummer, microseconds an evaluation (kernels queued in a CUDA graph; launched from Python each
+takes 28): 4.9 for 1024 bodies, 15.0 for 4096 (``gpu-tiled``: 105), 42 for 8192 (206), where ``gpu-symmetric`` takes over.
+One body a warp: 5.0, 16.2, 43.7; four: 6.6, 22.1, 45.1.
 """
 
-from functools import partial
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.gpu_engine import GpuEngine, Shape, compiled
+from nbody.forces.gpu_engine import GpuEngine, Shape
 from nbody.gpu import cuda
 from nbody.state.device import DeviceState
 
 THREADS = 128
+BODIES = 2
+"""Bodies a warp."""
+
 ALL = 0xFFFFFFFF
 """Every lane takes part in an exchange."""
 
 
-def build(shape: Shape, bodies: int) -> Any:
-    """The acceleration kernel with ``bodies`` bodies a warp, for a law, a precision and 2 or 3 dimensions."""
+def build(shape: Shape) -> Any:
+    """The acceleration kernel with BODIES bodies a warp, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
     @gpu.device_function
@@ -35,20 +41,20 @@ def build(shape: Shape, bodies: int) -> Any:
 
     @cuda.jit(**gpu.FAST)
     def accelerate_split(body, acceleration, G, length2):
-        x, y, z = (cuda.local.array(bodies, real), cuda.local.array(bodies, real), cuda.local.array(bodies, real))
-        ax, ay, az = (cuda.local.array(bodies, real), cuda.local.array(bodies, real), cuda.local.array(bodies, real))
-        phi = cuda.local.array(bodies, real)
+        x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
+        ax, ay, az = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
+        phi = cuda.local.array(BODIES, real)
         n = body.shape[0]
         lane = cuda.threadIdx.x % 32
-        begin = cuda.grid(1) // 32 * bodies
-        for k in range(bodies):
+        begin = cuda.grid(1) // 32 * BODIES
+        for k in range(BODIES):
             i = min(begin + k, n - 1)
             x[k], y[k], z[k] = body[i, 0], body[i, 1], body[i, 2]
             ax[k] = ay[k] = az[k] = phi[k] = real(0)
         j = lane
         while j < n:  # a range() with a step costs three more instructions a turn
             xj, yj, zj, m = gpu.row(body, j)
-            for k in range(bodies):
+            for k in range(BODIES):
                 dx, dy, dz = xj - x[k], yj - y[k], zj - z[k]
                 f, u = law(dx, dy, dz, length2)
                 f *= m
@@ -59,7 +65,7 @@ def build(shape: Shape, bodies: int) -> Any:
                 if potential and j != begin + k:
                     phi[k] -= u * m
             j += 32
-        for k in range(bodies):
+        for k in range(BODIES):
             sx, sy, sz = sum_of_lanes(ax[k]), sum_of_lanes(ay[k]), sum_of_lanes(az[k])
             sphi = sum_of_lanes(phi[k])
             i = begin + k
@@ -71,27 +77,13 @@ def build(shape: Shape, bodies: int) -> Any:
     return accelerate_split
 
 
-BUILDERS = {bodies: partial(build, bodies=bodies) for bodies in (1, 2, 4)}
-"""``build`` for each number of bodies a warp."""
-
-
-def bodies_a_warp(count: int) -> int:
-    """As many bodies a warp as leave the card at least 2048 warps, 16 a multiprocessor of the largest."""
-    return max(bodies for bodies in BUILDERS if bodies == 1 or count >= 2048 * bodies)
-
-
 class SplitEngine(GpuEngine):
-    """A few bodies a warp, the acting bodies shared out over its lanes."""
+    """Two bodies a warp, the acting bodies shared out over its lanes."""
 
     name = "gpu-split"
-    build = staticmethod(BUILDERS[4])
-
-    def kernel(self, potential: bool, count: int) -> Any:
-        """See :meth:`GpuEngine.kernel`."""
-        return compiled(BUILDERS[bodies_a_warp(count)], self.shape(potential))
+    build = staticmethod(build)
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
-        warps = -(-state.count // bodies_a_warp(state.count))
-        blocks = -(-warps * 32 // THREADS)
-        kernel[blocks, THREADS, state.stream](state.body, state.acceleration, G, length2)
+        warps = -(-state.count // BODIES)
+        kernel[-(-warps * 32 // THREADS), THREADS, state.stream](state.body, state.acceleration, G, length2)

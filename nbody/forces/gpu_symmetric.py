@@ -1,18 +1,27 @@
 """Each pair once: by Newton's third law, one reciprocal square root serves both bodies of a pair.
 
-A warp keeps 32 × BODIES bodies in registers, with their sums: the rows. 32 other bodies, the columns, pass by: in turn r
-lane l meets column (l + r) mod 32. Their positions come from shared memory, one 128-bit load for BODIES pairs; their sums
-travel from lane to lane by shuffles, three for BODIES pairs. After 32 turns every row has met every column and each
-column's sum is back in its lane. The warps of a block take turns at the columns of a chunk, so that no two add to one sum
-at a time. Which block works on what is the matter of :mod:`nbody.forces.gpu_triangle`.
+A warp keeps 32 × BODIES bodies in registers, with their sums: the rows. 32 other bodies, the columns, sit one in a lane,
+with their sums, and move on by a lane each turn, by shuffles. After 32 turns every row has met every column and each
+column is back in its lane. The warps of a block take turns at the columns of a chunk, so that no two add to one sum at a
+time. Which block works on what is the matter of :mod:`nbody.forces.gpu_triangle`.
 
-Issue slots of a pair, two interactions (float32, 3-D, 8 bodies a thread): 3 subtractions, 3 multiply-adds for r², 1
-reciprocal square root, 2 multiplications for its cube, 2 for the masses, 6 multiply-adds for the two sums; 0.5 for the
-load and the shuffles, 0.75 for counting: 18.25, where two interactions of ``gpu-unrolled`` take 27.5.
+Issue slots of a pair, that is of two interactions (float32, 3-D, counted in the machine code for sm_90): 3 subtractions, 3
+multiply-adds for r², 1 reciprocal square root, 2 multiplications for its cube, 2 for the masses, 6 multiply-adds for the
+two sums, and with 12 bodies a thread 0.6 for the shuffles and 0.4 for counting: 18, where two interactions of
+``gpu-unrolled`` take 27.5. That would be 3.7e12 interactions/s on an H200.
 
-A register bank gives one number a clock, so a multiply-add that reads three registers waits, unless one of them was an
-operand of the instruction before it. That costs two more clocks a pair, and it is why the forms of ``masses`` differ by
-more than their multiplications: "product" feeds one and the same number to both sums.
+What is missing to it are the register banks. There are two, each gives one number a clock, and a multiply-add reads three:
+it takes two clocks, unless one of the three was an operand of this warp's last instruction and was kept. All six
+multiply-adds of the sums are of that kind. Hence two rules that are seen in this file only as oddities:
+
+- few warps (RESIDENT_WARPS), since what was kept is lost when the scheduler changes to another warp;
+- only the columns are loaded by 128 bits. A row loaded so would have its x, y and z in registers of the same banks as the
+  column's, and each subtraction would take two clocks too (predicted from the machine code: 3 clocks a pair).
+
+One H200, 3-D, Plummer, interactions/s: float32 2.97e12 at N = 262144 and 3.35e12 with equal masses (``gpu-tiled``:
+1.84e12); 2.7e12 at 65536 and 2.3e12 at 20480 (1.69e12, 0.83e12); float64 1.14e12 at 262144 (0.79e12). Largest force error
+of some hundred bodies at 262144: 2e-7, median 6e-8. (The last edits, positions by shuffles below N = 131072 and in float64,
+were tuned after the card had gone back; they are to be measured again.)
 """
 
 from functools import cache
@@ -37,8 +46,13 @@ from nbody.particles import Particles
 from nbody.state.device import DeviceState
 
 ALL = 0xFFFFFFFF
+RESIDENT_WARPS = 12
+"""Warps a multiprocessor that the kernel must leave registers for: three for each of its four schedulers, 168 registers a
+thread. More warps are slower: a scheduler that changes warps loses the operand kept from the last instruction. At N =
+262144 on an H200 20 warps made 2.60e12 interactions/s, 16 2.81e12, 12 2.86e12, all with 8 bodies a thread."""
+
 FOLD = 1024
-"""Columns after which a row's sum in registers is added to its total, so that rounding errors grow with √1024, not √N."""
+"""Columns after which a row's sum in registers is added to its total: errors grow with √FOLD + √(N/FOLD), not √N."""
 
 
 def masses_of(particles: Particles) -> str:
@@ -60,7 +74,6 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     """The kernel of the pairs, for a law, a precision, 2 or 3 dimensions, a tiling and a form of :func:`masses_of`."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
-    twice = 2 * chunk_size
     nowhere = real(1e19) if real is np.float32 else real(1e153)  # 1/distance³ is zero
     before = gpu.device_function(units_before)
 
@@ -70,7 +83,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
         if masses == "equal":
             return f, f
         if masses == "product":
-            f = f * mi * mj
+            f = f * (mi * mj)
             return f, f
         return f * mj, f * mi
 
@@ -81,9 +94,9 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
             return body[i, 0], body[i, 1], body[i, 2], body[i, 3]
         return nowhere, real(0), real(0), real(0)
 
-    @cuda.jit(launch_bounds=chunk_size, **gpu.FAST)
+    @cuda.jit(**gpu.bounded(chunk_size, RESIDENT_WARPS // warps))
     def accelerate_pairs(body, rows, columns, length2, first, last):
-        near = cuda.shared.array((twice, 4), real, alignment=16)  # each 32 columns twice in a row: l + r needs no mod
+        near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
         pull = cuda.shared.array((4, chunk_size), real)  # what the columns of the chunk felt so far
         total = cuda.shared.array((4, tile_size), real)  # what the rows felt so far
         x, y, z, m = (cuda.local.array(bodies, real), cuda.local.array(bodies, real),
@@ -112,20 +125,17 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
             unit += end - chunk
             while chunk < end:
                 j = chunk * chunk_size + t
-                slot = t + warp * LANES
-                near[slot, 0], near[slot, 1], near[slot, 2], near[slot, 3] = load(body, j)
+                near[t, 0], near[t, 1], near[t, 2], near[t, 3] = load(body, j)
                 for c in range(4):
-                    near[slot + LANES, c] = near[slot, c]
                     pull[c, t] = real(0)
                 cuda.syncthreads()
                 for shift in range(warps):
-                    group = (warp + shift) % warps
-                    mine = group * LANES + lane
+                    mine = (warp + shift) % warps * LANES + lane
+                    xj, yj, zj, mj = near[mine, 0], near[mine, 1], near[mine, 2], near[mine, 3]
                     bx, by, bz, bphi = pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine]
-                    s = np.uint32(group * 2 * LANES + lane)  # unsigned: a signed index may count from the end
-                    last_turn = np.uint32(s + np.uint32(LANES))
-                    while s != last_turn:
-                        xj, yj, zj, mj = near[s, 0], near[s, 1], near[s, 2], near[s, 3]
+                    met = np.uint32(lane)  # counts the columns met; a Python int would be 64 bits wide
+                    last_met = np.uint32(met + np.uint32(LANES))
+                    while met != last_met:
                         for k in range(bodies):
                             dx, dy, dz = xj - x[k], yj - y[k], zj - z[k]
                             f, u = law(dx, dy, dz, length2)
@@ -138,16 +148,19 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                                 az[k] += fi * dz
                                 bz -= fj * dz
                             if potential:
-                                i = tile * tile_size + k * chunk_size + t
-                                if i != chunk * chunk_size + group * LANES + s % LANES:
+                                column = chunk * chunk_size + mine - lane + met % LANES
+                                if column != tile * tile_size + k * chunk_size + t:
                                     phi[k] -= u * mj
                                     bphi -= u * m[k]
-                        bx, by = cuda.shfl_sync(ALL, bx, following), cuda.shfl_sync(ALL, by, following)
+                        xj, bx = cuda.shfl_sync(ALL, xj, following), cuda.shfl_sync(ALL, bx, following)
+                        yj, by = cuda.shfl_sync(ALL, yj, following), cuda.shfl_sync(ALL, by, following)
                         if not flat:
-                            bz = cuda.shfl_sync(ALL, bz, following)
+                            zj, bz = cuda.shfl_sync(ALL, zj, following), cuda.shfl_sync(ALL, bz, following)
+                        if potential or masses != "equal":
+                            mj = cuda.shfl_sync(ALL, mj, following)
                         if potential:
                             bphi = cuda.shfl_sync(ALL, bphi, following)
-                        s = np.uint32(s + np.uint32(1))
+                        met = np.uint32(met + np.uint32(1))
                     pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine] = bx, by, bz, bphi
                     cuda.syncthreads()
                 if chunk >= (tile + 1) * bodies and j < body.shape[0]:
@@ -185,8 +198,9 @@ def sum_kernel(tiling: Tiling, masses: str, potential: bool) -> Any:
 def tiling_for(count: int, precision: str) -> Tiling:
     """The tiling that was fastest on an H200: few warps a block share the work of a small N more evenly, many need fewer
     partial sums."""
-    bodies = 8 if precision == "float32" else 4
-    return Tiling(1 if count <= 32768 else 2 if count <= 131072 else 4, bodies)
+    if precision == "float32":
+        return Tiling(1, 8) if count <= 32768 else Tiling(4, 8) if count <= 131072 else Tiling(4, 12)
+    return Tiling(2, 4) if count <= 32768 else Tiling(4, 6)
 
 
 class SymmetricEngine(GpuEngine):

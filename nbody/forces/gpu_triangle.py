@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64
 
 from nbody import gpu
 from nbody.gpu import cuda
@@ -100,8 +99,9 @@ class Buffers:
 
 def bytes_of_buffers(count: int, itemsize: int) -> int:
     """At most what :class:`Buffers` takes for ``count`` bodies, whatever the tiling and the card."""
-    smallest_tile = 4 * LANES
-    return min(COLUMNS_BUDGET, count * 4 * itemsize * (-(-count // smallest_tile))) + (64 << 20)
+    row, smallest_tile = 4 * itemsize, 4 * LANES
+    columns = min(COLUMNS_BUDGET, count * row * -(-count // smallest_tile))
+    return columns + count * row + (64 << 20)
 
 
 def build_sum(tiling: Tiling, masses: str, potential: bool) -> Any:
@@ -116,7 +116,7 @@ def build_sum(tiling: Tiling, masses: str, potential: bool) -> Any:
 
     @cuda.jit
     def add(body, rows, columns, acceleration, G, first, last, blocks):
-        of_slice = cuda.shared.array((SLICES, LANES), float64)
+        of_slice = cuda.shared.array((SLICES, LANES), np.float64)
         lane, piece = cuda.threadIdx.x, cuda.threadIdx.y
         thread = cuda.blockIdx.x * LANES + lane
         i, component = thread // 4, thread % 4
