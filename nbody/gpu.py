@@ -288,6 +288,18 @@ if SIMULATED:
     def row(array, i):
         """Row i of an (N, 4) array as four numbers."""
         return array[i, 0], array[i, 1], array[i, 2], array[i, 3]
+
+    def add(a, b):
+        """a + b."""
+        return a + b
+
+    def subtract(a, b):
+        """a - b."""
+        return a - b
+
+    def multiply(a, b):
+        """a · b."""
+        return a * b
 else:
     from llvmlite import ir
     from numba.cuda import libdevice, types
@@ -325,6 +337,32 @@ else:
             return y + y * error * (0.5 + 0.375 * error)
 
         return refined
+
+    def add(a, b):
+        """a + b, rounded there and then: fast-math, to which (a + b) - a is b, may not look through it."""
+        raise NotImplementedError("for kernels only")
+
+    def subtract(a, b):
+        """a - b, rounded there and then; see :func:`add`."""
+        raise NotImplementedError("for kernels only")
+
+    def multiply(a, b):
+        """a · b, rounded there and then, where fast-math would multiply in any order; see :func:`add`."""
+        raise NotImplementedError("for kernels only")
+
+    @overload(add, target="cuda")
+    def _add_in_a_kernel(a, b):
+        return (lambda a, b: libdevice.fadd_rn(a, b)) if a == types.float32 else (lambda a, b: libdevice.dadd_rn(a, b))
+
+    @overload(subtract, target="cuda")
+    def _subtract_in_a_kernel(a, b):
+        if a == types.float32:
+            return lambda a, b: libdevice.fadd_rn(a, -b)
+        return lambda a, b: libdevice.dadd_rn(a, -b)
+
+    @overload(multiply, target="cuda")
+    def _multiply_in_a_kernel(a, b):
+        return (lambda a, b: libdevice.fmul_rn(a, b)) if a == types.float32 else (lambda a, b: libdevice.dmul_rn(a, b))
 
     @intrinsic
     def row(typing_context, array, i):

@@ -13,7 +13,7 @@ from nbody.forces import ENGINES, accelerations
 from nbody.pairlaw import SOFTENINGS
 
 GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu")]
-SIMULATED = ("gpu-global", "gpu-tiled")  # the others use shuffles, which the simulator does not have
+SIMULATED = ("gpu-global", "gpu-tiled", "gpu-kahan")  # the others use shuffles, which the simulator does not have
 LENGTHS = {"plummer": 0.05, "cutoff": 0.5, "none": 0.0}
 
 # A float32 sum of N terms of random sign: each term has some 5 roundings of 6e-8, the sum about √N more.
@@ -121,3 +121,38 @@ def test_the_device_gives_the_same_bits_twice_and_with_the_potential_asked_for(e
     with_potential, _ = accelerations(bodies.position, bodies.mass, potential=True, **law)
     assert np.array_equal(first, again)
     assert np.array_equal(first, with_potential)
+
+
+def typical_error(a, expected):
+    """Median error of a row, relative to the row."""
+    return np.median(np.linalg.norm(a - expected, axis=1) / np.linalg.norm(expected, axis=1))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_mixed_precision_sees_positions_that_float32_does_not(dimensions):
+    """A small cluster far from the origin: float32 has 2⁻²⁴ · 1000 = 6e-5 for places 0.03 apart; the split positions have
+    another 24 bits, and what is left is the rounding of a pair, 2e-7, averaged over the pairs."""
+    bodies = random_bodies(3000, dimensions)
+    position = 1000.0 + 0.1 * bodies.position
+    law = {"softening": "plummer", "length": 0.003, "potential": True}
+    a, phi = accelerations(position, bodies.mass, engine="reference", **law)
+    single, _ = accelerations(position, bodies.mass, engine="gpu-symmetric", precision="float32", **law)
+    mixed, mixed_phi = accelerations(position, bodies.mass, engine="gpu-symmetric", precision="mixed", **law)
+    assert mixed.dtype == np.float64
+    assert typical_error(mixed, a) < 2e-7 < 1e-4 < typical_error(single, a)
+    assert np.abs(mixed_phi / phi - 1).max() < 1e-6  # where one close pair is most of it: some five roundings of 6e-8
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-kahan", "gpu-symmetric"])
+def test_sums_of_many_terms_keep_their_digits(engine):
+    """Two clusters far apart: 25000 terms of one sign, where a sum rounded term by term is wrong by a median of 5e-6 or
+    more. Sums by tiles, compensated sums and sums of runs are not."""
+    bodies = random_bodies(50_000)
+    position = (bodies.position + np.array([0.0, 0.0, 30.0]) * (np.arange(50_000) % 2)[:, None]).astype(np.float32)
+    law = {"softening": "plummer", "length": 0.1}
+    few = np.r_[0:20, 49_980:50_000]
+    a = accelerations(position, bodies.mass, engine="reference", **law)[few]
+    got = accelerations(position, bodies.mass, engine=engine, precision="float32", **law)[few]
+    assert typical_error(got, a) < 2e-6

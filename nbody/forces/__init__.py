@@ -15,6 +15,7 @@ ENGINES = Registry(
         "cpu": Entry("nbody.forces.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
         "gpu-global": Entry("nbody.forces.gpu_global:GlobalMemoryEngine", "a thread a particle, global memory"),
         "gpu-tiled": Entry("nbody.forces.gpu_tiled:TiledEngine", "the same with tiles in shared memory"),
+        "gpu-kahan": Entry("nbody.forces.gpu_kahan:KahanEngine", "tiles, and Kahan's compensated sums"),
         "gpu-unrolled": Entry("nbody.forces.gpu_unrolled:UnrolledEngine", "several bodies a thread"),
         "gpu-split": Entry("nbody.forces.gpu_split:SplitEngine", "a few bodies a warp, for small N"),
         "gpu-symmetric": Entry("nbody.forces.gpu_symmetric:SymmetricEngine", "each pair once, for large N"),
@@ -35,7 +36,7 @@ def choose(precision: str, particles: int) -> tuple[str, str]:
     reason = gpu.why_unavailable()
     if reason:
         return "cpu", f"no GPU: {reason}"
-    name = "gpu-split" if particles <= SMALL else "gpu-symmetric"
+    name = "gpu-split" if particles <= SMALL and precision != "mixed" else "gpu-symmetric"
     return name, f"{gpu.facts().name}, {particles} particles"
 
 

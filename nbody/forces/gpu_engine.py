@@ -5,6 +5,9 @@ Each engine's file has one function, ``build``, which returns a kernel with the 
     kernel(body, acceleration, G, length2)        body, acceleration: (N, 4), see nbody/state/device.py
 
 and a class that says how it is launched. Kernels are built once a process and shape, by :func:`compiled`.
+
+In ``mixed`` precision the state is float64 and a pair's arithmetic float32: a kernel splits each coordinate into two
+float32 numbers when it loads a body, and adds its sums in float64.
 """
 
 from abc import abstractmethod
@@ -24,12 +27,14 @@ from nbody.state.staging import BUFFERS
 
 
 class Shape(NamedTuple):
-    """What a kernel is compiled for."""
+    """What a kernel is compiled for; ``dtype`` is that of a pair's arithmetic, and ``mixed`` says that the state and the
+    sums are float64 all the same."""
 
     softening: str
     dimensions: int
     dtype: np.dtype
     potential: bool
+    mixed: bool = False
 
     @property
     def law(self) -> Callable:
@@ -48,9 +53,9 @@ class Shape(NamedTuple):
 
 
 @cache
-def compiled(build: Callable[[Shape], Any], shape: Shape) -> Any:
-    """``build(shape)``, kept for the rest of the process."""
-    return build(shape)
+def compiled(build: Callable[..., Any], shape: Shape, *tuning: Any) -> Any:
+    """``build(shape, *tuning)``, kept for the rest of the process."""
+    return build(shape, *tuning)
 
 
 class GpuEngine(Engine):
@@ -84,16 +89,22 @@ class GpuEngine(Engine):
 
     def shape(self, potential: bool) -> Shape:
         """What a kernel for this engine's gravity and precision is compiled for."""
-        return Shape(self.gravity.softening, self.gravity.dimensions, self.dtype, potential)
+        mixed = self.precision == "mixed"
+        dtype = np.dtype(np.float32) if mixed else self.dtype
+        return Shape(self.gravity.softening, self.gravity.dimensions, dtype, potential, mixed)
+
+    def tuning(self, count: int) -> tuple:
+        """What a kernel for so many particles is compiled for besides: further arguments of ``build``."""
+        return ()
 
     def kernel(self, potential: bool, count: int) -> Any:
         """The kernel for this engine's gravity and precision, and so many particles."""
-        return compiled(self.build, self.shape(potential))
+        return compiled(self.build, self.shape(potential), *self.tuning(count))
 
     def _compute(self, state: State, potential: bool) -> None:
         assert isinstance(state, DeviceState)
-        real = self.dtype.type
-        self.launch(self.kernel(potential, state.count), state, real(self.gravity.G), real(self.gravity.length2))
+        kernel, real = self.kernel(potential, state.count), self.shape(potential).real
+        self.launch(kernel, state, self.dtype.type(self.gravity.G), real(self.gravity.length2))
 
     @abstractmethod
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:

@@ -24,6 +24,7 @@ of some hundred bodies at 262144: 2e-7, median 6e-8. (The last edits, positions 
 were tuned after the card had gone back; they are to be measured again.)
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -72,40 +73,98 @@ def masses_of(particles: Particles) -> str:
 
 def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     """The kernel of the pairs, for a law, a precision, 2 or 3 dimensions, a tiling and a form of :func:`masses_of`."""
-    law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
+    law, real, flat, potential, mixed = shape.law, shape.real, shape.flat, shape.potential, shape.mixed
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
+    wide = np.float64 if mixed else real
+    fold = chunk_size if mixed else FOLD
+    components = 4 if potential else 3
     nowhere = real(1e19) if real is np.float32 else real(1e153)  # 1/distance³ is zero
     before = gpu.device_function(units_before)
 
     @gpu.device_function
+    def load(body, i):
+        """Body i: x, y, z, m, and in mixed precision what float32 leaves of x, y, z. Past the end one without mass, out of
+        reach."""
+        if i < body.shape[0]:
+            x, y, z, m = real(body[i, 0]), real(body[i, 1]), real(body[i, 2]), real(body[i, 3])
+            return x, y, z, m, real(body[i, 0] - x), real(body[i, 1] - y), real(body[i, 2] - z)
+        return nowhere, real(0), real(0), real(0), real(0), real(0), real(0)
+
+    @gpu.device_function
+    def difference(a, a_low, b, b_low):
+        """a - b."""
+        if mixed:
+            return gpu.add(gpu.subtract(a, b), gpu.subtract(a_low, b_low))
+        return a - b
+
+    @gpu.device_function
     def weigh(f, mi, mj):
-        """The pair's factor f as i and as j feel it."""
+        """The pair's factor f as i and as j feel it; the same bits whether the potential is asked for or not, in which
+        fast-math would find u m to share."""
         if masses == "equal":
             return f, f
         if masses == "product":
-            f = f * (mi * mj)
+            f = gpu.multiply(f, gpu.multiply(mi, mj))
             return f, f
-        return f * mj, f * mi
+        return gpu.multiply(f, mj), gpu.multiply(f, mi)
+
+    def meeting(with_itself: bool) -> Callable:
+        """The function of one turn. With ``with_itself`` it leaves a body's own potential out; that can happen in the
+        first turn of a diagonal chunk only, and costs four instructions a pair, so there are two such functions."""
+
+        @gpu.device_function
+        def meet(at, felt, column, pull, length2, itself):
+            """The thread's rows and the column that is in its lane now pull on each other; row ``itself`` is the same body.
+            Returns what the column has felt so far."""
+            xj, yj, zj, mj, pj, qj, rj = column
+            bx, by, bz, bphi = pull
+            for k in range(bodies):
+                dx, dy = difference(xj, pj, at[0, k], at[4, k]), difference(yj, qj, at[1, k], at[5, k])
+                dz = difference(zj, rj, at[2, k], at[6, k])
+                f, u = law(dx, dy, dz, length2)
+                fi, fj = weigh(f, at[3, k], mj)
+                felt[0, k] += fi * dx
+                bx -= fj * dx
+                by -= fj * dy
+                felt[1, k] += fi * dy
+                if not flat:
+                    felt[2, k] += fi * dz
+                    bz -= fj * dz
+                if potential and not (with_itself and k == itself):
+                    felt[3, k] -= u * mj
+                    bphi -= u * at[3, k]
+            return bx, by, bz, bphi
+
+        return meet
+
+    meet, meet_itself = meeting(False), meeting(True)
 
     @gpu.device_function
-    def load(body, i):
-        """Body i; past the end one without mass, out of reach."""
-        if i < body.shape[0]:
-            return body[i, 0], body[i, 1], body[i, 2], body[i, 3]
-        return nowhere, real(0), real(0), real(0)
+    def pass_on(column, pull, lane):
+        """The column, and what it felt, from the lane given: each lane gets its neighbour's."""
+        x, y, z, m, p, q, r = column
+        bx, by, bz, bphi = pull
+        x, bx = cuda.shfl_sync(ALL, x, lane), cuda.shfl_sync(ALL, bx, lane)
+        y, by = cuda.shfl_sync(ALL, y, lane), cuda.shfl_sync(ALL, by, lane)
+        if not flat:
+            z, bz = cuda.shfl_sync(ALL, z, lane), cuda.shfl_sync(ALL, bz, lane)
+        if mixed:
+            p, q, r = cuda.shfl_sync(ALL, p, lane), cuda.shfl_sync(ALL, q, lane), cuda.shfl_sync(ALL, r, lane)
+        if potential or masses != "equal":
+            m = cuda.shfl_sync(ALL, m, lane)
+        if potential:
+            bphi = cuda.shfl_sync(ALL, bphi, lane)
+        return (x, y, z, m, p, q, r), (bx, by, bz, bphi)
 
     @cuda.jit(**gpu.bounded(chunk_size, RESIDENT_WARPS // warps))
     def accelerate_pairs(body, rows, columns, length2, first, last):
         near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
+        low = cuda.shared.array((3, chunk_size if mixed else 1), real)
         pull = cuda.shared.array((4, chunk_size), real)  # what the columns of the chunk felt so far
-        total = cuda.shared.array((4, tile_size), real)  # what the rows felt so far
-        x, y, z, m = (cuda.local.array(bodies, real), cuda.local.array(bodies, real),
-                      cuda.local.array(bodies, real), cuda.local.array(bodies, real))  # fmt: skip
-        ax, ay, az, phi = (cuda.local.array(bodies, real), cuda.local.array(bodies, real),
-                           cuda.local.array(bodies, real), cuda.local.array(bodies, real))  # fmt: skip
+        total = cuda.shared.array((4, tile_size), wide)  # what the rows felt so far
+        at, felt = cuda.local.array((7, bodies), real), cuda.local.array((4, bodies), real)  # the rows, in registers
         t = cuda.threadIdx.x
         lane, warp = t % LANES, t // LANES
-        following = (lane + 1) % LANES
         chunks = (body.shape[0] + chunk_size - 1) // chunk_size
         start = before(first, chunks, bodies)
         units = before(last, chunks, bodies) - start
@@ -116,69 +175,51 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
             while before(tile + 1, chunks, bodies) <= unit:
                 tile += 1
             for k in range(bodies):
-                x[k], y[k], z[k], m[k] = load(body, tile * tile_size + k * chunk_size + t)
-                ax[k] = ay[k] = az[k] = phi[k] = real(0)
+                i = tile * tile_size + k * chunk_size + t
+                at[0, k], at[1, k], at[2, k], at[3, k], at[4, k], at[5, k], at[6, k] = load(body, i)
                 for c in range(4):
-                    total[c, k * chunk_size + t] = real(0)
+                    felt[c, k] = real(0)
+                    total[c, k * chunk_size + t] = wide(0)
             chunk = tile * bodies + unit - before(tile, chunks, bodies)
             end = min(chunks, chunk + stop - unit)
             unit += end - chunk
             while chunk < end:
                 j = chunk * chunk_size + t
-                near[t, 0], near[t, 1], near[t, 2], near[t, 3] = load(body, j)
+                near[t, 0], near[t, 1], near[t, 2], near[t, 3], p, q, r = load(body, j)
+                if mixed:
+                    low[0, t], low[1, t], low[2, t] = p, q, r
                 for c in range(4):
                     pull[c, t] = real(0)
                 cuda.syncthreads()
                 for shift in range(warps):
                     mine = (warp + shift) % warps * LANES + lane
-                    xj, yj, zj, mj = near[mine, 0], near[mine, 1], near[mine, 2], near[mine, 3]
-                    bx, by, bz, bphi = pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine]
+                    if mixed:
+                        p, q, r = low[0, mine], low[1, mine], low[2, mine]
+                    column = near[mine, 0], near[mine, 1], near[mine, 2], near[mine, 3], p, q, r
+                    felt_by = pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine]
                     met = np.uint32(lane)  # counts the columns met; a Python int would be 64 bits wide
                     last_met = np.uint32(met + np.uint32(LANES))
                     while met != last_met:
-                        for k in range(bodies):
-                            dx, dy, dz = xj - x[k], yj - y[k], zj - z[k]
-                            f, u = law(dx, dy, dz, length2)
-                            fi, fj = weigh(f, m[k], mj)
-                            ax[k] += fi * dx
-                            bx -= fj * dx
-                            by -= fj * dy
-                            ay[k] += fi * dy
-                            if not flat:
-                                az[k] += fi * dz
-                                bz -= fj * dz
-                            if potential:
-                                column = chunk * chunk_size + mine - lane + met % LANES
-                                if column != tile * tile_size + k * chunk_size + t:
-                                    phi[k] -= u * mj
-                                    bphi -= u * m[k]
-                        xj, bx = cuda.shfl_sync(ALL, xj, following), cuda.shfl_sync(ALL, bx, following)
-                        yj, by = cuda.shfl_sync(ALL, yj, following), cuda.shfl_sync(ALL, by, following)
-                        if not flat:
-                            zj, bz = cuda.shfl_sync(ALL, zj, following), cuda.shfl_sync(ALL, bz, following)
-                        if potential or masses != "equal":
-                            mj = cuda.shfl_sync(ALL, mj, following)
-                        if potential:
-                            bphi = cuda.shfl_sync(ALL, bphi, following)
+                        if potential and mine == t and met == lane:
+                            felt_by = meet_itself(at, felt, column, felt_by, length2, chunk - tile * bodies)
+                        else:
+                            felt_by = meet(at, felt, column, felt_by, length2, 0)
+                        column, felt_by = pass_on(column, felt_by, (lane + 1) % LANES)
                         met = np.uint32(met + np.uint32(1))
-                    pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine] = bx, by, bz, bphi
+                    pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine] = felt_by
                     cuda.syncthreads()
                 if chunk >= (tile + 1) * bodies and j < body.shape[0]:
-                    for c in range(4):
-                        columns[tile - first, j, c] = pull[c, t]
+                    for c in range(components):
+                        columns[tile - first, c, j] = pull[c, t]
                 chunk += 1
-                if chunk == end or chunk * chunk_size % FOLD == 0:
+                if chunk == end or chunk * chunk_size % fold == 0:
                     for k in range(bodies):
-                        at = k * chunk_size + t
-                        total[0, at] += ax[k]
-                        total[1, at] += ay[k]
-                        total[2, at] += az[k]
-                        total[3, at] += phi[k]
-                        ax[k] = ay[k] = az[k] = phi[k] = real(0)
+                        for c in range(components):
+                            total[c, k * chunk_size + t] += felt[c, k]
+                            felt[c, k] = real(0)
             for k in range(bodies):
-                at = k * chunk_size + t
-                for c in range(4):
-                    rows[cuda.blockIdx.x + tile - first, at, c] = total[c, at]
+                for c in range(components):
+                    rows[cuda.blockIdx.x + tile - first, c, k * chunk_size + t] = total[c, k * chunk_size + t]
 
     return accelerate_pairs
 
@@ -190,16 +231,18 @@ def pairs_kernel(shape: Shape, tiling: Tiling, masses: str) -> Any:
 
 
 @cache
-def sum_kernel(tiling: Tiling, masses: str, potential: bool) -> Any:
+def sum_kernel(tiling: Tiling, masses: str, real: type) -> Any:
     """:func:`~nbody.forces.gpu_triangle.build_sum`, kept for the rest of the process."""
-    return build_sum(tiling, masses, potential)
+    return build_sum(tiling, masses, real)
 
 
 def tiling_for(count: int, precision: str) -> Tiling:
     """The tiling that was fastest on an H200: few warps a block share the work of a small N more evenly, many need fewer
     partial sums."""
     if precision == "float32":
-        return Tiling(1, 8) if count <= 32768 else Tiling(4, 8) if count <= 131072 else Tiling(4, 12)
+        return Tiling(1, 8) if count <= 32768 else Tiling(4, 8) if count <= 131072 else Tiling(4, 13)
+    if precision == "mixed":
+        return Tiling(1, 9) if count <= 32768 else Tiling(4, 9)
     return Tiling(2, 4) if count <= 32768 else Tiling(4, 6)
 
 
@@ -207,6 +250,7 @@ class SymmetricEngine(GpuEngine):
     """Each pair once: Newton's third law, bodies in registers, sums that travel by shuffles."""
 
     name = "gpu-symmetric"
+    precisions = ("float32", "mixed", "float64")
     build = staticmethod(build)
 
     def load(self, particles: Particles) -> DeviceState:
@@ -214,27 +258,32 @@ class SymmetricEngine(GpuEngine):
         state = super().load(particles)
         self.masses = masses_of(particles)
         self.tiling = tiling_for(state.count, self.precision)
-        self.work = panels(state.count, self.tiling, self.dtype.itemsize, self._resident_blocks())
-        self.buffers = Buffers(state.count, self.tiling, self.dtype, self.work)
+        columns = self.shape(False).dtype
+        self.work = panels(state.count, self.tiling, columns.itemsize, self._resident_blocks())
+        self.buffers = Buffers(state.count, self.tiling, self.dtype, columns, self.work)
         return state
 
     def _resident_blocks(self) -> int:
         """Blocks of the kernel that fit on the card at a time: one wave of them shares the work out evenly."""
-        body, sums = np.empty((1, 4), self.dtype), np.empty((1, 1, 4), self.dtype)
-        arguments = (body, sums, sums, self.dtype.type(0), np.int64(0), np.int64(0))
-        kernel = pairs_kernel(self.shape(False), self.tiling, self.masses)
+        shape = self.shape(False)
+        body, rows, columns = (
+            np.empty((1, 4), self.dtype), np.empty((1, 1, 4), self.dtype), np.empty((1, 1, 4), shape.dtype)
+        )  # fmt: skip
+        arguments = (body, rows, columns, shape.real(0), np.int64(0), np.int64(0))
+        kernel = pairs_kernel(shape, self.tiling, self.masses)
         return gpu.resident_blocks(kernel, arguments, self.tiling.chunk)
 
     def kernel(self, potential: bool, count: int) -> Any:
-        """The kernel of the pairs and the one that adds their partial sums."""
-        pairs = pairs_kernel(self.shape(potential), self.tiling, self.masses)
-        return pairs, sum_kernel(self.tiling, self.masses, potential)
+        """The kernel of the pairs, the one that adds their partial sums, and how many components these have."""
+        shape = self.shape(potential)
+        add = sum_kernel(self.tiling, self.masses, shape.real)
+        return pairs_kernel(shape, self.tiling, self.masses), add, 4 if potential else 3
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
-        pairs, add = kernel
+        pairs, add, components = kernel
         rows, columns, threads = self.buffers.rows, self.buffers.columns, self.tiling.chunk
-        sum_blocks = -(-4 * state.count // LANES)
+        sum_blocks = (-(-state.count // LANES), components)
         for panel in self.work:
             first, last, blocks = np.int64(panel.first), np.int64(panel.last), np.int64(panel.blocks)
             pairs[panel.blocks, threads, state.stream](state.body, rows, columns, length2, first, last)

@@ -83,18 +83,21 @@ class Buffers:
     """What rows and columns felt, on the device, for the largest of some panels.
 
     Attributes:
-        columns: (tiles, N, 4): what tile R did to body j, for j behind the tile.
-        rows: (blocks + tiles, T, 4): what block b found for tile R, in row b + R. (From one run to the next either the
+        columns: (tiles, 4, N): what tile R did to body j, for j behind the tile: a force's three components, and the
+            potential.
+        rows: (blocks + tiles, 4, T): what block b found for tile R, in row b + R. (From one run to the next either the
             block or the tile changes, or both, and neither ever falls: b + R is different for each.)
     """
 
-    def __init__(self, count: int, tiling: Tiling, dtype: np.dtype, work: list[Panel]) -> None:
+    def __init__(
+        self, count: int, tiling: Tiling, row_dtype: np.dtype, column_dtype: np.dtype, work: list[Panel]
+    ) -> None:
         tiles = max(panel.last - panel.first for panel in work)
         blocks = max(panel.blocks for panel in work)
-        needed = (tiles * count + (blocks + tiles) * tiling.tile) * 4 * dtype.itemsize
+        needed = 4 * (tiles * count * column_dtype.itemsize + (blocks + tiles) * tiling.tile * row_dtype.itemsize)
         with gpu.out_of_memory(f"the sums of {count} particles", needed):
-            self.columns = cuda.device_array((tiles, count, 4), dtype)
-            self.rows = cuda.device_array((blocks + tiles, tiling.tile, 4), dtype)
+            self.columns = cuda.device_array((tiles, 4, count), column_dtype)
+            self.rows = cuda.device_array((blocks + tiles, 4, tiling.tile), row_dtype)
 
 
 def bytes_of_buffers(count: int, itemsize: int) -> int:
@@ -104,12 +107,12 @@ def bytes_of_buffers(count: int, itemsize: int) -> int:
     return columns + count * row + (64 << 20)
 
 
-def build_sum(tiling: Tiling, masses: str, potential: bool) -> Any:
-    """The kernel that adds partial sums to accelerations: SLICES threads for each body and component.
+def build_sum(tiling: Tiling, masses: str, real: type) -> Any:
+    """The kernel that adds partial sums to accelerations: SLICES threads for each body, and blockIdx.y is the component.
 
     Sums are float64 and some hundred terms a body; a thread alone would wait for one read after another. ``masses`` says
     by what they still must be multiplied, see :func:`nbody.forces.gpu_symmetric.masses_of`; the potential's (component 3)
-    were weighted at once.
+    were weighted at once, in numbers of type ``real``.
     """
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
     before, block_with = gpu.device_function(units_before), gpu.device_function(block_of)
@@ -117,15 +120,14 @@ def build_sum(tiling: Tiling, masses: str, potential: bool) -> Any:
     @cuda.jit
     def add(body, rows, columns, acceleration, G, first, last, blocks):
         of_slice = cuda.shared.array((SLICES, LANES), np.float64)
-        lane, piece = cuda.threadIdx.x, cuda.threadIdx.y
-        thread = cuda.blockIdx.x * LANES + lane
-        i, component = thread // 4, thread % 4
+        lane, piece, component = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.y
+        i = cuda.blockIdx.x * LANES + lane
         n = body.shape[0]
         total = 0.0
         if i < n:
             tile = i // tile_size
             for above in range(first + piece, min(tile, last), SLICES):
-                total += columns[above - first, i, component]
+                total += columns[above - first, component, i]
             if first <= tile < last:
                 chunks = (n + chunk_size - 1) // chunk_size
                 start = before(first, chunks, bodies)
@@ -133,10 +135,10 @@ def build_sum(tiling: Tiling, masses: str, potential: bool) -> Any:
                 lowest = block_with(before(tile, chunks, bodies) - start, units, blocks)
                 highest = block_with(before(tile + 1, chunks, bodies) - start - 1, units, blocks)
                 for block in range(lowest + piece, highest + 1, SLICES):
-                    total += rows[block + tile - first, i - tile * tile_size, component]
+                    total += rows[block + tile - first, component, i - tile * tile_size]
         of_slice[piece, lane] = total
         cuda.syncthreads()
-        if piece > 0 or i >= n or (component == 3 and not potential):
+        if piece > 0 or i >= n:
             return
         for other in range(1, SLICES):
             total += of_slice[other, lane]
@@ -145,7 +147,7 @@ def build_sum(tiling: Tiling, masses: str, potential: bool) -> Any:
             if masses == "equal":
                 factor = G * body[i, 3]
             elif masses == "product":
-                factor = G / body[i, 3]
+                factor = G / real(body[i, 3])  # as the pairs were weighted
         if first > 0:
             acceleration[i, component] += factor * total
         else:
