@@ -59,7 +59,7 @@ class Simulation:
         if particles is None and not isinstance(scenario.initial, Generated):
             particles = make_particles(scenario)  # a file says how many there are only when it is read
         count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
-        self.engine_name, why = resolve(scenario.engine, scenario.precision, count, scenario.where("engine"))
+        self.engine_name, why = resolve(scenario.engine, scenario.precision, count, scenario.where("engine"), notify)
         if why:
             notify(f"engine: {self.engine_name} ({why})")
         engine = ENGINES.load(self.engine_name)

@@ -3,6 +3,8 @@
 Start reading at ``reference.py`` (what is computed), then ``gpu_global.py`` and ``gpu_tiled.py`` (the lecture).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from nbody.errors import InputError
@@ -24,26 +26,26 @@ ENGINES = Registry(
 """Every engine a user may name; ``auto`` stands for :func:`choose`."""
 
 
-SMALL = 8192
-"""Up to so many particles ``gpu-split`` is the fastest on an H200 (15 µs a force evaluation of 4096), from there on
-``gpu-symmetric`` (181 µs of 20480); at 8192 both take 42 µs. float32, 3-D, Plummer softening."""
-
-
-def choose(precision: str, particles: int) -> tuple[str, str]:
-    """The engine ``auto`` stands for on this machine, and why, in one clause."""
+def choose(precision: str, particles: int, notify: Callable[[str], None] = lambda line: None) -> tuple[str, str]:
+    """The engine ``auto`` stands for on this machine, and why, in one clause; see :mod:`nbody.forces.fastest`."""
     from nbody import gpu
+    from nbody.forces.fastest import CANDIDATES, fastest_engines, nearest
 
     reason = gpu.why_unavailable()
     if reason:
         return "cpu", f"no GPU: {reason}"
-    name = "gpu-split" if particles <= SMALL and precision != "mixed" else "gpu-symmetric"
-    return name, f"{gpu.facts().name}, {particles} particles"
+    engines = {name: ENGINES.load(name) for name in CANDIDATES}
+    able = {name: engine for name, engine in engines.items() if precision in engine.precisions}
+    name = nearest(fastest_engines(able, precision, notify), particles)
+    return name, f"the fastest for {particles} particles on {gpu.facts().name}"
 
 
-def resolve(name: str, precision: str, particles: int, where: str = "") -> tuple[str, str]:
+def resolve(
+    name: str, precision: str, particles: int, where: str = "", notify: Callable[[str], None] = lambda line: None
+) -> tuple[str, str]:
     """``name`` as an engine that exists, and why it was taken (empty if the user named it)."""
     if name == "auto":
-        return choose(precision, particles)
+        return choose(precision, particles, notify)
     if name not in ENGINES:
         ENGINES.check(name, where)
     return name, ""

@@ -1,0 +1,86 @@
+"""What ``auto`` stands for on a GPU, and the file that remembers it; the timing itself needs a card."""
+
+import json
+
+import pytest
+
+from nbody.forces import ENGINES, fastest
+from nbody.forces.fastest import CANDIDATES, COUNTS, fastest_engines, nearest
+
+TABLE = dict(zip(COUNTS, ["gpu-split"] * 4 + ["gpu-symmetric"] * 4, strict=True))
+ENGINES_ABLE = {name: ENGINES.load(name) for name in CANDIDATES}
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """A folder for the file, a card by name only, and how often it was measured."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(fastest, "_key", lambda precision: f"some card, {precision}")
+    calls = []
+
+    def measure(engines, precision):
+        calls.append(precision)
+        return TABLE
+
+    monkeypatch.setattr(fastest, "measure", measure)
+    return calls
+
+
+@pytest.mark.parametrize(
+    "particles,engine",
+    [(1, "gpu-split"), (8192, "gpu-split"), (11000, "gpu-split"), (12000, "gpu-symmetric"), (10**7, "gpu-symmetric")],
+)  # fmt: skip
+def test_another_count_takes_the_engine_of_the_nearest(particles, engine):
+    assert nearest(TABLE, particles) == engine
+
+
+def test_a_card_is_measured_once_for_each_precision(measured):
+    told = []
+    for precision in ("float32", "float64", "float32", "float64"):
+        assert fastest_engines(ENGINES_ABLE, precision, told.append) == TABLE
+    assert measured == ["float32", "float64"]
+    assert len(told) == 2 and "float32" in told[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1, 2]", '{"some card, float32": {"1024": "gpu-warp"}}', '{"some card, float32": 7}']
+)
+def test_a_file_that_is_damaged_or_old_is_measured_anew(measured, text):
+    fastest.cache_file().parent.mkdir()
+    fastest.cache_file().write_text(text)
+    assert fastest_engines(ENGINES_ABLE, "float32") == TABLE
+    assert measured == ["float32"]
+    stored = json.loads(fastest.cache_file().read_text())
+    assert stored["some card, float32"]["1024"] == "gpu-split"
+
+
+def test_a_folder_that_can_not_be_written_costs_only_the_time(measured, tmp_path):
+    (tmp_path / "nbody").write_text("a file where the folder should be")
+    assert fastest_engines(ENGINES_ABLE, "float32") == TABLE
+    assert fastest_engines(ENGINES_ABLE, "float32") == TABLE
+    assert measured == ["float32", "float32"]
+
+
+def test_one_engine_needs_no_measuring(measured):
+    assert set(fastest_engines({"gpu-symmetric": ENGINES.load("gpu-symmetric")}, "mixed").values()) == {"gpu-symmetric"}
+    assert measured == []
+
+
+@pytest.mark.gpu
+def test_auto_takes_what_is_measured_as_fastest_and_stays_with_it(tmp_path, monkeypatch):
+    from nbody.forces import choose
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told = []
+    first = [choose("float32", count, told.append)[0] for count in COUNTS]
+    assert len(told) == 1 and set(first) <= set(CANDIDATES)
+    assert [choose("float32", count)[0] for count in COUNTS] == first
+    slower = fastest._seconds(ENGINES.load("gpu-unrolled")(*_gravity()), fastest._sphere(4096))
+    quicker = fastest._seconds(ENGINES.load(choose("float32", 4096)[0])(*_gravity()), fastest._sphere(4096))
+    assert quicker < slower
+
+
+def _gravity():
+    from nbody.pairlaw import Gravity
+
+    return Gravity(1.0, 3, "plummer", 0.01), "float32"
