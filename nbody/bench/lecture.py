@@ -1,17 +1,36 @@
-"""The lecture's own measure: ten steps of its disc, host to device and back, compilation apart."""
+"""The lecture's own measure: ten steps of its disc, from the host to the device and back, and its table of speed-ups."""
 
 import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from nbody.bench.accuracy import ForceError, Judge
-from nbody.bench.contestant import EngineContestant
-from nbody.bench.problems import LECTURE_DT, LECTURE_STEPS, Problem
+from nbody.bench.contestant import ALL_CORES, ONE_CORE, EngineContestant
+from nbody.bench.problems import LECTURE_DT, LECTURE_STEPS, Problem, lecture_disk
 from nbody.bench.timing import seconds
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.scheme import advance
+from nbody.integrators.scheme import advance_many
+from nbody.state import State
 
 REPEATS = 3
 ENOUGH = 3.0
 """Seconds after which no further repeat begins."""
+
+COUNTS = (10240, 20480)
+"""The lecture's N."""
+
+K40C = {
+    ("gpu-global", 10240): 96.7e-3,
+    ("gpu-tiled", 10240): 74.4e-3,
+    ("gpu-global", 20480): 215.7e-3,
+    ("gpu-tiled", 20480): 173.6e-3,
+}
+"""Seconds that the lecture's two kernels took on its Tesla K40c (2013), copies included, by engine and N."""
+
+K40C_RATE = {("gpu-global", 20480): 64.0, ("gpu-tiled", 20480): 79.0}
+"""How many times faster that was than one core of the lecture's Core2, where the lecture says so."""
 
 
 class LectureRun:
@@ -21,25 +40,95 @@ class LectureRun:
         self._contestant, self._disk = contestant, disk
         self._engine = contestant.engine(disk.gravity)
         self._scheme = INTEGRATORS.load("taylor")
+        self._state: State = self._engine.load(disk.particles)
+        self._start: dict[str, np.ndarray] = self._state.arrays()
 
     def error(self, judge: Judge) -> ForceError:
         """The error of the first force on the disc. (Compiles its kernel on the way.)"""
         with self._contestant.running():
-            state = self._engine.load(self._disk.particles)
-            self._engine.evaluate(state)
-            return judge.error(state.forces()[0])
+            self._state.restore(self._start)
+            self._engine.evaluate(self._state)
+            return judge.error(self._state.forces()[0])
 
     def seconds(self) -> float:
-        """Median wall time of: bodies to the device, ten steps, everything back on the host."""
+        """Median wall time of: bodies to the device, ten steps, everything back on the host. What is done once for a
+        run of any length is done before: compilation, and taking memory."""
         with self._contestant.running():
-            self._run(1)  # compiles the moves of the particles
+            self._run()
             times = [seconds(self._run)]
             while len(times) < REPEATS and sum(times) < ENOUGH:
                 times.append(seconds(self._run))
         return statistics.median(times)
 
-    def _run(self, steps: int = LECTURE_STEPS) -> None:
-        state = self._engine.load(self._disk.particles)
-        for _ in range(steps):
-            advance(self._scheme, self._engine, state, LECTURE_DT)
-        state.snapshot()
+    def _run(self) -> None:
+        self._state.restore(self._start)
+        advance_many(self._scheme, self._engine, self._state, LECTURE_DT, LECTURE_STEPS)
+        self._state.snapshot().wait().release()
+
+
+@dataclass(frozen=True)
+class LectureRow:
+    """One engine's run of the lecture's disc.
+
+    Attributes:
+        seconds: ten steps with copies; None where its forces were wrong.
+        speedup, speedup_all_cores: the lecture's "rate": how many times longer the ``cpu`` engine took on one core, and
+            on all.
+        k40c_seconds, k40c_speedup: the same on the lecture's card and processor, where the lecture has them.
+        error, error_bound: the largest relative error of the first force, and the most that rounding explains.
+    """
+
+    name: str
+    device: str
+    backend: str
+    precision: str
+    threads: int
+    particles: int
+    suite: str = "lecture"
+    steps: int = LECTURE_STEPS
+    seconds: float | None = None
+    interactions_per_s: float | None = None
+    speedup: float | None = None
+    speedup_all_cores: float | None = None
+    k40c_seconds: float | None = None
+    k40c_speedup: float | None = None
+    error: float | None = None
+    error_bound: float | None = None
+    wrong: bool = False
+    note: str = ""
+
+
+def table_rows(contestants: Sequence[EngineContestant], counts: Sequence[int] = COUNTS) -> list[LectureRow]:
+    """The lecture's table for these contestants, the ``cpu`` engine on one core and on all among them."""
+    rows = []
+    for count in counts:
+        disk = lecture_disk(count)
+        judge = Judge(disk)
+        rows += _with_rates([_row(contestant, disk, judge) for contestant in contestants])
+    return rows
+
+
+def _row(c: EngineContestant, disk: Problem, judge: Judge) -> LectureRow:
+    run, key = LectureRun(c, disk), (c.name, judge.count)
+    error, bound = run.error(judge), judge.bound(c.precision)
+    row = LectureRow(
+        c.name, c.device, c.backend, c.precision, c.threads, judge.count, k40c_seconds=K40C.get(key),
+        k40c_speedup=K40C_RATE.get(key), error=error.maximum, error_bound=bound,
+    )  # fmt: skip
+    if error.maximum > bound:
+        note = f"forces are wrong: largest relative error {error.maximum:.1e}, rounding explains {bound:.1e}"
+        return replace(row, wrong=True, note=note)
+    time = run.seconds()
+    return replace(row, seconds=time, interactions_per_s=LECTURE_STEPS * judge.count**2 / time)
+
+
+def _with_rates(rows: Iterable[LectureRow]) -> list[LectureRow]:
+    """The rows of one N, with their speeds relative to the processor's among them."""
+    rows = list(rows)
+    times = {row.name: row.seconds for row in rows}
+
+    def over(name: str, row: LectureRow) -> float | None:
+        base = times.get(name)
+        return base / row.seconds if base and row.seconds else None
+
+    return [replace(row, speedup=over(ONE_CORE, row), speedup_all_cores=over(ALL_CORES, row)) for row in rows]

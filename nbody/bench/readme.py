@@ -28,6 +28,8 @@ def rewrite(path: Path, reports: Sequence[Report]) -> None:
         raise InputError(f"{path}: the table's place must be marked by a line {BEGIN} and, below it, a line {END}")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
+    if not all(map(force_rows, reports)):
+        raise InputError("--readme: there is no force suite in this report; make one with 'nbody bench', no --roofline")
     tables = "\n\n".join(markdown(each) for each in reports)
     try:
         path.write_text(f"{before}{BEGIN}\n{tables}\n{END}{after}", encoding="utf-8")
@@ -48,7 +50,8 @@ def markdown(found: Report) -> str:
     lines = [
         f"Interactions per second on {machine_line(facts)}, {facts['started'][:10]}, nbody {facts['version']}. At the "
         "largest N that was measured: the speed-up against one core of the `cpu` engine, and the relative force error "
-        "against float64 sums. The lecture's run is ten steps of the 2-D disc, copies included, compilation apart.",
+        "against float64 sums. The lecture's run is ten steps of the 2-D disc, copies included, compilation and the "
+        "taking of memory apart.",
         "",
         _line(heads),
         _line([":--", ":--"] + ["--:"] * (len(heads) - 2)),
