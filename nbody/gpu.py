@@ -53,11 +53,26 @@ class Facts:
     driver: str
 
     @property
+    def lanes_float32(self) -> int:
+        """Float32 operations that a multiprocessor starts a clock: 128, and 64 on 7.x and 8.0."""
+        return 64 if self.compute_capability in ((7, 0), (7, 5), (8, 0)) else 128
+
+    @property
+    def lanes_float64(self) -> int:
+        """Float64 operations that a multiprocessor starts a clock: half as many on the chips made for computing, else
+        two."""
+        computing = ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
+        return self.lanes_float32 // 2 if self.compute_capability in computing else 2
+
+    @property
     def peak_float32(self) -> float:
-        """Float32 rate in FLOP/s: 128 lanes a multiprocessor, a multiply-add counted as two (compute capability ≥ 8.6
-        and 9.0; 64 lanes on 7.x and 8.0)."""
-        lanes = 64 if self.compute_capability in ((7, 0), (7, 5), (8, 0)) else 128
-        return 2.0 * lanes * self.multiprocessors * self.clock
+        """Float32 rate in FLOP/s, a multiply-add counted as two."""
+        return 2.0 * self.lanes_float32 * self.multiprocessors * self.clock
+
+    @property
+    def peak_float64(self) -> float:
+        """Float64 rate in FLOP/s, without tensor cores."""
+        return 2.0 * self.lanes_float64 * self.multiprocessors * self.clock
 
 
 @cache
@@ -192,6 +207,75 @@ def milliseconds(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stre
     return float(np.median(times))
 
 
+# --- Launches: what the benchmark looks at ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel, compiled for its arguments, with the grid and the block of one launch."""
+
+    kernel: Any
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    dynamic_shared: int = 0
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return math.prod(self.grid)
+
+    @property
+    def threads(self) -> int:
+        """Threads a block."""
+        return math.prod(self.block)
+
+    def resources(self) -> "Resources":
+        """What the kernel uses."""
+        kernel = self.kernel
+        return Resources(kernel.regs_per_thread, kernel.shared_mem_per_block, kernel.local_mem_per_thread)
+
+    def resident(self) -> int:
+        """Blocks that the card holds at a time."""
+        return self.kernel.max_cooperative_grid_blocks(self.threads, self.dynamic_shared)
+
+    def cubin(self) -> bytes:
+        """The machine code that runs."""
+        code = self.kernel._codelibrary.get_cubin(cc=facts().compute_capability)
+        return getattr(code, "code", code)
+
+    def ptx(self) -> str:
+        """What the machine code was made from."""
+        return self.kernel.inspect_asm(facts().compute_capability)
+
+
+@contextlib.contextmanager
+def launches() -> Iterator[list[Launch]]:
+    """A list of the kernels that are launched inside this block, in order; replayed graphs are not seen."""
+    from unittest.mock import patch
+
+    from numba.cuda.dispatcher import _Kernel
+
+    seen: list[Launch] = []
+    launch = _Kernel.launch
+
+    def noted(kernel, args, griddim, blockdim, stream=0, sharedmem=0):
+        seen.append(Launch(kernel, tuple(griddim), tuple(blockdim), sharedmem))
+        launch(kernel, args, griddim, blockdim, stream, sharedmem)
+
+    with patch.object(_Kernel, "launch", noted):
+        yield seen
+
+
+def uuid() -> str:
+    """The current device's name that is like no other's, as NVIDIA's management library knows it."""
+    return cuda.get_current_device().uuid
+
+
+def threads_a_multiprocessor() -> int:
+    """Threads that a multiprocessor of the current device holds at most."""
+    return cuda.get_current_device().MAX_THREADS_PER_MULTI_PROCESSOR
+
+
 # --- Compiled form: what the tests of every machine look at ----------------------------------------------------------
 
 
@@ -224,10 +308,11 @@ def ptx(kernel: Any, signature: tuple, compute_capability: tuple[int, int] = (9,
     return code
 
 
-def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_registers: int | None = None) -> Resources:
-    """What a kernel's PTX needs once it is assembled for a device; needs nvJitLink (extra ``cu13``), no GPU."""
-    import re
-
+def assembled(
+    code: str, compute_capability: tuple[int, int] = (9, 0), max_registers: int | None = None
+) -> tuple[bytes, str]:
+    """The machine code (a cubin) of a kernel's PTX, and the assembler's report; needs nvJitLink (extra ``cu13``), no
+    GPU."""
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
     arch = "sm_{}{}".format(*compute_capability)
@@ -235,8 +320,14 @@ def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_regis
         ObjectCode.from_ptx(code.encode()),
         options=LinkerOptions(arch=arch, verbose=True, max_register_count=max_registers),
     )
-    linker.link("cubin")
-    log = linker.get_info_log()
+    return linker.link("cubin").code, linker.get_info_log()
+
+
+def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_registers: int | None = None) -> Resources:
+    """What a kernel's PTX needs once it is assembled for a device; see :func:`assembled`."""
+    import re
+
+    _, log = assembled(code, compute_capability, max_registers)
     found = re.search(r"used (\d+) registers.*?(\d+) stack, (\d+) bytes smem.*?(\d+) bytes lmem", log)
     if found is None:
         raise DeviceError(f"nvJitLink's report is not understood: {log[-200:]!r}")

@@ -271,6 +271,8 @@ BAD = {
     "--cpu --engines gpu-tiled": "'gpu-tiled' works on the gpu",
     "--precision float16": "unknown precision 'float16'",
     "--from /nowhere.json": "/nowhere.json: not a benchmark's report",
+    "--cpu --roofline": "--roofline holds the GPU's engines against their bounds; leave --cpu out",
+    "--from a.json b.json --compare old.json": "--compare compares one report, and --from names several",
     "--output /proc/bench": "--output: /proc/bench can't be made",
 }
 
@@ -324,6 +326,14 @@ def test_rewriting_the_readme_twice_changes_nothing_more_and_nothing_else(found,
     assert once.startswith(f"# head\n\n{readme.BEGIN}\n") and once.endswith(f"\n{readme.END}\n\ntail\n")
     assert "old" not in once and found[0]["machine"]["cpu"] in once and "| `cpu` | float32 |" in once
     assert main(arguments) == 0 and page.read_text() == once
+
+
+def test_a_report_without_the_force_suite_leaves_the_readme_alone(found, tmp_path, capsys):
+    other, page = tmp_path / "roofline.json", tmp_path / "README.md"
+    other.write_text(json.dumps(found[0] | {"rows": []}))
+    page.write_text(f"{readme.BEGIN}\nold\n{readme.END}\n")
+    assert main(["bench", "--from", str(other), "--readme", str(page)]) == 2
+    assert "no force suite" in capsys.readouterr().err and "old" in page.read_text()
 
 
 def test_tables_of_several_machines_stand_one_after_the_other(found, tmp_path):

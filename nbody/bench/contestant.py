@@ -9,6 +9,7 @@ import numpy as np
 
 from nbody import machine
 from nbody.bench.problems import CLUSTER, Problem, cluster
+from nbody.bench.queued import device_times
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.pairlaw import Gravity
@@ -75,6 +76,10 @@ class Contestant(ABC):
             self.evaluate()
             self.wait()
             return time.perf_counter() - start
+
+    def device_times(self, repeats: int) -> list[float]:
+        """Seconds of an evaluation on the GPU, so many times; the host's launches are left out."""
+        return device_times(self.evaluate, repeats)
 
     def warm_up(self, largest: int) -> None:
         """Compile, and learn the rate, with a problem no larger than :data:`PILOT`."""

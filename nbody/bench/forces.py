@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self, TypeVar
 
 from nbody.bench.accuracy import ForceError, Judge
 from nbody.bench.contestant import ALL_CORES, ONE_CORE, Contestant, EngineContestant
 from nbody.bench.lecture import LectureRun
-from nbody.bench.problems import LECTURE_STEPS, cluster, lecture_disk
+from nbody.bench.problems import LECTURE_STEPS, Problem, cluster, lecture_disk
 from nbody.bench.timing import Rival, Timing, in_turns, on_device
 from nbody.units import duration
 
@@ -25,11 +26,12 @@ Notify = Callable[[str], None]
 class ForceRow:
     """One contestant at one N. Times in seconds; None where nothing was measured, and then ``note`` says why.
 
-    ``seconds`` is one evaluation of all forces, ``lecture_seconds`` ten steps with copies, ``compile_seconds`` what the
-    first call took longer than the second. Speed-ups are ratios of interactions per second (N² a force evaluation) to
-    one core, and to all cores, of the ``cpu`` engine in the same precision, and to the NumPy reference, at the same N
-    or the largest below it that was measured. ``error`` is the largest relative force error, ``error_bound`` the most
-    that rounding explains; ``wrong`` is True where the bound is exceeded.
+    ``seconds`` is one evaluation of all forces, ``spread`` how far the fastest was below that, as a part of it;
+    ``lecture_seconds`` is ten steps with copies, ``compile_seconds`` what the first call took longer than the second.
+    Speed-ups are ratios of interactions per second (N² a force evaluation) to one core, and to all cores, of the
+    ``cpu`` engine in the same precision, and to the NumPy reference, at the same N or the largest below it that was
+    measured. ``error`` is the largest relative force error, ``error_bound`` the most that rounding explains; ``wrong``
+    is True where the bound is exceeded.
     """
 
     name: str
@@ -40,6 +42,7 @@ class ForceRow:
     particles: int
     suite: str = "forces"
     seconds: float | None = None
+    spread: float | None = None
     interactions_per_s: float | None = None
     gflops: float | None = None
     speedup: float | None = None
@@ -54,24 +57,27 @@ class ForceRow:
     wrong: bool = False
     note: str = ""
 
-    def timed(self, time: Timing) -> "ForceRow":
+    def timed(self, time: Timing) -> Self:
         """This row with the time of an evaluation."""
         rate = self.particles**2 / time.median
-        row = replace(self, seconds=time.median, interactions_per_s=rate, gflops=FLOPS * rate / 1e9)
+        row = replace(self, seconds=time.median, spread=time.spread, interactions_per_s=rate, gflops=FLOPS * rate / 1e9)
         if not time.disturbed:
             return row
         return row.noted(f"disturbed by other programs; its fastest evaluation took {duration(time.best)}")
 
-    def noted(self, note: str, wrong: bool = False) -> "ForceRow":
+    def noted(self, note: str, wrong: bool = False) -> Self:
         """This row with one more note."""
         return replace(self, note="; ".join(filter(None, (self.note, note))), wrong=self.wrong or wrong)
 
-    def judged(self, error: ForceError, bound: float) -> "ForceRow":
+    def judged(self, error: ForceError, bound: float) -> Self:
         """This row with its error, and marked wrong where that is beyond the bound."""
         row = replace(
             self, error=error.maximum, error_median=error.median, error_99=error.percentile_99, error_bound=bound
         )
         return row.noted(_wrong("forces", error, bound), True) if error.maximum > bound else row
+
+
+Row = TypeVar("Row", bound=ForceRow)
 
 
 def _wrong(what: str, error: ForceError, bound: float) -> str:
@@ -97,6 +103,22 @@ def measure(
     return with_speedups(rows)
 
 
+def checked(
+    kind: type[Row], contestant: Contestant, problem: Problem, judge: Judge, notify: Notify = lambda _: None
+) -> Row:
+    """The row, of a kind, of a contestant that has computed a problem's forces: with its error, and no time yet; or
+    with the reason why it is left out."""
+    c, count = contestant, problem.particles.count
+    row = kind(c.name, c.device, c.backend, c.precision, c.threads, count, compile_seconds=c.compile_s)
+    expected = c.expected(count)
+    if expected > LONGEST:
+        return row.noted(f"left out: one evaluation would take about {expected:.0f} s")
+    notify(f"N = {count}: checking {c.name} {c.precision}")
+    c.load(problem)
+    c.timed()
+    return row.judged(judge.error(c.acceleration()), judge.bound(c.precision))
+
+
 class _AtCount:
     """The measurements at one N."""
 
@@ -107,7 +129,7 @@ class _AtCount:
 
     def rows(self, group: Sequence[Contestant]) -> list[ForceRow]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
-        rows = [self._checked(c) for c in group]
+        rows = [checked(ForceRow, c, self._cluster, self._cluster_judge, self._notify) for c in group]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
         if right:
             names = ", ".join(dict.fromkeys(group[k].name for k in right))
@@ -118,18 +140,6 @@ class _AtCount:
         for contestant in group:
             contestant.release()
         return [self._with_lecture(c, row) if row.seconds else row for c, row in zip(group, rows, strict=True)]
-
-    def _checked(self, contestant: Contestant) -> ForceRow:
-        """The row of a contestant with its error, or with the reason why it can't take part."""
-        c = contestant
-        row = ForceRow(c.name, c.device, c.backend, c.precision, c.threads, self._count, compile_seconds=c.compile_s)
-        expected = c.expected(self._count)
-        if expected > LONGEST:
-            return row.noted(f"left out: one evaluation would take about {expected:.0f} s")
-        self._notify(f"N = {self._count}: checking {c.name} {c.precision}")
-        c.load(self._cluster)
-        c.timed()
-        return row.judged(self._cluster_judge.error(c.acceleration()), self._cluster_judge.bound(c.precision))
 
     def _with_lecture(self, contestant: Contestant, row: ForceRow) -> ForceRow:
         """The row with its lecture run, checked too."""

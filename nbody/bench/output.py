@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,9 +40,7 @@ class Output:
         """The files that writing will replace."""
         return [path for path in (self.report, self.picture) if path.exists()]
 
-    def write(self, found: Report) -> None:
-        """Write the report and draw its picture."""
-        from nbody.bench.plot import plot_forces
-
+    def write(self, found: Report, draw: Callable[[Report, Path], None]) -> None:
+        """Write the report and draw its picture, by one of the functions of :mod:`nbody.bench.plot` and its like."""
         self.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        plot_forces(found, self.picture)
+        draw(found, self.picture)

@@ -35,8 +35,13 @@ ENOUGH = 5e-3
 
 
 def device_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
-    """Median seconds of ``work()``, which only enqueues, on the device alone, over ``repeats`` measurements of
-    up to :data:`MOST_CALLS` calls each."""
+    """Median seconds of ``work()``; see :func:`device_times`."""
+    return float(np.median(device_times(work, repeats)))
+
+
+def device_times(work: Callable[[], Any], repeats: int) -> list[float]:
+    """Seconds of ``work()``, which only enqueues, on the device alone, in ``repeats`` measurements of up to
+    :data:`MOST_CALLS` calls each."""
     from nbody.gpu import cuda
 
     def once(calls: int) -> float:
@@ -52,4 +57,4 @@ def device_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
     numbers = cuda.to_device(np.zeros(1, np.float32))
     work()
     calls = max(1, min(MOST_CALLS, int(ENOUGH / max(once(1), 1e-6))))
-    return float(np.median([once(calls) for _ in range(repeats)]))
+    return [once(calls) for _ in range(repeats)]

@@ -2,10 +2,10 @@
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from nbody.bench.forces import ForceRow
 from nbody.errors import InputError
@@ -43,9 +43,10 @@ def load(path: Path) -> Report:
     """A report written earlier. Raises InputError if the file is not one."""
     try:
         found = json.loads(path.read_text())
-        if isinstance(found["machine"], dict) and isinstance(found["rows"], list):
+        machine_line(found["machine"])
+        if isinstance(found["rows"], list) and all(isinstance(row, dict) for row in found["rows"]):
             return found
-        reason = "its 'machine' or 'rows' are of the wrong kind"
+        reason = "its 'rows' are of the wrong kind"
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
     except (ValueError, KeyError, TypeError) as error:
@@ -53,11 +54,32 @@ def load(path: Path) -> Report:
     raise InputError(f"{path}: not a benchmark's report ({reason}); make one with 'nbody bench'")
 
 
+Row = TypeVar("Row")
+
+
+def rows_of(found: Report, suite: str, kind: type[Row]) -> list[Row]:
+    """The rows of a suite in a report, as their dataclass; keys of other versions of this program are left out."""
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    rows = [row for row in found["rows"] if row.get("suite") == suite]
+    return [kind(**{key: value for key, value in row.items() if key in known}) for row in rows]
+
+
 def force_rows(found: Report) -> list[ForceRow]:
-    """The rows of the force suite in a report; keys of other versions of this program are left out."""
-    known = ForceRow.__dataclass_fields__
-    rows = [row for row in found["rows"] if row.get("suite") == "forces"]
-    return [ForceRow(**{key: value for key, value in row.items() if key in known}) for row in rows]
+    """The rows of the force suite in a report."""
+    return rows_of(found, "forces", ForceRow)
+
+
+def tables(found: Report) -> Iterator[Any]:
+    """A rich table of each suite that a report has rows of."""
+    from nbody.bench.roofline_report import lecture_table, roofline_tables
+
+    suites = {row.get("suite") for row in found["rows"]}
+    if "roofline" in suites:
+        yield from roofline_tables(found)
+    if "lecture" in suites:
+        yield lecture_table(found)
+    if "forces" in suites or not suites:
+        yield force_table(found)
 
 
 HEADINGS: tuple[tuple[str, Literal["left", "right"]], ...] = (
@@ -110,7 +132,7 @@ def _caption(found: Report) -> str:
     explained = (
         "3-D, Plummer softening, unequal masses; compilation apart. GFLOP/s at 20 operations an interaction. Speed-ups "
         "refer to the cpu engine in the same precision and to NumPy. Errors are relative, against float64 sums. The "
-        "lecture's run: 10 steps of its 2-D disc, with the copies to the device and back."
+        "lecture's run: 10 steps of its 2-D disc, with the copies to the device and back; memory is taken before."
     )
     return "\n".join([explained, *lines])
 

@@ -23,13 +23,20 @@ def backends(cpu: bool, gpu: bool) -> tuple[str, ...]:
         DeviceError: the GPU is asked for, and there is none.
     """
     reason = no_gpu() if gpu or not cpu else ""
-    if gpu and reason:
-        raise DeviceError(
-            f"--gpu: there is no NVIDIA GPU to measure here ({reason}); "
-            "leave --gpu out to measure the CPU, or see 'nbody doctor'"
-        )
+    if gpu:
+        require_gpu("--gpu")
     wanted = {"cpu": cpu or not gpu, "gpu": gpu or not (cpu or reason)}
     return tuple(name for name, yes in wanted.items() if yes)
+
+
+def require_gpu(option: str) -> None:
+    """Raise a DeviceError, which names the option that asks for a GPU, if there is none to measure."""
+    reason = no_gpu()
+    if reason:
+        raise DeviceError(
+            f"{option}: there is no NVIDIA GPU to measure here ({reason}); "
+            f"leave {option} out to measure the CPU, or see 'nbody doctor'"
+        )
 
 
 def no_gpu() -> str:
@@ -92,6 +99,16 @@ def peers(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Contestant
     if reason:
         return [], [f"{native.NAME} does not take part: {reason}"]
     return [native.NativeContestant(machine.cores())], []
+
+
+def gpu_peers(precisions: Sequence[str]) -> tuple[list[Contestant], list[str]]:
+    """The competitors on the GPU, other libraries, and a clause about each that can't take part here."""
+    if "float32" not in precisions:
+        return [], []
+    from nbody.bench.peers import installed
+
+    found, absent = installed()
+    return [*found], absent
 
 
 def _check_choice(name: str, precisions: Sequence[str], on: Sequence[str]) -> None:

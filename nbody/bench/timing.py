@@ -45,6 +45,16 @@ class Timing:
     median: float
     best: float
 
+    @classmethod
+    def of(cls, times: Sequence[float]) -> "Timing":
+        """Of so many calls."""
+        return cls(statistics.median(times), min(times))
+
+    @property
+    def spread(self) -> float:
+        """How far the fastest call is below the median, as a part of it: how well the time is known."""
+        return 1 - self.best / self.median
+
     @property
     def disturbed(self) -> bool:
         """True if something else was using the machine: alone, these two differ by a few percent."""
@@ -66,7 +76,7 @@ def in_turns(rivals: Sequence[Rival]) -> list[Timing]:
         for k in waiting:
             samples[k] += _turn(rivals[k])
         waiting = [k for k in waiting if not _enough(samples[k])]
-    return [Timing(statistics.median(sample), min(sample)) for sample in samples]
+    return [Timing.of(sample) for sample in samples]
 
 
 def _turn(rival: Rival) -> list[float]:
@@ -92,4 +102,4 @@ def on_device(work: Work, estimate: float) -> Timing:
 
     inner = max(1, min(MOST, round(TURN / 4 / max(estimate, 1e-6))))
     times = [1e-3 * gpu.milliseconds(work, repeats=1, inner=inner) for _ in range(FEWEST)]
-    return Timing(statistics.median(times), min(times))
+    return Timing.of(times)

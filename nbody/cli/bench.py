@@ -28,13 +28,22 @@ def bench(
     precision: Annotated[
         Names, typer.Option(help="Only these of float32, mixed and float64.", show_default=False)
     ] = None,
+    roofline: Annotated[
+        bool, typer.Option("--roofline", help="Hold the GPU's engines against the card's bounds and against torch, JAX "
+                                              "and CuPy, where these are installed.")
+    ] = False,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder of bench.json and bench.png, or a file's name.")
+        Path, typer.Option("--output", "-o", help="The folder of bench.json and bench.png (roofline.json and "
+                                                  "roofline.png), or a file's name.")
     ] = Path("output"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object, no table.")] = False,
     readme: Annotated[
         Path | None, typer.Option(help="Also write the table into this Markdown file, between its markers "
                                   "<!-- bench:begin --> and <!-- bench:end -->.", show_default=False)
+    ] = None,
+    compare: Annotated[
+        Path | None, typer.Option(help="Also show how much faster each row is than in this earlier report, and which "
+                                       "became slower by more than noise.", show_default=False)
     ] = None,
     reports: Annotated[
         list[Path] | None, typer.Option("--from", help="Show these earlier reports (bench.json) instead of measuring.",
@@ -49,6 +58,11 @@ def bench(
     bench.json and a picture, bench.png, to the output folder; earlier ones
     are replaced.
 
+    With --roofline each GPU engine stands beside what the card allows at
+    most, by the issue slots counted in its own machine code, with its
+    registers, occupancy, clock and power, its part of a whole step, and the
+    lecture's table with the figures of its Tesla K40c.
+
     Examples:
 
       nbody bench
@@ -56,6 +70,8 @@ def bench(
       nbody bench --cpu --particles 1024 20480 --precision float32
 
       nbody bench --gpu --engines gpu-global gpu-tiled --output output/tiles
+
+      nbody bench --gpu --roofline --compare output/roofline.json
 
       nbody bench --json > speed.json
 
@@ -67,12 +83,17 @@ def bench(
 
     if reports and as_json and len(reports) > 1:
         raise InputError("--json prints one report, and --from names several; leave one of the two out")
+    if compare and len(reports or []) > 1:
+        raise InputError("--compare compares one report, and --from names several; leave one of the two out")
+    old = report.load(compare) if compare else None  # before a new one takes its place
     if reports:
         found = [report.load(path) for path in reports]
+    elif roofline:
+        found = [_roofline(cpu, particles or [], engines or [], precision or [], output)]
     else:
         found = [_measured(cpu, gpu, particles or [], engines or [], precision or [], output)]
     for each in found:
-        _show(each, as_json)
+        _show(each, as_json, old, str(compare))
     if readme is not None:
         rewrite(readme, found)
         _say(f"the table in {readme} is now this report's")
@@ -87,6 +108,7 @@ def _measured(cpu: bool, gpu: bool, particles: list[int], engines: Names, precis
     from nbody.bench import selection
     from nbody.bench.forces import measure
     from nbody.bench.output import Output
+    from nbody.bench.plot import plot_forces
     from nbody.bench.report import report
 
     counts = selection.check_counts(particles)
@@ -98,31 +120,70 @@ def _measured(cpu: bool, gpu: bool, particles: list[int], engines: Names, precis
     for line in absent:
         _say(line)
     files = Output.at(output)
-    if (load := os.getloadavg()[0]) > 0.5:
-        _say(f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone")
+    _warn_of_load()
     with _status() as notify:
         rows = measure([*taking_part, *others], counts, notify)
         notify("drawing")
-        found = report(rows)
-        replaced = files.replaced()
-        files.write(found)
+        return _kept(report(rows), files, plot_forces)
+
+
+def _roofline(cpu: bool, particles: list[int], engines: Names, precision: Names, output: Path) -> Any:
+    """Measure the roofline and the lecture's table, write the files, and return the report."""
+    from nbody.bench import selection
+    from nbody.bench.output import Output
+    from nbody.errors import InputError
+
+    if cpu:
+        raise InputError("--roofline holds the GPU's engines against their bounds; leave --cpu out")
+    counts, precisions = selection.check_counts(particles), selection.check_precisions(precision or [])
+    selection.require_gpu("--roofline")
+    files = Output.at(output, "roofline")
+    from nbody.bench import roofline
+    from nbody.bench.roofline_plot import plot_roofline
+
+    counts = counts or list(roofline.COUNTS)
+    taking_part = selection.contestants(engines or [], precisions, ("gpu",), max(counts))
+    others, absent = selection.gpu_peers(precisions) if not engines else ([], [])
+    if absent:
+        _say(f"not beside them: {', '.join(absent)}")
+    _warn_of_load()
+    with _status() as notify:
+        found = roofline.run_suite(taking_part, others, counts, notify) | {"absent": absent}
+        notify("drawing")
+        return _kept(found, files, plot_roofline)
+
+
+def _warn_of_load() -> None:
+    if (load := os.getloadavg()[0]) > 0.5:
+        _say(f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone")
+
+
+def _kept(found: Any, files: Any, draw: Callable) -> Any:
+    """The report, once its files are written."""
+    replaced = files.replaced()
+    files.write(found, draw)
     for path in (files.report, files.picture):
         _say(f"wrote {path}" + (", in place of an earlier one" if path in replaced else ""))
     return found
 
 
-def _show(found: Any, as_json: bool) -> None:
-    """The report on standard output."""
-    if as_json:
-        print(json.dumps(found))
-        return
+def _show(found: Any, as_json: bool, old: Any, path: str) -> None:
+    """The report on standard output, and what became of an old one."""
     from rich.console import Console
 
-    from nbody.bench.report import TABLE_WIDTH, force_table
+    from nbody.bench.compare import compare, comparison_table
+    from nbody.bench.report import TABLE_WIDTH, tables
 
+    compared = compare(old, found) if old else None
+    if as_json:
+        print(json.dumps(found | {"comparison": compared.plain() | {"with": path}} if compared else found))
+        return
     console = Console(highlight=False)
     console.width = max(console.width, TABLE_WIDTH)
-    console.print(force_table(found))
+    for table in tables(found):
+        console.print(table)
+    if compared:
+        console.print(comparison_table(compared, path))
 
 
 @contextmanager

@@ -66,6 +66,9 @@ class GpuEngine(Engine):
     build: ClassVar[Callable[..., Any]]
     """The function that makes the engine's kernel for a :class:`Shape`."""
 
+    interactions_a_root: ClassVar[int] = 1
+    """Interactions that one reciprocal square root of its kernel serves: 2 where each pair is computed once."""
+
     def __init__(self, gravity: Gravity, precision: str = "float32") -> None:
         self.require_device()
         super().__init__(gravity, precision)

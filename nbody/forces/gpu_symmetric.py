@@ -252,6 +252,7 @@ class SymmetricEngine(GpuEngine):
     name = "gpu-symmetric"
     precisions = ("float32", "mixed", "float64")
     build = staticmethod(build)
+    interactions_a_root = 2
 
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`. Chooses how pairs are weighted, and takes memory for the partial sums."""

@@ -1,0 +1,60 @@
+"""What a card allows at most, in interactions per second: the bounds that a kernel is held against.
+
+Per multiprocessor and clock: 4 warp instructions start, on 128 float32 and (H100, H200) 64 float64 lanes, and 16
+reciprocal square roots. An interaction that takes s issue slots, f float64 operations and r roots can't be computed more
+often than
+
+    multiprocessors · clock · min(128 / s, 64 / f, 16 / r)
+
+times a second (compute capability 7.0 and later; the figures are those of the CUDA programming guide's table of
+throughputs). GFLOP/s count 20 operations an interaction by convention, so a kernel that computes each pair once may
+come near the float peak, or pass it, while it computes far less.
+"""
+
+from dataclasses import dataclass
+
+from nbody.bench.slots import Loop
+from nbody.gpu import Facts
+
+ISSUED = 4 * 32
+"""Lanes of the warp instructions that start a clock on a multiprocessor."""
+
+ROOTS = 16
+"""Reciprocal square roots that a multiprocessor starts a clock."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one interaction takes of a multiprocessor: issue slots, operations of its float pipes, and roots."""
+
+    slots: float
+    float32: float
+    float64: float
+    roots: float
+
+    @classmethod
+    def of(cls, loop: Loop, interactions_a_root: int) -> "Work":
+        """The work of a loop, each of whose roots serves one interaction, or both of a pair."""
+        interactions = loop.roots * interactions_a_root
+        return cls(
+            loop.instructions / interactions,
+            loop.float32 / interactions,
+            loop.float64 / interactions,
+            1 / interactions_a_root,
+        )
+
+
+def slot_bound(work: Work, card: Facts, clock: float) -> float:
+    """Interactions per second that the issue of instructions allows, and the float pipes, where they are narrower."""
+    clocks = max(work.slots / ISSUED, work.float32 / card.lanes_float32, work.float64 / card.lanes_float64)
+    return card.multiprocessors * clock / clocks
+
+
+def root_bound(roots: float, card: Facts, clock: float) -> float:
+    """Interactions per second that the reciprocal square roots allow, at so many an interaction."""
+    return card.multiprocessors * clock * ROOTS / roots
+
+
+def peak(precision: str, card: Facts, clock: float) -> float:
+    """FLOP/s of the float pipes that a precision computes its pairs with."""
+    return (card.peak_float64 if precision == "float64" else card.peak_float32) * clock / card.clock

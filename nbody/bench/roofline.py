@@ -1,0 +1,190 @@
+"""The roofline suite: every GPU engine at every N beside the bounds of the card, and its competitors in the same run.
+
+A row is checked, then timed on the device alone (launches left out), with the card's clock watched meanwhile; its bounds
+are those of :mod:`nbody.bench.bounds` at that clock, with the issue slots counted in the code of its own kernel.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from nbody import gpu
+from nbody.bench.accuracy import Judge
+from nbody.bench.bounds import Work, peak, root_bound, slot_bound
+from nbody.bench.contestant import PILOT, Contestant, EngineContestant
+from nbody.bench.forces import FLOPS, ForceRow, Notify, checked
+from nbody.bench.kernels import KernelFacts, facts_of, pairs_launch, pairs_loop
+from nbody.bench.lecture import table_rows
+from nbody.bench.peers import Peer
+from nbody.bench.problems import Problem, cluster
+from nbody.bench.report import Report, report
+from nbody.bench.slots import PTX
+from nbody.bench.steps import WholeStep, whole_step
+from nbody.bench.telemetry import Meter, meter, watching
+from nbody.bench.timing import FEWEST, Timing
+
+COUNTS = (1024, 4096, 20480, 65536, 262144)
+"""The default N."""
+
+SUSTAINED = 0.25
+"""Seconds for which a kernel is timed, at least: the card has raised its clock, and NVML has seen it."""
+
+MEASUREMENT = 5e-3
+"""Seconds of a measurement at least; see :mod:`nbody.bench.queued`."""
+
+MOST = 50
+"""Measurements of a row."""
+
+
+@dataclass(frozen=True)
+class RooflineRow(ForceRow):
+    """A :class:`ForceRow` and what explains it. None where it is not known, or makes no sense for a competitor.
+
+    Attributes:
+        percent_of_peak: of the float peak, at 20 operations an interaction.
+        percent_of_slots, percent_of_roots: of the bounds by issue slots and by reciprocal square roots.
+        slots, slots_source: issue slots an interaction, counted in the kernel's ``SASS`` or ``PTX``.
+        interactions_a_root: 2 where each pair is computed once, else 1.
+        slot_bound, root_bound: the bounds, in interactions per second.
+        clock, clock_source: in Hz, ``measured`` while the kernel ran, or the card's ``highest``.
+        power: of the card, in W.
+
+    The others are those of :class:`~nbody.bench.kernels.KernelFacts` and :class:`~nbody.bench.steps.WholeStep`.
+    """
+
+    suite: str = "roofline"
+    peer: bool = False
+    percent_of_peak: float | None = None
+    percent_of_slots: float | None = None
+    percent_of_roots: float | None = None
+    slots: float | None = None
+    slots_source: str | None = None
+    interactions_a_root: int | None = None
+    slot_bound: float | None = None
+    root_bound: float | None = None
+    clock: float | None = None
+    clock_source: str = "highest"
+    power: float | None = None
+    kernel: str | None = None
+    launches: int | None = None
+    registers: int | None = None
+    shared_bytes: int | None = None
+    local_bytes: int | None = None
+    threads_a_block: int | None = None
+    blocks: int | None = None
+    waves: float | None = None
+    occupancy: float | None = None
+    step_seconds: float | None = None
+    percent_launch: float | None = None
+    recorded_step_seconds: float | None = None
+    percent_copies: float | None = None
+
+    def bounded(self, card: gpu.Facts, work: Work | None, source: str | None) -> "RooflineRow":
+        """This row, timed and with its clock, held against the bounds of a card for so much work an interaction."""
+        assert self.clock and self.interactions_per_s
+        rate = self.interactions_per_s
+        row = replace(self, percent_of_peak=100 * FLOPS * rate / peak(self.precision, card, self.clock))
+        if work is None:
+            return row
+        slots, roots = slot_bound(work, card, self.clock), root_bound(work.roots, card, self.clock)
+        row = replace(row, slots=work.slots, slots_source=source, slot_bound=slots, root_bound=roots,
+                      percent_of_slots=100 * rate / slots, percent_of_roots=100 * rate / roots)  # fmt: skip
+        return row.noted("faster than its slot bound: " + _why_beaten(source)) if rate > slots else row
+
+    def explained(self, facts: KernelFacts | None) -> "RooflineRow":
+        """This row with the facts of its kernel."""
+        return self if facts is None else replace(self, **asdict(facts))
+
+    def within(self, step: WholeStep) -> "RooflineRow":
+        """This row with its share of a whole step."""
+        return replace(self, **asdict(step))
+
+
+def _why_beaten(source: str | None) -> str:
+    return "PTX is not what runs" if source == PTX else "the loop has instructions that are jumped over"
+
+
+def run_suite(
+    contestants: Sequence[Contestant], peers: Sequence[Contestant], counts: Sequence[int], notify: Notify
+) -> Report:
+    """The report of the GPU's contestants and peers, and of the lecture's table.
+
+    Args:
+        contestants: engines; those of the ``cpu`` take part in the lecture's table only.
+        peers: competitors.
+        counts: the N of the roofline.
+    """
+    gpus = [contestant for contestant in contestants if contestant.backend == "gpu"]
+    rows: list[Any] = list(measure([*gpus, *peers], counts, meter(gpu.uuid()), notify))
+    single = [c for c in contestants if isinstance(c, EngineContestant) and c.precision == "float32"]
+    notify("the lecture's table")
+    return report([*rows, *table_rows(single)])
+
+
+def measure(
+    contestants: Sequence[Contestant], counts: Sequence[int], meter: Meter | None, notify: Notify = lambda _: None
+) -> list[RooflineRow]:
+    """Rows of every contestant, all on the current GPU, at every N. ``notify`` gets a line before each measurement."""
+    rows: list[RooflineRow] = []
+    for count in sorted(counts):
+        problem = cluster(count)
+        judge = Judge(problem)
+        rows += [_row(contestant, problem, judge, meter, notify) for contestant in contestants]
+    return rows
+
+
+def _row(contestant: Contestant, problem: Problem, judge: Judge, meter: Meter | None, notify: Notify) -> RooflineRow:
+    """The row of one contestant. What goes wrong in a competitor's library is its row's note, and no more."""
+    try:
+        return _measured(contestant, problem, judge, meter, notify)
+    except Exception as error:
+        if not isinstance(contestant, Peer):
+            raise
+        row = RooflineRow(
+            contestant.name, contestant.device, contestant.backend, contestant.precision, 0, judge.count, peer=True
+        )
+        return row.noted(f"failed: {' '.join(str(error).split())[:120] or type(error).__name__}")
+    finally:
+        contestant.release()
+
+
+def _measured(
+    contestant: Contestant, problem: Problem, judge: Judge, meter: Meter | None, notify: Notify
+) -> RooflineRow:
+    """Compile, check, time, and explain."""
+    if not contestant.rate:
+        notify(f"compiling {contestant.name} {contestant.precision}")
+        contestant.warm_up(PILOT)
+    row = replace(checked(RooflineRow, contestant, problem, judge, notify), peer=isinstance(contestant, Peer))
+    if row.error is None or row.wrong:
+        return row
+    notify(f"N = {judge.count}: timing {contestant.name} {contestant.precision}")
+    with gpu.launches() as seen:
+        contestant.evaluate()
+    with watching(meter) as card:
+        times = contestant.device_times(_repeats(contestant.expected(judge.count)))
+    timing = Timing.of(times)
+    contestant.rate = max(contestant.rate, judge.count**2 / timing.best)
+    row = replace(row.timed(timing), clock=card.clock or gpu.facts().clock, power=card.power,
+                  clock_source="measured" if card.clock else "highest")  # fmt: skip
+    if not isinstance(contestant, EngineContestant):
+        return row.bounded(gpu.facts(), None, None)
+    row = _explained(row, contestant, seen)
+    contestant.release()
+    assert row.seconds
+    return row.within(whole_step(contestant, problem, row.seconds))
+
+
+def _repeats(expected: float) -> int:
+    return max(FEWEST, min(MOST, int(SUSTAINED / max(expected, MEASUREMENT))))
+
+
+def _explained(row: RooflineRow, contestant: EngineContestant, seen: Sequence[gpu.Launch]) -> RooflineRow:
+    """The row with its kernel and its bounds."""
+    launch = pairs_launch(seen)
+    loop = pairs_loop(launch) if launch else None
+    if launch is None or loop is None:
+        return row.bounded(gpu.facts(), None, None).noted("no loop with reciprocal square roots was found in its code")
+    served = getattr(contestant.kind, "interactions_a_root", 1)
+    row = replace(row, interactions_a_root=served).explained(facts_of(launch, len(seen)))
+    return row.bounded(gpu.facts(), Work.of(loop, served), loop.source)

@@ -1,0 +1,401 @@
+"""The roofline: slots are counted in real machine code, bounds are the card's, and nothing is made up."""
+
+import json
+import shutil
+import subprocess
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nbody import gpu
+from nbody.bench import bounds, kernels, roofline, slots, telemetry
+from nbody.bench.bounds import Work
+from nbody.bench.contestant import EngineContestant
+from nbody.bench.peers import array_forces
+from nbody.bench.problems import CLUSTER, cluster
+from nbody.bench.steps import WholeStep
+from nbody.cli import main
+from nbody.forces import ENGINES
+from nbody.forces.reference import ReferenceEngine, direct_sum
+from nbody.registry import Entry
+
+H200 = gpu.Facts("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 140 << 30, "none")
+MEGAHERTZ, MILLIWATTS = 1755, 512_345
+
+
+# --- Real kernels, compiled for a card that is not here ---------------------------------------------------------------
+
+
+class Compiled:
+    """A kernel compiled for an H200, as :class:`gpu.Launch` looks at it."""
+
+    def __init__(self, name: str, precision: str) -> None:
+        pytest.importorskip("cuda.core")
+        from numba import types
+
+        from nbody.forces import gpu_symmetric
+        from nbody.forces.gpu_engine import Shape
+        from nbody.forces.gpu_triangle import Tiling
+
+        real = getattr(types, precision)
+        shape = Shape("plummer", 3, np.dtype(precision), False)
+        if name == "gpu-symmetric":
+            kernel = gpu_symmetric.build(shape, Tiling(4, 8 if precision == "float32" else 4), "product")
+            arguments = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, types.int64, types.int64)
+        else:
+            kernel = ENGINES.load(name).build(shape)
+            arguments = (real[:, ::1], real[:, ::1], real, real)
+        try:
+            self.code = gpu.ptx(kernel, arguments)
+        except Exception as error:
+            if "nvvm" in str(error).lower():
+                pytest.skip(f"no NVVM here: {error}")
+            raise
+        self.machine_code, _ = gpu.assembled(self.code)
+        used = gpu.resources(self.code)
+        self.regs_per_thread, self.shared_mem_per_block, self.local_mem_per_thread = (
+            used.registers, used.shared, used.local,
+        )  # fmt: skip
+        self.py_func = kernel.py_func
+        self._codelibrary = SimpleNamespace(get_cubin=lambda cc: self.machine_code)
+
+    def inspect_asm(self, cc):
+        return self.code
+
+    def max_cooperative_grid_blocks(self, threads, dynamic):
+        """By registers alone, which are given out to warps in units of 256, and by 64 warps a multiprocessor."""
+        warps = threads // 32
+        return H200.multiprocessors * min(65536 // (-(-self.regs_per_thread * 32 // 256) * 256) // warps, 64 // warps)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """Kernels by engine and precision, compiled once."""
+    made: dict[tuple[str, str], Compiled] = {}
+
+    def get(name, precision="float32"):
+        if (name, precision) not in made:
+            made[name, precision] = Compiled(name, precision)
+        return made[name, precision]
+
+    return get
+
+
+def loop(kernel, source):
+    if source == "PTX":
+        return slots.hottest_loop(kernel.code, "PTX")
+    listing = slots.disassembled(kernel.machine_code)
+    if listing is None:
+        pytest.skip("no nvdisasm here")
+    return slots.hottest_loop(listing, "SASS")
+
+
+ENGINE_NAMES = [
+    name for name in ENGINES if name in ("gpu-global", "gpu-tiled", "gpu-unrolled", "gpu-split", "gpu-symmetric")
+]
+
+
+@pytest.mark.parametrize("source", ["SASS", "PTX"])
+@pytest.mark.parametrize("name", ENGINE_NAMES)
+def test_a_pair_takes_the_operations_of_the_law_and_one_root(compiled, name, source):
+    """float32, 3-D: 3 subtractions, 3 multiply-adds for r², 2 multiplications for u³ and 1 for the mass, 3 multiply-adds
+    for the sum; a pair computed once has 3 more of these, and one more mass. PTX negates by instructions of its own."""
+    found = loop(compiled(name), source)
+    once = ENGINES.load(name).interactions_a_root == 2
+    assert found.roots >= 4 and found.float64 == 0
+    assert found.float32 / found.roots == (16 if once else 12) + (3 if once and source == "PTX" else 0)
+    assert found.instructions / found.roots > found.float32 / found.roots + 1
+
+
+def test_the_slots_of_the_machine_code_are_those_that_the_engines_state(compiled):
+    """gpu_tiled.py: 14.2 an interaction with 32 bodies a turn."""
+    work = Work.of(loop(compiled("gpu-tiled"), "SASS"), 1)
+    assert work.slots == pytest.approx(14.2, abs=0.1) and work.roots == 1
+
+
+@pytest.mark.parametrize("source", ["SASS", "PTX"])
+def test_float64_is_counted_for_its_own_pipe(compiled, source):
+    found = loop(compiled("gpu-tiled", "float64"), source)
+    assert found.float32 == 0 and 16 <= found.float64 / found.roots <= 19
+    work = Work.of(found, 1)
+    # Half as many lanes: the pipe, not the issue of instructions, is what bounds it.
+    assert bounds.slot_bound(work, H200, 1e9) == pytest.approx(132e9 * 64 / work.float64)
+
+
+LISTING = """
+.L_x_0:
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+.L_x_1:
+        /*0010*/                   FADD R2, R3, -R4 ;
+.L_x_2:
+        /*0020*/                   FFMA R2, R2, R2, R5 ;
+        /*0030*/              @!P1 MUFU.RSQ R6, R2 ;
+        /*0040*/               @P0 BRA `(.L_x_2) ;
+        /*0050*/                   LDS R3, [R4] ;
+        /*0060*/               @P2 BRA `(.L_x_1) ;
+.L_x_3:
+        /*0070*/                   IADD3 R1, R1, 0x1, RZ ;
+        /*0080*/                   BRA `(.L_x_3) ;
+        /*0090*/                   MUFU.RSQ R6, R2 ;
+"""
+
+
+def test_the_innermost_loop_with_a_root_counts_and_others_do_not():
+    assert slots.hottest_loop(LISTING, "SASS") == slots.Loop("SASS", 3, 1, 0, 1)
+    assert slots.hottest_loop(LISTING.replace("MUFU.RSQ", "MUFU.RCP"), "SASS") is None
+
+
+def test_of_two_loops_the_longer_turn_counts_and_of_equals_the_shorter_code():
+    again = LISTING.replace("L_x_", "L_x_1")
+    doubled = again.replace("LDS R3, [R4]", "MUFU.RSQ R7, R3").replace("BRA `(.L_x_12)", "MOV R0, R0")
+    assert slots.hottest_loop(LISTING + doubled, "SASS").roots == 2
+    padded = again.replace("FFMA R2, R2, R2, R5 ;", "FFMA R2, R2, R2, R5 ;\n        /*0021*/   NOP ;")
+    assert slots.hottest_loop(padded + LISTING, "SASS").instructions == 3
+
+
+def test_without_a_disassembler_the_ptx_is_counted_and_said_to_be(compiled, monkeypatch):
+    monkeypatch.setattr(slots, "disassembler", lambda: None)
+    kernel = compiled("gpu-tiled")
+    assert slots.count(lambda: kernel.machine_code, lambda: kernel.code).source == "PTX"
+
+
+# --- Bounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_bounds_of_an_h200_are_those_that_its_figures_give():
+    """132 multiprocessors at 1.98 GHz: 13 slots allow 2.57e12 interactions/s; a root each 4.18e12, a root a pair twice
+    that; 66.9 and 33.5 TFLOP/s."""
+    plain = Work(slots=13, float32=12, float64=0, roots=1)
+    assert bounds.slot_bound(plain, H200, H200.clock) == pytest.approx(2.573e12, rel=1e-3)
+    assert bounds.root_bound(1, H200, H200.clock) == pytest.approx(4.182e12, rel=1e-3)
+    assert bounds.root_bound(0.5, H200, H200.clock) == pytest.approx(8.364e12, rel=1e-3)
+    assert bounds.peak("float32", H200, H200.clock) == H200.peak_float32 == pytest.approx(66.9e12, rel=2e-3)
+    assert bounds.peak("float64", H200, H200.clock) == H200.peak_float64 == pytest.approx(33.5e12, rel=2e-3)
+    assert bounds.peak("mixed", H200, H200.clock) == H200.peak_float32
+
+
+def test_a_narrow_float_pipe_bounds_before_the_issue_of_instructions_does():
+    a100 = gpu.Facts("A100", (8, 0), 108, 1.41e9, 0, 0, "none")  # 64 float32 lanes for 128 issued
+    assert bounds.slot_bound(Work(14, 12, 0, 1), a100, 1e9) == pytest.approx(108e9 * 64 / 12)
+
+
+def test_a_row_above_its_bound_says_so():
+    row = roofline.RooflineRow("x", "", "gpu", "float32", 0, 1000, clock=1e9, interactions_per_s=9e12)
+    for source, reason in (("PTX", "PTX is not what runs"), ("SASS", "jumped over")):
+        assert reason in row.bounded(H200, Work(13, 12, 0, 1), source).note
+    fine = row.bounded(H200, Work(1, 1, 0, 0.1), "SASS")
+    assert fine.note == "" and fine.percent_of_slots == pytest.approx(100 * 9e12 / (132e9 * 128))
+
+
+def test_shares_of_a_step_are_shares():
+    step = WholeStep.of(force=6e-6, step=8e-6, recorded=10e-6)
+    assert step.percent_launch == pytest.approx(25) and step.percent_copies == pytest.approx(20)
+    assert WholeStep.of(2e-6, 1e-6, 0.5e-6).percent_launch == 0
+
+
+# --- The card's clock and power -----------------------------------------------------------------------------------------
+
+NVML = f"""
+#include <string.h>
+static int card;
+int nvmlInit_v2(void) {{ return 0; }}
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {{ *handle = &card; return strcmp(uuid, "GPU-1") ? 6 : 0; }}
+int nvmlDeviceGetClockInfo(void *handle, int kind, unsigned *answer) {{
+    *answer = {MEGAHERTZ};
+    return handle != &card || kind != 1;
+}}
+int nvmlDeviceGetPowerUsage(void *handle, unsigned *answer) {{ *answer = {MILLIWATTS}; return POWER; }}
+"""
+
+
+@pytest.fixture(scope="module")
+def nvml(tmp_path_factory):
+    """A library with NVML's functions, for one card; its power is known in one of two makes."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler here")
+    folder = tmp_path_factory.mktemp("nvml")
+    (folder / "nvml.c").write_text(NVML)
+
+    def make(power=True):
+        library = folder / f"nvml{power}.so"
+        status = 0 if power else 3  # NVML_ERROR_NOT_SUPPORTED
+        command = [compiler, "-shared", "-fPIC", f"-DPOWER={status}", folder / "nvml.c", "-o", library]
+        subprocess.run(command, check=True)
+        return str(library)
+
+    return make
+
+
+def test_clock_and_power_are_seen_while_something_runs(nvml):
+    import time
+
+    with telemetry.watching(telemetry.meter("GPU-1", nvml())) as seen:
+        time.sleep(0.1)
+    assert seen.clock == MEGAHERTZ * 1e6 and seen.power == pytest.approx(MILLIWATTS / 1e3)
+    looks = len(seen.clocks)
+    assert looks >= 2
+    time.sleep(0.03)
+    assert len(seen.clocks) == looks  # nobody looks any more
+
+
+def test_what_nvml_does_not_answer_is_not_known(nvml):
+    import time
+
+    with telemetry.watching(telemetry.meter("GPU-1", nvml(power=False))) as seen:
+        time.sleep(0.05)
+    assert seen.clock and seen.power is None
+    assert telemetry.meter("GPU-2", nvml()) is None
+    assert telemetry.meter("GPU-1", "libthere-is-no-such.so") is None
+    with telemetry.watching(None) as nothing:
+        pass
+    assert nothing.clock is None and nothing.power is None
+
+
+# --- Competitors ------------------------------------------------------------------------------------------------------
+
+
+def test_the_competitors_formula_is_ours():
+    """In NumPy's float64; the libraries differ by their arrays alone."""
+    particles = cluster(100).particles
+    columns = list(particles.position.T)
+    found = array_forces(
+        lambda x: 1 / np.sqrt(x), np.stack, [c[10:30] for c in columns], columns, particles.mass, CLUSTER.G, CLUSTER.length2
+    )  # fmt: skip
+    right, _ = direct_sum(particles.position, particles.mass, CLUSTER)
+    np.testing.assert_allclose(found, right[10:30], rtol=1e-12)
+
+
+# --- The command, on a card that is not here --------------------------------------------------------------------------
+
+
+class OnThisProcessor(ReferenceEngine):
+    """An engine that says it is a GPU's: it launches a real kernel, and the processor does the work."""
+
+    device = "gpu"
+    interactions_a_root = 1
+    launched: Compiled
+
+    def _compute(self, state, potential):
+        from numba.cuda.dispatcher import _Kernel
+
+        _Kernel.launch(self.launched, (), (-(-state.count // 256), 1, 1), (256, 1, 1), 0, 0)
+        super()._compute(state, potential)
+
+
+@pytest.fixture
+def card(monkeypatch, compiled, nvml):
+    """A stand-in for an H200: real machine code, a C library for NVML, and launches that do nothing."""
+    from numba.cuda import dispatcher
+
+    OnThisProcessor.launched = compiled("gpu-tiled", "float64")
+    monkeypatch.setitem(ENGINES._entries, "gpu-here", Entry(f"{__name__}:OnThisProcessor", "here"))
+    monkeypatch.setattr(dispatcher._Kernel, "launch", lambda *_: None)
+    monkeypatch.setattr("nbody.bench.selection.no_gpu", lambda: "")
+    monkeypatch.setattr(gpu, "facts", lambda: H200)
+    monkeypatch.setattr(gpu, "uuid", lambda: "GPU-1")
+    monkeypatch.setattr(gpu, "threads_a_multiprocessor", lambda: 2048)
+    monkeypatch.setattr(roofline, "meter", lambda uuid: telemetry.meter(uuid, nvml()))
+    monkeypatch.setattr(EngineContestant, "device_times", lambda self, repeats: [self.timed() for _ in range(repeats)])
+
+
+ROOFLINE = ["bench", "--gpu", "--roofline", "--engines", "gpu-here", "--precision", "float64"]
+
+
+def test_the_command_tells_a_kernel_its_bounds_and_its_part_of_a_step(card, tmp_path, capsys):
+    arguments = [*ROOFLINE, "--particles", "1000", "1500", "-o", str(tmp_path)]
+    assert main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    rows = [row for row in found["rows"] if row["suite"] == "roofline"]
+    assert [row["particles"] for row in rows] == [1000, 1500]
+    assert json.loads((tmp_path / "roofline.json").read_text()) == found
+    kernel = OnThisProcessor.launched
+    for row in rows:
+        assert row["kernel"] == "accelerate_tiled" and row["launches"] == 1
+        assert row["registers"] == kernel.regs_per_thread and row["shared_bytes"] == kernel.shared_mem_per_block > 0
+        assert row["local_bytes"] == 0 and row["threads_a_block"] == 256
+        assert row["blocks"] == -(-row["particles"] // 256) and 0 < row["occupancy"] <= 1
+        assert row["waves"] == pytest.approx(row["blocks"] / kernel.max_cooperative_grid_blocks(256, 0))
+        assert row["clock"] == MEGAHERTZ * 1e6 and row["clock_source"] == "measured" and row["power"] > 500
+        assert row["interactions_per_s"] == pytest.approx(row["particles"] ** 2 / row["seconds"])
+        # What a processor does of an H200's bounds: little, but by the same arithmetic.
+        assert row["percent_of_slots"] == pytest.approx(100 * row["interactions_per_s"] / row["slot_bound"])
+        assert row["percent_of_peak"] == pytest.approx(
+            2000 * row["interactions_per_s"] / (2 * 64 * 132 * MEGAHERTZ * 1e6)
+        )
+        assert 0 < row["percent_of_roots"] < row["percent_of_slots"] < 100
+        assert row["step_seconds"] > 0 and 0 <= row["percent_launch"] < 100 and 0 <= row["percent_copies"] < 100
+        assert row["error"] == 0 and not row["wrong"]
+
+
+def test_the_tables_and_the_picture_are_drawn(card, tmp_path, capsys):
+    from PIL import Image
+
+    assert main([*ROOFLINE, "--particles", "1000", "-o", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "Forces and their bounds on NVIDIA H200" in out and "Their kernels, and whole steps" in out
+    assert f"wrote {tmp_path / 'roofline.png'}" in err
+    picture = Image.open(tmp_path / "roofline.png")
+    assert picture.format == "PNG" and picture.width > picture.height > 500
+    assert main(["bench", "--from", str(tmp_path / "roofline.json")]) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_a_wrong_engine_gets_neither_a_time_nor_a_bound(card, monkeypatch, tmp_path, capsys):
+    def nothing(self, state, potential):
+        state.acceleration[...] = 0.0
+
+    monkeypatch.setattr(OnThisProcessor, "_compute", nothing)
+    assert main([*ROOFLINE, "--particles", "500", "--json", "-o", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    (row,) = json.loads(out)["rows"]
+    assert row["wrong"] and row["seconds"] is None and row["percent_of_slots"] is None
+    assert "error: gpu-here float64, N = 500: forces are wrong" in err
+
+
+def test_a_kernel_without_roots_gets_no_bound(card, monkeypatch):
+    kernels._LOOPS.clear()
+    monkeypatch.setattr(slots, "count", lambda cubin, ptx: None)
+    (row,) = roofline.measure([EngineContestant("gpu-here", "float64")], [300], None)
+    kernels._LOOPS.clear()
+    assert row.seconds and row.slots is None and row.slot_bound is None and "no loop" in row.note
+    assert row.clock_source == "highest" and row.clock == H200.clock and row.power is None
+
+
+def test_a_competitor_that_fails_is_a_note_and_not_the_end():
+    from nbody.bench.peers import Peer
+
+    class Broken(Peer):
+        def __init__(self):
+            self.name, self.precision, self.device = "broken", "float32", "NVIDIA H200"
+
+        def _take(self, position, mass):
+            raise RuntimeError("out of\nmemory")
+
+        evaluate = acceleration = lambda self: None
+
+    rows = roofline.measure([Broken()], [100, 200], None)
+    assert [row.note for row in rows] == ["failed: out of memory"] * 2 and all(row.peer for row in rows)
+
+
+def test_roofline_without_a_gpu_is_one_line(capsys, tmp_path):
+    from nbody.bench.selection import no_gpu
+
+    if not no_gpu():
+        pytest.skip("there is a GPU")
+    for arguments in (["--gpu", "--roofline"], ["--roofline"]):
+        assert main(["bench", *arguments, "-o", str(tmp_path)]) == 2
+        out, err = capsys.readouterr()
+        assert err.startswith("error: --roofline: there is no NVIDIA GPU to measure here (") and err.count("\n") == 1
+        assert out == "" and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.gpu
+def test_no_engine_passes_its_bound_on_a_card(tmp_path, capsys):
+    assert main(["bench", "--gpu", "--roofline", "--particles", "4097", "20480", "--json", "-o", str(tmp_path)]) == 0
+    rows = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["suite"] == "roofline"]
+    assert {row["device"] for row in rows} == {gpu.facts().name}
+    own = [row for row in rows if not row["peer"]]
+    assert own and all(0 < row["percent_of_slots"] <= 100 and 0 < row["percent_of_roots"] <= 100 for row in own)
+    assert all(row["registers"] and row["blocks"] and 0 < row["occupancy"] <= 1 for row in own)
