@@ -379,6 +379,10 @@ def test_a_competitor_that_fails_is_a_note_and_not_the_end():
     assert [row.note for row in rows] == ["failed: out of memory"] * 2 and all(row.peer for row in rows)
 
 
+def test_slow_kernels_are_timed_less_often():
+    assert [roofline._repeats(seconds) for seconds in (1e-6, 0.02, 0.2, 1.8, 9.0)] == [50, 12, 5, 2, 1]
+
+
 def test_roofline_without_a_gpu_is_one_line(capsys, tmp_path):
     from nbody.bench.selection import no_gpu
 

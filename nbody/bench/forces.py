@@ -104,14 +104,19 @@ def measure(
 
 
 def checked(
-    kind: type[Row], contestant: Contestant, problem: Problem, judge: Judge, notify: Notify = lambda _: None
+    kind: type[Row],
+    contestant: Contestant,
+    problem: Problem,
+    judge: Judge,
+    notify: Notify = lambda _: None,
+    longest: float | None = None,
 ) -> Row:
     """The row, of a kind, of a contestant that has computed a problem's forces: with its error, and no time yet; or
-    with the reason why it is left out."""
+    with the reason why it is left out, if it would take more than ``longest`` (:data:`LONGEST`) seconds."""
     c, count = contestant, problem.particles.count
     row = kind(c.name, c.device, c.backend, c.precision, c.threads, count, compile_seconds=c.compile_s)
     expected = c.expected(count)
-    if expected > LONGEST:
+    if expected > (LONGEST if longest is None else longest):
         return row.noted(f"left out: one evaluation would take about {expected:.0f} s")
     notify(f"N = {count}: checking {c.name} {c.precision}")
     c.load(problem)

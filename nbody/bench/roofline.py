@@ -35,6 +35,12 @@ MEASUREMENT = 5e-3
 MOST = 50
 """Measurements of a row."""
 
+PATIENCE = 5.0
+"""Seconds of a row's measurements beyond which their number falls below the fewest."""
+
+LONGEST_PEER = 2.0
+"""Seconds of an evaluation beyond which a competitor is left out."""
+
 
 @dataclass(frozen=True)
 class RooflineRow(ForceRow):
@@ -155,15 +161,16 @@ def _measured(
     if not contestant.rate:
         notify(f"compiling {contestant.name} {contestant.precision}")
         contestant.warm_up(PILOT)
-    row = replace(checked(RooflineRow, contestant, problem, judge, notify), peer=isinstance(contestant, Peer))
+    peer = isinstance(contestant, Peer)
+    row = checked(RooflineRow, contestant, problem, judge, notify, LONGEST_PEER if peer else None)
+    row = replace(row, peer=peer)
     if row.error is None or row.wrong:
         return row
     notify(f"N = {judge.count}: timing {contestant.name} {contestant.precision}")
     with gpu.launches() as seen:
         contestant.evaluate()
     with watching(meter) as card:
-        times = contestant.device_times(_repeats(contestant.expected(judge.count)))
-    timing = Timing.of(times)
+        timing = Timing.of(contestant.device_times(_repeats(contestant.expected(judge.count))))
     contestant.rate = max(contestant.rate, judge.count**2 / timing.best)
     row = replace(row.timed(timing), clock=card.clock or gpu.facts().clock, power=card.power,
                   clock_source="measured" if card.clock else "highest")  # fmt: skip
@@ -176,7 +183,9 @@ def _measured(
 
 
 def _repeats(expected: float) -> int:
-    return max(FEWEST, min(MOST, int(SUSTAINED / max(expected, MEASUREMENT))))
+    """How many measurements a row gets whose evaluation takes about so many seconds."""
+    wanted = max(FEWEST, min(MOST, int(SUSTAINED / max(expected, MEASUREMENT))))
+    return max(1, min(wanted, int(PATIENCE / expected)))
 
 
 def _explained(row: RooflineRow, contestant: EngineContestant, seen: Sequence[gpu.Launch]) -> RooflineRow:

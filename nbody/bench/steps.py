@@ -25,6 +25,7 @@ ON_THE_WAY = 4
 """Frames on their way to the host at a time, as in a run whose disk keeps up."""
 
 REPEATS = 3
+"""Runs, of which the median counts; one is enough of slow forces."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,11 @@ def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> 
             frames.popleft().wait().release()
         state.synchronize()
 
-    return WholeStep.of(force, _median(plain) / steps, _median(recorded) / steps)
+    repeats = REPEATS if steps * force < 2 * LONG else 1
+    return WholeStep.of(force, _median(plain, repeats) / steps, _median(recorded, repeats) / steps)
 
 
-def _median(run: Callable[[], None]) -> float:
+def _median(run: Callable[[], None], repeats: int) -> float:
     """Seconds of a run that was made once before, so that its kernels are compiled, its graph and buffers made."""
     run()
-    return statistics.median(seconds(run) for _ in range(REPEATS))
+    return statistics.median(seconds(run) for _ in range(repeats))
