@@ -7,7 +7,7 @@ from typing import Any
 from nbody.bench.accuracy import ROUNDOFF
 from nbody.bench.plot import End, label_ends, numbers_of_particles, panels, whole_decades
 from nbody.bench.report import Report, machine_line, rows_of
-from nbody.bench.roofline import RooflineRow
+from nbody.bench.roofline_row import RooflineRow
 from nbody.units import rate
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from nbody.bench.lecture import LectureRow
 from nbody.bench.report import Report, error, machine_line, ratio, rows_of
-from nbody.bench.roofline import RooflineRow
+from nbody.bench.roofline_row import RooflineRow
 from nbody.units import duration, rate
 
 
