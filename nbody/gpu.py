@@ -7,6 +7,7 @@ a change of this file. Importing it costs 0.6 s; commands that need no GPU do no
 import contextlib
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -125,8 +126,14 @@ def facts() -> Facts:
 def _driver_version() -> str:
     """The driver's version as NVIDIA writes it (580.95.05), or the CUDA version it supports where that is not told."""
     with contextlib.suppress(OSError, IndexError), open("/proc/driver/nvidia/version") as file:
-        return file.readline().split("Kernel Module")[1].split()[0]
+        return version_in(file.readline())
     return "CUDA " + ".".join(map(str, cuda.cudadrv.driver.get_version()))
+
+
+def version_in(line: str) -> str:
+    """The driver's version in what it says of itself: ``… Kernel Module  580.95.05  …``, or, of the open one, ``… Open
+    Kernel Module for x86_64  580.159.04  …``. Raises IndexError if there is none."""
+    return re.findall(r"\b\d+(?:\.\d+)+\b", line)[0]
 
 
 def resident_blocks(kernel: Any, arguments: tuple, threads: int) -> int:
@@ -273,7 +280,7 @@ def uuid() -> str:
 
 def threads_a_multiprocessor() -> int:
     """Threads that a multiprocessor of the current device holds at most."""
-    return cuda.get_current_device().MAX_THREADS_PER_MULTI_PROCESSOR
+    return cuda.get_current_device().MAX_THREADS_PER_MULTIPROCESSOR
 
 
 # --- Compiled form: what the tests of every machine look at ----------------------------------------------------------
@@ -325,8 +332,6 @@ def assembled(
 
 def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_registers: int | None = None) -> Resources:
     """What a kernel's PTX needs once it is assembled for a device; see :func:`assembled`."""
-    import re
-
     _, log = assembled(code, compute_capability, max_registers)
     found = re.search(r"used (\d+) registers.*?(\d+) stack, (\d+) bytes smem.*?(\d+) bytes lmem", log)
     if found is None:

@@ -22,7 +22,7 @@ from nbody.forces.reference import ReferenceEngine, direct_sum
 from nbody.registry import Entry
 
 H200 = gpu.Facts("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 140 << 30, "none")
-MEGAHERTZ, MILLIWATTS = 1755, 512_345
+MEGAHERTZ, MILLIWATTS, AVERAGE = 1755, 512_345, 301_000
 
 
 # --- Real kernels, compiled for a card that is not here ---------------------------------------------------------------
@@ -176,6 +176,17 @@ def test_the_bounds_of_an_h200_are_those_that_its_figures_give():
     assert bounds.peak("mixed", H200, H200.clock) == H200.peak_float32
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue Jan 1 00:00:00 UTC 2026",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (root@x)",
+    ],
+)
+def test_the_drivers_version_is_read_from_either_kind_of_driver(line):
+    assert gpu.version_in(line) == "580.159.04"
+
+
 def test_a_narrow_float_pipe_bounds_before_the_issue_of_instructions_does():
     a100 = gpu.Facts("A100", (8, 0), 108, 1.41e9, 0, 0, "none")  # 64 float32 lanes for 128 issued
     assert bounds.slot_bound(Work(14, 12, 0, 1), a100, 1e9) == pytest.approx(108e9 * 64 / 12)
@@ -190,9 +201,10 @@ def test_a_row_above_its_bound_says_so():
 
 
 def test_shares_of_a_step_are_shares():
-    step = WholeStep.of(force=6e-6, step=8e-6, recorded=10e-6)
+    step = WholeStep.of(force=6e-6, step=8e-6, launched=12e-6, recorded=15e-6)
     assert step.percent_launch == pytest.approx(25) and step.percent_copies == pytest.approx(20)
-    assert WholeStep.of(2e-6, 1e-6, 0.5e-6).percent_launch == 0
+    odd = WholeStep.of(2e-6, 1e-6, 3e-6, 2e-6)
+    assert odd.percent_launch == odd.percent_copies == 0
 
 
 # --- The card's clock and power -----------------------------------------------------------------------------------------
@@ -206,22 +218,27 @@ int nvmlDeviceGetClockInfo(void *handle, int kind, unsigned *answer) {{
     *answer = {MEGAHERTZ};
     return handle != &card || kind != 1;
 }}
-int nvmlDeviceGetPowerUsage(void *handle, unsigned *answer) {{ *answer = {MILLIWATTS}; return POWER; }}
+int nvmlDeviceGetPowerUsage(void *handle, unsigned *answer) {{ *answer = {AVERAGE}; return POWER == 3; }}
+struct field {{ unsigned id, scope; long long timestamp, latency; int kind, status; unsigned value; }};
+int nvmlDeviceGetFieldValues(void *handle, int count, struct field *of) {{
+    if (count == 1 && of->id == 186) of->value = {MILLIWATTS}, of->status = POWER;
+    return 0;
+}}
 """
 
 
 @pytest.fixture(scope="module")
 def nvml(tmp_path_factory):
-    """A library with NVML's functions, for one card; its power is known in one of two makes."""
+    """A library with NVML's functions, for one card; its power is known at once, as an average, or not."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler here")
     folder = tmp_path_factory.mktemp("nvml")
     (folder / "nvml.c").write_text(NVML)
 
-    def make(power=True):
-        library = folder / f"nvml{power}.so"
-        status = 0 if power else 3  # NVML_ERROR_NOT_SUPPORTED
+    def make(power="instant"):
+        library = folder / f"{power}.so"
+        status = {"instant": 0, "average": 1, "unknown": 3}[power]
         command = [compiler, "-shared", "-fPIC", f"-DPOWER={status}", folder / "nvml.c", "-o", library]
         subprocess.run(command, check=True)
         return str(library)
@@ -244,7 +261,10 @@ def test_clock_and_power_are_seen_while_something_runs(nvml):
 def test_what_nvml_does_not_answer_is_not_known(nvml):
     import time
 
-    with telemetry.watching(telemetry.meter("GPU-1", nvml(power=False))) as seen:
+    with telemetry.watching(telemetry.meter("GPU-1", nvml("average"))) as seen:
+        time.sleep(0.05)
+    assert seen.power == pytest.approx(AVERAGE / 1e3)
+    with telemetry.watching(telemetry.meter("GPU-1", nvml("unknown"))) as seen:
         time.sleep(0.05)
     assert seen.clock and seen.power is None
     assert telemetry.meter("GPU-2", nvml()) is None
@@ -266,6 +286,14 @@ def test_the_competitors_formula_is_ours():
     )  # fmt: skip
     right, _ = direct_sum(particles.position, particles.mass, CLUSTER)
     np.testing.assert_allclose(found, right[10:30], rtol=1e-12)
+
+
+def test_rows_taken_in_turns_keep_an_array_of_pairs_within_its_bytes():
+    from nbody.bench.peers import PAIRS_BYTES, rows_a_turn
+
+    for count in (1, 1000, 4096, 262144, 10**9):
+        rows = rows_a_turn(count)
+        assert rows == 1 or 4 * rows * count <= PAIRS_BYTES < 8 * rows * count
 
 
 # --- The command, on a card that is not here --------------------------------------------------------------------------

@@ -11,11 +11,11 @@ IDENTITY = ("suite", "name", "precision", "particles", "m", "n", "k", "threads")
 """What two rows have in common if they measure the same thing, where they have it at all."""
 
 NOISE = {"forces cpu": 0.10, "lecture cpu": 0.10, "lecture gpu": 0.10}
-"""By how much the same program's times differ between two runs, as a part, by suite and backend: where the host's clock
-counts, and other programs use the same cores."""
+"""By how much the same program's times may differ between two runs, as a part, by suite and backend, where the host's
+clock counts: 3 to 5 % between two sessions on one 16-core machine, more where other programs run."""
 
 QUIET = 0.03
-"""The same for the device's own clock."""
+"""The same for the device's own clock: up to 1.6 % between two sessions on an H200, N = 65536 and 262144."""
 
 SLOWER, FASTER, SAME = "slower", "faster", ""
 

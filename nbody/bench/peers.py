@@ -1,8 +1,7 @@
 """The competitors on a GPU: the same formula, written as users of other libraries would write it.
 
 Each is the straightforward best of its library: whole-array expressions in PyTorch, as they are and compiled, and in
-JAX, whose compilers fuse them into one kernel that keeps nothing of N² size; the lecture's tile kernel in CUDA C through
-CuPy. All compute
+JAX; the lecture's tile kernel in CUDA C through CuPy. All compute
 
     a_i = G Σ_j m_j (x_j - x_i) (|x_j - x_i|² + ε²)^(-3/2)        float32, 3-D
 
@@ -21,8 +20,14 @@ import numpy as np
 from nbody.bench.contestant import Contestant
 from nbody.bench.problems import Problem
 
-EAGER_BYTES = 1 << 30
-"""Most bytes of an array of pairs, where a library keeps such arrays: rows are then taken in turns."""
+PAIRS_BYTES = 1 << 30
+"""Most bytes of an array of pairs, where a library keeps such arrays: rows are then taken in turns. (JAX asked for 257 GiB
+at N = 262144 without.)"""
+
+
+def rows_a_turn(count: int) -> int:
+    """The largest power of two of rows of ``count`` float32 pairs within :data:`PAIRS_BYTES`."""
+    return 1 << max(0, (PAIRS_BYTES // (4 * count)).bit_length() - 1)
 
 
 class Peer(Contestant):
@@ -90,7 +95,7 @@ class TorchPeer(Peer):
         """See :meth:`Contestant.evaluate`."""
         *columns, mass = self._bodies
         count = len(mass)
-        size = count if self._compiled else max(1, EAGER_BYTES // (4 * count))
+        size = count if self._compiled else rows_a_turn(count)
         parts = [
             self._forces([column[k : k + size] for column in columns], columns, mass, *self._law)
             for k in range(0, count, size)
@@ -112,6 +117,7 @@ class JaxPeer(Peer):
     def __init__(self) -> None:
         super().__init__("JAX")
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes most of the card's memory
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # what goes wrong is said in the table, in one line
         import jax
 
         if jax.default_backend() != "gpu":
@@ -123,16 +129,19 @@ class JaxPeer(Peer):
         self._jax, self._forces = jax, jax.jit(forces)
 
     def _take(self, position: np.ndarray, mass: np.ndarray) -> None:
-        columns = [self._jax.device_put(np.ascontiguousarray(column)) for column in position.T]
-        self._bodies = (columns, columns, self._jax.device_put(mass), *map(np.float32, self._law))
+        put, size = self._jax.device_put, rows_a_turn(len(mass))
+        columns = [put(np.ascontiguousarray(column)) for column in position.T]
+        turns = [[put(column[k : k + size]) for column in columns] for k in range(0, len(mass), size)]
+        self._bodies = (turns, columns, put(mass), *map(np.float32, self._law))
 
     def evaluate(self) -> None:
         """See :meth:`Contestant.evaluate`."""
-        self._result = self._forces(*self._bodies)
+        turns, *others = self._bodies
+        self._result = [self._forces(rows, *others) for rows in turns]
 
     def wait(self) -> None:
         """See :meth:`Contestant.wait`."""
-        self._result.block_until_ready()
+        self._jax.block_until_ready(self._result)
 
     def device_times(self, repeats: int) -> list[float]:
         """See :meth:`Contestant.device_times`. JAX has streams of its own, which events on CUDA's default stream do not see,
@@ -150,7 +159,7 @@ class JaxPeer(Peer):
 
     def acceleration(self) -> np.ndarray:
         """See :meth:`Contestant.acceleration`."""
-        return np.asarray(self._result)
+        return np.concatenate(self._result)
 
 
 TILE_KERNEL = r"""

@@ -57,7 +57,7 @@ KERNELS = (
     Column("threads", lambda row: number(row.threads_a_block)),
     Column("occu-\npancy", lambda row: "–" if row.occupancy is None else f"{100 * row.occupancy:.0f} %"),
     Column("blocks", lambda row: number(row.blocks)),
-    Column("waves", lambda row: ratio(row.waves)),
+    Column("waves", lambda row: "–" if row.waves is None else f"{row.waves:.2f}"),
     Column("laun-\nches", lambda row: number(row.launches)),
     Column("a whole\nstep", lambda row: duration(row.step_seconds)),
     Column("launch\n%", lambda row: percent(row.percent_launch)),
@@ -84,7 +84,8 @@ EXPLAINED = (
 
 STEPS_EXPLAINED = (
     "Slots: instructions an interaction in the innermost loop of the kernel, counted in its machine code{ptx}. Launch: "
-    "what of a leapfrog step is no force kernel's time. Copies: what recording every step adds to it."
+    "what of a leapfrog step, replayed from a graph, is no force kernel's time. Copies: what recording every step adds "
+    "to one that Python launches."
 )
 
 LECTURE_EXPLAINED = (

@@ -50,6 +50,7 @@ class RooflineRow(ForceRow):
     occupancy: float | None = None
     step_seconds: float | None = None
     percent_launch: float | None = None
+    launched_step_seconds: float | None = None
     recorded_step_seconds: float | None = None
     percent_copies: float | None = None
 

@@ -33,23 +33,26 @@ class WholeStep:
     """One leapfrog step as ``nbody run`` makes it.
 
     Attributes:
-        step_seconds: wall time of a step of which nothing is recorded.
+        step_seconds: wall time of a step of which nothing is recorded; it is replayed from a graph.
         percent_launch: what of it is no force kernel's time: kick, drift, and the gaps between launches.
-        recorded_step_seconds: wall time of a step after which positions and velocities are copied to the host, while
-            the next is computed.
-        percent_copies: what of it recording adds: packing, copies, and launches that are not replayed from a graph.
+        launched_step_seconds: wall time of a step that Python launches, as it does when every step is recorded.
+        recorded_step_seconds: wall time of such a step after which positions and velocities are copied to the host,
+            while the next is computed.
+        percent_copies: what of that the packing and the copies add.
     """
 
     step_seconds: float
     percent_launch: float
+    launched_step_seconds: float
     recorded_step_seconds: float
     percent_copies: float
 
     @classmethod
-    def of(cls, force: float, step: float, recorded: float) -> "WholeStep":
-        """From the seconds of a force evaluation, of a step, and of a step with its recording. (Noise may make a part
-        look faster than the whole; its share is then 0.)"""
-        return cls(step, 100 * max(0.0, 1 - force / step), recorded, 100 * max(0.0, 1 - step / recorded))
+    def of(cls, force: float, step: float, launched: float, recorded: float) -> "WholeStep":
+        """From the seconds of a force evaluation and of three kinds of a step. (Noise may make a part look longer than
+        the whole; the share of the rest is then 0.)"""
+        launch, copies = max(0.0, 1 - force / step), max(0.0, 1 - launched / recorded)
+        return cls(step, 100 * launch, launched, recorded, 100 * copies)
 
 
 def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> WholeStep:
@@ -57,9 +60,15 @@ def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> 
     engine, scheme = contestant.engine(problem.gravity), INTEGRATORS.load("leapfrog")
     state = engine.load(problem.particles)
     steps = int(min(max(LONG / force, FEWEST), MOST))
+    repeats = REPEATS if steps * force < 2 * LONG else 1
 
-    def plain() -> None:
+    def replayed() -> None:
         advance_many(scheme, engine, state, DT, steps)
+        state.synchronize()
+
+    def launched() -> None:
+        for _ in range(steps):
+            advance(scheme, engine, state, DT)
         state.synchronize()
 
     def recorded() -> None:
@@ -73,8 +82,7 @@ def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> 
             frames.popleft().wait().release()
         state.synchronize()
 
-    repeats = REPEATS if steps * force < 2 * LONG else 1
-    return WholeStep.of(force, _median(plain, repeats) / steps, _median(recorded, repeats) / steps)
+    return WholeStep.of(force, *(_median(run, repeats) / steps for run in (replayed, launched, recorded)))
 
 
 def _median(run: Callable[[], None], repeats: int) -> float:

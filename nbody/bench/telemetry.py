@@ -18,6 +18,23 @@ PERIOD = 5e-3
 SM_CLOCK = 1
 """``NVML_CLOCK_SM``."""
 
+INSTANT_POWER = 186
+"""``NVML_FI_DEV_POWER_INSTANT``, in mW."""
+
+
+class _FieldValue(ctypes.Structure):
+    """``nvmlFieldValue_t``."""
+
+    _fields_ = (
+        ("field", ctypes.c_uint),
+        ("scope", ctypes.c_uint),
+        ("timestamp", ctypes.c_longlong),
+        ("latency", ctypes.c_longlong),
+        ("kind", ctypes.c_int),
+        ("status", ctypes.c_int),
+        ("value", ctypes.c_ulonglong),
+    )
+
 
 @dataclass
 class Telemetry:
@@ -25,7 +42,7 @@ class Telemetry:
 
     Attributes:
         clocks: of the multiprocessors, in Hz.
-        powers: of the whole card, in W. (Recent cards give the average of the last second.)
+        powers: of the whole card, in W, at that moment; averages of the last second where the card knows no better.
     """
 
     clocks: list[float] = field(default_factory=list)
@@ -54,20 +71,25 @@ class Meter:
     """
 
     def __init__(self, uuid: str, library: str = LIBRARY) -> None:
-        self._nvml = ctypes.CDLL(library)
-        self._card = ctypes.c_void_p()
-        status = self._nvml.nvmlInit_v2() or self._nvml.nvmlDeviceGetHandleByUUID(
-            uuid.encode(), ctypes.byref(self._card)
-        )
+        nvml = ctypes.CDLL(library)
+        self._clock, self._average_power = nvml.nvmlDeviceGetClockInfo, nvml.nvmlDeviceGetPowerUsage
+        self._fields, self._card = nvml.nvmlDeviceGetFieldValues, ctypes.c_void_p()
+        status = nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self._card))
         if status:
             raise OSError(f"NVML answers {status}")
 
     def look(self, into: Telemetry) -> None:
         """Ask once. What NVML does not answer is left out."""
-        clock = self._ask(self._nvml.nvmlDeviceGetClockInfo, ctypes.c_int(SM_CLOCK))
-        power = self._ask(self._nvml.nvmlDeviceGetPowerUsage)
+        clock = self._ask(self._clock, ctypes.c_int(SM_CLOCK))
+        power = self._instant_power() or self._ask(self._average_power)
         into.clocks += [] if clock is None else [1e6 * clock]
         into.powers += [] if power is None else [1e-3 * power]
+
+    def _instant_power(self) -> int:
+        """In mW; 0 where it is not known."""
+        answer = _FieldValue(field=INSTANT_POWER)
+        status = self._fields(self._card, 1, ctypes.byref(answer)) or answer.status
+        return 0 if status else answer.value & 0xFFFFFFFF
 
     def _ask(self, function: Any, *arguments: Any) -> int | None:
         answer = ctypes.c_uint()

@@ -129,23 +129,21 @@ def _measured(cpu: bool, gpu: bool, particles: list[int], engines: Names, precis
 
 def _roofline(cpu: bool, particles: list[int], engines: Names, precision: Names, output: Path) -> Any:
     """Measure the roofline and the lecture's table, write the files, and return the report."""
-    from nbody.bench import selection
+    from nbody.bench import roofline, selection
     from nbody.bench.output import Output
+    from nbody.bench.roofline_plot import plot_roofline
     from nbody.errors import InputError
 
     if cpu:
         raise InputError("--roofline holds the GPU's engines against their bounds; leave --cpu out")
     counts, precisions = selection.check_counts(particles), selection.check_precisions(precision or [])
     selection.require_gpu("--roofline")
-    files = Output.at(output, "roofline")
-    from nbody.bench import roofline
-    from nbody.bench.roofline_plot import plot_roofline
-
     counts = counts or list(roofline.COUNTS)
     taking_part = selection.contestants(engines or [], precisions, ("gpu",), max(counts))
     others, absent = selection.gpu_peers(precisions) if not engines else ([], [])
     if absent:
         _say(f"not beside them: {', '.join(absent)}")
+    files = Output.at(output, "roofline")
     _warn_of_load()
     with _status() as notify:
         found = roofline.run_suite(taking_part, others, counts, notify) | {"absent": absent}
