@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM as a question that the run answers at the end of a step.
 
 A signal raised inside HDF5 or a kernel launch can tear a frame, so the handler only sets a flag. A second signal means
-now: the usual KeyboardInterrupt.
+now: the usual KeyboardInterrupt, which waits for the write that is going on; a third one does not (see recorder.py).
 """
 
 import signal

@@ -2,12 +2,16 @@
 
 The next steps compute while a frame is checked, summed and written. The queue is short, so that a slow disk slows the
 run down instead of filling the memory.
+
+The file belongs to the thread: it alone writes to it and closes it. So however the run ends, and however often Ctrl-C
+is pressed while the disk is slow, nobody closes the file under a write.
 """
 
 import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +34,9 @@ class FrameSink(Protocol):
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Keep the engine's state, as it is after the last frame."""
 
+    def close(self, complete: bool) -> None:
+        """Nothing follows; ``complete`` says whether all that was planned is there."""
+
 
 @dataclass(frozen=True)
 class Energies:
@@ -48,14 +55,14 @@ class Recorder:
     """Measures and stores snapshots in order, in the background.
 
     Args:
-        sink: where frames and checkpoints go; None measures frames only.
+        sink: where frames and checkpoints go, from here on the recorder's own; None measures frames only.
         limit: what to do when the energy error grows too large.
         notify: gets one line when it does, if the run is to go on.
         energies: those of the frames that are in the file already, when a run goes on.
         frames: how many frames are there already.
 
     An error in the background (a full disk, a NaN in the state) is raised by the next :meth:`record` or
-    :meth:`close`.
+    :meth:`close`. As a context manager it ends on an error by :meth:`abandon`.
     """
 
     def __init__(
@@ -70,26 +77,53 @@ class Recorder:
         self.frames = frames
         self._sink, self._limit, self._notify = sink, limit, notify
         self._error: BaseException | None = None
-        self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue(WAITING_FRAMES)
-        self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
-        self._thread.start()
+        self._failed = self._complete = False
+        # A put that waited for room could be interrupted, and the thread would wait for its end for ever.
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(WAITING_FRAMES)
+        self._ended = threading.Event()  # Thread.join, once interrupted, returns at once (Python 3.11, gh-90882)
+        threading.Thread(target=self._work, name="recorder", daemon=True).start()
 
     def record(self, step: int, time: float, snapshot: Snapshot) -> None:
         """Queue a snapshot; waits while too many are queued."""
-        self._queue.put(lambda: self._store(step, time, snapshot))
-        self._raise()
+        self._put(lambda: self._store(step, time, snapshot))
 
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Queue a checkpoint, to be kept after the frames queued before it."""
         if self._sink is not None:
-            self._queue.put(lambda: self._keep(state, meta))
-            self._raise()
+            self._put(lambda: self._keep(state, meta))
 
-    def close(self) -> None:
-        """Return when everything queued is stored."""
-        if self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join()
+    def close(self, complete: bool = True) -> None:
+        """Return when everything queued is stored and the sink is closed; ``complete`` is for the sink."""
+        self._complete = complete
+        self._jobs.put(None)
+        self._ended.wait()
+        self._raise()
+
+    def abandon(self) -> None:
+        """Let go of what is queued, and return when the thread has closed the sink.
+
+        An interrupt during that wait (the third Ctrl-C, of a user whose disk hangs) leaves the sink to the thread,
+        which closes it when it can, or dies with the process as by a kill.
+        """
+        self._failed = True
+        self._jobs.put(None)
+        self._ended.wait()
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abandon()  # the error that ended the run is the one to show
+        elif not self._ended.is_set():
+            self.close()
+
+    def _put(self, job: Callable[[], None]) -> None:
+        self._room.acquire()
+        self._jobs.put(job)
         self._raise()
 
     def _raise(self) -> None:
@@ -98,13 +132,21 @@ class Recorder:
             raise error
 
     def _work(self) -> None:
-        self._failed = False
-        while (job := self._queue.get()) is not None:
+        while (job := self._jobs.get()) is not None:
             try:
                 job()
             except BaseException as error:
                 # Later jobs only release what they hold, so that record() never waits for a thread that gave up.
                 self._error, self._failed = error, True
+            finally:
+                self._room.release()
+        try:
+            if self._sink is not None:
+                self._sink.close(self._complete and not self._failed)
+        except BaseException as error:
+            self._error = self._error or error
+        finally:
+            self._ended.set()
 
     def _keep(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         # A state gone wrong between two frames must not replace the last good one; the next frame stops the run.

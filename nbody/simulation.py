@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from nbody.guards import doubts
 from nbody.initial import check_initial, make_particles, resolved_initial
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.scheme import Scheme, advance, advance_many
-from nbody.interrupt import stop_on_signals
+from nbody.interrupt import StopRequest, stop_on_signals
 from nbody.particles import Particles
 from nbody.progress import Clock, Progress, Summary
 from nbody.recorder import Energies, Recorder
@@ -84,7 +83,8 @@ class Simulation:
     def run(self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None) -> Summary:
         """Make the scenario's steps (or so many), recording frame 0, every ``record.every``-th step and the last.
 
-        SIGINT or SIGTERM ends the run after the current step, with a frame of it.
+        SIGINT or SIGTERM ends the run after the current step, with a frame of it; a second one at once, with the
+        frames that are in the file; a third one while the disk is slow, without waiting for it.
 
         Raises:
             RunFailed: a number in the state is no longer finite, or the file can't be written; the frames before
@@ -98,31 +98,42 @@ class Simulation:
         self._recorded = self.output is not None
         schedule = Schedule(self.scenario.record.every, first + steps if steps is not None else self._planned_end())
         clock = Clock()
-        with ExitStack() as stack:
-            stop = stack.enter_context(stop_on_signals())
-            writer = None if self.output is None else stack.enter_context(self._writer(schedule))
-            recorder = Recorder(writer, self.scenario.on_energy_error, self.notify, self.energies, self.kept)
-            stack.callback(recorder.close)
-            if self.continued is None:
-                self._record(recorder)
-                self._checkpoint(recorder)
-            while self.step < schedule.last and not stop.requested:
-                queued = self._advance(recorder, schedule, clock.steps_in_a_beat())
-                if queued > 1 or clock.due():
-                    clock.look(self.step - first, self.state)
-                    progress(self._progress(clock, recorder, schedule))
-                    self._checkpoint_now_and_then(recorder)
-            clock.look(self.step - first, self.state)  # before the disk's last confirmation, which is no step's
-            if not schedule.due(self.step):  # interrupted between frames
-                self._record(recorder)
-            if self.step > first:
-                self._checkpoint(recorder)
-            recorder.close()
-            if writer is not None:
-                writer.close(complete=self.step == schedule.last)
-            progress(self._progress(clock, recorder, schedule))
+        try:
+            with stop_on_signals() as stop, self._recorder(schedule) as recorder:
+                self._run(schedule, recorder, clock, stop, progress)
+        except KeyboardInterrupt:
+            if self.output is not None:
+                self.notify(f"interrupted at step {self.step}; go on with: nbody resume {self.output}")
+            raise
         self.kept = recorder.frames
         return self._summary(clock, recorder, self.step - first, stop.requested and self.step < schedule.last)
+
+    def _run(
+        self,
+        schedule: Schedule,
+        recorder: Recorder,
+        clock: Clock,
+        stop: StopRequest,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        """The loop, from the first frame to the file's end."""
+        first = self.step
+        if self.continued is None:
+            self._record(recorder)
+            self._checkpoint(recorder)
+        while self.step < schedule.last and not stop.requested:
+            queued = self._advance(recorder, schedule, clock.steps_in_a_beat())
+            if queued > 1 or clock.due():
+                clock.look(self.step - first, self.state)
+                progress(self._progress(clock, recorder, schedule))
+                self._checkpoint_now_and_then(recorder)
+        clock.look(self.step - first, self.state)  # before the disk's last confirmation, which is no step's
+        if not schedule.due(self.step):  # interrupted between frames
+            self._record(recorder)
+        if self.step > first:
+            self._checkpoint(recorder)
+        recorder.close(complete=self.step == schedule.last)
+        progress(self._progress(clock, recorder, schedule))
 
     def _planned_end(self) -> int:
         return max(self.step, self.scenario.integrator.steps)
@@ -146,6 +157,10 @@ class Simulation:
         return self.particles.time + self.step * self.scenario.integrator.dt
 
     # --- What goes to the file ---
+
+    def _recorder(self, schedule: Schedule) -> Recorder:
+        writer = None if self.output is None else self._writer(schedule)
+        return Recorder(writer, self.scenario.on_energy_error, self.notify, self.energies, self.kept)
 
     def _record(self, recorder: Recorder) -> None:
         self.engine.evaluate(self.state, potential=True)

@@ -1,0 +1,147 @@
+"""The recorder's thread owns the file: whatever ends the run, and however impatiently, nobody closes it under a write."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nbody.errors import RunFailed
+from nbody.recorder import WAITING_FRAMES, Recorder
+from nbody.state import Snapshot
+from nbody.state.sums import SUMS
+from nbody.trajectory import Trajectory
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class SlowSink:
+    """A sink whose disk answers when it is told to; ``said`` is what was asked of it, in order."""
+
+    def __init__(self) -> None:
+        self.answer, self.said, self.writing = threading.Event(), [], False
+
+    def append(self, frame):
+        self.writing = True
+        self.said.append(frame.step)
+        self.answer.wait(20)
+        self.writing = False
+
+    def checkpoint(self, state, meta):
+        self.said.append("checkpoint")
+
+    def close(self, complete):
+        assert not self.writing
+        self.said.append("complete" if complete else "stopped")
+
+
+class Counted(Snapshot):
+    """A snapshot of three bodies at rest that counts the releases."""
+
+    released = 0
+
+    def __init__(self):
+        super().__init__(np.zeros((3, 3)), np.zeros((3, 3)), np.ones(SUMS))
+
+    def release(self):
+        Counted.released += 1
+
+
+def waits_for(condition) -> bool:
+    """True once it holds; False after ten seconds."""
+    end = time.monotonic() + 10
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.002)
+    return condition()
+
+
+def test_frames_and_checkpoints_come_in_order_and_then_the_end():
+    sink = SlowSink()
+    sink.answer.set()
+    with Recorder(sink) as recorder:
+        for step in range(10):
+            recorder.record(step, 0.1 * step, Counted())
+        recorder.checkpoint({}, {})
+        recorder.close(complete=True)
+    assert sink.said == [*range(10), "checkpoint", "complete"] and recorder.frames == 10
+
+
+def test_an_error_lets_go_of_what_is_queued_and_the_thread_closes_the_sink():
+    sink, Counted.released = SlowSink(), 0
+    with pytest.raises(ZeroDivisionError), Recorder(sink) as recorder:
+        for step in range(WAITING_FRAMES):
+            recorder.record(step, 0.0, Counted())
+        assert waits_for(lambda: sink.writing)
+        threading.Timer(0.3, sink.answer.set).start()
+        raise ZeroDivisionError
+    assert sink.said == [0, "stopped"] and Counted.released == WAITING_FRAMES
+
+
+def test_a_third_interrupt_leaves_the_sink_to_the_thread_that_is_writing():
+    """The second one's wait for the disk is broken off: at that moment the sink is being written, and stays open."""
+    sink = SlowSink()
+    recorder = Recorder(sink)
+
+    def press():
+        assert waits_for(lambda: recorder._failed)  # the second interrupt has been noticed
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt), recorder:
+        recorder.record(0, 0.0, Counted())
+        assert waits_for(lambda: sink.writing)
+        raise KeyboardInterrupt
+    assert sink.said == [0] and sink.writing
+    sink.answer.set()
+    assert waits_for(lambda: sink.said == [0, "stopped"])
+
+
+def test_a_disk_that_can_not_end_the_recording_is_told():
+    class Full(SlowSink):
+        def close(self, complete):
+            raise RunFailed("the disk is full")
+
+    with pytest.raises(RunFailed, match="full"), Recorder(Full()) as recorder:
+        recorder.close()
+
+
+HANGING_DISK = textwrap.dedent("""
+    import os, sys, time
+    from nbody.trajectory.framefile import FrameFile
+    sync = FrameFile.sync
+    def hang(file):
+        if file.commit["frames"][0] > 2:
+            print("hanging", flush=True)
+            time.sleep(60)
+        sync(file)
+    FrameFile.sync = hang
+    from nbody.cli import main
+    sys.exit(main(sys.argv[1:]))
+""")
+
+
+def test_three_times_control_c_ends_a_run_whose_disk_hangs_and_its_frames_are_whole(tmp_path):
+    (tmp_path / "run.yaml").write_text(
+        "initial: {generator: plummer, particles: 16}\ngravity: {softening: plummer, length: 0.05}\n"
+        "integrator: {dt: 0.001, steps: 100000000}\nengine: cpu\nrecord: {every: 1000}\ncheckpoint: {minutes: 0.001}\n"
+    )
+    command = [sys.executable, "-c", HANGING_DISK, "run", "run.yaml", "-o", "run.h5"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert run.stdout.readline() == b"hanging\n"
+    begun = time.perf_counter()
+    for _ in range(3):
+        run.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # the kernel delivers signals that come together as one
+    _, said = run.communicate(timeout=20)
+    assert run.returncode == 130 and said.count(b"interrupted at step") == 1, said
+    assert time.perf_counter() - begun < 10
+    with Trajectory(tmp_path / "run.h5") as recording:
+        assert recording.status == "killed" and len(recording) >= 3 and recording.verify() == []
