@@ -24,6 +24,7 @@ def version() -> str:
         return "unknown"
 
 
+@cache
 def package_versions() -> dict[str, str]:
     """Installed versions of :data:`PACKAGES`, and Python's."""
     found = {"python": platform.python_version()}

@@ -59,6 +59,25 @@ def test_a_checkpoint_gives_back_every_bit_dtype_and_shape(tmp_path):
         assert (got.dtype, got.shape, got.tobytes()) == (array.dtype, array.shape, array.tobytes())
 
 
+def test_a_file_appears_with_its_first_checkpoint_so_that_what_is_there_can_be_resumed(tmp_path):
+    path, header = tmp_path / "run.h5", RunHeader(5, state_bytes=ROOM)
+    with TrajectoryWriter(path, Particles(np.ones(9), X, X), header) as writer:
+        writer.append(frame(0))
+        assert not path.exists()
+        writer.checkpoint(STATE, {})
+        assert read_checkpoint(path).frames == 1
+    with TrajectoryWriter(path, Particles(np.ones(9), X, X), header, overwrite=True) as writer:
+        writer.append(frame(0))
+        writer.append(frame(1))  # a run that makes no checkpoint after all
+        with Trajectory(path) as run:
+            assert len(run) == 2
+    with TrajectoryWriter(path, Particles(np.ones(9), X, X), header, overwrite=True) as writer:
+        writer.append(frame(0))
+    with Trajectory(path) as run:
+        assert len(run) == 1 and run.complete
+    assert os.listdir(tmp_path) == ["run.h5"]
+
+
 def test_two_checkpoints_are_kept_and_a_damaged_one_is_passed_over(tmp_path):
     path = tmp_path / "run.h5"
     with TrajectoryWriter(path, Particles(np.ones(9), X, X), RunHeader(5, state_bytes=ROOM)) as writer:

@@ -24,7 +24,8 @@ Array = np.ndarray
 
 
 class TrajectoryWriter:
-    """Records frames in ``path``, which appears when the first frame is in it, and opens from then on.
+    """Records frames in ``path``, which appears when the first frame is in it, and opens from then on. If the run makes
+    checkpoints (``header.state_bytes``), it appears with the first one: what is there can be resumed.
 
     Args:
         path: where to record. An existing file is kept under a numbered name (``run.1.h5``).
@@ -52,6 +53,7 @@ class TrajectoryWriter:
         with place.as_input_error(self.path):
             self.path.parent.mkdir(exist_ok=True)
         self._begin(lambda part: make_file(part, particles, header))
+        self._waits_for_checkpoint = header.state_bytes > 0
 
     @classmethod
     def reopen(
@@ -101,6 +103,7 @@ class TrajectoryWriter:
         self._part = part if part.exists() else None
         self._sequence = 0
         self._restart_at: int | None = None
+        self._waits_for_checkpoint = False
         self._started = time.perf_counter() - float(self._file.commit["wall_s"][0])
         self._sync = BackgroundSync(self._file.sync)
 
@@ -130,7 +133,7 @@ class TrajectoryWriter:
             file.commit["status"] = layout.RUNNING.encode()
             file.commit["wall_s"] = time.perf_counter() - self._started
             file.write_commit()
-            if self._part:
+            if self._part and (k or not self._waits_for_checkpoint):
                 self._publish()
             confirmed = self._sync.poll(k + 1)
             if confirmed is not None:
@@ -176,6 +179,8 @@ class TrajectoryWriter:
             packed = pack(Checkpoint(state, meta, self.frames, self._sequence + 1))
             self._open_file().write_slot(self._sequence + 1, packed)
             self._open_file().sync()
+            if self._part:
+                self._publish()
         self._sequence += 1
 
     def sync(self) -> None:
@@ -194,6 +199,9 @@ class TrajectoryWriter:
             self._sync.close()
             if complete:
                 self._hide_dropped()
+            if self._part and self._waits_for_checkpoint and self.frames:
+                with self._as_run_failed("the first frame"):
+                    self._publish()
             if self._part is None and self._restart_at is None:
                 file.commit["status"] = (layout.COMPLETE if complete else layout.STOPPED).encode()
                 self.sync()

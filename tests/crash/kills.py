@@ -2,6 +2,7 @@
 
 import os
 import random
+import select
 import signal
 import sys
 import tempfile
@@ -28,7 +29,9 @@ def kill_and_resume(folder: Path, kills: int, seed: int = 1) -> dict[str, int]:
     seen = dict.fromkeys(("kills", "before the file appeared", "runs that ended", "frames acknowledged"), 0)
     while seen["kills"] < kills:
         child, pipe = chaos.record_in_child(path, FRAMES)
-        time.sleep(random.uniform(0, 0.08))
+        if random.random() < 0.8:
+            select.select([pipe], [], [], 2.0)  # until it records
+        time.sleep(random.uniform(0, 0.04))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         acknowledged = chaos.last_acknowledged(pipe)
