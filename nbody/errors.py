@@ -28,6 +28,12 @@ class RunFailed(NBodyError):
     exit_code = 1
 
 
+def printable(text: object) -> str:
+    """A path or a foreign text on one line, whatever characters it is made of."""
+    text = str(text)
+    return text if text.isprintable() else ascii(text)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the known name nearest to ``name``, or nothing when none is near."""
     near = get_close_matches(str(name), list(known), n=1, cutoff=0.5)

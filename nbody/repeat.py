@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 from nbody.errors import InputError
+from nbody.particles import Particles
 from nbody.recorder import Energies
 from nbody.scenario import Scenario
 from nbody.simulation import Notify, Simulation
 from nbody.trajectory import Trajectory, read_checkpoint
+from nbody.trajectory.opening import one_line
 
 
 def resume(path: Path, steps: int | None = None, every: int | None = None, notify: Notify = print) -> Simulation:
@@ -27,24 +29,27 @@ def resume(path: Path, steps: int | None = None, every: int | None = None, notif
         DeviceError: its engine needs a GPU, and there is none.
     """
     checkpoint = read_checkpoint(path)
+    with one_line(path):  # its sum is right, and whoever made it may have meant harm
+        facts = checkpoint.meta
+        step, recorded_every, scope = int(facts["step"]), int(facts["every"]), dict(facts["scope"])
     with Trajectory(path) as run:
-        recorded_every = int(checkpoint.meta["every"])
-        scenario = _scenario(run, checkpoint.meta["engine"]).override(steps=steps, every=every)
-        simulation = Simulation(scenario, path, notify=notify, particles=run.particles(0))
-        step, kept = int(checkpoint.meta["step"]), min(checkpoint.frames, len(run))
-        # A frame off the schedule marked the end of a run, or an interruption; a longer run does not have it.
-        if run.step[kept - 1] % recorded_every and scenario.integrator.steps > step:
-            kept -= 1
-        energy = run.observable("total_energy")
-        simulation.energies = Energies(float(energy[0]), float(energy[kept - 1]))
-    simulation.state.restore(dict(checkpoint.state))
+        scenario = _scenario(run, facts["engine"]).override(steps=steps, every=every)
+        simulation = Simulation(scenario, path, notify=notify, particles=_start(run))
+        with one_line(path):
+            kept = min(checkpoint.frames, len(run))
+            # A frame off the schedule marked the end of a run, or an interruption; a longer run does not have it.
+            if run.step[kept - 1] % recorded_every and scenario.integrator.steps > step:
+                kept -= 1
+            energy = run.observable("total_energy")
+            simulation.energies = Energies(float(energy[0]), float(energy[kept - 1]))
+            simulation.state.restore(dict(checkpoint.state))
     simulation.step, simulation.continued, simulation.kept = step, checkpoint, kept
     if scenario.integrator.steps < step:
         raise InputError(
             f"--steps: the run has made {step} steps already; give a larger number than that, got "
             f"{scenario.integrator.steps}"
         )
-    _compare_scope(checkpoint.meta["scope"], simulation.scope(), notify)
+    _compare_scope(scope, simulation.scope(), notify)
     return simulation
 
 
@@ -58,17 +63,21 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
         raise InputError(f"{output}: is the recording itself; give another --output")
     with Trajectory(path) as run:
         stored = run.stored_provenance
-        scenario = _scenario(run, str(stored["engine"]))
-        start = run.particles(0)
-        simulation = Simulation(scenario, output, overwrite, notify, particles=start)
+        scenario = _scenario(run, stored.get("engine"))
+        simulation = Simulation(scenario, output, overwrite, notify, particles=_start(run))
     _compare_scope({key: str(stored.get(key, "")) for key in simulation.scope()}, simulation.scope(), notify)
     return simulation
 
 
-def _scenario(run: Trajectory, engine: str) -> Scenario:
+def _scenario(run: Trajectory, engine: object) -> Scenario:
     """The scenario that a recording says it was made from, with the engine that ``auto`` stood for."""
-    values = json.loads(json.dumps(run.resolved)) | {"engine": engine}
-    return Scenario.from_dict(values)
+    return Scenario.from_dict(json.loads(json.dumps(run.resolved)) | {"engine": engine})
+
+
+def _start(run: Trajectory) -> Particles:
+    """The bodies of the first frame."""
+    with one_line(run.path):
+        return run.particles(0).check(f"{run.path}: frame 0: ")
 
 
 def _compare_scope(recorded: dict[str, str], now: dict[str, str], notify: Notify) -> None:

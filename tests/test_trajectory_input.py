@@ -75,7 +75,7 @@ CHANGES = {
     "flat": (replaced(POSITION, dataset((3, 60), "f4")), "has shape"),
     "other count": (replaced(VELOCITY, dataset((3, 19, 3), "f4")), "velocity/value: has shape"),
     "integers": (replaced(POSITION, dataset((3, 20, 3), "i4")), "type int32"),
-    "complex": (replaced(VELOCITY, dataset((3, 20, 3), "c8")), "type complex64"),
+    "complex": (replaced(VELOCITY, dataset((3, 20, 3), "c8")), "velocity/value: has shape"),
     "strings": (replaced(POSITION, dataset((3, 20, 3), "S4")), "type |S4"),
     "12 TB declared": (
         replaced(POSITION, dataset((10**6, 20, 3), "f8", chunks=(1, 20, 3))),
@@ -87,7 +87,7 @@ CHANGES = {
         "more than the file holds",
     ),
     "scenario a number": (replaced("nbody/scenario", dataset(data=7)), "scenario: has shape"),
-    "resolved not JSON": (replaced("nbody/resolved", dataset(data=b"{")), "damaged"),
+    "resolved not JSON": (replaced("nbody/resolved", dataset(data=np.bytes_(b"{"))), "damaged"),
     "scenario not UTF-8": (replaced("nbody/scenario", dataset(data=np.bytes_(b"\xff\xfe"))), "damaged"),
     "commit of another kind": (
         replaced("nbody/commit", dataset(data=np.zeros(1, [("a", "f4")]))),

@@ -18,7 +18,7 @@ from nbody.cli.rerun import rerun
 from nbody.cli.resume import resume
 from nbody.cli.run import run
 from nbody.cli.view import view
-from nbody.errors import NBodyError
+from nbody.errors import NBodyError, printable
 
 app = typer.Typer(
     name="nbody",
@@ -75,5 +75,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    print(printable("error: " + " ".join(message.split())), file=sys.stderr)
     return code

@@ -7,10 +7,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, printable
 from nbody.machine import memory_available
 from nbody.particles import Particles
-from nbody.scenario.source import printable
 
 SHAPES = {"mass": "(N,)", "position": "(N, 2) or (N, 3)", "velocity": "(N, 2) or (N, 3)", "id": "(N,)"}
 """The arrays of the file, each of any real dtype and byte order; ``id`` may be left out."""

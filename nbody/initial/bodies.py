@@ -4,15 +4,16 @@ The files come from anywhere, so nothing in them is believed: no pickles are rea
 file's and with the free memory before anything is allocated, and what is wrong is told with its line or array.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, printable
 from nbody.initial.arrays import read_arrays
 from nbody.initial.table import read_table
 from nbody.particles import Particles
-from nbody.scenario.source import open_regular, printable
+from nbody.scenario.source import open_regular
 
 KINDS = (".npz", ".csv", ".h5")
 """The files that may hold bodies, by the end of their names."""
@@ -62,7 +63,7 @@ def _read_frame(path: Path, frame: int | None, where: str) -> Particles:
             k = len(run) - 1 if frame is None else frame
             if not 0 <= k < len(run):
                 raise InputError(f"{printable(path)}: has no frame {k}; it holds {len(run)}, counted from 0")
-            return Particles(run.mass, run.position[k], run.velocity[k], run.id)
+            return replace(run.particles(k), time=0.0, step=0)
     except InputError as error:
         raise InputError(f"{where}{error}") from None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from nbody.errors import InputError, did_you_mean
+from nbody.errors import InputError, did_you_mean, printable
 
 Keys = tuple[str, ...]
 """The way to a value: ``("integrator", "dt")``, written ``integrator.dt``."""
@@ -63,12 +63,6 @@ class Source:
             group = group[key]
         group[keys[-1]] = value
         return replace(self, values=values, options={**self.options, keys: option})
-
-
-def printable(text: object) -> str:
-    """A path or a foreign message on one line, whatever characters it is made of."""
-    text = str(text)
-    return text if text.isprintable() else ascii(text)
 
 
 def open_regular(path: Path, where: str = "") -> BinaryIO:

@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from nbody.errors import InputError
-from nbody.scenario.source import Keys, Source, open_regular, printable
+from nbody.errors import InputError, printable
+from nbody.scenario.source import Keys, Source, open_regular
 
 LARGEST = 1_000_000
 """The most bytes a scenario may have."""

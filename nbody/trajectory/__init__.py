@@ -7,6 +7,8 @@
  :mod:`.place`      where the file goes: checks of path and space, numbered names, the writer's lock
  :mod:`.skeleton`   makes the whole file, with room for every frame, once
  :mod:`.h5format`   the three fields of the HDF5 format that recording changes
+ :mod:`.structure`  what a file of ours holds, read without the HDF5 library
+ :mod:`.stranger`   what any other file holds, read by the HDF5 library in a process of its own
  :mod:`.rows`       the rows of a dataset, read and written where they lie
  :mod:`.framefile`  puts frames into the room and raises the count
  :mod:`.writer`     ``TrajectoryWriter``: the two above under one lock

@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import h5py
 import numpy as np
 
 from nbody.errors import InputError
 from nbody.trajectory import layout
-from nbody.trajectory.opening import one_line, open_file
+from nbody.trajectory.opening import OpenFile, one_line
+from nbody.trajectory.structure import DATASET
 
 Array = np.ndarray
 MAGIC = b"nbodyck1"
@@ -79,11 +79,11 @@ def unpack(slot: bytes) -> Checkpoint | None:
     return Checkpoint(state, facts["meta"], int(facts["frames"]), sequence)
 
 
-def newest(file: h5py.File) -> Checkpoint | None:
+def newest(file: OpenFile) -> Checkpoint | None:
     """The newest whole checkpoint in an open file."""
-    slots = [file[name] for name in layout.SLOTS if name in file]
-    slots.sort(key=lambda slot: HEAD.unpack(slot[: HEAD.size].tobytes())[1], reverse=True)
-    return next((found for slot in slots if (found := unpack(slot[:].tobytes()))), None)
+    slots = [file.rows(name) for name in layout.SLOTS if file.found[name].kind == DATASET]
+    slots.sort(key=lambda slot: HEAD.unpack(slot.read(0, HEAD.size).tobytes())[1], reverse=True)
+    return next((found for slot in slots if (found := unpack(slot.read(0, slot.length()).tobytes()))), None)
 
 
 def read_checkpoint(path: str | os.PathLike) -> Checkpoint:
@@ -92,7 +92,7 @@ def read_checkpoint(path: str | os.PathLike) -> Checkpoint:
     Raises:
         InputError: not a recording, or one without a whole checkpoint.
     """
-    with open_file(path) as file, one_line(path):
+    with OpenFile(path) as file, one_line(path):
         found = newest(file)
     if found is None:
         raise InputError(f"{path}: holds no checkpoint to go on from; run its scenario again (nbody run)")

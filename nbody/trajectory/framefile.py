@@ -9,14 +9,14 @@ import struct
 import zlib
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from nbody.particles import Particles
-from nbody.trajectory import h5format, layout, skeleton
+from nbody.trajectory import h5format, layout
 from nbody.trajectory.frame import OBSERVABLES, Frame
 from nbody.trajectory.header import RunHeader
-from nbody.trajectory.rows import Contiguous, length_address, write
+from nbody.trajectory.rows import Contiguous, write
+from nbody.trajectory.structure import DATASET, Structure
 
 ROWS = (
     layout.TIME,
@@ -44,38 +44,36 @@ class FrameFile:
         """Open ``path``, a file that skeleton.py made (and, if it is a stranger's, that opening.py found sound)."""
         self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            self._locate(path)
+            self._locate()
         except BaseException:
             os.close(self.fd)
             raise
         self._buffer = np.zeros((2, self.count, 3), self.dtype)
 
-    def _locate(self, path: Path) -> None:
+    def _locate(self) -> None:
         """Find where everything is. Raises UnknownFormat."""
-        with h5py.File(path, "r") as file:
-            dataset = file[layout.POSITION]
-            self.capacity = int(dataset.attrs[layout.PLANNED])
-            self.dtype, self.count = dataset.dtype, dataset.shape[1]
-            self.rows = {name: Contiguous(self.fd, file[name]) for name in ROWS if not _is_view(name)}
-            self._lengths_at = {name: length_address(self.fd, file[name]) for name in ROWS}
-            slots = [file[name] for name in layout.SLOTS if name in file]
-            self._slots_at = [slot.id.get_offset() for slot in slots]
-            self.slot_bytes = min((len(slot) for slot in slots), default=0)
-            self._commit_at = file[layout.COMMIT].id.get_offset()
-            self.commit = file[layout.COMMIT][:]
-            steps = h5py.h5o.get_info(file[layout.VTK_STEPS].id).addr
-            self._nsteps_at = h5format.attribute_address(self.fd, steps, "NSteps")
+        find = Structure(self.fd).find
+        found = {name: find(name) for name in (*ROWS, layout.COMMIT, *layout.SLOTS)}
+        self.capacity = int(found[layout.POSITION].attributes[layout.PLANNED])
+        self.dtype, self.count = found[layout.POSITION].dtype, found[layout.POSITION].shape[1]
+        self.rows = {name: Contiguous(self.fd, found[name]) for name in ROWS if not _is_view(name)}
+        self._lengths_at = {name: h5format.length_address(self.fd, found[name].header) for name in ROWS}
+        slots = [Contiguous(self.fd, found[name]) for name in layout.SLOTS if found[name].kind == DATASET]
+        self._slots_at = [slot.offset for slot in slots]
+        self.slot_bytes = min((slot.capacity for slot in slots), default=0)
+        commit = Contiguous(self.fd, found[layout.COMMIT])
+        self._commit_at, self.commit = commit.offset, commit.read(0, 1)
+        self._nsteps_at = h5format.attribute_address(self.fd, find(layout.VTK_STEPS).header, "NSteps")
         size = os.fstat(self.fd).st_size
         if any(self.capacity > rows.capacity or rows.end > size for rows in self.rows.values()):
             raise h5format.UnknownFormat("no room for the frames it was planned for")
 
-    def share_vtk(self, path: Path) -> None:
+    def share_vtk(self) -> None:
         """Let the VTKHDF view's two arrays be the bytes of the H5MD arrays; once, when the file is made."""
-        with h5py.File(path, "r") as file:
-            for view, source in ((layout.VTK_POINTS, layout.POSITION), (layout.VTK_VELOCITY, layout.VELOCITY)):
-                header = h5py.h5o.get_info(file[view].id).addr
-                at = h5format.storage_address(self.fd, header)
-                write(self.fd, struct.pack("<Q", self.rows[source].offset), at)
+        known = Structure(self.fd)
+        for view, source in ((layout.VTK_POINTS, layout.POSITION), (layout.VTK_VELOCITY, layout.VELOCITY)):
+            at = h5format.storage_address(self.fd, known.find(view).header)
+            write(self.fd, struct.pack("<Q", self.rows[source].offset), at)
 
     def reserve(self) -> None:
         """Have the file system set the whole file's blocks aside now, so that the disk can't fill up during the run.
@@ -139,10 +137,12 @@ def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
 
     Raises OSError (for one, where the disk is too small).
     """
+    from nbody.trajectory import skeleton  # imports h5py, 0.15 s, which going on with a file does without
+
     skeleton.create(path, particles, header)
     file = FrameFile(path)
     try:
-        file.share_vtk(path)
+        file.share_vtk()
         file.reserve()
     except BaseException:
         file.close()

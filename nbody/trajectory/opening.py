@@ -1,125 +1,197 @@
 """Opens a file that may be anything: a recording of ours, damaged, somebody else's, or made to do harm.
 
-What is refused: links that leave the file (soft, external), data kept in other files (external storage, virtual
-datasets), and shapes that declare more than the file can hold. HDF5 follows all of these without asking.
+Our own files are read by :mod:`.structure`, others by the HDF5 library in a process of its own (:mod:`.stranger`); the
+library never sees a file in this one. What is refused: links that leave the file (soft, external), data kept in other
+files (external storage, virtual datasets), and shapes that declare more than the file or the memory can hold.
 """
 
+import math
 import os
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-import h5py
 import numpy as np
 
 from nbody import machine
 from nbody.errors import InputError
 from nbody.trajectory import layout
 from nbody.trajectory.frame import OBSERVABLES
+from nbody.trajectory.h5format import UnknownFormat
+from nbody.trajectory.rows import Contiguous, Packed, Rows
+from nbody.trajectory.stranger import Stranger
+from nbody.trajectory.structure import DATASET, ELSEWHERE, LINK, MISSING, SIGNATURE, Found, Structure
+
+Array = np.ndarray
 
 FILTER_GAIN = 1100
 """The most that HDF5's filters can shrink data (deflate, 1032 to 1), with a margin."""
 
+NAMES = (
+    layout.MASS,
+    layout.ID,
+    layout.POSITION,
+    layout.VELOCITY,
+    layout.STEP,
+    layout.TIME,
+    layout.CHECKSUMS,
+    *(layout.observable(name) for name in OBSERVABLES),
+    layout.SCENARIO,
+    layout.RESOLVED,
+    layout.COMMIT,
+    *layout.SLOTS,
+    layout.NBODY,
+    layout.PROVENANCE,
+)
+"""Everything that is read from a recording."""
+
 
 @contextmanager
 def one_line(path: object) -> Iterator[None]:
-    """Turn what h5py raises about a bad file inside this block into one line."""
+    """Turn what reading a bad file inside this block raises into one line."""
     try:
         yield
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError) as error:
+    except (
+        OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, MemoryError,
+        struct.error, UnknownFormat,
+    ) as error:  # fmt: skip
         reason = " ".join(str(error).split())[:150] or type(error).__name__
         raise InputError(f"{path}: is damaged, or was not written by nbody ({reason})") from error
 
 
-def open_file(path: str | os.PathLike) -> h5py.File:
-    """``path`` opened for reading, every dataset of :mod:`.layout` found sound.
+class OpenFile:
+    """A recording, open for reading, with everything in it found sound.
 
-    Raises:
-        InputError: one line saying what ``path`` is instead, or where in it what is wrong.
+    Attributes:
+        path: the file's name.
+        fd: its descriptor.
+        found: names of :data:`NAMES` to what they stand for. (Slots may be missing.)
     """
-    _check_kind(path)
-    with one_line(path):
-        if not h5py.is_hdf5(os.fspath(path)):
-            raise InputError(f"{path}: is not an HDF5 file; give a recording made by 'nbody run'")
-        file = h5py.File(path, "r")
-    try:
-        with one_line(path):
-            _check_layout(file, path)
-    except BaseException:
-        file.close()
-        raise
-    return file
+
+    def __init__(self, path: str | os.PathLike) -> None:
+        """Raises InputError: one line saying what ``path`` is instead, or where in it what is wrong."""
+        self.path = path
+        self.fd = _open(path)
+        self._stranger: Stranger | None = None
+        try:
+            with one_line(path):
+                self.found = self._look()
+                _check(self.found, path, os.fstat(self.fd).st_size)
+        except BaseException:
+            self.close()
+            raise
+
+    def _look(self) -> dict[str, Found]:
+        try:
+            known = Structure(self.fd)
+            return {name: known.find(name) for name in NAMES}
+        except UnknownFormat:
+            self._stranger = Stranger(self.path)
+            return {name: self._stranger.find(name) for name in NAMES}
+
+    def rows(self, name: str) -> Rows:
+        """The rows of a dataset."""
+        if self._stranger:
+            return Packed(self._stranger, name, self.found[name])
+        return Contiguous(self.fd, self.found[name])
+
+    def value(self, name: str) -> Array:
+        """All of a dataset whose shape does not change."""
+        dtype, shape = self.found[name].dtype, self.found[name].shape
+        if self._stranger:
+            data = self._stranger.read(name, 0, shape[0] if shape else 1)
+        else:
+            data = os.pread(self.fd, dtype.itemsize * math.prod(shape), self.found[name].offset or 0)
+        return np.frombuffer(data, dtype).reshape(shape).astype(dtype.newbyteorder("="))
+
+    def text(self, name: str) -> str:
+        """A dataset that is one text."""
+        return bytes(self.value(name)[()]).decode()
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self.fd)
+        if self._stranger:
+            self._stranger.close()
+
+    def __enter__(self) -> "OpenFile":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
-def _check_kind(path: str | os.PathLike) -> None:
+def _open(path: str | os.PathLike) -> int:
+    """An ordinary file that begins as HDF5 does, opened."""
     try:
-        status = Path(path).stat()
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)):
-            pass
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError):
             raise InputError(f"{path}: there is no such file") from error
-        if isinstance(error, IsADirectoryError):
-            raise InputError(f"{path}: is a directory; give the name of a recording, such as output/run.h5") from error
         raise InputError(f"{path}: can't be opened ({getattr(error, 'strerror', None) or error})") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"{path}: is not an ordinary file; give the name of a recording, such as output/run.h5")
-    if status.st_size == 0:
-        raise InputError(f"{path}: is empty; give a recording made by 'nbody run'")
+    try:
+        status, example = os.fstat(fd), "give the name of a recording, such as output/run.h5"
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{path}: is a directory; {example}")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{path}: is not an ordinary file; {example}")
+        if status.st_size == 0:
+            raise InputError(f"{path}: is empty; give a recording made by 'nbody run'")
+        if all(os.pread(fd, 8, at) != SIGNATURE for at in (0, *(2**k for k in range(9, status.st_size.bit_length())))):
+            raise InputError(f"{path}: is not an HDF5 file; give a recording made by 'nbody run'")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
-def _check_layout(file: h5py.File, path: object) -> None:
-    count = dataset(file, path, layout.MASS, "f", 1).shape[0]
-    dataset(file, path, layout.ID, "iu", 1, (count,))
+def _check(found: dict[str, Found], path: str | os.PathLike, size: int) -> None:
+    """Raise InputError unless everything is there and has the shape that it should have."""
+
+    def dataset(name: str, kinds: str, rank: int, row: tuple[int, ...] = ()) -> Found:
+        _check_dataset(found[name], f"{path}: /{name}:", kinds, rank, row, size)
+        return found[name]
+
+    for name in NAMES:
+        if found[name].kind == LINK:
+            raise InputError(f"{path}: /{name}: is a link that may lead elsewhere; nbody's recordings have none")
+        if found[name].kind == MISSING and name not in layout.SLOTS:
+            raise InputError(f"{path}: has no /{name}; it is HDF5, but not a recording made by 'nbody run'")
+    count = dataset(layout.MASS, "f", 1).shape[0]
+    dataset(layout.ID, "iu", 1, (count,))
     for name in (layout.POSITION, layout.VELOCITY):
-        dataset(file, path, name, "f", 3, (count, 3))
-    dataset(file, path, layout.STEP, "iu", 1)
-    dataset(file, path, layout.TIME, "f", 1)
-    dataset(file, path, layout.CHECKSUMS, "u", 2, (3,))
+        dataset(name, "f", 3, (count, 3))
+    dataset(layout.STEP, "iu", 1)
+    dataset(layout.TIME, "f", 1)
+    dataset(layout.CHECKSUMS, "u", 2, (3,))
     for name, width in OBSERVABLES.items():
-        dataset(file, path, layout.observable(name), "f", 1 if width == 1 else 2, () if width == 1 else (width,))
+        dataset(layout.observable(name), "f", 1 if width == 1 else 2, () if width == 1 else (width,))
     for name in (layout.SCENARIO, layout.RESOLVED):
-        dataset(file, path, name, "SO", 0)
-    if dataset(file, path, layout.COMMIT, "V", 1, (1,)).dtype != np.dtype(layout.COMMIT_DTYPE):
+        dataset(name, "S", 0)
+    if dataset(layout.COMMIT, "V", 1, (1,)).dtype != np.dtype(layout.COMMIT_DTYPE):
         raise InputError(f"{path}: /{layout.COMMIT}: is not a commit record")
     for name in layout.SLOTS:
-        if name in file:
-            dataset(file, path, name, "u", 1)
-    if file[layout.NBODY].attrs.get(layout.DIMENSIONS) not in (2, 3):
+        if found[name].kind != MISSING:
+            dataset(name, "u", 1)
+    if found[layout.NBODY].attributes.get(layout.DIMENSIONS) not in (2, 3):
         raise InputError(f"{path}: /{layout.NBODY}: says neither 2 nor 3 dimensions")
 
 
-def member(file: h5py.File, path: object, name: str) -> h5py.HLObject:
-    """The group or dataset ``name``, if every step on the way there is a hard link."""
-    here: h5py.HLObject = file
-    for part in name.split("/"):
-        link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
-        if link is None:
-            raise InputError(f"{path}: has no /{name}; it is HDF5, but not a recording made by 'nbody run'")
-        if not isinstance(link, h5py.HardLink):
-            raise InputError(f"{path}: /{name}: is a link that may lead elsewhere; nbody's recordings have none")
-        here = here[part]
-    return here
-
-
-def dataset(file: h5py.File, path: object, name: str, kinds: str, rank: int, row: tuple[int, ...] = ()) -> h5py.Dataset:
-    """The dataset ``name``, if its bytes are in this file, its dtype is one of ``kinds``, it has ``rank`` dimensions,
-    of which the last are ``row``, and the file and the memory can hold what it declares."""
-    found = member(file, path, name)
-    where = f"{path}: /{name}:"
-    if not isinstance(found, h5py.Dataset):
-        raise InputError(f"{where} is not a dataset")
-    if found.external or found.is_virtual:
+def _check_dataset(found: Found, where: str, kinds: str, rank: int, row: tuple[int, ...], size: int) -> None:
+    """Raise InputError unless its bytes are in this file of ``size`` bytes, its dtype is one of ``kinds``, it has
+    ``rank`` dimensions, of which the last are ``row``, and the file and the memory can hold what it declares."""
+    if found.kind == ELSEWHERE:
         raise InputError(f"{where} keeps its data in other files; nbody's recordings do not")
-    if found.dtype.kind not in kinds or found.ndim != rank or found.shape[rank - len(row) :] != row:
-        raise InputError(f"{where} has shape {found.shape} and type {found.dtype}, which is not a recording's")
-    stored = found.id.get_storage_size() * (FILTER_GAIN if found.chunks else 1)
-    if found.dtype.kind != "O" and found.size * found.dtype.itemsize > min(stored, 2**62):
-        raise InputError(f"{where} declares {found.shape}, more than the file holds; the file is damaged")
-    if not found.chunks and stored > os.path.getsize(file.filename):
+    if found.kind != DATASET:
+        raise InputError(f"{where} is not a dataset")
+    shape, itemsize = found.shape, found.dtype.itemsize
+    if found.dtype.kind not in kinds or len(shape) != rank or shape[rank - len(row) :] != row:
+        raise InputError(f"{where} has shape {shape} and type {found.dtype}, which is not a recording's")
+    if itemsize * math.prod(shape) > found.stored * (FILTER_GAIN if found.filtered else 1):
+        raise InputError(f"{where} declares {shape}, more than the file holds; the file is damaged")
+    if found.stored > size:
         raise InputError(f"{where} is longer than the file; the file is damaged")
-    at_once = found.dtype.itemsize * int(np.prod(found.shape[1:] if rank > 1 else found.shape, dtype=float))
+    at_once = itemsize * math.prod(shape[1:] if rank > 1 else shape)
     if at_once > machine.memory_available():
         raise InputError(f"{where} needs {at_once / 1e9:.3g} GB of memory, more than is free")
-    return found

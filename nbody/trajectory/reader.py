@@ -8,15 +8,13 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
-import h5py
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, printable
 from nbody.particles import Particles
 from nbody.trajectory import layout, place
 from nbody.trajectory.frame import OBSERVABLES, Frame
-from nbody.trajectory.opening import member, one_line, open_file
-from nbody.trajectory.rows import Contiguous, rows_of
+from nbody.trajectory.opening import OpenFile, one_line
 
 Array = np.ndarray
 
@@ -81,24 +79,22 @@ class Trajectory:
 
     def __init__(self, path: str | os.PathLike) -> None:
         self.path = os.fspath(path)
-        file = open_file(path)
+        file = OpenFile(path)
         with one_line(path), ExitStack() as on_error:
             on_error.callback(file.close)
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            on_error.callback(os.close, self._fd)
-            self.dimensions = int(file[layout.NBODY].attrs[layout.DIMENSIONS])
-            self.mass: Array = file[layout.MASS][:].astype(np.float64, copy=False)
-            self.id: Array = file[layout.ID][:].astype(np.int64, copy=False)
-            self.scenario_text = file[layout.SCENARIO][()].decode()
-            self.resolved: dict[str, Any] = json.loads(file[layout.RESOLVED][()].decode())
-            self.planned = int(file[layout.POSITION].attrs[layout.PLANNED])
-            attributes = member(file, path, layout.PROVENANCE).attrs
-            self.stored_provenance = {name: _plain(value) for name, value in attributes.items()}
-            self._rows = {name: rows_of(self._fd, file[name]) for name in PER_FRAME}
+            self.dimensions = int(file.found[layout.NBODY].attributes[layout.DIMENSIONS])
+            self.mass: Array = file.value(layout.MASS).astype(np.float64, copy=False)
+            self.id: Array = file.value(layout.ID).astype(np.int64, copy=False)
+            self.scenario_text = file.text(layout.SCENARIO)
+            self.resolved: dict[str, Any] = json.loads(file.text(layout.RESOLVED))
+            if not isinstance(self.resolved, dict):
+                raise ValueError(f"/{layout.RESOLVED} holds no keys")
+            self.planned = int(file.found[layout.POSITION].attributes[layout.PLANNED])
+            attributes = file.found[layout.PROVENANCE].attributes
+            self.stored_provenance = {printable(name): _parsed(value) for name, value in attributes.items()}
+            self._rows = {name: file.rows(name) for name in PER_FRAME}
             on_error.pop_all()
-        self._file: h5py.File | None = file
-        if all(isinstance(rows, Contiguous) for rows in self._rows.values()):
-            file.close()  # nothing more is read through HDF5
+        self._file: OpenFile | None = file
         self.position = Column(self, layout.POSITION, 0)
         self.velocity = Column(self, layout.VELOCITY, 1)
         self.refresh()
@@ -109,7 +105,7 @@ class Trajectory:
         Raises:
             InputError: the file is gone, or another is in its place. The frames seen so far can still be read.
         """
-        if not place.same_file(self._open_fd(), place.Path(self.path)):
+        if not place.same_file(self._opened().fd, place.Path(self.path)):
             gone = "has been replaced by another recording; open it anew"
             raise InputError(f"{self.path}: {gone if os.path.exists(self.path) else 'there is no such file any more'}")
         with one_line(self.path):
@@ -118,10 +114,10 @@ class Trajectory:
             self.time: Array = self._rows[layout.TIME].read(0, self._frames)
         return self._frames
 
-    def _open_fd(self) -> int:
+    def _opened(self) -> OpenFile:
         if self._file is None:
             raise ValueError(f"{self.path}: has been closed")
-        return self._fd
+        return self._file
 
     def __len__(self) -> int:
         """How many frames there are, as of the last :meth:`refresh`."""
@@ -141,7 +137,7 @@ class Trajectory:
 
     def rows(self, names: Iterable[str], k: int) -> list[Array]:
         """Row ``k`` of datasets of :mod:`.layout`."""
-        self._open_fd()
+        self._opened()
         with one_line(self.path):
             return [self._rows[name].read(k, 1)[0] for name in names]
 
@@ -152,13 +148,22 @@ class Trajectory:
         return Frame(int(self.step[k]), float(self.time[k]), self.position[k], self.velocity[k], values)
 
     def particles(self, frame: int) -> Particles:
-        """The bodies at frame ``frame``, in float64: initial conditions for another run."""
+        """The bodies at frame ``frame``, in float64: initial conditions for another run.
+
+        Raises:
+            IndexError: there is no such frame.
+            InputError: the frame, the masses or the scenario are not what was recorded.
+        """
+        from nbody.trajectory.verify import damaged_constants
+
+        if damaged := damaged_constants(self._opened()):
+            raise InputError(f"{self.path}: {damaged[0]}: has been damaged since it was recorded")
         moment = self.frame(frame)
         return Particles(self.mass, moment.position, moment.velocity, self.id, moment.time, moment.step)
 
     def observable(self, name: str) -> Array:
         """An observable of :data:`~nbody.trajectory.frame.OBSERVABLES` at every frame, (T,) or (T, 3)."""
-        self._open_fd()
+        self._opened()
         with one_line(self.path):
             return self._rows[layout.observable(name)].read(0, len(self))
 
@@ -188,14 +193,13 @@ class Trajectory:
         """Check every frame against its checksums. Returns a line for each thing found damaged."""
         from nbody.trajectory.verify import damage
 
-        return damage(self)
+        return damage(self, self._opened())
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
-            os.close(self._fd)
 
     def __enter__(self) -> "Trajectory":
         return self
@@ -206,13 +210,11 @@ class Trajectory:
         self.close()
 
 
-def _plain(value: Any) -> Any:
-    """An attribute as Python's own type; JSON text as what it says."""
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
+def _parsed(value: Any) -> Any:
+    """An attribute; JSON text as what it says. Other text is made fit to be printed, and to be stored again."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             return json.loads(value)
-        except ValueError:
-            return value
-    return value.item() if isinstance(value, np.generic) else value
+        except (ValueError, RecursionError):
+            pass
+    return printable(value) if isinstance(value, str) else value

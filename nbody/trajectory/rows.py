@@ -4,13 +4,15 @@ Reading goes past the HDF5 library, because a file that grows would need its cac
 shares these between all who have the file open in one process. It also lets threads read at the same time.
 """
 
+import math
 import os
 from typing import Protocol
 
-import h5py
 import numpy as np
 
 from nbody.trajectory import h5format
+from nbody.trajectory.stranger import Stranger
+from nbody.trajectory.structure import Found
 
 Array = np.ndarray
 
@@ -31,25 +33,23 @@ class Contiguous:
     Attributes:
         offset: the address of row 0.
         row_bytes: the size of a row.
-        length_at: the address of its first dimension.
         capacity: how many rows there is room for.
         end: the address where that room ends.
     """
 
-    def __init__(self, fd: int, dataset: h5py.Dataset) -> None:
+    def __init__(self, fd: int, dataset: Found) -> None:
         """``fd`` is the file of ``dataset``. Raises UnknownFormat if it is stored in another way."""
-        self.fd, self.dtype, self.shape = fd, dataset.dtype, dataset.shape[1:]
-        if dataset.chunks or dataset.id.get_offset() is None:
+        if dataset.offset is None:
             raise h5format.UnknownFormat("not contiguous")
-        self.length_at = length_address(fd, dataset)
-        self.offset: int = dataset.id.get_offset()
-        self.row_bytes = self.dtype.itemsize * int(np.prod(self.shape, dtype=int))
-        self.capacity = dataset.id.get_storage_size() // max(1, self.row_bytes)
-        self.end = self.offset + dataset.id.get_storage_size()
+        self.fd, self.dtype, self.shape, self.offset = fd, dataset.dtype, dataset.shape[1:], dataset.offset
+        self._length_at = h5format.length_address(fd, dataset.header)
+        self.row_bytes = self.dtype.itemsize * math.prod(self.shape)
+        self.capacity = dataset.stored // max(1, self.row_bytes)
+        self.end = self.offset + dataset.stored
 
     def length(self) -> int:
         """How many rows there are now."""
-        return min(int.from_bytes(os.pread(self.fd, 8, self.length_at), "little"), self.capacity)
+        return min(int.from_bytes(os.pread(self.fd, 8, self._length_at), "little"), self.capacity)
 
     def read(self, first: int, count: int) -> Array:
         """``count`` rows from row ``first``. Raises OSError if the file has become shorter."""
@@ -70,30 +70,18 @@ class Contiguous:
 class Packed:
     """A dataset that another program has chunked or compressed (``h5repack``), read by HDF5. It does not grow."""
 
-    def __init__(self, dataset: h5py.Dataset) -> None:
-        self.dataset = dataset
+    def __init__(self, stranger: Stranger, name: str, dataset: Found) -> None:
+        self._stranger, self._name, self._dataset = stranger, name, dataset
 
     def length(self) -> int:
         """How many rows there are."""
-        return len(self.dataset)
+        return self._dataset.shape[0]
 
     def read(self, first: int, count: int) -> Array:
         """``count`` rows from row ``first``."""
-        found = self.dataset[first : first + count]
-        return np.ascontiguousarray(found, found.dtype.newbyteorder("="))
-
-
-def rows_of(fd: int, dataset: h5py.Dataset) -> Rows:
-    """The rows of ``dataset``, which is in the file ``fd``."""
-    try:
-        return Contiguous(fd, dataset)
-    except h5format.UnknownFormat:
-        return Packed(dataset)
-
-
-def length_address(fd: int, dataset: h5py.Dataset) -> int:
-    """The address of the first dimension of ``dataset``."""
-    return h5format.length_address(fd, h5py.h5o.get_info(dataset.id).addr)
+        data, dtype = self._stranger.read(self._name, first, count), self._dataset.dtype
+        rows = np.frombuffer(data, dtype).reshape(count, *self._dataset.shape[1:])
+        return rows.astype(dtype.newbyteorder("="))
 
 
 def write(fd: int, data: object, offset: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.trajectory import layout
 from nbody.trajectory.frame import OBSERVABLES
-from nbody.trajectory.opening import one_line, open_file
+from nbody.trajectory.opening import OpenFile, one_line
 
 if TYPE_CHECKING:
     from nbody.trajectory.reader import Trajectory
@@ -26,14 +26,21 @@ def checksum(value: object, dtype: np.dtype) -> int:
     return zlib.crc32(np.asarray(value, dtype).tobytes())
 
 
-def damage(trajectory: "Trajectory") -> list[str]:
+def damage(trajectory: "Trajectory", file: OpenFile) -> list[str]:
     """A line for each damaged thing in the file: ``frame 12: velocity``. Empty if there is none."""
-    found = []
-    with open_file(trajectory.path) as file, one_line(trajectory.path):
-        for name in (layout.MASS, layout.ID, layout.SCENARIO, layout.RESOLVED):
-            if checksum(file[name][()], file[name].dtype) != file[name].attrs.get(layout.CRC):
-                found.append(f"/{name}")
-    return found + [f"frame {k}: {what}" for k in range(len(trajectory)) for what in damaged_fields(trajectory, k)]
+    return damaged_constants(file) + [
+        f"frame {k}: {what}" for k in range(len(trajectory)) for what in damaged_fields(trajectory, k)
+    ]
+
+
+def damaged_constants(file: OpenFile) -> list[str]:
+    """Which of the datasets that never change are damaged."""
+    names = (layout.MASS, layout.ID, layout.SCENARIO, layout.RESOLVED)
+    with one_line(file.path):
+        sums = {
+            name: (checksum(file.value(name), file.found[name].dtype), file.found[name].attributes) for name in names
+        }
+    return [f"/{name}" for name, (found, attributes) in sums.items() if found != attributes.get(layout.CRC)]
 
 
 def damaged_fields(trajectory: "Trajectory", k: int) -> list[str]:

@@ -1,72 +1,70 @@
-"""Ctrl-C and SIGTERM at random moments of real runs: each must stop at once, with a file that opens and goes on.
+"""Ctrl-C and SIGTERM at random moments of ``nbody run``: each must stop at once, with a file that opens and goes on.
 
-    python tests/crash/signals.py [COUNT]
+    python tests/crash/signals.py [COUNT] [--engine E] [--particles N] [--steps N] [--workers W]
 
-Starts ``nbody run`` COUNT times (300 by default), sends one signal, and counts what should never happen: an exit code
-other than 130 (unless the run was done first), a file that does not open or has a damaged frame, a run that took more
-than two seconds to stop, a resumed run whose bits differ from those of one that was never interrupted (every tenth).
+What should never happen: an exit code other than 130 (unless the run was done first, or the signal came before the
+command had begun its run), a file that does not open or has a damaged frame, a run that takes more than two seconds
+to stop, a resumed run (every fifth) whose bits differ from those of one that was never interrupted.
 """
 
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
-from nbody.repeat import resume
-from nbody.trajectory import Trajectory, first_difference
+import commands
+from commands import Bench
 
-SCENARIO = """
-initial: {generator: plummer, particles: 512, seed: 5}
-gravity: {softening: plummer, length: 0.05}
-integrator: {dt: 0.001, steps: 3000}
-engine: cpu
-record: {every: 50}
-"""
 PATIENCE = 2.0
 
 
-def main(count: int) -> int:
-    """Run, interrupt, look; returns how many things went wrong."""
-    rng = random.Random(1)
-    wrong, interrupted, compared = [], 0, 0
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "run.yaml").write_text(SCENARIO)
-        command = [sys.executable, "-m", "nbody", "run", "run.yaml", "--quiet", "-o"]
-        environment = os.environ | {"NUMBA_NUM_THREADS": "1"}
-        subprocess.run([*command, "whole.h5"], cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
-        for k in range(count):
-            path = folder / f"{k}.h5"
-            run = subprocess.Popen([*command, path.name], cwd=folder, env=environment, stdout=subprocess.DEVNULL)
-            while not path.exists() and run.poll() is None:
-                time.sleep(0.002)
-            time.sleep(rng.uniform(0, 0.5))
-            number = rng.choice((signal.SIGINT, signal.SIGTERM))
-            sent = time.perf_counter()
-            run.send_signal(number)
-            code = run.wait(timeout=60)
-            seconds = time.perf_counter() - sent
-            interrupted += code == 130
-            with Trajectory(path) as recording:
-                stopped_well = code == 130 or recording.complete  # a signal after the end may kill what is done
-                if not stopped_well or seconds > PATIENCE:
-                    wrong.append(f"{k}: {number.name}: exit {code} after {seconds:.2f} s")
-                if damage := recording.verify():
-                    wrong.append(f"{k}: {damage[0]}")
-            if k % 10 == 0 and code == 130:
-                resume(path, notify=wrong.append).run()
-                compared += 1
-                if difference := first_difference(folder / "whole.h5", path):
-                    wrong.append(f"{k}: resumed, {difference}")
-            path.unlink()
-    print(f"{count} runs, {interrupted} interrupted, {compared} resumed and compared, {len(wrong)} wrong")
-    print("\n".join(wrong[:20]))
-    return len(wrong)
+def interrupt(bench: Bench, seen: Counter) -> None:
+    """One run, interrupted: now and then while it starts, mostly while it records."""
+    child = bench.begin_run()
+    early = random.random() < 0.1
+    if early:
+        bench.wait_for_file(child, seconds=random.uniform(0, bench.starting))
+    elif bench.wait_for_file(child):
+        time.sleep(random.uniform(0, bench.recording))
+    number = random.choice((signal.SIGINT, signal.SIGTERM))
+    sent = time.perf_counter()
+    os.kill(child, number)
+    code = commands.ended(child)
+    seconds = time.perf_counter() - sent
+    seen["slowest stop, in ms"] = max(seen["slowest stop, in ms"], round(1e3 * seconds))
+    if not bench.path.exists():
+        assert early and code in (130, -number), (code, bench.said())
+        seen["before the file appeared"] += 1
+        return
+    found = bench.look()
+    seen[f"{number.name}, exit {code}"] += 1
+    expected = {130: "stopped", 0: "complete", -number: "complete"}  # the last: it was done, and about to exit
+    assert found["status"] == expected.get(code), (code, number, found["status"], bench.said())
+    assert seconds < PATIENCE, seconds
+    if code == 130 and random.random() < 0.2:
+        assert commands.ended(bench.begin("resume", bench.path)) == 0, bench.said()
+        bench.compare()
+        seen["resumed to the same bits"] += 1
+    else:
+        bench.path.unlink()
+
+
+def work(bench: Bench, count: int) -> Counter:
+    """So many runs."""
+    seen: Counter = Counter()
+    for _ in range(count):
+        interrupt(bench, seen)
+    return seen
 
 
 if __name__ == "__main__":
-    sys.exit(min(1, main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)))
+    chosen = commands.parse(sys.argv[1:], count=300)
+    with tempfile.TemporaryDirectory() as name:
+        began = time.perf_counter()
+        counts = commands.in_parallel(Path(name), chosen, work)
+        print(f"{chosen.engine}: {dict(counts)}, {time.perf_counter() - began:.0f} s")
+    sys.exit(bool(counts["workers that found something wrong"]))

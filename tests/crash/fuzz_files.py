@@ -1,0 +1,207 @@
+"""Recordings damaged at random or to do harm, given to every command that reads one: none may crash, hang, or say more
+than one line:
+
+    python tests/crash/fuzz_files.py [FILES] [--workers W] [--seed S]
+
+A file is a sound recording (one of ours; or rewritten by another program, every tenth) with a few of its bytes
+changed: bits flipped, sizes and addresses replaced by others (zero, the largest, ones that lead in circles), blocks
+moved, the end cut off. Workers read them in their own process, so a crash ends the worker and is seen.
+"""
+
+import argparse
+import contextlib
+import io
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+
+import h5py
+
+from nbody.cli import main
+from nbody.errors import InputError
+from nbody.trajectory import Trajectory
+from nbody.viewer.recording import Recording
+
+SECONDS = 30
+"""For one command; the slowest sound one takes one."""
+
+MEMORY = 4 * 2**30
+STRANGERS = 0.1
+
+SCENARIO = """
+initial: {generator: plummer, particles: 20, seed: 5}
+gravity: {softening: plummer, length: 0.05}
+integrator: {dt: 0.001, steps: 6}
+engine: reference
+precision: float64
+record: {every: 2}
+"""
+FROM_FILE = SCENARIO.replace("{generator: plummer, particles: 20, seed: 5}", "{file: bad.h5}")
+
+
+def seeds(folder: Path) -> tuple[list[bytes], list[bytes]]:
+    """Sound recordings: ours (a finished and an unfinished one), and the same as other programs rewrite them."""
+    (folder / "run.yaml").write_text(SCENARIO)
+    (folder / "from.yaml").write_text(FROM_FILE)
+    for name, steps in (("whole.h5", "6"), ("longer.h5", "9")):
+        quiet("run", folder / "run.yaml", "--steps", steps, "-o", folder / name)
+    strangers = []
+    for name, version, chunks in (("old.h5", "earliest", (1, 20, 3)), ("new.h5", "latest", None)):
+        with h5py.File(folder / "whole.h5") as source, h5py.File(folder / name, "w", libver=version) as target:
+            for group in ("h5md", "nbody", "particles", "observables"):
+                source.copy(group, target)
+            if chunks:
+                for what in ("position", "velocity"):
+                    dataset = f"particles/trajectory/{what}/value"
+                    values, attributes = target[dataset][:], dict(target[dataset].attrs)
+                    del target[dataset]
+                    made = target.create_dataset(dataset, data=values, chunks=chunks, compression="gzip")
+                    made.attrs.update(attributes)
+        strangers.append((folder / name).read_bytes())
+    return [(folder / name).read_bytes() for name in ("whole.h5", "longer.h5")], strangers
+
+
+def quiet(*arguments: object) -> tuple[int, str]:
+    """Run ``nbody ARGUMENTS`` here. Returns the exit code and what it said on standard error."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        code = main([str(argument) for argument in arguments])
+    return code, said.getvalue()
+
+
+def damaged(sound: bytes) -> bytes:
+    """``sound`` with one to eight changes, most of them where the structure is."""
+    data = bytearray(sound)
+    places = [at for at in random.sample(range(len(data)), 4000) if data[at]]  # most of the room is zeros
+    for _ in range(random.choice((1, 1, 1, 2, 3, 8))):
+        change, at = random.choice(CHANGES), random.choice(places)
+        change(data, at)
+        places = [place for place in places if place < len(data)] or [0]
+    return bytes(data)
+
+
+def flip(data: bytearray, at: int) -> None:
+    """One bit."""
+    data[at] ^= 1 << random.randrange(8)
+
+
+def number(data: bytearray, at: int) -> None:
+    """A size, count or address, as it may lie there."""
+    width = random.choice((1, 2, 4, 8, 8))
+    at -= at % width
+    aimed = random.choice(
+        (0, 1, 2**63 - 1, 2**64 - 1, len(data), len(data) - 1, at, at - at % 8, random.randrange(2**17))
+    )
+    data[at : at + width] = (aimed % 2 ** (8 * width)).to_bytes(width, "little")
+
+
+def move(data: bytearray, at: int) -> None:
+    """A block over another."""
+    length, to = random.choice((8, 16, 40, 512, 4096)), random.randrange(len(data))
+    data[to : to + length] = data[at : at + length]
+
+
+def wipe(data: bytearray, at: int) -> None:
+    """A block of zeros, ones or noise."""
+    length = min(random.choice((4, 8, 64, 4096)), len(data) - at)
+    data[at : at + length] = random.choice((bytes(length), b"\xff" * length, random.randbytes(length)))
+
+
+def cut(data: bytearray, at: int) -> None:
+    """The end."""
+    del data[max(at, 100) :]
+
+
+CHANGES = (flip, flip, flip, number, number, number, number, move, wipe, cut)
+
+
+def look(bad: Path, folder: Path) -> tuple[int, str]:
+    """What one of the commands that read a recording makes of it."""
+    command = random.choice(("info", "info", "resume", "rerun", "diff", "from", "view"))
+    if command == "view":
+        try:
+            with Trajectory(bad) as run:
+                recording = Recording(run)
+                recording.home()
+                recording.particles(recording.frames - 1)
+            return 0, ""
+        except InputError as error:
+            return 2, str(error)
+    options = {
+        "info": (bad, "--verify", "--json"),
+        "resume": (bad, "--steps", "12"),
+        "rerun": (bad, "--verify", "-o", folder / "again.h5", "--overwrite"),
+        "diff": (bad, folder / "whole.h5"),
+        "from": (folder / "from.yaml", "-o", folder / "from.h5", "--overwrite"),
+    }
+    return quiet("run" if command == "from" else command, *options[command])
+
+
+def work(folder: Path, files: int, seed: int) -> Counter:
+    """Read so many damaged files. Raises if one is answered by anything but a result or one line."""
+    random.seed(seed)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    folder.mkdir()
+    ours, strangers = seeds(folder)
+    bad, seen = folder / "bad.h5", Counter()
+    for k in range(files):
+        bad.write_bytes(damaged(random.choice(strangers if random.random() < STRANGERS else ours)))
+        shutil.copyfile(bad, folder / "kept.h5")  # the commands may change it: for whoever looks for the cause
+        signal.alarm(SECONDS)  # the default action: this worker dies, and is seen
+        code, said = look(bad, folder)
+        signal.alarm(0)
+        seen[f"exit code {code}"] += 1
+        errors = [line for line in said.splitlines() if line.startswith("error: ")]
+        if code not in (0, 1, 2) or "Traceback" in said or (code == 2 and "\n" in said.strip() and len(errors) != 1):
+            raise AssertionError(f"file {k}: exit code {code}: {said}")
+    return seen
+
+
+def share(folder: Path, files: int, workers: int, seed: int) -> int:
+    """:func:`work` by so many processes at a time, each with its own seed. Returns how many found something wrong."""
+    children, wrong = {}, 0
+    for k in range(workers):
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                print(f"seed {seed + k}: {dict(work(folder / str(k), -(-files // workers), seed + k))}", flush=True)
+                code = 0
+            except BaseException as error:
+                print(f"seed {seed + k}:", flush=True)
+                traceback.print_exception(error)
+            finally:
+                os._exit(code)
+        children[child] = k
+    for _ in range(workers):
+        child, status = os.wait()
+        if code := os.waitstatus_to_exitcode(status):
+            wrong += 1
+            kept = Path(tempfile.gettempdir()) / f"fuzzed-{seed + children[child]}.h5"
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(folder / str(children[child]) / "kept.h5", kept)
+            print(f"seed {seed + children[child]}: the reader ended with {code}; the file is {kept}")
+    return wrong
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("files", type=int, nargs="?", default=16000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        began = time.perf_counter()
+        failed = share(Path(name), chosen.files, chosen.workers, chosen.seed)
+        print(f"{chosen.files} files, {failed} workers that found something wrong, {time.perf_counter() - began:.0f} s")
+    sys.exit(bool(failed))
