@@ -91,7 +91,7 @@ class Trajectory:
                 raise ValueError(f"/{layout.RESOLVED} holds no keys")
             self.planned = int(file.found[layout.POSITION].attributes[layout.PLANNED])
             attributes = file.found[layout.PROVENANCE].attributes
-            self.stored_provenance = {printable(name): _parsed(value) for name, value in attributes.items()}
+            self.stored_provenance = {printable(name): _parsed(value) for name, value in attributes.items() if name}
             self._rows = {name: file.rows(name) for name in PER_FRAME}
             on_error.pop_all()
         self._file: OpenFile | None = file

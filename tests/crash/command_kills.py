@@ -1,7 +1,7 @@
 """``nbody run`` and ``nbody resume``, killed at random moments, and what a user does next: ``nbody info``, h5py, and
 ``nbody resume`` to the end, whose file is compared bit for bit with that of a run that was never interrupted.
 
-    python tests/crash/command_kills.py [KILLS] [--engine E] [--particles N] [--steps N] [--workers W]
+    python tests/crash/command_kills.py [KILLS] [--engine E] [--particles N] [--steps N] [--workers W] [--seconds S]
 """
 
 import contextlib
@@ -62,9 +62,9 @@ def trial(bench: Bench, seen: Counter) -> None:
 
 
 def work(bench: Bench, kills: int) -> Counter:
-    """Trials until so many kills have hit."""
+    """Trials until so many kills have hit, or the time is up."""
     seen: Counter = Counter()
-    while seen["kills"] < kills:
+    while seen["kills"] < kills and bench.in_time():
         trial(bench, seen)
     return seen
 

@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import gc
 import json
+import math
 import os
 import random
 import sys
@@ -24,6 +25,7 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")  # no threads that a fork would 
 import h5py
 
 from nbody.cli import main
+from nbody.forces import ENGINES
 from nbody.repeat import resume as _imported_before_the_fork  # noqa: F401
 from nbody.trajectory import first_difference
 
@@ -42,12 +44,18 @@ POSITION, TIME = "particles/trajectory/position/value", "particles/trajectory/po
 class Bench:
     """Where the commands run: a folder with ``run.yaml``, beside that of ``whole.h5``, a run that nobody disturbed.
 
-    ``starting`` and ``recording``: how many seconds that run took until its file was there, and from then on.
+    ``starting`` and ``recording``: how many seconds that run took until its file was there, and from then on. ``until``:
+    when to begin nothing new.
     """
 
     folder: Path
     starting: float
     recording: float
+    until: float = math.inf
+
+    def in_time(self) -> bool:
+        """True while there is time for more."""
+        return time.perf_counter() < self.until
 
     @property
     def path(self) -> Path:
@@ -110,6 +118,8 @@ def begin(*arguments: object, said: Path) -> int:
         os.dup2(log, 2)
         code = main([str(argument) for argument in arguments])
         sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(code)
 
@@ -128,6 +138,8 @@ def undisturbed(folder: Path, options: argparse.Namespace) -> tuple[float, float
         with open(said, "w") as log, contextlib.redirect_stdout(log):
             assert main([str(argument) for argument in arguments]) == 0  # in this process: now it has the kernels
         whole.unlink()
+    else:
+        ENGINES.load(options.engine)
     gc.freeze()  # so that collections in the forks do not copy this process's memory
     begun = time.perf_counter()
     bench = Bench(folder, 0, 0)
@@ -142,6 +154,7 @@ def undisturbed(folder: Path, options: argparse.Namespace) -> tuple[float, float
 def in_parallel(folder: Path, options: argparse.Namespace, work: Callable[[Bench, int], Counter]) -> Counter:
     """``work(bench, count)`` in so many processes, sharing out ``options.count``. Returns the sum of what they saw; of
     what begins with ``slowest``, the largest."""
+    until = time.perf_counter() + options.seconds
     starting, recording = undisturbed(folder, options)
     print(f"a run takes {starting:.3f} s until its file is there, and {recording:.3f} s more", flush=True)
     children = []
@@ -151,7 +164,7 @@ def in_parallel(folder: Path, options: argparse.Namespace, work: Callable[[Bench
             code = 1
             try:
                 random.seed(options.seed + k)
-                bench = Bench(folder / f"worker{k}", starting, recording)
+                bench = Bench(folder / f"worker{k}", starting, recording, until)
                 bench.folder.mkdir()
                 (bench.folder / "run.yaml").write_text((folder / "run.yaml").read_text())
                 (folder / f"seen{k}").write_text(json.dumps(work(bench, -(-options.count // options.workers))))
@@ -180,4 +193,5 @@ def parse(arguments: list[str], count: int) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing new after these")
     return parser.parse_args(arguments)
