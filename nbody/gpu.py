@@ -396,6 +396,10 @@ if SIMULATED:
     def multiply(a, b):
         """a · b."""
         return a * b
+
+    def multiply_add(a, b, c):
+        """a · b + c."""
+        return a * b + c
 else:
     from llvmlite import ir
     from numba.cuda import libdevice, types
@@ -446,6 +450,11 @@ else:
         """a · b, rounded there and then, where fast-math would multiply in any order; see :func:`add`."""
         raise NotImplementedError("for kernels only")
 
+    def multiply_add(a, b, c):
+        """a · b + c, rounded once. A product that fast-math has for two sums it may round twice in one kernel and once in
+        another, as registers go; this gives the same bits in both."""
+        raise NotImplementedError("for kernels only")
+
     @overload(add, target="cuda")
     def _add_in_a_kernel(a, b):
         return (lambda a, b: libdevice.fadd_rn(a, b)) if a == types.float32 else (lambda a, b: libdevice.dadd_rn(a, b))
@@ -459,6 +468,12 @@ else:
     @overload(multiply, target="cuda")
     def _multiply_in_a_kernel(a, b):
         return (lambda a, b: libdevice.fmul_rn(a, b)) if a == types.float32 else (lambda a, b: libdevice.dmul_rn(a, b))
+
+    @overload(multiply_add, target="cuda")
+    def _multiply_add_in_a_kernel(a, b, c):
+        if a == types.float32:
+            return lambda a, b, c: libdevice.fmaf_rn(a, b, c)
+        return lambda a, b, c: libdevice.fma_rn(a, b, c)
 
     @intrinsic
     def row(typing_context, array, i):

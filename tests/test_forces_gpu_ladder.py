@@ -138,10 +138,20 @@ def test_the_symmetric_kernel_keeps_sums_in_registers(masses, tiling, dimensions
 
 
 @pytest.mark.parametrize("masses", ["equal", "product"])
-def test_the_champion_spills_nothing(masses):
-    code, resources = compiled("gpu-symmetric", 3, False, masses, Tiling(4, 13))
+@pytest.mark.parametrize("potential", [False, True])
+def test_the_champion_spills_nothing(masses, potential):
+    code, resources = compiled("gpu-symmetric", 3, potential, masses, Tiling(4, 13))
     assert ".f64" not in code and ".local" not in code
     assert resources.local == 0 and resources.registers <= 168
+
+
+@pytest.mark.parametrize("masses", ["equal", "product", "separate"])
+def test_a_force_is_rounded_the_same_whether_the_potential_is_asked_for_or_not(masses):
+    """Each pair's three multiply-adds for r² and six for the sums are written as such, so that no compiler may round a
+    product by itself in one kernel and not in the other: the bits of a run must not depend on what it records."""
+    for potential in (False, True):
+        code, _ = compiled("gpu-symmetric", 3, potential, masses, Tiling(4, 2))
+        assert code.count("fma.rn.ftz.f32") == 9 * code.count("rsqrt.approx.ftz.f32")
 
 
 @pytest.mark.slow

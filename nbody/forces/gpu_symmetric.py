@@ -7,21 +7,23 @@ time. Which block works on what is the matter of :mod:`nbody.forces.gpu_triangle
 
 Issue slots of a pair, that is of two interactions (float32, 3-D, counted in the machine code for sm_90): 3 subtractions, 3
 multiply-adds for r², 1 reciprocal square root, 2 multiplications for its cube, 2 for the masses, 6 multiply-adds for the
-two sums, and with 12 bodies a thread 0.6 for the shuffles and 0.4 for counting: 18, where two interactions of
+two sums, and with 13 bodies a thread 0.5 for the shuffles and 0.4 for counting: 17.9, where two interactions of
 ``gpu-unrolled`` take 27.5. That would be 3.7e12 interactions/s on an H200.
 
 What is missing to it are the register banks. There are two, each gives one number a clock, and a multiply-add reads three:
 it takes two clocks, unless one of the three was an operand of this warp's last instruction and was kept. All six
-multiply-adds of the sums are of that kind. Hence two rules that are seen in this file only as oddities:
+multiply-adds of the sums are of that kind. Over 490 forms of this loop (bodies, warps, orders of the sums, masses in one
+product or in scaled coordinates) the clocks of a pair were 1.12 times half of the numbers it reads, whatever its number of
+instructions. Hence two rules that are seen in this file only as oddities:
 
 - few warps (RESIDENT_WARPS), since what was kept is lost when the scheduler changes to another warp;
 - only the columns are loaded by 128 bits. A row loaded so would have its x, y and z in registers of the same banks as the
   column's, and each subtraction would take two clocks too (predicted from the machine code: 3 clocks a pair).
 
-One H200, 3-D, Plummer, interactions/s: float32 2.97e12 at N = 262144 and 3.35e12 with equal masses (``gpu-tiled``:
-1.84e12); 2.7e12 at 65536 and 2.3e12 at 20480 (1.69e12, 0.83e12); float64 1.14e12 at 262144 (0.79e12). Largest force error
-of some hundred bodies at 262144: 2e-7, median 6e-8. (The last edits, positions by shuffles below N = 131072 and in float64,
-were tuned after the card had gone back; they are to be measured again.)
+One H200, 3-D, Plummer, interactions/s: float32 3.02e12 at N = 262144 and 3.30e12 with equal masses (``gpu-tiled``:
+2.00e12), 3.05e12 at a million, 2.77e12 at 65536 and 2.28e12 at 20480; mixed 2.15e12 and float64 1.13e12 at 262144. Median
+force error at 262144, of the positions as they were given: float32 6e-8, mixed 3e-8, where what is left is the rounding of
+single pairs.
 """
 
 from collections.abc import Callable
@@ -123,13 +125,13 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                 dz = difference(zj, rj, at[2, k], at[6, k])
                 f, u = law(dx, dy, dz, length2)
                 fi, fj = weigh(f, at[3, k], mj)
-                felt[0, k] += fi * dx
-                bx -= fj * dx
-                by -= fj * dy
-                felt[1, k] += fi * dy
+                felt[0, k] = gpu.multiply_add(fi, dx, felt[0, k])
+                bx = gpu.multiply_add(-fj, dx, bx)
+                by = gpu.multiply_add(-fj, dy, by)
+                felt[1, k] = gpu.multiply_add(fi, dy, felt[1, k])
                 if not flat:
-                    felt[2, k] += fi * dz
-                    bz -= fj * dz
+                    felt[2, k] = gpu.multiply_add(fi, dz, felt[2, k])
+                    bz = gpu.multiply_add(-fj, dz, bz)
                 if potential and not (with_itself and k == itself):
                     felt[3, k] -= u * mj
                     bphi -= u * at[3, k]
@@ -242,7 +244,7 @@ def tiling_for(count: int, precision: str) -> Tiling:
     if precision == "float32":
         return Tiling(1, 8) if count <= 32768 else Tiling(4, 8) if count <= 131072 else Tiling(4, 13)
     if precision == "mixed":
-        return Tiling(1, 9) if count <= 32768 else Tiling(4, 9)
+        return Tiling(1, 9) if count <= 32768 else Tiling(4, 10)
     return Tiling(2, 4) if count <= 32768 else Tiling(4, 6)
 
 
