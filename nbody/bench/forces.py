@@ -158,7 +158,7 @@ class _AtCount:
         error, bound = run.error(self._disk_judge), self._disk_judge.bound(contestant.precision)
         if error.maximum > bound:
             return row.noted(_wrong("forces on the lecture's disc", error, bound), True)
-        return replace(row, lecture_seconds=run.seconds())
+        return replace(row, lecture_seconds=run.timing().median)
 
 
 def _times(group: Sequence[Contestant], count: int) -> list[Timing]:

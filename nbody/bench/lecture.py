@@ -1,6 +1,5 @@
 """The lecture's own measure: ten steps of its disc, from the host to the device and back, and its table of speed-ups."""
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,14 +8,16 @@ import numpy as np
 from nbody.bench.accuracy import ForceError, Judge
 from nbody.bench.contestant import ALL_CORES, ONE_CORE, EngineContestant
 from nbody.bench.problems import LECTURE_DT, LECTURE_STEPS, Problem, lecture_disk
-from nbody.bench.timing import seconds
+from nbody.bench.timing import Timing, seconds
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.scheme import advance_many
 from nbody.state import State
 
-REPEATS = 3
-ENOUGH = 3.0
-"""Seconds after which no further repeat begins."""
+FEWEST, MOST = 3, 50
+"""Runs of which the median counts."""
+
+ENOUGH, PATIENCE = 0.2, 3.0
+"""Seconds of runs that are enough, where there are the fewest; and after which no further one begins."""
 
 COUNTS = (10240, 20480)
 """The lecture's N."""
@@ -50,15 +51,15 @@ class LectureRun:
             self._engine.evaluate(self._state)
             return judge.error(self._state.forces()[0])
 
-    def seconds(self) -> float:
-        """Median wall time of: bodies to the device, ten steps, everything back on the host. What is done once for a
-        run of any length is done before: compilation, and taking memory."""
+    def timing(self) -> Timing:
+        """Wall time of: bodies to the device, ten steps, everything back on the host. What is done once for a run of any
+        length is done before: compilation, and taking memory."""
         with self._contestant.running():
             self._run()
             times = [seconds(self._run)]
-            while len(times) < REPEATS and sum(times) < ENOUGH:
+            while len(times) < MOST and sum(times) < (PATIENCE if len(times) < FEWEST else ENOUGH):
                 times.append(seconds(self._run))
-        return statistics.median(times)
+        return Timing.of(times)
 
     def _run(self) -> None:
         self._state.restore(self._start)
@@ -71,7 +72,8 @@ class LectureRow:
     """One engine's run of the lecture's disc.
 
     Attributes:
-        seconds: ten steps with copies; None where its forces were wrong.
+        seconds: ten steps with copies, the median; None where its forces were wrong.
+        spread: how far the fastest was below that, as a part of it.
         speedup, speedup_all_cores: the lecture's "rate": how many times longer the ``cpu`` engine took on one core, and
             on all.
         k40c_seconds, k40c_speedup: the same on the lecture's card and processor, where the lecture has them.
@@ -87,6 +89,7 @@ class LectureRow:
     suite: str = "lecture"
     steps: int = LECTURE_STEPS
     seconds: float | None = None
+    spread: float | None = None
     interactions_per_s: float | None = None
     speedup: float | None = None
     speedup_all_cores: float | None = None
@@ -118,8 +121,9 @@ def _row(c: EngineContestant, disk: Problem, judge: Judge) -> LectureRow:
     if error.maximum > bound:
         note = f"forces are wrong: largest relative error {error.maximum:.1e}, rounding explains {bound:.1e}"
         return replace(row, wrong=True, note=note)
-    time = run.seconds()
-    return replace(row, seconds=time, interactions_per_s=LECTURE_STEPS * judge.count**2 / time)
+    time = run.timing()
+    rate = LECTURE_STEPS * judge.count**2 / time.median
+    return replace(row, seconds=time.median, spread=time.spread, interactions_per_s=rate)
 
 
 def _with_rates(rows: Iterable[LectureRow]) -> list[LectureRow]:

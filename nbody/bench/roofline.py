@@ -26,13 +26,13 @@ from nbody.bench.timing import FEWEST, Timing
 COUNTS = (1024, 4096, 20480, 65536, 262144)
 """The default N."""
 
-SUSTAINED = 0.25
-"""Seconds for which a kernel is timed, at least: the card has raised its clock, and NVML has seen it."""
+SUSTAINED = 0.5
+"""Seconds for which a kernel is timed, at least: the card has raised its clock, and NVML has seen it and its power."""
 
 MEASUREMENT = 5e-3
 """Seconds of a measurement at least; see :mod:`nbody.bench.queued`."""
 
-MOST = 50
+MOST = 100
 """Measurements of a row."""
 
 PATIENCE = 5.0

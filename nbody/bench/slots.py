@@ -3,7 +3,9 @@
 A multiprocessor starts four warp instructions a clock, whatever they do, so the fewest clocks that a kernel can take
 are its instructions divided by four. Those that count are in the innermost loop, where the reciprocal square roots are:
 one root a pair. The count is of the machine code (SASS), as NVIDIA's ``nvdisasm`` prints it; where that is not installed,
-of the PTX, which the assembler still changes: it merges and drops some instructions and adds others.
+of the PTX, which the assembler still changes: it merges and drops some instructions and adds others. (For sm_90, of the
+five engines' kernels, PTX had 26 % fewer instructions for ``gpu-global``, up to 34 % more for ``gpu-symmetric``, and
+within 6 % as many for the others.)
 """
 
 import contextlib

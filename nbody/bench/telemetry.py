@@ -55,8 +55,9 @@ class Telemetry:
 
     @property
     def power(self) -> float | None:
-        """The highest power in W; None where none was seen."""
-        return max(self.powers, default=None)
+        """The median power in W of the later half of the looks, for it follows the work by about a tenth of a second;
+        None where none was seen."""
+        return statistics.median(self.powers[len(self.powers) // 2 :]) if self.powers else None
 
 
 class Meter:
