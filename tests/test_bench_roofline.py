@@ -300,6 +300,31 @@ def test_rows_taken_in_turns_keep_an_array_of_pairs_within_its_bytes():
         assert rows == 1 or 4 * rows * count <= PAIRS_BYTES < 8 * rows * count
 
 
+def test_competitors_that_are_not_installed_are_named_in_one_line(monkeypatch):
+    from nbody.bench import peers
+    from nbody.bench.report import report, tables
+
+    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    found, absent = peers.installed()
+    assert found == [] and len(absent) == len(peers.PEERS) and "JAX (jax is not installed)" in absent
+    row = RooflineRow("x", "", "gpu", "float32", 0, 1000)
+    (table,) = tables(report([row]) | {"absent": absent})
+    assert f"Not in the table: {', '.join(absent)}." in table.caption
+
+
+@pytest.mark.gpu
+def test_the_competitors_that_are_installed_are_right_on_a_card():
+    from nbody.bench.accuracy import Judge
+    from nbody.bench.peers import installed
+
+    problem = cluster(1000)
+    judge = Judge(problem)
+    for peer in installed()[0]:
+        peer.load(problem)
+        peer.timed()
+        assert judge.error(peer.acceleration()).maximum < judge.bound("float32"), peer.name
+
+
 # --- The command, on a card that is not here --------------------------------------------------------------------------
 
 
