@@ -35,7 +35,7 @@ def require_gpu(option: str) -> None:
     if reason:
         raise DeviceError(
             f"{option}: there is no NVIDIA GPU to measure here ({reason}); "
-            f"leave {option} out to measure the CPU, or see 'nbody doctor'"
+            "measure the CPU with 'nbody bench --cpu', or see 'nbody doctor'"
         )
 
 
