@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a question that the run answers at the end of a step.
+"""Ctrl-C, SIGTERM and a lost terminal as a question that the run answers at the end of a step.
 
 A signal raised inside HDF5 or a kernel launch can tear a frame, so the handler only sets a flag. A second signal means
 now: the usual KeyboardInterrupt, which waits for the write that is going on; a third one does not (see recorder.py).
@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
@@ -27,15 +29,19 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Within this block SIGINT and SIGTERM only ask to stop; the earlier handlers return afterwards.
+    """Within this block :data:`SIGNALS` only ask to stop; the earlier handlers return afterwards.
 
-    Outside the main thread, where Python forbids handlers, nothing is caught.
+    A signal that was ignored stays so: ``nohup`` means a lost terminal, and a shell's background job Ctrl-C. Outside
+    the main thread, where Python forbids handlers, nothing is caught.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    earlier = {number: signal.signal(number, request.handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    earlier = {number: signal.getsignal(number) for number in SIGNALS}
+    earlier = {number: handler for number, handler in earlier.items() if handler not in (signal.SIG_IGN, None)}
+    for number in earlier:
+        signal.signal(number, request.handle)
     try:
         yield request
     finally:

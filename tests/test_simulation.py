@@ -1,5 +1,6 @@
 """Whole runs through the library: what is conserved, what is recorded, what is the same twice."""
 
+import errno
 import os
 import signal
 import threading
@@ -10,6 +11,9 @@ import pytest
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import RunFailed
+from nbody.interrupt import stop_on_signals
+from nbody.repeat import resume
+from nbody.trajectory.framefile import FrameFile
 
 PLUMMER = """
 initial: {generator: plummer, particles: 256, seed: 3}
@@ -117,6 +121,39 @@ def test_an_interrupt_ends_the_run_after_a_step_with_a_whole_file(tmp_path):
     with Trajectory(tmp_path / "run.h5") as run:
         assert run.step[-1] == summary.steps
         assert not run.complete
+
+
+def test_a_lost_terminal_ends_a_run_in_good_order_unless_it_was_to_be_ignored():
+    with stop_on_signals() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop.signal_name == "SIGHUP"
+    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
+    try:
+        with stop_on_signals() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop.requested
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, earlier)
+
+
+def test_a_disk_that_fills_up_while_the_last_frames_are_written_is_told(tmp_path, monkeypatch):
+    write = FrameFile.write_frame
+
+    def fill(file, k, frame):
+        if k == 6:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(file, k, frame)
+
+    monkeypatch.setattr(FrameFile, "write_frame", fill)
+    with pytest.raises(RunFailed, match=r"frame 6 failed \(No space left .* the 6 frames before it are whole"):
+        Simulation(scenario(steps=60), tmp_path / "run.h5").run()
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert len(run) == 6 and run.status == "stopped" and run.verify() == []
+    monkeypatch.undo()
+    resume(tmp_path / "run.h5", notify=pytest.fail).run()
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert run.complete and len(run) == 7
 
 
 def test_an_existing_output_is_kept_under_a_numbered_name(tmp_path):

@@ -1,10 +1,13 @@
 """What is recorded comes back, an older file is never lost, and other programs open the new one."""
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+import threading
 
 import h5py
 import numpy as np
@@ -22,6 +25,7 @@ from nbody.trajectory import (
     required_bytes,
 )
 from nbody.trajectory.frame import OBSERVABLES
+from nbody.trajectory.framefile import FrameFile
 from nbody.trajectory.place import lock_path
 from nbody.trajectory.provenance import collect_provenance
 
@@ -176,6 +180,26 @@ def test_a_second_writer_is_refused_and_a_dead_ones_lock_is_not_in_the_way(tmp_p
     assert os.listdir(tmp_path) == ["run.h5"]
 
 
+def test_a_lock_that_another_process_made_meanwhile_is_left_to_it(tmp_path):
+    path, particles = tmp_path / "run.h5", bodies()
+    with TrajectoryWriter(path, particles, RunHeader(3)) as writer:
+        writer.append(moment(0, particles))
+        lock_path(path).unlink()  # by somebody who took it for a leftover
+        lock_path(path).write_text("process 1 on elsewhere\n")
+    assert lock_path(path).read_text() == "process 1 on elsewhere\n"
+
+
+def test_a_file_system_without_locks_is_no_reason_to_refuse(tmp_path, monkeypatch):
+    def unsupported(fd, operation):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", unsupported)
+    record(tmp_path / "run.h5", 2)
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert run.complete and len(run) == 2
+    assert os.listdir(tmp_path) == ["run.h5"]
+
+
 def test_places_that_are_not_fit_for_a_file_are_refused_in_one_line(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to("loop")
@@ -235,6 +259,46 @@ def test_a_file_removed_under_the_writer_is_noticed(tmp_path):
         writer.append(moment(0, particles))
         (tmp_path / "run.h5").unlink()
         writer.sync()
+
+
+def test_a_folder_that_vanishes_before_the_first_frame_is_told_and_so_is_one_that_vanishes_later(tmp_path):
+    particles, folder = bodies(), tmp_path / "output"
+    with (
+        pytest.raises(RunFailed, match=r"can't be given its name any more .*nothing has been recorded"),
+        TrajectoryWriter(folder / "run.h5", particles, RunHeader(3)) as writer,
+    ):
+        shutil.rmtree(folder)
+        writer.append(moment(0, particles))
+    with (
+        pytest.raises(RunFailed, match="was removed or replaced"),
+        TrajectoryWriter(folder / "run.h5", particles, RunHeader(3)) as writer,
+    ):
+        writer.append(moment(0, particles))
+        shutil.rmtree(folder)
+        writer.append(moment(1, particles))
+        writer.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_the_disk_said_in_the_background_is_told_at_the_end(tmp_path, monkeypatch):
+    """The system reports a failed write once: a later look at the same file finds nothing wrong."""
+    monkeypatch.setattr("nbody.trajectory.syncing.SYNC_SECONDS", 0.0)
+    errors, sync = [OSError(errno.EIO, "Input/output error")], FrameFile.sync
+
+    def fail_once(file):
+        if threading.current_thread().name == "sync" and errors:
+            raise errors.pop()
+        sync(file)
+
+    monkeypatch.setattr(FrameFile, "sync", fail_once)
+    particles = bodies()
+    with (
+        pytest.raises(RunFailed, match="Input/output error"),
+        TrajectoryWriter(tmp_path / "run.h5", particles, RunHeader(2)) as writer,
+    ):
+        writer.append(moment(0, particles))
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert not run.complete and len(run) == 1 and run.verify() == []
 
 
 # --- Other programs -------------------------------------------------------------------------------------------------

@@ -9,17 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nbody.errors import InputError
+from nbody.units import size
 
 Notify = Callable[[str], object]
-
-
-def size(count: float) -> str:
-    """A number of bytes as people read it: ``1.5 GB``."""
-    for unit in ("bytes", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            break
-        count /= 1000
-    return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.3g} {unit}"
 
 
 def check_output(path: str | os.PathLike) -> Path:
@@ -123,10 +115,12 @@ class WriterLock:
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
+            except BlockingIOError as error:
                 os.close(self._fd)
                 owner = being_written(path) or "another process"
                 raise InputError(f"{path}: is being written by {owner}; wait for it to end") from error
+            except OSError:  # a file system without locks, as clusters have: better to run than to refuse
+                break
             if same_file(self._fd, self.path):  # else its owner removed it between our open and our lock
                 break
             os.close(self._fd)
@@ -134,9 +128,10 @@ class WriterLock:
         os.pwrite(self._fd, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
 
     def release(self) -> None:
-        """Give it up, and remove the lock file."""
+        """Give it up, and remove the lock file (if somebody has not, and another process made its own since)."""
         with contextlib.suppress(OSError):
-            os.unlink(self.path)
+            if same_file(self._fd, self.path):
+                os.unlink(self.path)
         os.close(self._fd)
 
 
@@ -159,7 +154,9 @@ def being_written(path: Path) -> str:
             return ""
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return ""
-    except OSError:
+    except BlockingIOError:
         return os.pread(fd, 200, 0).decode(errors="replace").strip() or "another process"
+    except OSError:  # a file system without locks
+        return ""
     finally:
         os.close(fd)

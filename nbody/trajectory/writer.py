@@ -153,9 +153,14 @@ class TrajectoryWriter:
         """Give the file its name, in one step, now that it has a frame."""
         assert self._part and self._file
         self._file.sync()
-        if not self._overwrite:
-            place.keep(self.path, self._notify)
-        os.replace(self._part, self.path)
+        try:
+            if not self._overwrite:
+                place.keep(self.path, self._notify)
+            os.replace(self._part, self.path)
+        except OSError as error:
+            raise RunFailed(
+                f"{self.path}: can't be given its name any more ({error.strerror}); nothing has been recorded"
+            ) from error
         self._part = None
         place.sync_folder(self.path.parent)
 
@@ -186,6 +191,7 @@ class TrajectoryWriter:
     def sync(self) -> None:
         """Return when the disk has confirmed every frame recorded so far."""
         with self._as_run_failed("the recording"):
+            self._sync.finish()
             self._check_still_there()
             self._open_file().sync()
             self._note_synced(self.frames)
@@ -196,11 +202,11 @@ class TrajectoryWriter:
             return
         file = self._file
         try:
-            self._sync.close()
-            if complete:
-                self._hide_dropped()
-            if self._part and self._waits_for_checkpoint and self.frames:
-                with self._as_run_failed("the first frame"):
+            with self._as_run_failed("the recording"):
+                self._sync.finish()
+                if complete:
+                    self._hide_dropped()
+                if self._part and self._waits_for_checkpoint and self.frames:
                     self._publish()
             if self._part is None and self._restart_at is None:
                 file.commit["status"] = (layout.COMPLETE if complete else layout.STOPPED).encode()
