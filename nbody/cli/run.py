@@ -34,7 +34,10 @@ def run(
 ) -> int:
     """Run a scenario and record it.
 
-    Every option replaces the scenario's own value. Ctrl-C ends the run after the current step, with the file whole.
+    Every option replaces the scenario's own value. Ctrl-C (or SIGTERM, or a
+    lost terminal) ends the run after the current step, with a frame of it and
+    a file that 'nbody resume' goes on with; a second one ends it at once, a
+    third one does not even wait for the disk.
 
     Examples:
 

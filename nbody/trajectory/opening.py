@@ -98,16 +98,18 @@ class OpenFile:
 
     def value(self, name: str) -> Array:
         """All of a dataset whose shape does not change."""
-        dtype, shape = self.found[name].dtype, self.found[name].shape
+        found = self.found[name]
+        if found.shape:
+            return self.rows(name).read(0, found.shape[0])
         if self._stranger:
-            data = self._stranger.read(name, 0, shape[0] if shape else 1)
+            data = self._stranger.read(name, 0, 1)
         else:
-            data = os.pread(self.fd, dtype.itemsize * math.prod(shape), self.found[name].offset or 0)
-        return np.frombuffer(data, dtype).reshape(shape).astype(dtype.newbyteorder("="))
+            data = os.pread(self.fd, found.dtype.itemsize, found.offset or 0)
+        return np.frombuffer(data, found.dtype)[0]
 
     def text(self, name: str) -> str:
         """A dataset that is one text."""
-        return bytes(self.value(name)[()]).decode()
+        return bytes(self.value(name)).decode()
 
     def close(self) -> None:
         """Close the file."""

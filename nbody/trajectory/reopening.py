@@ -55,14 +55,14 @@ def go_on(
 
 def _for_writing(path: Path) -> FrameFile:
     """``path``, a sound recording, opened for writing."""
-    try:
-        with one_line(path):
+    with one_line(path):
+        try:
             return FrameFile(path)
-    except UnknownFormat as error:
-        raise InputError(
-            f"{path}: has been repacked by another program ({error}) and can't be recorded into; "
-            "start from its last frame instead (initial: {file: …})"
-        ) from error
+        except UnknownFormat as error:
+            raise InputError(
+                f"{path}: has been repacked by another program ({error}) and can't be recorded into; "
+                "start from its last frame instead (initial: {file: …})"
+            ) from error
 
 
 def _fill(copy: FrameFile, file: FrameFile, keep: int, checkpoint: Checkpoint) -> None:
