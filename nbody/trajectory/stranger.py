@@ -22,6 +22,14 @@ LONGEST_ANSWER = 2**22
 """Of JSON, in bytes: all attributes of an object."""
 
 
+def start(path: str, memory: int) -> subprocess.Popen[bytes]:
+    """The process that reads the file at ``path`` with no more than so many bytes of memory."""
+    command = [sys.executable, "-P", "-m", "nbody.trajectory.hdf5_process", path, str(memory)]
+    # No plugins: a file could name a filter, and the library would load its code.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "HDF5_PLUGIN_PRELOAD": "::"}
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
 class Stranger:
     """The file at ``path`` as the HDF5 library sees it; names are looked up by :meth:`find`. Threads may share it.
 
@@ -29,11 +37,7 @@ class Stranger:
     """
 
     def __init__(self, path: str | os.PathLike) -> None:
-        memory = max(LEAST_MEMORY, machine.memory_available() // 2)
-        command = [sys.executable, "-P", "-m", "nbody.trajectory.hdf5_process", os.path.abspath(path), str(memory)]
-        # No plugins: a file could name a filter, and the library would load its code.
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "HDF5_PLUGIN_PRELOAD": "::"}
-        self._process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = start(os.path.abspath(path), max(LEAST_MEMORY, machine.memory_available() // 2))
         self._lock = threading.Lock()
 
     def find(self, name: str) -> Found:
