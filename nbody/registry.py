@@ -2,6 +2,7 @@
 
 Help texts, error messages, test parameters, benchmark rows and the README's tables are all made from registries, so a
 new engine or scheme is one file and one line. Entries name ``module:attribute``, so that listing them imports nothing.
+A name may have variants, after a colon: ``matrix:k07`` is the engine ``matrix`` with the rung ``k07``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,11 +19,18 @@ class Entry:
 
     target: str
     summary: str
+    variants: str = ""
+    """The registry (``module:attribute``) of the words that may follow the name and a colon, where there are any: the
+    target is then a function of such a word, or of none."""
 
     def load(self) -> Any:
         """Import the module and return the attribute."""
-        module, attribute = self.target.split(":")
-        return getattr(import_module(module), attribute)
+        return _imported(self.target)
+
+
+def _imported(target: str) -> Any:
+    module, attribute = target.split(":")
+    return getattr(import_module(module), attribute)
 
 
 class Registry(Mapping[str, Entry]):
@@ -43,10 +51,15 @@ class Registry(Mapping[str, Entry]):
 
     def check(self, name: str, where: str = "") -> str:
         """``name`` if it is registered; else an error with the nearest name, after ``where`` (``file:line: ``)."""
-        if name not in self._entries:
+        base, colon, variant = name.partition(":")
+        if base not in self._entries or (colon and not self._entries[base].variants):
             raise unknown(self.kind, name, self._entries, where)
+        if colon:
+            _imported(self._entries[base].variants).check(variant, f"{where}{self.kind} '{name}': ")
         return name
 
     def load(self, name: str, where: str = "") -> Any:
         """The thing itself, imported now."""
-        return self._entries[self.check(name, where)].load()
+        base, _, variant = self.check(name, where).partition(":")
+        entry = self._entries[base]
+        return entry.load()(variant) if entry.variants else entry.load()

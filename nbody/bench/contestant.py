@@ -57,6 +57,10 @@ class Contestant(ABC):
     def acceleration(self) -> np.ndarray:
         """(N, D), as computed last."""
 
+    def condition(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
+        """See :meth:`nbody.forces.engine.Engine.condition`."""
+        return 1.0
+
     @abstractmethod
     def release(self) -> None:
         """Forget the bodies."""
@@ -136,6 +140,10 @@ class EngineContestant(Contestant):
         """See :meth:`Contestant.acceleration`."""
         assert self._state is not None, "load a problem first"
         return self._state.forces()[0]
+
+    def condition(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
+        """See :meth:`Contestant.condition`."""
+        return self.kind.condition(problem.particles, problem.gravity, rows)
 
     def release(self) -> None:
         """See :meth:`Contestant.release`."""

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
+import numpy as np
+
 from nbody.bench.accuracy import ForceError, Judge
 from nbody.bench.contestant import ALL_CORES, ONE_CORE, Contestant, EngineContestant
 from nbody.bench.lecture import LectureRun
@@ -31,7 +33,7 @@ class ForceRow:
     Speed-ups are ratios of interactions per second (N² a force evaluation) to one core, and to all cores, of the
     ``cpu`` engine in the same precision, and to the NumPy reference, at the same N or the largest below it that was
     measured. ``error`` is the largest relative force error, ``error_bound`` the most that rounding explains; ``wrong``
-    is True where the bound is exceeded.
+    is True where it is exceeded (by any particle its own, where rounding explains more for one than for another).
     """
 
     name: str
@@ -69,19 +71,22 @@ class ForceRow:
         """This row with one more note."""
         return replace(self, note="; ".join(filter(None, (self.note, note))), wrong=self.wrong or wrong)
 
-    def judged(self, error: ForceError, bound: float) -> Self:
+    def judged(self, error: ForceError, bound: np.ndarray | float) -> Self:
         """This row with its error, and marked wrong where that is beyond the bound."""
+        most = float(np.max(bound))
         row = replace(
-            self, error=error.maximum, error_median=error.median, error_99=error.percentile_99, error_bound=bound
+            self, error=error.maximum, error_median=error.median, error_99=error.percentile_99, error_bound=most
         )
-        return row.noted(_wrong("forces", error, bound), True) if error.maximum > bound else row
+        return row.noted(_wrong("forces", error), True) if error.excess > 1 else row
 
 
 Row = TypeVar("Row", bound=ForceRow)
 
 
-def _wrong(what: str, error: ForceError, bound: float) -> str:
-    return f"{what} are wrong: largest relative error {error.maximum:.1e}, rounding explains {bound:.1e}"
+def _wrong(what: str, error: ForceError) -> str:
+    return (
+        f"{what} are wrong: largest relative error {error.maximum:.1e}, {error.excess:.2g} times what rounding explains"
+    )
 
 
 def measure(
@@ -121,7 +126,8 @@ def checked(
     notify(f"N = {count}: checking {c.name} {c.precision}")
     c.load(problem)
     c.timed()
-    return row.judged(judge.error(c.acceleration()), judge.bound(c.precision))
+    bound = judge.bound(c.precision, c.condition(problem, judge.rows))
+    return row.judged(judge.error(c.acceleration(), bound), bound)
 
 
 class _AtCount:
@@ -155,9 +161,10 @@ class _AtCount:
             return row.noted(f"lecture run left out: it would take about {expected:.0f} s")
         self._notify(f"N = {self._count}: lecture run by {contestant.name} {contestant.precision}")
         run = LectureRun(contestant, self._disk)
-        error, bound = run.error(self._disk_judge), self._disk_judge.bound(contestant.precision)
-        if error.maximum > bound:
-            return row.noted(_wrong("forces on the lecture's disc", error, bound), True)
+        judge = self._disk_judge
+        error = run.error(judge, judge.bound(contestant.precision, contestant.condition(self._disk, judge.rows)))
+        if error.excess > 1:
+            return row.noted(_wrong("forces on the lecture's disc", error), True)
         return replace(row, lecture_seconds=run.timing().median)
 
 

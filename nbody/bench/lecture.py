@@ -44,12 +44,12 @@ class LectureRun:
         self._state: State = self._engine.load(disk.particles)
         self._start: dict[str, np.ndarray] = self._state.arrays()
 
-    def error(self, judge: Judge) -> ForceError:
+    def error(self, judge: Judge, bound: np.ndarray | float) -> ForceError:
         """The error of the first force on the disc. (Compiles its kernel on the way.)"""
         with self._contestant.running():
             self._state.restore(self._start)
             self._engine.evaluate(self._state)
-            return judge.error(self._state.forces()[0])
+            return judge.error(self._state.forces()[0], bound)
 
     def timing(self) -> Timing:
         """Wall time of: bodies to the device, ten steps, everything back on the host. What is done once for a run of any
@@ -113,13 +113,14 @@ def table_rows(contestants: Sequence[EngineContestant], counts: Sequence[int] = 
 
 def _row(c: EngineContestant, disk: Problem, judge: Judge) -> LectureRow:
     run, key = LectureRun(c, disk), (c.name, judge.count)
-    error, bound = run.error(judge), judge.bound(c.precision)
+    bound = judge.bound(c.precision, c.condition(disk, judge.rows))
+    error = run.error(judge, bound)
     row = LectureRow(
         c.name, c.device, c.backend, c.precision, c.threads, judge.count, k40c_seconds=K40C.get(key),
-        k40c_speedup=K40C_RATE.get(key), error=error.maximum, error_bound=bound,
+        k40c_speedup=K40C_RATE.get(key), error=error.maximum, error_bound=float(np.max(bound)),
     )  # fmt: skip
-    if error.maximum > bound:
-        note = f"forces are wrong: largest relative error {error.maximum:.1e}, rounding explains {bound:.1e}"
+    if error.excess > 1:
+        note = f"forces are wrong: largest relative error {error.maximum:.1e}, {error.excess:.2g} times what rounding explains"
         return replace(row, wrong=True, note=note)
     time = run.timing()
     rate = LECTURE_STEPS * judge.count**2 / time.median

@@ -78,7 +78,7 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
     for name in engines:
         _check_choice(name, precisions, on)
     found: list[Contestant] = []
-    for name in ENGINES:
+    for name in dict.fromkeys([*ENGINES, *engines]):  # a variant, such as matrix:k07, takes part when named
         kind: type[Engine] = ENGINES.load(name)
         baseline = name == ALL_CORES  # takes part always: speed-ups are relative to it
         if not baseline and (kind.device not in on or (engines and name not in engines)):

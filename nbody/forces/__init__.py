@@ -21,6 +21,11 @@ ENGINES = Registry(
         "gpu-unrolled": Entry("nbody.forces.gpu_unrolled:UnrolledEngine", "several bodies a thread"),
         "gpu-split": Entry("nbody.forces.gpu_split:SplitEngine", "a few bodies a warp, for small N"),
         "gpu-symmetric": Entry("nbody.forces.gpu_symmetric:SymmetricEngine", "each pair once, for large N"),
+        "matrix": Entry(
+            "nbody.forces.matrix:matrix_engine",
+            "the force matrix, multiplied by a rung of the ladder: matrix:k07",
+            variants="nbody.linalg:LADDER",
+        ),
     },
 )
 """Every engine a user may name; ``auto`` stands for :func:`choose`."""
@@ -46,8 +51,11 @@ def resolve(
     """``name`` as an engine that exists, and why it was taken (empty if the user named it)."""
     if name == "auto":
         return choose(precision, particles, notify)
-    if name not in ENGINES:
-        ENGINES.check(name, where)
+    if ENGINES.check(name, where) == "matrix":
+        from nbody.forces.matrix import default_rung
+
+        rung, why = default_rung()
+        return f"matrix:{rung}", why
     return name, ""
 
 
@@ -69,7 +77,7 @@ def accelerations(
         mass: (N,) array, not negative.
         G: the gravitational constant, in the units of the arrays.
         softening: ``plummer``, ``cutoff`` or ``none``, with its ``length``.
-        engine: a name of :data:`ENGINES`, or ``auto``.
+        engine: a name of :data:`ENGINES`, with a variant where it has some, or ``auto``.
         precision: ``float32``, ``float64`` or what else the engine offers.
         potential: also return the potential per unit mass.
 
@@ -77,9 +85,10 @@ def accelerations(
         (N, D) accelerations in the engine's dtype; with ``potential`` a pair of them and the (N,) potential.
 
     Raises:
-        InputError: arrays that do not fit or are not finite, a name that does not exist.
+        InputError: arrays that do not fit or are not finite, a name that does not exist, more particles than fit.
         DeviceError: a GPU engine was named and there is no GPU, or it has too little memory.
     """
+    from nbody.forces.memory import check_fits
     from nbody.pairlaw import Gravity
     from nbody.particles import Particles
 
@@ -90,7 +99,11 @@ def accelerations(
     except (TypeError, ValueError) as error:
         raise InputError(f"accelerations: arrays of numbers, and numbers, are needed ({error})") from error
     name, _ = resolve(engine, precision, particles.count)
-    machine = ENGINES.load(name)(gravity, precision)
+    kind = ENGINES.load(name)
+    kind.require_device()
+    kind.require_precision(precision, "accelerations: ")
+    check_fits(kind, particles.count, precision, "accelerations: ")
+    machine = kind(gravity, precision)
     state = machine.load(particles)
     machine.evaluate(state, potential)
     result, phi = state.forces()

@@ -62,6 +62,12 @@ class Engine(ABC):
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """The memory that a state of so many particles and this engine's buffers take, in bytes."""
 
+    @classmethod
+    def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray | float:
+        """By what the rounding of numbers is multiplied in the forces on some particles, for the way that the engine
+        takes the sum, (T,) or one number for all; 1 for the plain sum over pairs."""
+        return 1.0
+
     def device_name(self) -> str:
         """The processor or card the forces are computed on."""
         return machine.cpu_name()

@@ -9,6 +9,14 @@ HOST_BYTES = 16 * 8
 and frames on their way to the file."""
 
 
+def block_rows(count: int, row_bytes: int, budget: int, most: int | None = None) -> int:
+    """Rows of a matrix of ``count`` rows to hold at a time: as many as a budget (bytes) has room for, one at least,
+    ``most`` at most; a multiple of 8 where there are so many. (What is free at the moment has no say in it: another
+    number of rows may round sums otherwise, and a run made again must have the same bits.)"""
+    rows = min(count, max(1, budget // row_bytes), most or count)
+    return rows if rows < 8 or rows in (count, most) else rows // 8 * 8
+
+
 def needs(engine: type[Engine], particles: int, precision: str) -> dict[str, int]:
     """Bytes that a run takes of ``memory``, and of ``GPU memory`` where the engine works there."""
     host, engine_bytes = particles * HOST_BYTES, engine.bytes_needed(particles, precision)

@@ -39,7 +39,7 @@ def direct_sum(
         block = slice(first, first + rows)
         i = targets[block]
         d = [x[k] - x[k, i, None] for k in range(dimensions)]  # each (rows, N): x_j - x_i
-        f, u = _pair_factors(sum(dk * dk for dk in d), gravity)
+        f, u = pair_factors(sum(dk * dk for dk in d), gravity)
         f[np.arange(len(i)), i] = 0.0  # a particle never acts on itself
         u[np.arange(len(i)), i] = 0.0
         f *= m
@@ -49,7 +49,7 @@ def direct_sum(
     return acceleration, potential
 
 
-def _pair_factors(r2: np.ndarray, gravity: Gravity) -> tuple[np.ndarray, np.ndarray]:
+def pair_factors(r2: np.ndarray, gravity: Gravity) -> tuple[np.ndarray, np.ndarray]:
     """f and u of every pair at distance √r2: the force is m_j f (x_j - x_i), the potential -m_j u."""
     with np.errstate(divide="ignore", invalid="ignore"):  # r = 0: the pair of a particle with itself
         if gravity.softening == "plummer":

@@ -79,10 +79,10 @@ class Launch:
                 f"a grid of {self.grid} blocks is more than a GPU takes (65535 in y); multiply in blocks of rows"
             )
 
-    def __call__(self, a: Any, b: Any, c: Any) -> None:
-        """Enqueue c = a·b; the arrays are on the device, C-contiguous, 16-byte aligned."""
+    def __call__(self, a: Any, b: Any, c: Any, stream: Any = 0) -> None:
+        """Enqueue c = a·b on a stream; the arrays are on the device, C-contiguous, 16-byte aligned."""
         extra = [_allocate(scratch, place) for place, scratch in enumerate(self.scratch)]
-        self.kernel[self.grid, self.block](a, b, c, *extra)
+        self.kernel[self.grid, self.block, stream](a, b, c, *extra)
 
     @property
     def threads(self) -> int:

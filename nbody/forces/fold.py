@@ -1,0 +1,32 @@
+"""What the fold of :mod:`nbody.forces.matrix`, a difference of two large sums, makes of rounding errors."""
+
+import numpy as np
+
+from nbody.forces.reference import BLOCK_PAIRS, pair_factors
+from nbody.linalg.rung import Rung
+from nbody.pairlaw import Gravity
+from nbody.particles import Particles
+
+
+def fold_condition(particles: Particles, gravity: Gravity, rows: np.ndarray, rung: Rung) -> np.ndarray:
+    """What the fold multiplies rounding by, for the particles ``rows``:
+
+        κ_i = Σ_j W_ij (|x_j - c| + |x_i - c|) / |Σ_j W_ij (x_j - x_i)|
+
+    times as much as the rung's factors are coarser than float32. The lecture's disc, of 20480 bodies with a cutoff of
+    0.01, has 208 in the median and 18292 at most; the benchmark's softened cluster 13 and 247.
+    """
+    x, mass = particles.position, particles.mass
+    centre = mass @ x / max(mass.sum(), np.finfo(float).tiny)
+    distance = np.linalg.norm(x - centre, axis=1)
+    condition = np.empty(len(rows))
+    step = max(1, BLOCK_PAIRS // len(x))
+    for first in range(0, len(rows), step):
+        i = rows[first : first + step]
+        d = x[None] - x[i, None]
+        weight = mass * pair_factors((d * d).sum(axis=2), gravity)[0]
+        weight[np.arange(len(i)), i] = 0.0
+        moved = weight @ distance + weight.sum(axis=1) * distance[i]
+        force = np.linalg.norm((weight[:, None] @ d)[:, 0], axis=1)
+        condition[first : first + step] = np.divide(moved, force, out=np.ones(len(i)), where=force > 0)
+    return condition * max(1.0, rung.roundoff / 2.0**-24)

@@ -1,0 +1,193 @@
+"""The force matrix on a GPU: one kernel writes a block of its rows, a rung of the ladder multiplies it.
+
+What is computed: :mod:`nbody.forces.matrix`. A force evaluation is, all on one stream,
+
+    lay_out      body (N, 4) ─► factor (K, 4) = [x - c | 1]       c: the centre of mass
+    write_block  body ─► block (rows, K) of W                     ┐ for each
+    the rung     block · factor ─► product (rows, 4)              ┘ block of rows
+    fold         a_i = G (product_i,0..2 - (x_i - c) product_i,3)
+
+K is N rounded up to a multiple of four, with zeros in the columns beyond N: every row of W then begins at a multiple of
+16 bytes, as the 128-bit loads of the rungs have it.
+"""
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from nbody import gpu
+from nbody.forces.fold import fold_condition
+from nbody.forces.gpu_engine import GpuEngine, Shape, compiled
+from nbody.forces.memory import block_rows
+from nbody.gpu import cuda
+from nbody.linalg.rung import Launch, Rung
+from nbody.linalg.rung import Shape as ProductShape
+from nbody.pairlaw import Gravity
+from nbody.particles import Particles
+from nbody.state.device import DeviceState
+
+THREADS = 256
+ROWS = 8
+"""Rows of W that a thread writes a number of: it reads the acting body once for all of them."""
+
+BUDGET = 64 << 20
+"""Bytes of a block of W."""
+
+
+def build_lay_out(real: type) -> Any:
+    """The kernel that fills the factor, for a NumPy scalar type: one block of threads, for the sums of the centre of
+    mass go through shared memory. (The centre needs no digits, only the same bits each time.)"""
+
+    @gpu.device_function
+    def added_up(partial, t):
+        """The sum of the threads' numbers, the same for all of them, always in the same order."""
+        half = THREADS // 2
+        while half > 0:
+            cuda.syncthreads()
+            if t < half:
+                for k in range(4):
+                    partial[t, k] += partial[t + half, k]
+            half //= 2
+        cuda.syncthreads()
+
+    @cuda.jit(**gpu.FAST)
+    def lay_out(body, factor):
+        partial = cuda.shared.array((THREADS, 4), real)
+        n, t = body.shape[0], cuda.threadIdx.x
+        for k in range(4):
+            partial[t, k] = real(0)
+        for j in range(t, n, THREADS):
+            partial[t, 3] += body[j, 3]
+        added_up(partial, t)
+        mass = partial[0, 3] if partial[0, 3] > real(0) else real(1)
+        cuda.syncthreads()
+        for j in range(t, n, THREADS):
+            weight = body[j, 3] / mass  # first the ratio: m x leaves float32's range in kilograms and metres
+            for k in range(3):
+                partial[t, k] += weight * (body[j, k] - body[0, k])
+        added_up(partial, t)
+        for j in range(t, factor.shape[0], THREADS):
+            for k in range(3):
+                factor[j, k] = body[j, k] - body[0, k] - partial[0, k] if j < n else real(0)
+            factor[j, 3] = real(1) if j < n else real(0)
+
+    return lay_out
+
+
+def build_write_block(shape: Shape) -> Any:
+    """The kernel that writes rows ``first`` … of W, or of U where the potential is wanted."""
+    law, real, potential = shape.law, shape.real, shape.potential
+
+    @cuda.jit(**gpu.FAST)
+    def write_block(body, block, first, length2):
+        j = cuda.grid(1)
+        n = body.shape[0]
+        if j >= block.shape[1]:
+            return
+        x, y, z, m = gpu.row(body, min(j, n - 1))
+        top = cuda.blockIdx.y * ROWS
+        for r in range(top, min(top + ROWS, block.shape[0])):
+            i = first + r
+            xi, yi, zi, _ = gpu.row(body, i)
+            f, u = law(x - xi, y - yi, z - zi, length2)
+            weight = (u if potential else f) * m
+            block[r, j] = weight if j != i and j < n else real(0)
+
+    return write_block
+
+
+def build_fold(shape: Shape) -> Any:
+    """The kernel that makes accelerations, or potentials, of the product."""
+    potential = shape.potential
+
+    @cuda.jit(**gpu.FAST)
+    def fold(factor, product, acceleration, G):
+        i = cuda.grid(1)
+        if i < acceleration.shape[0]:
+            if potential:
+                acceleration[i, 3] = -(G * product[i, 3])
+            else:
+                for k in range(3):
+                    acceleration[i, k] = G * (product[i, k] - factor[i, k] * product[i, 3])
+
+    return fold
+
+
+class Block(NamedTuple):
+    """Some rows of W, from row ``first`` on, with the rows of the product that they give and the launch that does."""
+
+    first: Any
+    rows: Any
+    product: Any
+    multiply: Launch
+
+
+class GpuMatrixEngine(GpuEngine):
+    """The force matrix in blocks of rows, multiplied by a rung of the ladder.
+
+    Attributes:
+        rung: the rung; :func:`nbody.forces.matrix.matrix_engine` sets it.
+    """
+
+    rung: ClassVar[Rung]
+    build = staticmethod(build_write_block)
+
+    def load(self, particles: Particles) -> DeviceState:
+        """See :meth:`Engine.load`. Takes memory for a block of W, the factor and the product."""
+        state = super().load(particles)
+        count, columns, rows = state.count, _columns(state.count), self._rows(state.count, self.dtype.itemsize)
+        with gpu.out_of_memory(f"the force matrix of {count} particles", self.bytes_needed(count, self.precision)):
+            self.factor = cuda.device_array((columns, 4), self.dtype)
+            self.product = cuda.device_array((count, 4), self.dtype)
+            block = cuda.device_array((rows, columns), self.dtype)
+        self.blocks = []
+        for first in range(0, count, rows):
+            held = min(rows, count - first)
+            multiply = self.rung.launch(ProductShape(held, 4, columns), self.dtype)
+            assert isinstance(multiply, Launch)
+            self.blocks.append(Block(np.int64(first), block[:held], self.product[first : first + held], multiply))
+        return state
+
+    def _compute(self, state: Any, potential: bool) -> None:
+        super()._compute(state, False)
+        if potential:
+            super()._compute(state, True)
+
+    def _compute_potential(self, state: Any) -> None:
+        super()._compute(state, True)
+
+    def kernel(self, potential: bool, count: int) -> Any:
+        """The kernels that lay the factor out, write a block, and fold the product."""
+        shape = self.shape(potential)
+        return compiled(build_lay_out, shape.real), compiled(self.build, shape), compiled(build_fold, shape)
+
+    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
+        """See :meth:`GpuEngine.launch`."""
+        lay_out, write_block, fold = kernel
+        lay_out[1, THREADS, state.stream](state.body, self.factor)
+        for first, rows, product, multiply in self.blocks:
+            grid = -(-rows.shape[1] // THREADS), -(-rows.shape[0] // ROWS)
+            write_block[grid, THREADS, state.stream](state.body, rows, first, length2)
+            multiply(rows, self.factor, product, state.stream)
+        fold[-(-state.count // THREADS), THREADS, state.stream](self.factor, self.product, state.acceleration, G)
+
+    @classmethod
+    def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray:
+        """See :meth:`Engine.condition`."""
+        return fold_condition(particles, gravity, rows, cls.rung)
+
+    @classmethod
+    def bytes_needed(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.bytes_needed`: the state, a block of W, the factor and the product."""
+        itemsize, columns = np.dtype(precision).itemsize, _columns(particles)
+        numbers = cls._rows(particles, itemsize) * columns + 4 * columns + 4 * particles
+        return super().bytes_needed(particles, precision) + numbers * itemsize
+
+    @classmethod
+    def _rows(cls, count: int, itemsize: int) -> int:
+        return block_rows(count, _columns(count) * itemsize, BUDGET, cls.rung.largest)
+
+
+def _columns(count: int) -> int:
+    """N rounded up to a multiple of four."""
+    return -(-count // 4) * 4
