@@ -9,25 +9,25 @@ from typing import Any
 
 import numpy as np
 
+from nbody.bench import cublas
+from nbody.bench.products import Problem, check_fits
 from nbody.bench.queued import device_seconds
-from nbody.errors import InputError, unknown
+from nbody.bench.timing import Rival, in_turns, seconds
+from nbody.errors import DeviceError, InputError, unknown
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.linalg.accuracy import ErrorReport, error_report
-from nbody.linalg.explain import explain
 from nbody.linalg.rung import Rung, Shape
-
-__all__ = ["PRECISIONS", "SIZES", "explain", "run_suite"]
 
 SIZES = (512, 1024, 2048, 4096)
 PRECISIONS = ("float32", "float64")
 BASELINE = "k02"
 """Speed-ups are over the naive kernel."""
+CUBLAS = ("cublas", "cublas-skinny")
+"""Names of cuBLAS's rows: the square product and the skinny one."""
 SKINNY = "k18"
 """The rung that multiplies with four columns."""
 LARGEST = {"k00": 512, "numpy": 4096} | dict.fromkeys(("k02", "k03", "k04", "k05", "k16"), 4096)
 """Sizes beyond which a slow rung is left out: it would take minutes."""
-CHECKED_ROWS = 32
-"""Rows of a product that are compared with float64: enough to show a kernel's mistakes, and quick at any size."""
 
 Row = dict[str, Any]
 
@@ -49,26 +49,38 @@ def measure(
     matrices; the skinny rung multiplies (n, n) by (n, 4), the one-block rung matrices of its own largest size.
 
     Yields:
-        The rows of a size and precision, a row for every rung, with at least ``suite name title device precision m
-        n k seconds gflops percent_of_peak percent_of_cublas gbytes_per_s speedup error error_mean wrong note``, and
-        for a rung ``improves reads_global bytes_global predicted_cycles predicted_speedup``. Peak is that of the
-        float pipes, without tensor cores; gbytes_per_s counts each matrix once; speed-ups are over
-        :data:`BASELINE`; errors are relative. What is not known is None; a wrong result has no time.
+        The rows of a size and precision, cuBLAS's first, then a row for every rung, with at least ``suite name title
+        device precision size m n k seconds gflops percent_of_peak percent_of_cublas gbytes_per_s speedup error
+        error_mean wrong note``, and for a rung ``improves reads_global bytes_global predicted_cycles
+        predicted_speedup``. Peak is that of the float pipes, without tensor cores; gbytes_per_s counts each matrix
+        once; speed-ups are over :data:`BASELINE`; errors are relative. What is not known is None; a wrong result has no
+        time.
 
     Raises:
-        InputError: a size below 1, a precision or a rung that does not exist.
-        DeviceError: there is no GPU.
+        InputError: a size below 1 or beyond the memory, a precision or a rung that does not exist.
+        DeviceError: there is no GPU, or too little memory on it.
     """
-    _check(sizes, precisions, rungs)
-    from nbody import gpu
-
-    gpu.require("nbody bench --matmul")
+    check(sizes, precisions, rungs)
     for precision in dict.fromkeys(precisions):
         for size in sorted(set(sizes)):
-            yield _with_ratios(list(_measure_size(size, precision, rungs, notify)))
+            rows = list(_measure_size(size, precision, rungs, notify))
+            yield _with_ratios([row | {"size": size} for row in rows])
 
 
-def _check(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
+def check(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
+    """Nothing, if :func:`measure` can begin; else its error."""
+    _check_names(sizes, precisions, rungs)
+    from nbody.bench.selection import no_gpu
+
+    if reason := no_gpu():
+        raise DeviceError(
+            f"--matmul: there is no NVIDIA GPU to measure here ({reason}); --explain RUNG and --from REPORT need none"
+        )
+    for precision in precisions:
+        check_fits(max(sizes), precision)
+
+
+def _check_names(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
     for size in sizes:
         if size < 1:
             raise InputError(f"--sizes: must be at least 1, got {size}")
@@ -76,43 +88,16 @@ def _check(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]
         if precision not in PRECISIONS:
             raise unknown("precision", precision, PRECISIONS, "--precision: ")
     for name in rungs:
-        if name not in LADDER and name not in ELEMENTWISE:
-            raise unknown("rung", name, [*LADDER, *ELEMENTWISE], "--rungs: ")
-
-
-class Problem:
-    """Random matrices of a shape, on the host and the device, and some rows of their float64 product."""
-
-    def __init__(self, shape: Shape, precision: str) -> None:
-        from nbody.gpu import cuda
-
-        rng = np.random.default_rng(7)
-        self.shape, self.dtype = shape, np.dtype(precision)
-        self.a = rng.random((shape.m, shape.k), dtype=self.dtype.type)
-        self.b = rng.random((shape.k, shape.n), dtype=self.dtype.type)
-        self.rows = np.unique(np.linspace(0, shape.m - 1, CHECKED_ROWS).astype(int))
-        self.reference = self.a[self.rows].astype(np.float64) @ self.b.astype(np.float64)
-        self.on_device = [cuda.to_device(matrix) for matrix in (self.a, self.b, self.nothing())]
-
-    def nothing(self) -> np.ndarray:
-        """A result that no kernel has written yet."""
-        return np.full((self.shape.m, self.shape.n), np.nan, self.dtype)
-
-    def cleared(self) -> Any:
-        """The result's array on the device, with nothing written yet."""
-        self.on_device[2].copy_to_device(self.nothing())
-        return self.on_device[2]
-
-    def error(self, product: np.ndarray) -> ErrorReport:
-        """The error of a product in the rows that are checked."""
-        return error_report(product[self.rows], self.reference)
+        if name not in (*LADDER, *ELEMENTWISE):
+            raise unknown("rung", name, (*LADDER, *ELEMENTWISE), "--rungs: ")
 
 
 def _measure_size(size: int, precision: str, rungs: Sequence[str], notify: Callable[[str], None]) -> Iterator[Row]:
     """Rows of one size and precision, without the ratios between them."""
+    notify(f"making matrices, n = {size}, {precision}")
     square = Problem(Shape(size, size, size), precision)
     skinny = Problem(Shape(size, 4, size), precision)
-    yield from filter(None, (_cublas(square, "cublas"), _cublas(skinny, "cublas-skinny")))
+    yield from filter(None, map(_cublas, (square, skinny), CUBLAS))
     for name in LADDER:
         rung: Rung = LADDER.load(name)
         if (rungs and name not in rungs) or precision not in rung.dtypes or size > LARGEST.get(name, size):
@@ -121,10 +106,21 @@ def _measure_size(size: int, precision: str, rungs: Sequence[str], notify: Calla
         problem = skinny if name == SKINNY else square
         if rung.largest:
             problem = Problem(Shape(rung.largest, rung.largest, rung.largest), precision)
-        yield _measure(name, rung, problem)
+        yield _measured_or_not(name, rung, problem)
     for name in ELEMENTWISE:
         if not rungs or name in rungs:
             yield _measure_elementwise(name, ELEMENTWISE.load(name), square)
+
+
+def _measured_or_not(name: str, rung: Rung, problem: Problem) -> Row:
+    """The row of a rung; one without a time where its kernel can't be compiled for this card (an older one has no
+    asynchronous copies, or none of these tensor cores)."""
+    try:
+        return _measure(name, rung, problem)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        row = _row(name, rung.title, problem, ErrorReport(np.inf, np.inf), np.inf, lambda: None, lambda work: None)
+        return row | {"improves": rung.improves, "note": f"does not run here ({type(error).__name__}: {reason})"}
 
 
 def _measure(name: str, rung: Rung, problem: Problem) -> Row:
@@ -160,24 +156,22 @@ def _measure_elementwise(name: str, kernel: Any, problem: Problem) -> Row:
     work()
     expected = kernel.reference(problem.a.astype(np.float64), problem.b.astype(np.float64))
     error = error_report(target.copy_to_host(), expected)
-    row = _row(name, kernel.title, problem, error, float(np.finfo(dtype).eps), work, device_seconds)
+    row = _row(name, kernel.title, problem, error, float(np.finfo(dtype).eps), work)
     moved = kernel.moved * shape.m * shape.n * dtype.itemsize
     rate = moved / row["seconds"] / 1e9 if row["seconds"] else None
     return row | {"k": None, "gflops": None, "percent_of_peak": None, "gbytes_per_s": rate, "bytes_global": moved}
 
 
 def _cublas(problem: Problem, name: str) -> Row | None:
-    """cuBLAS's row, through CuPy, where that is installed."""
-    try:
-        import cupy
-    except ImportError:
+    """cuBLAS's row, where the library is found."""
+    library, _ = cublas.rival()
+    if library is None:
         return None
-    problem.cleared()
-    a, b, c = (cupy.asarray(array) for array in problem.on_device)
-    work = partial(cupy.matmul, a, b, out=c)
+    target = problem.cleared()
+    work = partial(library.multiply, *problem.on_device)
     work()
     tolerance = (problem.shape.k + 4) * float(np.finfo(problem.dtype).eps)
-    return _row(name, "cuBLAS", problem, problem.error(cupy.asnumpy(c)), tolerance, work, device_seconds)
+    return _row(name, f"cuBLAS {library.version}", problem, problem.error(target.copy_to_host()), tolerance, work)
 
 
 def _row(
@@ -187,7 +181,7 @@ def _row(
     error: ErrorReport,
     tolerance: float,
     work: Callable[[], Any],
-    clock: Callable[[Callable[[], Any]], float],
+    clock: Callable[[Callable[[], Any]], float | None] = device_seconds,
 ) -> Row:
     """What every row has; ``work`` is timed only if its error is within the tolerance."""
     from nbody import gpu
@@ -221,8 +215,9 @@ def _with_ratios(rows: list[Row]) -> list[Row]:
     """The rows of one size and precision with their speeds relative to cuBLAS and to the baseline."""
     by_name = {row["name"]: row for row in rows}
     base = by_name.get(BASELINE, {})
+    rivals = {(row["m"], row["n"]): row for row in rows if row["name"] in CUBLAS}
     for row in rows:
-        rival = by_name.get("cublas-skinny" if row["name"] == SKINNY else "cublas", {})
+        rival = rivals.get((row["m"], row["n"]), {})
         row["percent_of_cublas"] = _ratio(row["gflops"], rival.get("gflops"), 100)
         row["speedup"] = _ratio(row["gflops"], base.get("gflops"))
         row["predicted_speedup"] = _ratio(base.get("predicted_cycles"), row.get("predicted_cycles"))
@@ -246,6 +241,4 @@ def _device_name() -> str:
 
 
 def _host_seconds(work: Callable[[], Any]) -> float:
-    from nbody.bench.timing import Rival, in_turns, seconds
-
     return in_turns([Rival(work, seconds(work))])[0].median

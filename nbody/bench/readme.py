@@ -1,6 +1,6 @@
-"""The README's table of speeds, written from reports and never by hand."""
+"""The README's tables, written from reports and never by hand."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nbody.bench.forces import ForceRow
@@ -11,11 +11,20 @@ from nbody.units import duration, rate
 LECTURE_COUNT = 20480
 """The N at which the lecture's run is shown, where it was measured."""
 
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+
+def markers(suite: str) -> tuple[str, str]:
+    """The lines between which a suite's tables stand."""
+    return f"<!-- {suite}:begin -->", f"<!-- {suite}:end -->"
 
 
-def rewrite(path: Path, reports: Sequence[Report]) -> None:
-    """Put the reports' tables between the markers of a Markdown file, and leave the rest of it alone.
+BEGIN, END = markers("bench")
+
+
+def rewrite(
+    path: Path, reports: Sequence[Report], suite: str = "bench", table: Callable[[Report], str] | None = None
+) -> None:
+    """Put the reports' tables between the markers of a Markdown file, and leave the rest of it alone. ``table`` makes
+    Markdown of a report (:func:`markdown`).
 
     Raises:
         InputError: the file can't be read or written, or does not have each marker once, in order.
@@ -24,15 +33,16 @@ def rewrite(path: Path, reports: Sequence[Report]) -> None:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: can't be read ({getattr(error, 'strerror', error)}); check the path") from None
-    if not (text.count(BEGIN) == text.count(END) == 1 and text.index(BEGIN) < text.index(END)):
-        raise InputError(f"{path}: the table's place must be marked by a line {BEGIN} and, below it, a line {END}")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    if not all(map(force_rows, reports)):
+    begin, end = markers(suite)
+    if not (text.count(begin) == text.count(end) == 1 and text.index(begin) < text.index(end)):
+        raise InputError(f"{path}: the table's place must be marked by a line {begin} and, below it, a line {end}")
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
+    if table is None and not all(map(force_rows, reports)):
         raise InputError("--readme: there is no force suite in this report; make one with 'nbody bench', no --roofline")
-    tables = "\n\n".join(markdown(each) for each in reports)
+    tables = "\n\n".join((table or markdown)(each) for each in reports)
     try:
-        path.write_text(f"{before}{BEGIN}\n{tables}\n{END}{after}", encoding="utf-8")
+        path.write_text(f"{before}{begin}\n{tables}\n{end}{after}", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: can't be written ({error.strerror}); check its permissions") from None
 

@@ -29,8 +29,9 @@ def machine_facts() -> dict[str, Any]:
 
 
 def report(rows: Sequence[Any]) -> Report:
-    """The report of measured rows (dataclasses of any suite)."""
-    plain = [{key: _in_json(value) for key, value in asdict(row).items()} for row in rows]
+    """The report of measured rows (dataclasses or mappings, of any suite)."""
+    mappings = [row if isinstance(row, dict) else asdict(row) for row in rows]
+    plain = [{key: _in_json(value) for key, value in row.items()} for row in mappings]
     return {"machine": machine_facts(), "rows": plain}
 
 

@@ -3,8 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,14 +30,28 @@ def bench(
         bool, typer.Option("--roofline", help="Hold the GPU's engines against the card's bounds and against torch, JAX "
                                               "and CuPy, where these are installed.")
     ] = False,
+    matmul: Annotated[
+        bool, typer.Option("--matmul", help="Measure the ladder of matrix products instead, beside cuBLAS.")
+    ] = False,
+    sizes: Annotated[
+        list[int] | None, typer.Option(help="With --matmul: the n of its n x n matrices (512 1024 2048 4096).",
+                                       show_default=False)
+    ] = None,
+    rungs: Annotated[Names, typer.Option(help="With --matmul: only these rungs.", show_default=False)] = None,
+    explain: Annotated[
+        str | None, typer.Option(help="With --matmul: say what a rung does, what its kernel takes of the card, and "
+                                      "what limits it; measures nothing.", show_default=False)
+    ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder of bench.json and bench.png (roofline.json and "
-                                                  "roofline.png), or a file's name.")
+        Path, typer.Option("--output", "-o", help="The folder of bench.json and bench.png (with --roofline: "
+                                                  "roofline.json and .png, with --matmul: matmul.json and .png), or a "
+                                                  "file's name.")
     ] = Path("output"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object, no table.")] = False,
     readme: Annotated[
         Path | None, typer.Option(help="Also write the table into this Markdown file, between its markers "
-                                  "<!-- bench:begin --> and <!-- bench:end -->.", show_default=False)
+                                  "<!-- bench:begin --> and <!-- bench:end --> (with --matmul: matmul:begin, "
+                                  "matmul:end).", show_default=False)
     ] = None,
     compare: Annotated[
         Path | None, typer.Option(help="Also show how much faster each row is than in this earlier report, and which "
@@ -73,6 +85,10 @@ def bench(
 
       nbody bench --gpu --roofline --compare output/roofline.json
 
+      nbody bench --matmul --sizes 1024 2048 --precision float32 --rungs k02 k06 k17
+
+      nbody bench --matmul --explain k06
+
       nbody bench --json > speed.json
 
       nbody bench --from laptop.json h200.json --readme README.md
@@ -81,6 +97,16 @@ def bench(
     from nbody.bench.readme import rewrite
     from nbody.errors import InputError
 
+    ladder_only = {"--sizes": sizes, "--rungs": rungs, "--explain": explain}
+    forces_only = {"--cpu": cpu, "--gpu": gpu, "--particles": particles, "--engines": engines}
+    forces_only |= {"--roofline": roofline, "--compare": compare}
+    for option, given in (forces_only if matmul else ladder_only).items():
+        if given:
+            raise InputError(f"{option} goes {'without' if matmul else 'with'} --matmul")
+    if matmul:
+        from nbody.cli.ladder import ladder
+
+        return ladder(sizes, precision, rungs, explain, output, as_json, readme, reports)
     if reports and as_json and len(reports) > 1:
         raise InputError("--json prints one report, and --from names several; leave one of the two out")
     if compare and len(reports or []) > 1:
@@ -110,6 +136,7 @@ def _measured(cpu: bool, gpu: bool, particles: list[int], engines: Names, precis
     from nbody.bench.output import Output
     from nbody.bench.plot import plot_forces
     from nbody.bench.report import report
+    from nbody.cli.progress import status_line
 
     counts = selection.check_counts(particles)
     precisions = selection.check_precisions(precision or [])
@@ -121,7 +148,7 @@ def _measured(cpu: bool, gpu: bool, particles: list[int], engines: Names, precis
         _say(line)
     files = Output.at(output)
     _warn_of_load()
-    with _status() as notify:
+    with status_line() as notify:
         rows = measure([*taking_part, *others], counts, notify)
         notify("drawing")
         return _kept(report(rows), files, plot_forces)
@@ -145,7 +172,7 @@ def _roofline(cpu: bool, particles: list[int], engines: Names, precision: Names,
         _say(f"not beside them: {', '.join(absent)}")
     files = Output.at(output, "roofline")
     _warn_of_load()
-    with _status() as notify:
+    with status_line() as notify:
         found = roofline.run_suite(taking_part, others, counts, notify) | {"absent": absent}
         notify("drawing")
         return _kept(found, files, plot_roofline)
@@ -182,22 +209,6 @@ def _show(found: Any, as_json: bool, old: Any, path: str) -> None:
         console.print(table)
     if compared:
         console.print(comparison_table(compared, path))
-
-
-@contextmanager
-def _status() -> Iterator[Callable[[str], None]]:
-    """One line on standard error that says what is being measured, where that is a terminal. (No spinner: its thread
-    would compete with what is timed.)"""
-    shown = sys.stderr.isatty()
-
-    def notify(line: str) -> None:
-        if shown:
-            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield notify
-    finally:
-        notify("")
 
 
 def _say(line: str) -> None:

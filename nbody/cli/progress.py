@@ -16,6 +16,22 @@ def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
+@contextmanager
+def status_line() -> Iterator[Callable[[str], None]]:
+    """One line on standard error that says what is being measured, where that is a terminal. (No spinner: its thread
+    would compete with what is timed.)"""
+    shown = sys.stderr.isatty()
+
+    def notify(line: str) -> None:
+        if shown:
+            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield notify
+    finally:
+        notify("")
+
+
 def facts(now: Progress) -> str:
     """Speed and energy error, short enough for a bar."""
     return f"{now.steps_per_s:.4g} steps/s  {rate(now.interactions_per_s)}interactions/s  ΔE/E {now.energy_error:+.1e}"

@@ -1,0 +1,67 @@
+"""cuBLAS as the ladder's rival, straight from its shared library: no CuPy, no compiler, three functions by ctypes.
+
+Any cuBLAS is found: the system's, conda's, or that of a Python package (``pip install nvidia-cublas``).
+"""
+
+import ctypes
+from functools import cache
+from typing import Any
+
+OPERATION_N = 0
+"""CUBLAS_OP_N: take the matrix as it is."""
+
+
+class Cublas:
+    """cuBLAS 12 or 13 on the current device; its products are enqueued on the default stream.
+
+    Raises:
+        OSError: no library was found, or it does not take this device.
+    """
+
+    def __init__(self) -> None:
+        from nbody.gpu import cuda
+
+        cuda.current_context()  # cuBLAS works in the process's primary context, which Numba has made current
+        self._library = _load()
+        self._handle = ctypes.c_void_p()
+        self._call("cublasCreate_v2", ctypes.byref(self._handle))
+        number = ctypes.c_int()
+        self._call("cublasGetVersion_v2", self._handle, ctypes.byref(number))
+        major, rest = divmod(number.value, 10_000)
+        self.version = f"{major}.{rest // 100}.{rest % 100}"
+
+    def multiply(self, a: Any, b: Any, c: Any) -> None:
+        """Enqueue c = a·b: row-major device arrays, all float32 or all float64. (cuBLAS counts along columns: what it
+        sees are the transposes, and it is asked for bᵀ·aᵀ = cᵀ.) Float32 sums stay float32: no TF32."""
+        (m, k), n = a.shape, b.shape[1]
+        letter, number = ("S", ctypes.c_float) if a.dtype == "float32" else ("D", ctypes.c_double)
+        one, zero = number(1), number(0)
+        at = [ctypes.c_void_p(array.__cuda_array_interface__["data"][0]) for array in (b, a, c)]
+        self._call(
+            f"cublas{letter}gemm_v2", self._handle, OPERATION_N, OPERATION_N, n, m, k,
+            ctypes.byref(one), at[0], n, at[1], k, ctypes.byref(zero), at[2], n,
+        )  # fmt: skip
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status != 0:
+            raise OSError(f"{name} answers {status}")
+
+
+def _load() -> ctypes.CDLL:
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    try:
+        found = load_nvidia_dynamic_lib("cublas").abs_path
+    except RuntimeError as error:
+        raise OSError("no libcublas is found; 'pip install nvidia-cublas' brings one") from error
+    return ctypes.CDLL(str(found))
+
+
+@cache
+def rival() -> tuple[Cublas | None, str]:
+    """cuBLAS, or None and why it can't take part."""
+    try:
+        return Cublas(), ""
+    except (ImportError, OSError) as error:
+        return None, str(error)
