@@ -10,6 +10,7 @@ import pytest
 from nbody.forces import ENGINES
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS
+from nbody.linalg import ELEMENTWISE, LADDER
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
@@ -93,7 +94,8 @@ def test_help_imports_nothing_heavy():
     assert run.stdout.strip().endswith("[]")
 
 
-REGISTERED = [(registry, name) for registry in (GENERATORS, ENGINES, INTEGRATORS) for name in registry]
+REGISTRIES = (GENERATORS, ENGINES, INTEGRATORS, LADDER, ELEMENTWISE)
+REGISTERED = [(registry, name) for registry in REGISTRIES for name in registry]
 
 
 @pytest.mark.parametrize("registry,name", REGISTERED, ids=lambda value: getattr(value, "kind", value))

@@ -64,10 +64,11 @@ class Judge:
         return ForceError(float(median), float(percentile_99), float(relative.max()), float(excess.max()))
 
     def bound(self, precision: str, condition: np.ndarray | float = 1.0) -> np.ndarray | float:
-        """The largest relative error that rounding explains: 32 u √(N + 64), and for an engine whose way to take the sum
-        multiplies rounding by κ (:meth:`~nbody.forces.engine.Engine.condition`), 4 κ u √(N + 64) where that is more.
+        """The largest relative error that rounding explains: 32 κ u √(N + 64), where κ is what the engine's way to take
+        the sum multiplies rounding by (:meth:`~nbody.forces.engine.Engine.condition`), 1 for most and at least.
 
         The rounding errors of a sum of N terms grow like u √N (a random walk; Higham 2002, section 2.8). Plain float32
         sums, one body after the other, reached 5 u √(N + 64) at worst on both problems, N from 2 to 20480; six times
-        that is left for particles whose pulls nearly cancel. The ``matrix`` engine reached 0.8 κ u √(N + 64)."""
-        return np.maximum(32.0, 4.0 * condition) * ROUNDOFF[precision] * float(np.sqrt(self.count + 64))
+        that is left for particles whose pulls nearly cancel. The ``matrix`` engine reached 0.8 κ u √(N + 64),
+        and 11 with a rung that adds 20480 numbers one after the other (k02)."""
+        return 32 * np.maximum(1.0, condition) * ROUNDOFF[precision] * float(np.sqrt(self.count + 64))

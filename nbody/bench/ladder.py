@@ -6,6 +6,7 @@ from typing import Any, Literal
 from nbody.bench.matmul import CUBLAS
 from nbody.bench.report import Report, error, machine_line, ratio
 from nbody.errors import InputError
+from nbody.linalg import CHAMPION
 from nbody.units import duration, rate, size
 
 Row = dict[str, Any]
@@ -46,7 +47,8 @@ TABLE_WIDTH = 132
 """Columns that a table takes; a narrower terminal folds its lines, which is better than cutting numbers."""
 
 EXPLAINED = (
-    "Random matrices in [0, 1). The peak is that of the float pipes, without tensor cores. '× naive' compares with k02, "
+    "Random matrices in [0, 1). The peak is that of the float pipes, without tensor cores (cuBLAS uses "
+    "them in float64). '× naive' compares with k02, "
     "and 'by the model' is what the lecture's simple model expects of that: a read from global memory takes 1000 "
     "cycles, one from shared memory 10, arithmetic nothing. GB/s counts each matrix once. Errors are relative, against "
     "float64."
@@ -128,10 +130,12 @@ def markdown(found: Report) -> str:
         _line(heads),
         _line([":--", ":--"] + ["--:"] * (len(heads) - 2)),
     ]
-    at_n = [row for row in rows if row["size"] == n]
-    for name in dict.fromkeys(row["name"] for row in at_n):
-        own = {row["precision"]: row for row in at_n if row["name"] == name}
-        lines.append(_line(_readme_cells(own, precisions)))
+    for name in dict.fromkeys(row["name"] for row in rows):
+        own = [row for row in rows if row["name"] == name]
+        at = n if any(row["size"] == n for row in own) else max(row["size"] for row in own)
+        cells = _readme_cells({row["precision"]: row for row in own if row["size"] == at}, precisions)
+        cells[1] += f", n = {at}" if at != n else ""  # too slow for the others' n
+        lines.append(_line(cells))
     if len(sizes) > 1:
         lines += ["", *_by_size(rows, sizes)]
     return "\n".join(lines)
@@ -147,18 +151,26 @@ def _readme_cells(own: dict[str, Row], precisions: Sequence[str]) -> list[str]:
         if at is None:
             cells += ["–"] * 6
             continue
-        flops = None if at["gflops"] is None else 1e9 * at["gflops"]
         figures = _number(at["percent_of_peak"]), _number(at["percent_of_cublas"]), ratio(at["speedup"])
-        cells += [duration(at["seconds"]), rate(flops).strip(), *figures, error(at["error"])]
+        cells += [duration(at["seconds"]), _speed(at), *figures, error(at["error"])]
     return cells
 
 
+def _speed(row: Row) -> str:
+    """FLOP/s; for an element-wise kernel, the bytes that it moves a second."""
+    if row["gflops"]:
+        return rate(1e9 * row["gflops"]).strip()
+    return f"{size(1e9 * row['gbytes_per_s'])}/s" if row["gbytes_per_s"] else "–"
+
+
 def _by_size(rows: Sequence[Row], sizes: Sequence[int]) -> list[str]:
-    """FLOP/s at each n, with the percentage of cuBLAS, of the rungs that reach half of cuBLAS somewhere."""
+    """FLOP/s at each n, with the percentage of cuBLAS, of the champion and of those that reach half of cuBLAS at
+    the largest n."""
     lines = [_line(["FLOP/s", "precision", *(f"n = {n}" for n in sizes)]), _line([":--", ":--"] + ["--:"] * len(sizes))]
     for name, precision in dict.fromkeys((row["name"], row["precision"]) for row in rows):
         own = {r["size"]: r for r in rows if (r["name"], r["precision"]) == (name, precision) and r["gflops"]}
-        if name in CUBLAS or max((r["percent_of_cublas"] or 0 for r in own.values()), default=0) >= 50:
+        share = own[max(own)]["percent_of_cublas"] if own else None
+        if own and (name in (*CUBLAS, CHAMPION) or (share or 0) >= 50):
             lines.append(_line([f"`{name}`", precision, *(_with_share(own.get(n)) for n in sizes)]))
     return lines
 

@@ -64,7 +64,7 @@ def _panel(axes: Any, precision: str, rows: Sequence[Row], names: Sequence[str])
     for value, label, colour, style in lines:
         axes.axvline(value, color=colour, linestyle=style, linewidth=1.2, label=label, zorder=0)
     largest = max([value for value, *_ in lines] + [row["gflops"] for row in filter(_drawn, rows)], default=1.0)
-    axes.set_xlim(0, 1.22 * largest)
+    axes.set_xlim(0, 1.3 * largest)
     axes.set_title(precision, fontsize=10, loc="left")
     axes.set_xlabel("GFLOP/s")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1.005), fontsize=7, frameon=False, ncols=2, borderaxespad=0.1)

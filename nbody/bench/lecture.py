@@ -120,8 +120,8 @@ def _row(c: EngineContestant, disk: Problem, judge: Judge) -> LectureRow:
         k40c_speedup=K40C_RATE.get(key), error=error.maximum, error_bound=float(np.max(bound)),
     )  # fmt: skip
     if error.excess > 1:
-        note = f"forces are wrong: largest relative error {error.maximum:.1e}, {error.excess:.2g} times what rounding explains"
-        return replace(row, wrong=True, note=note)
+        most = f"largest relative error {error.maximum:.1e}, {error.excess:.2g} times what rounding explains"
+        return replace(row, wrong=True, note=f"forces are wrong: {most}")
     time = run.timing()
     rate = LECTURE_STEPS * judge.count**2 / time.median
     return replace(row, seconds=time.median, spread=time.spread, interactions_per_s=rate)

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,6 +76,10 @@ def bench(
     registers, occupancy, clock and power, its part of a whole step, and the
     lecture's table with the figures of its Tesla K40c.
 
+    With --matmul the ladder of matrix products is measured instead, beside
+    cuBLAS where its library is found; its files are matmul.json and
+    matmul.png.
+
     Examples:
 
       nbody bench
@@ -85,7 +90,7 @@ def bench(
 
       nbody bench --gpu --roofline --compare output/roofline.json
 
-      nbody bench --matmul --sizes 1024 2048 --precision float32 --rungs k02 k06 k17
+      nbody bench --matmul --sizes 1024 2048 --rungs k02 k06 k17
 
       nbody bench --matmul --explain k06
 
@@ -159,6 +164,7 @@ def _roofline(cpu: bool, particles: list[int], engines: Names, precision: Names,
     from nbody.bench import roofline, selection
     from nbody.bench.output import Output
     from nbody.bench.roofline_plot import plot_roofline
+    from nbody.cli.progress import status_line
     from nbody.errors import InputError
 
     if cpu:
