@@ -87,12 +87,12 @@ def test_without_a_gpu_one_line_says_what_works_all_the_same(capsys, tmp_path, m
     assert "--explain RUNG and --from REPORT need none" in err and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("rung", LADDER)
+@pytest.mark.parametrize("rung", [*LADDER, *ELEMENTWISE])
 def test_every_rung_is_explained_anywhere(rung, capsys):
     assert main(["bench", "--matmul", "--explain", rung]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith(f"{rung}: {LADDER.load(rung).title}") and "What limits it: " in out
-    if LADDER.load(rung).on == "gpu":
+    out, thing = capsys.readouterr().out, (LADDER if rung in LADDER else ELEMENTWISE).load(rung)
+    assert out.startswith(f"{rung}: {thing.title}") and "What limits it: " in out
+    if getattr(thing, "on", "gpu") == "gpu":
         assert "registers a thread" in out or "can't be compiled here" in out
 
 

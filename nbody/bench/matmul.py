@@ -88,8 +88,13 @@ def _check_names(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequenc
         if precision not in PRECISIONS:
             raise unknown("precision", precision, PRECISIONS, "--precision: ")
     for name in rungs:
-        if name not in (*LADDER, *ELEMENTWISE):
-            raise unknown("rung", name, (*LADDER, *ELEMENTWISE), "--rungs: ")
+        check_rung(name, "--rungs: ")
+
+
+def check_rung(name: str, where: str) -> None:
+    """Raise an InputError, which begins with ``where``, unless there is a rung or element-wise kernel of this name."""
+    if name not in (*LADDER, *ELEMENTWISE):
+        raise unknown("rung", name, (*LADDER, *ELEMENTWISE), where)
 
 
 def _measure_size(size: int, precision: str, rungs: Sequence[str], notify: Callable[[str], None]) -> Iterator[Row]:

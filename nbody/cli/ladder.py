@@ -41,10 +41,10 @@ def ladder(
 
 
 def _explain(name: str, as_json: bool) -> int:
-    from nbody.linalg import LADDER
+    from nbody.bench.matmul import check_rung
     from nbody.linalg.explain import explain
 
-    LADDER.check(name, "--explain: ")
+    check_rung(name, "--explain: ")
     text = explain(name)
     print(json.dumps({"rung": name, "text": text}) if as_json else text)
     return 0

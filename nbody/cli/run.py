@@ -18,7 +18,9 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Seed of the initial conditions.", show_default=False)] = None,
     engine: Annotated[
         str | None,
-        typer.Option(help="Force engine: auto, reference, cpu, gpu-…; 'nbody doctor' lists them.", show_default=False),
+        typer.Option(
+            help="Force engine: auto, reference, cpu, gpu-…, matrix:k07; a wrong name lists them.", show_default=False
+        ),
     ] = None,
     integrator: Annotated[str | None, typer.Option(help="Scheme: taylor, leapfrog, …", show_default=False)] = None,
     precision: Annotated[str | None, typer.Option(help="float32, mixed or float64.", show_default=False)] = None,

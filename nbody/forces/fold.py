@@ -16,17 +16,17 @@ def fold_condition(particles: Particles, gravity: Gravity, rows: np.ndarray, run
     times as much as the rung's factors are coarser than float32. The lecture's disc, of 20480 bodies with a cutoff of
     0.01, has 208 in the median and 18292 at most; the benchmark's softened cluster 13 and 247.
     """
-    x, mass = particles.position, particles.mass
-    centre = mass @ x / max(mass.sum(), np.finfo(float).tiny)
-    distance = np.linalg.norm(x - centre, axis=1)
+    x, mass = np.ascontiguousarray(particles.position.T), particles.mass  # (D, N): long contiguous rows
+    centre = x @ mass / max(mass.sum(), np.finfo(float).tiny)
+    distance = np.linalg.norm(x - centre[:, None], axis=0)
     condition = np.empty(len(rows))
-    step = max(1, BLOCK_PAIRS // len(x))
+    step = max(1, BLOCK_PAIRS // len(mass))
     for first in range(0, len(rows), step):
         i = rows[first : first + step]
-        d = x[None] - x[i, None]
-        weight = mass * pair_factors((d * d).sum(axis=2), gravity)[0]
+        d = [axis - axis[i, None] for axis in x]  # each (rows, N): x_j - x_i
+        weight = mass * pair_factors(sum(dk * dk for dk in d), gravity)[0]
         weight[np.arange(len(i)), i] = 0.0
         moved = weight @ distance + weight.sum(axis=1) * distance[i]
-        force = np.linalg.norm((weight[:, None] @ d)[:, 0], axis=1)
+        force = np.linalg.norm([(weight * dk).sum(axis=1) for dk in d], axis=0)
         condition[first : first + step] = np.divide(moved, force, out=np.ones(len(i)), where=force > 0)
     return condition * max(1.0, rung.roundoff / 2.0**-24)

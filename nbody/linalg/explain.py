@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.linalg import LADDER
+from nbody.linalg import ELEMENTWISE, LADDER
+from nbody.linalg.elementwise import Elementwise
 from nbody.linalg.rung import Launch, Rung, Shape
 
 EXAMPLE = 2048
@@ -49,11 +50,14 @@ def occupancy(threads: int, registers: int, shared: int, limits: Limits = HOPPER
 
 
 def explain(name: str) -> str:
-    """The idea of the rung ``name``, and for each precision its kernel's registers, shared memory and occupancy.
+    """The idea of the rung or element-wise kernel ``name``, and for each precision its kernel's registers, shared memory
+    and occupancy.
 
     Raises:
-        InputError: there is no such rung.
+        InputError: there is none of this name.
     """
+    if name in ELEMENTWISE:
+        return _explain_elementwise(name, ELEMENTWISE.load(name))
     rung: Rung = LADDER.load(name)
     lines = [f"{name}: {rung.title}" + (f" (improves {rung.improves})" if rung.improves else "")]
     lines += ["", *textwrap.wrap(rung.idea, 100), "", *textwrap.wrap(f"What limits it: {rung.limit}", 100)]
@@ -64,16 +68,22 @@ def explain(name: str) -> str:
         f"shared memory: {reads.cycles:g} cycles in the simple model (1000 and 10 each).",
     ]
     if rung.on == "gpu":
-        lines += ["", *(_kernel_line(rung, dtype) for dtype in rung.dtypes)]
+        lines += ["", *(_kernel_line(rung, rung.largest or EXAMPLE, dtype) for dtype in rung.dtypes)]
     return "\n".join(lines)
 
 
-def _kernel_line(rung: Rung, dtype: str) -> str:
-    """Registers, shared memory and occupancy of the rung's kernel, or the reason why they are not known here."""
+def _explain_elementwise(name: str, kernel: Elementwise) -> str:
+    lines = [f"{name}: {kernel.title}", "", *textwrap.wrap(kernel.idea, 100), ""]
+    lines += [f"What limits it: the bandwidth of global memory; {kernel.moved} numbers move for one result.", ""]
+    return "\n".join(lines + [_kernel_line(kernel, EXAMPLE, dtype) for dtype in ("float32", "float64")])
+
+
+def _kernel_line(thing: Rung | Elementwise, side: int, dtype: str) -> str:
+    """Registers, shared memory and occupancy of a kernel for square matrices, or the reason why they are not known
+    here."""
     from nbody import gpu
 
-    side = rung.largest or EXAMPLE
-    launch = rung.launch(Shape(side, side, side), np.dtype(dtype))
+    launch = thing.launch(Shape(side, side, side), np.dtype(dtype))
     assert isinstance(launch, Launch)
     try:
         used = gpu.resources(gpu.ptx(launch.kernel, launch.signature(dtype)))
