@@ -103,7 +103,7 @@ def bench(
     from nbody.errors import InputError
 
     ladder_only = {"--sizes": sizes, "--rungs": rungs, "--explain": explain}
-    forces_only = {"--cpu": cpu, "--gpu": gpu, "--particles": particles, "--engines": engines}
+    forces_only: dict[str, Any] = {"--cpu": cpu, "--gpu": gpu, "--particles": particles, "--engines": engines}
     forces_only |= {"--roofline": roofline, "--compare": compare}
     for option, given in (forces_only if matmul else ladder_only).items():
         if given:
