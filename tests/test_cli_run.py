@@ -87,6 +87,20 @@ def test_a_signal_ends_the_run_with_130_and_a_whole_file(folder, number):
         assert not recorded.complete
 
 
+def test_a_run_goes_on_when_nobody_reads_its_messages_any_more(folder):
+    """As in ``nbody run … 2>&1 >/dev/null | head -1``."""
+    (folder / "small.yaml").write_text(SCENARIO + "on_energy_error: {limit: 1e-300, action: warn}\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "nbody", "run", "small.yaml"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=writing, timeout=300)
+    os.close(writing)
+    assert done.returncode == 0 and b"20 steps" in done.stdout
+    with Trajectory(folder / "output/run.h5") as run:
+        assert run.complete
+
+
 WRONG = [
     (["run"], "Missing argument"),
     (["rum", "small.yaml"], "rum"),

@@ -264,7 +264,7 @@ def test_a_file_removed_under_the_writer_is_noticed(tmp_path):
 def test_a_folder_that_vanishes_before_the_first_frame_is_told_and_so_is_one_that_vanishes_later(tmp_path):
     particles, folder = bodies(), tmp_path / "output"
     with (
-        pytest.raises(RunFailed, match=r"can't be given its name any more .*nothing has been recorded"),
+        pytest.raises(RunFailed, match=r"can't be given its name any more .*no file has been made"),
         TrajectoryWriter(folder / "run.h5", particles, RunHeader(3)) as writer,
     ):
         shutil.rmtree(folder)
@@ -277,6 +277,16 @@ def test_a_folder_that_vanishes_before_the_first_frame_is_told_and_so_is_one_tha
         shutil.rmtree(folder)
         writer.append(moment(1, particles))
         writer.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_fails_at_the_first_frame_leaves_no_file(tmp_path, monkeypatch):
+    def fail(file, k, frame):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(FrameFile, "write_frame", fail)
+    with pytest.raises(RunFailed, match=r"frame 0 failed \(No space left on device\); no file has been made"):
+        record(tmp_path / "run.h5", 2)
     assert os.listdir(tmp_path) == []
 
 

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from nbody.progress import Progress, Summary
 from nbody.units import rate
@@ -12,8 +12,9 @@ LOG_SECONDS = 10.0
 
 
 def say(line: str) -> None:
-    """One line for the user, on standard error."""
-    print(line, file=sys.stderr)
+    """One line for the user, on standard error. If nobody reads it any more, that is no reason to end a run."""
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr)
 
 
 @contextmanager

@@ -22,6 +22,8 @@ from nbody.trajectory.syncing import BackgroundSync
 
 Array = np.ndarray
 
+UNCHANGED = "no file has been made or changed"
+
 
 class TrajectoryWriter:
     """Records frames in ``path``, which appears when the first frame is in it, and opens from then on. If the run makes
@@ -158,9 +160,7 @@ class TrajectoryWriter:
                 place.keep(self.path, self._notify)
             os.replace(self._part, self.path)
         except OSError as error:
-            raise RunFailed(
-                f"{self.path}: can't be given its name any more ({error.strerror}); nothing has been recorded"
-            ) from error
+            raise RunFailed(f"{self.path}: can't be given its name any more ({error.strerror}); {UNCHANGED}") from error
         self._part = None
         place.sync_folder(self.path.parent)
 
@@ -211,6 +211,8 @@ class TrajectoryWriter:
             if self._part is None and self._restart_at is None:
                 file.commit["status"] = (layout.COMPLETE if complete else layout.STOPPED).encode()
                 self.sync()
+                with self._as_run_failed("the recording"):
+                    file.sync()  # the status itself
         finally:
             self._file = None
             file.close()
@@ -245,7 +247,10 @@ class TrajectoryWriter:
         try:
             yield
         except OSError as error:
+            kept = (
+                f"the {self.frames} frames before it are whole; mend the disk, then 'nbody resume' goes on from the last "
+                "checkpoint"
+            )
             raise RunFailed(
-                f"{self.path}: writing {what} failed ({error.strerror}); the {self.frames} frames before it are "
-                "whole; mend the disk, then 'nbody resume' goes on from the last checkpoint"
+                f"{self.path}: writing {what} failed ({error.strerror}); {UNCHANGED if self._part else kept}"
             ) from error
