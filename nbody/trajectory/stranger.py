@@ -1,7 +1,7 @@
 """Files that only the HDF5 library can read (rewritten by another program), read by it in a process of its own.
 
 A crash, an endless loop or a hunger for memory inside the library then ends that process, and the user gets one line.
-Starting it takes 0.16 s (h5py 3.16 on Zen 4), so it is for files that :mod:`.structure` does not know.
+Starting it takes 0.25 s (h5py 3.16, on two busy Zen 4 cores), so it is for files that :mod:`.structure` does not know.
 """
 
 import json
@@ -26,7 +26,11 @@ def start(path: str, memory: int) -> subprocess.Popen[bytes]:
     """The process that reads the file at ``path`` with no more than so many bytes of memory."""
     command = [sys.executable, "-P", "-m", "nbody.trajectory.hdf5_process", path, str(memory)]
     # No plugins: a file could name a filter, and the library would load its code.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "HDF5_PLUGIN_PRELOAD": "::"}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "HDF5_PLUGIN_PRELOAD": "::",
+        "OPENBLAS_NUM_THREADS": "1",  # each thread would reserve tens of megabytes of addresses
+    }
     return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
