@@ -352,6 +352,7 @@ def card(monkeypatch, compiled, nvml):
     monkeypatch.setattr(dispatcher._Kernel, "launch", lambda *_: None)
     monkeypatch.setattr("nbody.bench.selection.no_gpu", lambda: "")
     monkeypatch.setattr(gpu, "facts", lambda: H200)
+    monkeypatch.setattr(gpu.compiled, "facts", lambda: H200)
     monkeypatch.setattr(gpu, "uuid", lambda: "GPU-1")
     monkeypatch.setattr(gpu, "threads_a_multiprocessor", lambda: 2048)
     monkeypatch.setattr(roofline, "meter", lambda uuid: telemetry.meter(uuid, nvml()))

@@ -71,7 +71,7 @@ if SIMULATED:
 else:
     from llvmlite import ir
 
-    from nbody.gpu import intrinsic, types
+    from nbody.gpu.intrinsics import intrinsic, types
 
     _SHARED, _GLOBAL = 3, 1  # NVVM's address spaces
 

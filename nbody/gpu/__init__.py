@@ -1,0 +1,61 @@
+"""The only door to ``numba.cuda``: is there a device, what can it do, and the intrinsics that kernels share.
+
+Kernel files import :data:`cuda` from here and nothing else of Numba's CUDA target, so that a change of that target is
+a change of this room. Importing it costs 0.6 s; commands that need no GPU do not import it.
+"""
+
+from nbody.gpu.compiled import Launch, Resources, assembled, launches, ptx, resources
+from nbody.gpu.device import (
+    FAST,
+    SIMULATED,
+    Facts,
+    available,
+    bounded,
+    cuda,
+    facts,
+    out_of_memory,
+    require,
+    resident_blocks,
+    threads_a_multiprocessor,
+    uuid,
+    version_in,
+    why_unavailable,
+)
+from nbody.gpu.graph import Graph, milliseconds
+
+if SIMULATED:
+    from nbody.gpu.simulated import add, device_function, multiply, multiply_add, row, rsqrt, subtract
+else:
+    from nbody.gpu.intrinsics import add, device_function, multiply, multiply_add, row, rsqrt, subtract
+
+__all__ = [
+    "FAST",
+    "SIMULATED",
+    "Facts",
+    "Graph",
+    "Launch",
+    "Resources",
+    "add",
+    "assembled",
+    "available",
+    "bounded",
+    "cuda",
+    "device_function",
+    "facts",
+    "launches",
+    "milliseconds",
+    "multiply",
+    "multiply_add",
+    "out_of_memory",
+    "ptx",
+    "require",
+    "resident_blocks",
+    "resources",
+    "row",
+    "rsqrt",
+    "subtract",
+    "threads_a_multiprocessor",
+    "uuid",
+    "version_in",
+    "why_unavailable",
+]

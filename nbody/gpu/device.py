@@ -1,0 +1,157 @@
+"""Is there a device, what is it, and does it have the memory?"""
+
+import contextlib
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from nbody.errors import DeviceError
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+"""True when kernels run in Numba's simulator on the CPU: for tests of arithmetic at small N only."""
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from numba import cuda
+
+# The small launches of a small N, or of a last ragged tile, are meant; Numba's hint about them would reach users.
+warnings.filterwarnings("ignore", message=".*Grid size")
+
+FAST = {"fastmath": True}
+"""Compile flags of every kernel: contraction to FMA, approximate reciprocals, flush of denormals."""
+
+
+def bounded(threads: int, resident: int) -> dict[str, Any]:
+    """:data:`FAST`, and registers so few that ``resident`` blocks of ``threads`` threads share a multiprocessor."""
+    return FAST if SIMULATED else {**FAST, "launch_bounds": (threads, resident)}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the current device; clocks in Hz, memory in bytes."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    multiprocessors: int
+    clock: float
+    memory_total: int
+    memory_free: int
+    driver: str
+
+    @property
+    def lanes_float32(self) -> int:
+        """Float32 operations that a multiprocessor starts a clock: 128, and 64 on 7.x and 8.0."""
+        return 64 if self.compute_capability in ((7, 0), (7, 5), (8, 0)) else 128
+
+    @property
+    def lanes_float64(self) -> int:
+        """Float64 operations that a multiprocessor starts a clock: half as many on the chips made for computing, else
+        two."""
+        computing = ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
+        return self.lanes_float32 // 2 if self.compute_capability in computing else 2
+
+    @property
+    def peak_float32(self) -> float:
+        """Float32 rate in FLOP/s, a multiply-add counted as two."""
+        return 2.0 * self.lanes_float32 * self.multiprocessors * self.clock
+
+    @property
+    def peak_float64(self) -> float:
+        """Float64 rate in FLOP/s, without tensor cores."""
+        return 2.0 * self.lanes_float64 * self.multiprocessors * self.clock
+
+
+@cache
+def why_unavailable() -> str:
+    """The reason why no GPU can be used, in one clause; empty if one can."""
+    if SIMULATED:
+        return ""
+    try:
+        cuda.current_context()
+    except Exception as error:
+        # Numba's message begins with a heading and ends with advice; the sentence between them is the reason.
+        text = " ".join(str(error).split()).removeprefix("Error at driver init: ")
+        return text.split(". ")[0].strip(" .:")[:200] or type(error).__name__
+    return ""
+
+
+def available() -> bool:
+    """True if kernels can run here (on a device, or in the simulator)."""
+    return not why_unavailable()
+
+
+def require(what: str) -> None:
+    """Raise a :class:`DeviceError` naming ``what`` needs the GPU, unless there is one."""
+    reason = why_unavailable()
+    if reason:
+        raise DeviceError(
+            f"{what} needs an NVIDIA GPU, and none can be used here ({reason}); use --engine cpu, or see 'nbody doctor'"
+        )
+
+
+def facts() -> Facts:
+    """The current device's facts. Raises DeviceError when there is none."""
+    require("this")
+    if SIMULATED:
+        return Facts("Numba CUDA simulator", (9, 0), 1, 1e9, 2**31, 2**31, "none")
+    device = cuda.get_current_device()
+    free, total = cuda.current_context().get_memory_info()
+    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    return Facts(
+        name,
+        tuple(device.compute_capability),
+        device.MULTIPROCESSOR_COUNT,
+        device.CLOCK_RATE * 1e3,
+        int(total),
+        int(free),
+        _driver_version(),
+    )
+
+
+def _driver_version() -> str:
+    """The driver's version as NVIDIA writes it (580.95.05), or the CUDA version it supports where that is not told."""
+    with contextlib.suppress(OSError, IndexError), open("/proc/driver/nvidia/version") as file:
+        return version_in(file.readline())
+    return "CUDA " + ".".join(map(str, cuda.cudadrv.driver.get_version()))
+
+
+def version_in(line: str) -> str:
+    """The driver's version in what it says of itself: ``… Kernel Module  580.95.05  …``, or, of the open one, ``… Open
+    Kernel Module for x86_64  580.159.04  …``. Raises IndexError if there is none."""
+    return re.findall(r"\b\d+(?:\.\d+)+\b", line)[0]
+
+
+def resident_blocks(kernel: Any, arguments: tuple, threads: int) -> int:
+    """How many blocks of so many threads of a kernel the device holds at a time, for arguments of these types."""
+    if SIMULATED:
+        return 3  # any number will do
+    signature = tuple(kernel.typeof_pyval(argument) for argument in arguments)
+    return kernel.compile(signature).max_cooperative_grid_blocks(threads)
+
+
+@contextlib.contextmanager
+def out_of_memory(what: str, needed: int) -> Iterator[None]:
+    """Turn the driver's out-of-memory error inside this block into one line: ``needed`` bytes beside the free ones."""
+    try:
+        yield
+    except Exception as error:
+        if "MEMORY" not in str(error).upper():
+            raise
+        raise DeviceError(
+            f"{what} needs {needed / 2**30:.2f} GiB of GPU memory and {facts().memory_free / 2**30:.2f} "
+            "GiB are free; use fewer particles, or close other programs on the card"
+        ) from error
+
+
+def uuid() -> str:
+    """The current device's name that is like no other's, as NVIDIA's management library knows it."""
+    return cuda.get_current_device().uuid
+
+
+def threads_a_multiprocessor() -> int:
+    """Threads that a multiprocessor of the current device holds at most."""
+    return cuda.get_current_device().MAX_THREADS_PER_MULTIPROCESSOR

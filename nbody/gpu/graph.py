@@ -1,0 +1,63 @@
+"""Launches recorded once and replayed, and how long they take on the device."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import DeviceError
+from nbody.gpu.device import cuda
+
+
+class Graph:
+    """The kernel launches of ``work()`` on a stream, recorded once and replayed by one call each.
+
+    A launch from Python costs some ten microseconds of processor time, a replay of all of them two or three: at small
+    N that is the difference between waiting for Python and waiting for the GPU. ``work`` must launch on ``stream``
+    alone, allocate nothing, copy nothing to the host, and have been run before (so that its kernels are compiled).
+    """
+
+    def __init__(self, stream: Any, work: Callable[[], Any]) -> None:
+        from cuda.bindings import driver
+
+        self._driver, self._stream = driver, int(stream.handle)
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        self._call(driver.cuStreamBeginCapture, self._stream, mode)
+        try:
+            work()
+        finally:
+            graph = self._call(driver.cuStreamEndCapture, self._stream)
+        self._graph = self._call(driver.cuGraphInstantiate, graph, 0)
+        self._call(driver.cuGraphDestroy, graph)
+
+    def replay(self) -> None:
+        """Launch all of it again, on the same stream."""
+        self._call(self._driver.cuGraphLaunch, self._graph, self._stream)
+
+    def _call(self, function: Callable, *arguments: Any) -> Any:
+        status, *result = function(*arguments)
+        if status != self._driver.CUresult.CUDA_SUCCESS:
+            raise DeviceError(f"CUDA: {function.__name__} failed with {status.name}")
+        return result[0] if result else None
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # the driver may be gone when the process ends
+            self._driver.cuGraphExecDestroy(self._graph)
+
+
+def milliseconds(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stream: Any = 0) -> float:
+    """Median time of ``work()`` by CUDA events on its stream, in ms, over ``repeats`` measurements of ``inner`` calls
+    each, after one warm-up (which also compiles)."""
+    work()
+    cuda.synchronize()
+    times = []
+    for _ in range(repeats):
+        start, stop = cuda.event(), cuda.event()
+        start.record(stream)
+        for _ in range(inner):
+            work()
+        stop.record(stream)
+        stop.synchronize()
+        times.append(cuda.event_elapsed_time(start, stop) / inner)
+    return float(np.median(times))

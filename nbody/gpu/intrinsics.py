@@ -1,0 +1,107 @@
+"""What kernels need beside Python's arithmetic: a reciprocal root, 128-bit loads, and sums that fast-math leaves alone."""
+
+from llvmlite import ir
+from numba.cuda import libdevice, types
+from numba.cuda.extending import intrinsic, overload
+
+from nbody.gpu.device import FAST, cuda
+
+
+def device_function(function):
+    """Let kernels call ``function``."""
+    return cuda.jit(device=True, **FAST)(function)
+
+
+def rsqrt(x):
+    """1/√x in the precision of ``x``; infinity at 0 in float32. One MUFU.RSQ there (``1/math.sqrt`` would be two);
+    in float64 one MUFU.RSQ64H and five float64 instructions."""
+    raise NotImplementedError("for kernels only")
+
+
+@intrinsic
+def _rsqrt_seed(typing_context, x):
+    """1/√x in float64 from one MUFU.RSQ64H: 2e-7 right, over float64's whole range."""
+
+    def codegen(context, builder, signature, arguments):
+        number = ir.DoubleType()
+        assembly = ir.InlineAsm(ir.FunctionType(number, [number]), "rsqrt.approx.ftz.f64 $0, $1;", "=d,d", False)
+        return builder.call(assembly, arguments)
+
+    return types.float64(types.float64), codegen
+
+
+@overload(rsqrt, target="cuda")
+def _rsqrt_in_a_kernel(x):
+    if x == types.float32:
+        return lambda x: libdevice.rsqrtf(x)
+
+    def refined(x):
+        """The seed and one step of Halley's method, which triples its digits. (0 gives NaN, not infinity.)"""
+        y = _rsqrt_seed(x)
+        error = 1.0 - x * y * y
+        return y + y * error * (0.5 + 0.375 * error)
+
+    return refined
+
+
+def add(a, b):
+    """a + b, rounded there and then: fast-math, to which (a + b) - a is b, may not look through it."""
+    raise NotImplementedError("for kernels only")
+
+
+def subtract(a, b):
+    """a - b, rounded there and then; see :func:`add`."""
+    raise NotImplementedError("for kernels only")
+
+
+def multiply(a, b):
+    """a · b, rounded there and then, where fast-math would multiply in any order; see :func:`add`."""
+    raise NotImplementedError("for kernels only")
+
+
+def multiply_add(a, b, c):
+    """a · b + c, rounded once. A product that fast-math has for two sums it may round twice in one kernel and once in
+    another, as registers go; this gives the same bits in both."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(add, target="cuda")
+def _add_in_a_kernel(a, b):
+    return (lambda a, b: libdevice.fadd_rn(a, b)) if a == types.float32 else (lambda a, b: libdevice.dadd_rn(a, b))
+
+
+@overload(subtract, target="cuda")
+def _subtract_in_a_kernel(a, b):
+    if a == types.float32:
+        return lambda a, b: libdevice.fadd_rn(a, -b)
+    return lambda a, b: libdevice.dadd_rn(a, -b)
+
+
+@overload(multiply, target="cuda")
+def _multiply_in_a_kernel(a, b):
+    return (lambda a, b: libdevice.fmul_rn(a, b)) if a == types.float32 else (lambda a, b: libdevice.dmul_rn(a, b))
+
+
+@overload(multiply_add, target="cuda")
+def _multiply_add_in_a_kernel(a, b, c):
+    if a == types.float32:
+        return lambda a, b, c: libdevice.fmaf_rn(a, b, c)
+    return lambda a, b, c: libdevice.fma_rn(a, b, c)
+
+
+@intrinsic
+def row(typing_context, array, i):
+    """Row i of a C-contiguous (N, 4) array as four numbers, by one 128-bit load (two in float64)."""
+    signature = types.UniTuple(array.dtype, 4)(array, i)
+
+    def codegen(context, builder, signature, arguments):
+        array_type, _ = signature.args
+        number = context.get_data_type(array_type.dtype)
+        data = context.make_array(array_type)(context, builder, arguments[0]).data
+        first = builder.gep(data, [builder.mul(arguments[1], ir.Constant(arguments[1].type, 4))])
+        load = builder.load(builder.bitcast(first, ir.VectorType(number, 4).as_pointer()))
+        load.align = 16
+        numbers = [builder.extract_element(load, ir.Constant(ir.IntType(32), k)) for k in range(4)]
+        return context.make_tuple(builder, signature.return_type, numbers)
+
+    return signature, codegen

@@ -1,0 +1,74 @@
+"""The intrinsics for Numba's simulator, which runs kernels on the CPU as plain Python, and the shuffles that it lacks."""
+
+import math
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
+
+
+def _shared_array(self, shape, dtype, alignment=None):
+    """One array for each line of a kernel that asks for it. (The simulator's own refuses an alignment, and now and
+    then gives two threads two arrays.)"""
+    asking = sys._getframe(1)
+    place = asking.f_code.co_filename, asking.f_lineno
+    return self._allocations.setdefault(place, np.empty(shape, dtype))
+
+
+FakeCUDAShared.array = _shared_array
+
+_board: dict[tuple[int, int], Any] = {}  # what each thread of a block has put up for the others of its warp
+
+
+def _exchange(value, source):
+    """The value of lane ``source`` of this thread's warp. All threads of the block must take part."""
+    thread: Any = threading.current_thread()
+    x, y = thread.threadIdx.x, thread.threadIdx.y
+    _board[x, y] = value
+    thread.syncthreads()
+    found = _board[x - x % 32 + source, y]
+    thread.syncthreads()
+    return found
+
+
+# The simulator has no shuffles.
+FakeCUDAModule.shfl_sync = lambda self, mask, value, lane: _exchange(value, lane % 32)
+FakeCUDAModule.shfl_xor_sync = lambda self, mask, value, bits: _exchange(value, self.laneid ^ bits)
+
+
+def device_function(function):
+    """Let kernels call ``function``."""
+    return function
+
+
+def rsqrt(x):
+    """1/√x in the precision of ``x``; infinity at 0, as the hardware has it."""
+    real = np.float32 if isinstance(x, np.float32) else np.float64
+    return real(1.0 / math.sqrt(x)) if x > 0 else real(math.inf)
+
+
+def row(array, i):
+    """Row i of an (N, 4) array as four numbers."""
+    return array[i, 0], array[i, 1], array[i, 2], array[i, 3]
+
+
+def add(a, b):
+    """a + b."""
+    return a + b
+
+
+def subtract(a, b):
+    """a - b."""
+    return a - b
+
+
+def multiply(a, b):
+    """a · b."""
+    return a * b
+
+
+def multiply_add(a, b, c):
+    """a · b + c."""
+    return a * b + c
