@@ -101,8 +101,9 @@ def test_an_explanation_in_json_is_one_object(capsys):
     assert json.loads(capsys.readouterr().out)["rung"] == "numpy"
 
 
-def test_an_earlier_report_is_shown_in_full(found, capsys):
-    assert main(["bench", "--matmul", "--from", str(found[1])]) == 0
+@pytest.mark.parametrize("suite", [["--matmul"], []])
+def test_an_earlier_report_is_shown_in_full(found, capsys, suite):
+    assert main(["bench", *suite, "--from", str(found[1])]) == 0
     out = capsys.readouterr().out
     for precision in matmul.PRECISIONS:
         for n in (512, 2048):

@@ -72,6 +72,7 @@ def force_rows(found: Report) -> list[ForceRow]:
 
 def tables(found: Report) -> Iterator[Any]:
     """A rich table of each suite that a report has rows of."""
+    from nbody.bench.ladder import tables as ladder_tables
     from nbody.bench.roofline_report import lecture_table, roofline_tables
 
     suites = {row.get("suite") for row in found["rows"]}
@@ -79,6 +80,8 @@ def tables(found: Report) -> Iterator[Any]:
         yield from roofline_tables(found)
     if "lecture" in suites:
         yield lecture_table(found)
+    if "matmul" in suites:
+        yield from ladder_tables(found)
     if "forces" in suites or not suites:
         yield force_table(found)
 

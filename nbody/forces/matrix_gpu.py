@@ -33,8 +33,8 @@ ROWS = 16
 
 BUDGET = 512 << 20
 """Bytes of a block of W. One that fits the L2 cache gains nothing, since the skinny product then has too few rows to
-share what it reads of the factor: 48 MB 1.93 ms, 128 MB 1.44, 512 MB 1.30, 1 GB 1.22; N = 65536: 28 ms with 64 MB, 13.4
-with 512 MB, 12.6 with 4 GB (H200, as above)."""
+share what it reads of the factor: 48 MB 1.93 ms, 128 MB 1.44, 512 MB 1.30, 1 GB 1.22; N = 65536, 8
+rows a thread: 28 ms with 64 MB, 13.4 with 512 MB, 12.6 with 4 GB (H200, as above)."""
 
 
 def build_lay_out(real: type) -> Any:
