@@ -117,6 +117,12 @@ def test_the_judge_measures_a_known_error():
     wrong[299] *= 1 + 1e-3  # one particle of 300: the median does not see it, the largest error does
     error = judge.error(wrong)
     assert error.median == 0 and error.maximum == pytest.approx(1e-3)
+    for_each = np.full(300, 1e-2)  # rounding may explain more for one particle than for another
+    assert judge.error(wrong, for_each).excess == pytest.approx(0.1)
+    for_each[299] = 1e-4
+    assert judge.error(wrong, for_each).excess == pytest.approx(10)
+    wrong[0] = np.nan
+    assert judge.error(wrong, np.inf).excess == np.inf
 
 
 def test_float32_positions_alone_stay_within_the_float32_bound_and_far_beyond_that_of_float64():

@@ -57,7 +57,7 @@ def test_rates_are_over_one_core_and_all_cores_at_the_same_n():
 
 
 def test_a_wrong_force_gets_no_time(monkeypatch):
-    monkeypatch.setattr(Judge, "bound", lambda self, precision, condition: 1e-12)
+    monkeypatch.setattr(Judge, "bound", lambda self, precision, condition=1.0: 0.0)
     (row,) = table_rows([EngineContestant(ALL_CORES, "float32")], [100])
     assert row.wrong and row.seconds is None and "forces are wrong" in row.note
 

@@ -59,8 +59,9 @@ class Judge:
             relative = np.where(difference == 0, 0.0, difference / size)
         relative = np.where(np.isfinite(relative), relative, np.inf)
         median, percentile_99 = np.quantile(relative, (0.5, 0.99), method="lower")
-        with np.errstate(invalid="ignore"):
-            excess = np.where(np.isinf(relative), np.inf, relative / bound)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = np.where(relative == 0, 0.0, relative / bound)
+        excess = np.where(np.isnan(excess), np.inf, excess)
         return ForceError(float(median), float(percentile_99), float(relative.max()), float(excess.max()))
 
     def bound(self, precision: str, condition: np.ndarray | float = 1.0) -> np.ndarray | float:
