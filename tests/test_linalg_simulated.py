@@ -47,16 +47,17 @@ def test_a_rung_with_vector_loads_multiplies_aligned_matrices(name, dtype):
 @simulated
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [Shape(19, 36, 44), Shape(17, 33, 21)])
-def test_the_champions_partial_sums_add_up_and_repeat_bit_for_bit(dtype, shape):
+@pytest.mark.parametrize(("teams", "splits"), [(1, 3), (3, 1), (2, 2)])
+def test_the_champions_partial_sums_add_up_and_repeat_bit_for_bit(dtype, shape, teams, splits):
     from nbody.gpu import cuda
     from nbody.linalg.k17_champion import Tiling, tiled_launch
 
-    tiling = Tiling((16, 32), (16, 32), (4, 4), depth=8, stages=3, resident=1)
+    tiling = Tiling((16, 32), (16, 32), (4, 4), depth=8, stages=3, resident=1, teams=teams)
     a, b = random_factors(shape, dtype)
     results = []
     for _ in range(2):
         c = cuda.to_device(np.full((shape.m, shape.n), np.nan, dtype))
-        tiled_launch(shape, np.dtype(dtype), tiling, 3)(cuda.to_device(a), cuda.to_device(b), c)
+        tiled_launch(shape, np.dtype(dtype), tiling, splits)(cuda.to_device(a), cuda.to_device(b), c)
         results.append(c.copy_to_host())
     np.testing.assert_array_equal(*results)
     report = error_report(results[0], a.astype(np.float64) @ b.astype(np.float64))

@@ -21,7 +21,7 @@ def vector_length(dtype: Any) -> int:
 
 
 if SIMULATED:
-    from nbody.linalg.simulated_warp import mma_tf32
+    from nbody.linalg.simulated_warp import mma_tf32, wait_for_team
 
     def _get(array, index):
         return array[np.unravel_index(int(index), array.shape)]
@@ -43,14 +43,14 @@ if SIMULATED:
         """``destination[i:i + 2] = source[j:j + 2]`` in one access; i and j are even."""
         _move(destination, i, source, j, 2)
 
-    def copy_async(shared, i, source, j, inside):
-        """Start ``shared[i] = source[j] if inside else 0`` without passing through a register."""
-        _put(shared, i, _get(source, j) if inside else 0)
+    def copy_async(shared, i, offset, source, j, inside):
+        """Start ``shared[i + offset] = source[j] if inside else 0`` without passing through a register."""
+        _put(shared, i + offset, _get(source, j) if inside else 0)
 
-    def copy_vector_async(shared, i, source, j, inside):
+    def copy_vector_async(shared, i, offset, source, j, inside):
         """As :func:`copy_async` for V numbers at once, past the first-level cache."""
         for word in range(vector_length(_get(shared, i).dtype)):
-            _put(shared, i + word, _get(source, j + word) if inside else 0)
+            _put(shared, i + offset + word, _get(source, j + word) if inside else 0)
 
     def commit_copies():
         """Close this thread's group of copies started since the last one."""
@@ -76,15 +76,21 @@ else:
     _SHARED, _GLOBAL = 3, 1  # NVVM's address spaces
 
     def _element(context, builder, array_type, array, index):
-        """Pointer to element ``index`` of an array, and LLVM's type of it."""
+        """Pointer to element ``index`` of an array, or to its start, and LLVM's type of it."""
         data = context.make_array(array_type)(context, builder, array).data
-        return builder.gep(data, [index]), context.get_data_type(array_type.dtype)
+        return builder.gep(data, [index]) if index else data, context.get_data_type(array_type.dtype)
 
-    def _address(context, builder, array_type, array, index, space):
-        """Address of an element in its memory space: 32 bits in shared memory, 64 in global."""
-        pointer, real = _element(context, builder, array_type, array, index)
-        pointer = builder.addrspacecast(pointer, ir.PointerType(real, addrspace=space))
-        return builder.ptrtoint(pointer, ir.IntType(32 if space == _SHARED else 64))
+    def _address(context, builder, array_type, array, index, space, offset=None):
+        """Address of an element in its memory space: 32 bits in shared memory, 64 in global.
+
+        All arithmetic of a shared address has 32 bits: then the assembler makes constant differences part of the
+        instruction, where 64 bits cost three more instructions a copy."""
+        data, real = _element(context, builder, array_type, array, None)
+        bits = ir.IntType(32 if space == _SHARED else 64)
+        start = builder.ptrtoint(builder.addrspacecast(data, ir.PointerType(real, addrspace=space)), bits)
+        size = bits(np.dtype(str(array_type.dtype)).itemsize)
+        place = builder.add(start, builder.mul(index, size))
+        return builder.add(place, builder.mul(offset, size)) if offset else place
 
     def _assembly(builder, result, operands, text, constraints, volatile=True):
         kinds = [operand.type for operand in operands]
@@ -115,21 +121,21 @@ else:
     move_vector, move_pair = _mover(0), _mover(2)
 
     def _async_copy(text, whole_vector):
-        """An intrinsic (shared, i, source, j, inside) that emits ``text`` with the bytes to copy and to read."""
+        """An intrinsic (shared, i, offset, source, j, inside) that emits ``text`` with the bytes to copy and to read."""
 
         def generate(context, builder, signature, arguments):
-            to, i, of, j, inside = arguments
+            to, i, offset, of, j, inside = arguments
             size = VECTOR_BYTES if whole_vector else np.dtype(str(signature.args[0].dtype)).itemsize
-            target = _address(context, builder, signature.args[0], to, i, _SHARED)
-            origin = _address(context, builder, signature.args[2], of, j, _GLOBAL)
+            target = _address(context, builder, signature.args[0], to, i, _SHARED, offset)
+            origin = _address(context, builder, signature.args[3], of, j, _GLOBAL)
             word = ir.IntType(32)
             read = builder.select(inside, word(size), word(0))
             _assembly(builder, ir.VoidType(), [target, origin, read], text.format(size), "r,l,r")
             return context.get_dummy_value()
 
         @intrinsic
-        def copy(typing_context, shared, i, source, j, inside):
-            return types.void(shared, types.uint32, source, types.uint64, types.boolean), generate
+        def copy(typing_context, shared, i, offset, source, j, inside):
+            return types.void(shared, types.uint32, types.uint32, source, types.uint64, types.boolean), generate
 
         return copy
 
@@ -153,6 +159,16 @@ else:
         """A function that waits until at most ``groups`` of this thread's newest groups are still under way."""
         return _statement(f"cp.async.wait_group {groups};")
 
+    @intrinsic
+    def wait_for_team(typing_context, index, threads):
+        """A barrier for ``threads`` of the block's threads, whole warps; ``index`` (1 to 15) tells barriers apart."""
+
+        def generate(context, builder, signature, arguments):
+            _assembly(builder, ir.VoidType(), list(arguments), "bar.sync $0, $1;", "r,r,~{memory}")
+            return context.get_dummy_value()
+
+        return types.void(types.uint32, types.uint32), generate
+
     def _tf32_rounder(keep_nan):
         def generate(context, builder, signature, arguments):
             word = ir.IntType(32)
@@ -173,21 +189,20 @@ else:
     round_tf32, head_tf32 = _tf32_rounder(keep_nan=True), _tf32_rounder(keep_nan=False)
 
     @intrinsic
-    def mma_tf32(typing_context, product, a, i, b, j, stride):
-        """``product[0:4] += A·B`` for a warp: A (16, 8) from ``a[i:i + 4]``, B (8, 8) from ``b[j]`` and ``b[j +
-        stride]`` of its 32 threads, in the layout of PTX's ``mma.sync.m16n8k8``."""
-        signature = types.void(product, a, types.uint32, b, types.uint32, types.uint32)
+    def mma_tf32(typing_context, product, p, a, i, b, j):
+        """``product[p:p + 4] += A·B`` for a warp: A (16, 8) from ``a[i:i + 4]``, B (8, 8) from ``b[j:j + 2]`` of its
+        32 threads, in the layout of PTX's ``mma.sync.m16n8k8``."""
+        signature = types.void(product, types.uint32, a, types.uint32, b, types.uint32)
 
         def generate(context, builder, signature, arguments):
             real, word = ir.FloatType(), ir.IntType(32)
-            into, left, i, right, j, stride = arguments
 
-            def pointer(position, array, index):
-                return _element(context, builder, signature.args[position], array, index)[0]
+            def pointers(position, count):
+                kind, array, first = signature.args[position], arguments[position], arguments[position + 1]
+                places = [builder.add(first, word(n)) for n in range(count)]
+                return [_element(context, builder, kind, array, place)[0] for place in places]
 
-            sums = [pointer(0, into, word(n)) for n in range(4)]
-            factors = [pointer(1, left, builder.add(i, word(n))) for n in range(4)]
-            factors += [pointer(3, right, index) for index in (j, builder.add(j, stride))]
+            sums, factors = pointers(0, 4), pointers(2, 4) + pointers(4, 2)
             text = (
                 "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
                 "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};"

@@ -1,18 +1,22 @@
-"""k17: the champion. Asynchronous copies in stages, warp tiles, and for small products a sum split over blocks.
+"""k17: the champion. Asynchronous copies in stages, warp tiles, teams of warps that share a sum.
 
 - ``cp.async`` brings slabs from global to shared memory without passing through registers, ahead of the
   arithmetic. A is transposed on its way, element by element; B comes in 128-bit copies.
 - The block's tile is divided among warps, a warp's among its lanes as compactly as it goes: then the lanes
   share most of what they read, and its 128-bit reads have no bank conflicts.
 - With 8x16 results a thread, 6 reads feed 128 multiply-adds; two blocks of 4 warps share a multiprocessor.
-- A product with fewer tiles than multiprocessors is split along k. The blocks of a tile leave partial sums, and
-  the last to finish adds them in a fixed order: no floating-point atomics, the same bits every time.
+- Where a multiprocessor gets no more than two tiles, several teams of warps work at the same one, each at every other
+  slab and with a barrier of its own: while one waits the other computes. The first adds up their sums.
+- A product with fewer tiles than multiprocessors and a long sum is split along k. The blocks of a tile leave partial
+  sums, and the last to finish adds them in a fixed order: no floating-point atomics, the same bits every time.
 
-H200, float32: 46.9 TFLOP/s at n = 2048, 47.6 at 4096, 48.0 at 8192 (93.0, 92.7 and 94.0 % of cuBLAS in the same
-run); 36.8 at 1024 (cuBLAS: 37.9). float64: 24.2 TFLOP/s at 4096, of 33.5. A profile shows the float pipes busy
-for some 70 % of the time in both. In float64 the register file is the likely limit: a multiply-add with three
-fresh factors takes three cycles to read them and two to compute, and the compiler's code re-uses a factor in
-only six of ten.
+H200, float32: 47.4 TFLOP/s at n = 2048, 48.4 at 4096, 50.2 at 8192 (94.3, 94.7 and 98.9 % of cuBLAS in the same
+run); 53.4 µs at 1024 (cuBLAS: 56.6), 12.2 at 512 (14.1), 4.5 at 256 (8.2).
+
+float64: about 24 TFLOP/s at 4096, of 33.5. Register reads bound it: multiply-adds on registers alone, at the full clock,
+reach 22.0 TFLOP/s if each reads three operands, a cycle each, and 29.5 if three of four find one in the reuse cache. In
+the kernel's code nearly four of five do, but it has three other instructions for ten multiply-adds, and each seems to
+take 1.3 cycles from them. In a continuous run the card also lowers its clock, to 1.75 to 1.9 GHz.
 """
 
 from functools import cache
@@ -20,10 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.gpu import FAST, bounded, cuda
+from nbody.gpu import bounded, cuda
 from nbody.linalg import k18_skinny
-from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length
-from nbody.linalg.register_tile import register_tile
+from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length, wait_for_team
+from nbody.linalg.partial_sums import partial_adder, team_adder
+from nbody.linalg.register_tile import COLUMNS_TURNING, ROWS, ROWS_TURNING, register_tile
 from nbody.linalg.rung import Launch, Rung, Scratch, Shape, tile_reads
 from nbody.linalg.staging import slab_copier
 
@@ -31,8 +36,8 @@ WARP = 32
 
 
 class Tiling(NamedTuple):
-    """How a product is cut: (rows, columns) of C for a block, a warp, a thread; slab depth, slabs on chip,
-    blocks that share a multiprocessor."""
+    """How a product is cut: (rows, columns) of C for a block, a warp, a thread; slab depth, slabs on chip for a
+    team, blocks that share a multiprocessor, teams that share a tile; the path through a thread's results."""
 
     block: tuple[int, int]
     warp: tuple[int, int]
@@ -40,101 +45,90 @@ class Tiling(NamedTuple):
     depth: int = 8
     stages: int = 3
     resident: int = 2
+    teams: int = 1
+    path: str = COLUMNS_TURNING
 
     @property
     def warps(self) -> tuple[int, int]:
-        """Warps along the rows and columns of a block's tile."""
+        """Warps of a team along the rows and columns of a block's tile."""
         return self.block[0] // self.warp[0], self.block[1] // self.warp[1]
 
     @property
     def threads(self) -> int:
         """Threads a block."""
-        return self.warps[0] * self.warps[1] * WARP
-
-
-@cache
-def partial_adder(real: Any, tiling: Tiling, splits: int) -> Any:
-    """A device function by which the last block of a tile to arrive adds up the ``splits`` partial sums."""
-    (height, width), threads = tiling.block, tiling.threads
-
-    @cuda.jit(device=True, **FAST)
-    def add_up(partial, arrived, last, c, top, edge, t):
-        m, n = c.shape
-        place = cuda.blockIdx.y * cuda.gridDim.x + cuda.blockIdx.x
-        cuda.threadfence()  # this thread's partial sums are visible before the block is counted
-        cuda.syncthreads()
-        if t == 0:
-            last[0] = cuda.atomic.add(arrived, place, 1) == splits - 1
-        cuda.syncthreads()
-        if last[0]:
-            cuda.threadfence()
-            for e in range(t, height * width, threads):
-                i, j = top + e // width, edge + e % width
-                if i < m and j < n:
-                    total = real(0)
-                    for z in range(splits):
-                        total += partial[z * m + i, j]
-                    c[i, j] = total
-            if t == 0:
-                arrived[place] = 0  # for the next launch
-
-    return add_up
+        return self.warps[0] * self.warps[1] * WARP * self.teams
 
 
 @cache
 def kernel(real: Any, tiling: Tiling, splits: int, vectors: bool, guarded: bool) -> Any:
     """The kernel for a tiling. ``vectors``: rows of B are multiples of V numbers; ``guarded``: some tile or
     slab is ragged."""
-    (height, width), (warp_height, warp_width), (rows, columns), depth, stages, resident = tiling
+    (height, width), (warp_height, warp_width), (rows, columns), depth, stages, resident, teams, path = tiling
     length = vector_length(real)
     lanes = warp_width // columns  # along the columns of a warp's tile
     strides = (warp_height // rows * length, lanes * length)
     pitch, results = height + length, rows * columns
-    threads, warps = tiling.threads, tiling.warps[1]
-    tile = register_tile(real, rows, columns, strides, depth, (pitch, width))
-    copy_a = slab_copier(height, depth, threads, (1, pitch), 1, guarded)
-    copy_b = slab_copier(depth, width, threads, (width, 1), length if vectors else 1, guarded)
-    wait_for_slab, add_up = copies_waiter(stages - 2), partial_adder(real, tiling, splits)
+    along, threads = tiling.warps[1], tiling.threads
+    members = threads // teams
+    a_size, b_size, b_slabs = depth * pitch, depth * width, stages * depth * pitch
+    share = stages * (a_size + b_size)  # a team's shared memory
+    room = max(teams * share, (teams > 1) * results * members)
+    tile = register_tile(real, rows, columns, strides, depth, (pitch, width), path)
+    copy_a = slab_copier(height, depth, members, (1, pitch), 1, guarded)
+    copy_b = slab_copier(depth, width, members, (width, 1), length if vectors else 1, guarded)
+    wait_for_slab, add_up = copies_waiter(stages - 2), partial_adder(real, tiling.block, threads, splits)
+    join = team_adder(real, results, members, teams)
 
     @cuda.jit(**bounded(threads, resident))
     def champion(a, b, c, partial, arrived):
-        a_slabs = cuda.shared.array((stages, depth, pitch), real)
-        b_slabs = cuda.shared.array((stages, depth, width), real)
+        slabs = cuda.shared.array(room, real)
         last = cuda.shared.array(1, np.int32)
         left = cuda.local.array(rows, real)
         right = cuda.local.array(columns, real)
         sums = cuda.local.array(results, real)
         m, k = a.shape
-        t = cuda.threadIdx.x
+        team, t = cuda.threadIdx.x // members, cuda.threadIdx.x % members
         warp, lane = t // WARP, t % WARP
-        u = warp // warps * warp_height + lane // lanes * length  # the thread's first row and column in the tile
-        v = warp % warps * warp_width + lane % lanes * length
+        u = warp // along * warp_height + lane // lanes * length  # the thread's first row and column in the tile
+        v = warp % along * warp_width + lane % lanes * length
         top, edge = cuda.blockIdx.y * height, cuda.blockIdx.x * width
-        slabs = -(-k // depth)
-        begin = slabs * cuda.blockIdx.z // splits
-        end = slabs * (cuda.blockIdx.z + 1) // splits
+        # Indices of 32 bits: Numba's own have 64, and take two instructions and two registers each.
+        a_start, b_start = np.int32(team * share), np.int32(team * share + b_slabs)
+        count = -(-k // depth)
+        begin = np.int32(count * cuda.blockIdx.z // splits + team)
+        end = np.int32(count * (cuda.blockIdx.z + 1) // splits)
         tile.clear(sums)
         for s in range(stages - 1):
-            if begin + s < end:
-                copy_a(a_slabs, s * depth * pitch, a, top, (begin + s) * depth, t)
-                copy_b(b_slabs, s * depth * width, b, (begin + s) * depth, edge, t)
+            coming = np.int32(begin + s * teams)
+            if coming < end:
+                copy_a(slabs, a_start + s * a_size, a, top, coming * depth, t)
+                copy_b(slabs, b_start + s * b_size, b, coming * depth, edge, t)
             commit_copies()
-        now, ahead = 0, stages - 1
-        for slab in range(begin, end):
+        now, ahead = np.int32(0), np.int32(stages - 1)
+        for slab in range(begin, end, np.int32(teams)):
             wait_for_slab()
-            cuda.syncthreads()  # this slab has arrived, and nobody reads the one before any more
-            if slab + stages - 1 < end:
-                copy_a(a_slabs, ahead * depth * pitch, a, top, (slab + stages - 1) * depth, t)
-                copy_b(b_slabs, ahead * depth * width, b, (slab + stages - 1) * depth, edge, t)
+            if teams == 1:  # this slab has arrived, and nobody reads the one before any more
+                cuda.syncthreads()
+            else:
+                wait_for_team(team + 1, members)
+            coming = np.int32(slab + (stages - 1) * teams)
+            if coming < end:
+                copy_a(slabs, np.int32(a_start + ahead * a_size), a, top, np.int32(coming * depth), t)
+                copy_b(slabs, np.int32(b_start + ahead * b_size), b, np.int32(coming * depth), edge, t)
             commit_copies()
-            tile.multiply(sums, left, right, a_slabs, now * depth * pitch + u, b_slabs, now * depth * width + v)
-            now = now + 1 if now + 1 < stages else 0
-            ahead = ahead + 1 if ahead + 1 < stages else 0
+            at_a, at_b = np.int32(a_start + u + now * a_size), np.int32(b_start + v + now * b_size)
+            tile.multiply(sums, left, right, slabs, at_a, slabs, at_b)
+            now = np.int32(now + 1) if now < stages - 1 else np.int32(0)
+            ahead = np.int32(ahead + 1) if ahead < stages - 1 else np.int32(0)
+        if teams > 1:
+            join(sums, left, slabs, team, t)
         if splits == 1:
-            tile.store(sums, c, 0, m, top + u, edge + v)
+            if team == 0:
+                tile.store(sums, c, 0, m, top + u, edge + v)
         else:
-            tile.store(sums, partial, cuda.blockIdx.z * m, m, top + u, edge + v)
-            add_up(partial, arrived, last, c, top, edge, t)
+            if team == 0:
+                tile.store(sums, partial, cuda.blockIdx.z * m, m, top + u, edge + v)
+            add_up(partial, arrived, last, c, top, edge, cuda.threadIdx.x)
 
     return champion
 
@@ -142,17 +136,17 @@ def kernel(real: Any, tiling: Tiling, splits: int, vectors: bool, guarded: bool)
 TILINGS = {
     "float32": (
         (240, Tiling((128, 128), (64, 64), (8, 16), depth=16, stages=2, resident=2)),
-        (120, Tiling((64, 128), (32, 64), (8, 8), depth=16, stages=3, resident=3)),
-        (120, Tiling((32, 64), (16, 32), (4, 4), depth=16, stages=3, resident=4)),
-        (0, Tiling((32, 32), (16, 32), (4, 4), depth=16, stages=3, resident=8)),
+        (120, Tiling((64, 64), (32, 64), (8, 8), depth=16, stages=2, resident=2, teams=2)),
+        (120, Tiling((32, 64), (32, 32), (4, 8), depth=16, stages=2, resident=1, teams=2)),
+        (0, Tiling((16, 32), (16, 32), (4, 4), depth=16, stages=3, resident=1, teams=4)),
     ),
     "float64": (
-        (120, Tiling((64, 64), (64, 32), (8, 8), depth=16, stages=2, resident=4)),
-        (0, Tiling((32, 32), (16, 32), (4, 4), depth=16, stages=3, resident=4)),
+        (120, Tiling((64, 64), (64, 32), (8, 8), depth=16, stages=2, resident=4, path=ROWS_TURNING)),
+        (0, Tiling((32, 32), (16, 32), (4, 4), depth=16, stages=3, resident=4, path=ROWS)),
     ),
 }
 """Tilings by precision, from large to small, each with the tiles that it needs to keep an H200's 132 multiprocessors
-busy: measured at n = 256, 512, 1024, 1536, 2048, 4096 and 8192."""
+busy: measured at n = 256, 512, 1024, 2048, 4096 and 8192."""
 BLOCKS = 240
 """Blocks that a product too small for its tiles is split into along k."""
 LEAST_DEPTH = 1024
@@ -189,8 +183,8 @@ def launch(shape: Shape, dtype: Any) -> Launch:
 
 RUNG = Rung(
     title="champion",
-    idea="Asynchronous copies ahead of the arithmetic, tiles for blocks, warps and threads, small products split along k.",
-    limit="the float32 pipes: each scheduler issues a multiply-add in most of its slots.",
+    idea="Asynchronous copies ahead of the arithmetic, tiles for blocks, warps and threads, teams of warps for small n.",
+    limit="float32: issue slots, most of them multiply-adds; float64: register reads, three cycles for three operands.",
     launch=launch,
     reads=tile_reads((128, 128), (8, 16), words=4),
     improves="k15",

@@ -12,6 +12,10 @@ from nbody.gpu import device_function
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.unroll import unrolled
 
+ROWS, ROWS_TURNING, COLUMNS_TURNING = "row by row", "row by row, there and back", "column by column, down and up"
+"""Paths through a tile. A multiply-add that shares a factor with the one before reads it from the reuse cache and not
+from the registers, whose reads bound these kernels; a path that turns shares one at the end of a line, too."""
+
 
 class RegisterTile(NamedTuple):
     """The device functions of a tile; ``sums`` is a local array of rows·columns numbers.
@@ -29,11 +33,13 @@ class RegisterTile(NamedTuple):
 
 @cache
 def register_tile(
-    real: Any, rows: int, columns: int, strides: tuple[int, int], depth: int, pitches: tuple[int, int]
+    real: Any, rows: int, columns: int, strides: tuple[int, int], depth: int, pitches: tuple[int, int], path: str = ROWS
 ) -> RegisterTile:
     """The functions of a rows x columns tile for slabs of ``depth`` rows that are ``pitches`` (A's, B's)
-    numbers long."""
+    numbers long; ``path``: the order of a step's multiply-adds, one of the three above."""
     length = vector_length(real)
+    down, turning = path == COLUMNS_TURNING, path != ROWS
+    lines, places = (columns, rows) if down else (rows, columns)
     row_stride, column_stride = strides
     a_pitch, b_pitch = pitches
 
@@ -43,8 +49,10 @@ def register_tile(
             move_vector(left, p * length, a_slab, a + (s * a_pitch + p * row_stride))
         for p in range(columns // length):
             move_vector(right, p * length, b_slab, b + (s * b_pitch + p * column_stride))
-        for r in range(rows):
-            for q in range(columns):
+        for line in range(lines):
+            for place in range(places):
+                here = places - 1 - place if turning and line % 2 else place
+                r, q = (here, line) if down else (line, here)
                 sums[r * columns + q] += left[r] * right[q]
 
     @device_function

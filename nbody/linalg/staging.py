@@ -4,6 +4,8 @@ registers."""
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from nbody.gpu import device_function
 from nbody.linalg.intrinsics import copy_async, copy_vector_async, move_vector, vector_length
 from nbody.unroll import unrolled
@@ -84,13 +86,14 @@ def slab_copier(rows: int, columns: int, threads: int, step: tuple[int, int], wo
     def copy(slab, start, source, row, column, t):
         height, width = source.shape
         i, j = t // each, t % each * words
-        target = start + i * down + j * along
-        origin = (row + i) * width + column + j
+        target = np.uint32(start + i * down + j * along)
+        origin, jump = (row + i) * np.int32(width) + (column + j), stride * np.int32(width)
         for r in range(0, rows, stride):
             if guarded:
                 inside = row + i + r < height and column + j < width
-                start_copy(slab, target + r * down, source, origin + r * width if inside else 0, inside)
+                start_copy(slab, target, r * down, source, origin if inside else 0, inside)
             else:
-                start_copy(slab, target + r * down, source, origin + r * width, True)
+                start_copy(slab, target, r * down, source, origin, True)
+            origin += jump
 
     return copy

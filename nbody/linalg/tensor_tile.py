@@ -1,9 +1,10 @@
 """A warp's tile of C on the tensor cores, in TF32 or in the 3xTF32 split.
 
 ``mma.sync.m16n8k8`` multiplies 16x8 with 8x8 numbers, the elements spread over the warp's lanes (g, q) =
-divmod(lane, 4). Which of the eight k a lane holds, and which columns, is free as long as A and B, and B and C,
-agree: here lane (g, q) takes k = 2q and 2q + 1, and neighbouring columns. So A comes from shared memory two
-numbers a load, and B four.
+divmod(lane, 4). Here it computes C^T = B^T·A^T: its 16 rows are columns of C, its 8 columns rows of C. Which of
+the eight k a lane holds, and which columns, is free as long as A and B, and B and C, agree: lane (g, q) takes
+k = 2q and 2q + 1, and columns 2g and 2g + 1. Then numbers that the instruction wants in neighbouring registers are
+neighbours in shared memory too, so that one load brings two of them and none has to be moved.
 """
 
 from functools import cache
@@ -12,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.gpu import device_function
-from nbody.linalg.intrinsics import head_tf32, mma_tf32, move_pair, move_vector, round_tf32
+from nbody.linalg.intrinsics import head_tf32, mma_tf32, move_pair, round_tf32
 from nbody.unroll import unrolled
 
-M, N, K = 16, 8, 8
-"""Rows, columns and depth of one instruction."""
+COLUMNS, ROWS, K = 16, 8, 8
+"""Columns and rows of C, and depth, of one instruction."""
 
 
 class TensorTiling(NamedTuple):
@@ -42,21 +43,22 @@ class TensorTiling(NamedTuple):
     @property
     def tiles(self) -> tuple[int, int]:
         """Instructions that cover a warp's tile, down and along."""
-        return self.warp[0] // M, self.warp[1] // N
+        return self.warp[0] // ROWS, self.warp[1] // COLUMNS
 
 
 class Held(NamedTuple):
-    """Numbers that a lane holds: of a 16-row strip of A, of B, of C."""
+    """Numbers that a lane holds: of an 8-row strip of A, of B, of C, and of the strip's product in the making."""
 
     a: int
     b: int
     c: int
+    product: int
 
 
 def held(tiling: TensorTiling) -> Held:
     """The sizes of a lane's local arrays, for a whole slab of A and B."""
     (down, along), steps = tiling.tiles, tiling.depth // K
-    return Held(4 * steps, 2 * along * steps, 4 * down * along)
+    return Held(2 * steps, 4 * along * steps, 4 * down * along, 4 * along)
 
 
 @cache
@@ -71,47 +73,48 @@ def slab_multiplier(tiling: TensorTiling, split: bool) -> Any:
     head = head_tf32 if split else round_tf32
 
     @device_function
-    def load_b(s, b, b_big, b_small, b_slabs, at_b):
-        first = s * 2 * along
-        for w in range(2):
-            for p in range(0, along, 4):
-                move_vector(b, first + w * along + p, b_slabs, at_b + (s * K + w) * b_pitch + p)
-        for e in range(first, first + 2 * along):
-            b_big[e] = head(b[e])
-            b_small[e] = b[e] - b_big[e]
+    def part(big, small, first, count):
+        for e in range(first, first + count):
+            x = big[e]
+            big[e] = head(x)
+            small[e] = x - big[e]
 
     @device_function
-    def load_a(s, i, a, a_big, a_small, a_slabs, at_a):
-        first = s * 4
-        for h in range(2):  # rows g and g + 8
-            move_pair(a, first + h * 2, a_slabs, at_a + (i * M + h * 8) * a_pitch + s * K)
-            for w in range(2):  # the instruction wants both rows of a k together
-                value = a[first + h * 2 + w]
-                a_big[first + w * 2 + h] = head(value)
-                a_small[first + w * 2 + h] = value - a_big[first + w * 2 + h]
-
-    @device_function
-    def strip(i, sums, a, a_big, a_small, b_big, b_small, product, a_slabs, at_a):
-        for s in range(steps):
-            load_a(s, i, a, a_big, a_small, a_slabs, at_a)
+    def load_b(s, b_big, b_small, b_slabs, at_b):
+        first = s * along * 4
         for j in range(along):
-            for e in range(4):
-                product[e] = np.float32(0)
-            for s in range(steps):
-                column = s * 2 * along + j
-                if split:
-                    mma_tf32(product, a_small, s * 4, b_big, column, along)
-                    mma_tf32(product, a_big, s * 4, b_small, column, along)
-                mma_tf32(product, a_big, s * 4, b_big, column, along)
-            for e in range(4):
-                sums[(i * 4 + e) * along + j] += product[e]
+            for w in range(2):
+                move_pair(b_big, first + j * 4 + w * 2, b_slabs, at_b + ((s * K + w) * b_pitch + j * COLUMNS))
+        part(b_big, b_small, first, along * 4)
+
+    @device_function
+    def multiply_step(s, product, a, b):
+        for j in range(along):  # products of their own: an instruction need not wait for the one before
+            mma_tf32(product, j * 4, b, (s * along + j) * 4, a, s * 2)
+
+    @device_function
+    def strip(i, sums, a_big, a_small, b_big, b_small, product, a_slabs, at_a):
+        for s in range(steps):
+            move_pair(a_big, s * 2, a_slabs, at_a + (i * ROWS * a_pitch + s * K))
+            part(a_big, a_small, s * 2, 2)
+        for e in range(4 * along):
+            product[e] = np.float32(0)
+        for s in range(steps):
+            if split:
+                multiply_step(s, product, a_big, b_small)
+                multiply_step(s, product, a_small, b_big)
+            multiply_step(s, product, a_big, b_big)
+        for j in range(along):
+            for row in range(2):
+                for column in range(2):  # the instruction's product has its rows, our columns, two elements apart
+                    sums[((i * 2 + row) * along + j) * 2 + column] += product[j * 4 + column * 2 + row]
 
     all_of_b, strips = unrolled(load_b, steps), unrolled(strip, down)
 
     @device_function
-    def multiply(sums, a, a_big, a_small, b, b_big, b_small, product, a_slabs, at_a, b_slabs, at_b):
-        all_of_b(b, b_big, b_small, b_slabs, at_b)
-        strips(sums, a, a_big, a_small, b_big, b_small, product, a_slabs, at_a)
+    def multiply(sums, a_big, a_small, b_big, b_small, product, a_slabs, at_a, b_slabs, at_b):
+        all_of_b(b_big, b_small, b_slabs, at_b)
+        strips(sums, a_big, a_small, b_big, b_small, product, a_slabs, at_a)
 
     return multiply
 
@@ -124,14 +127,14 @@ def tile_writer(tiling: TensorTiling) -> Any:
     @device_function
     def store(r, sums, c, row, column):
         m, n = c.shape
-        i, edge = row + r // 4 * M + r % 4 // 2 * 8, column + r % 2 * along
-        for p in range(0, along, 4):
-            j = edge + p
-            if n % 4 == 0 and i < m and j < n:
-                move_vector(c, i * n + j, sums, r * along + p)
+        i = row + (r // 2 * ROWS + r % 2)
+        for j in range(along):
+            edge, first = column + j * COLUMNS, (r * along + j) * 2
+            if n % 2 == 0 and i < m and edge < n:
+                move_pair(c, i * n + edge, sums, first)
             else:
-                for word in range(4):
-                    if i < m and j + word < n:
-                        c[i, j + word] = sums[r * along + p + word]
+                for word in range(2):
+                    if i < m and edge + word < n:
+                        c[i, edge + word] = sums[first + word]
 
-    return unrolled(store, 4 * down)
+    return unrolled(store, 2 * down)

@@ -1,0 +1,77 @@
+"""How the parts of a sum along k come together: of a block's teams of warps, and of several blocks. Both add in a
+fixed order, so that the same product has the same bits every time."""
+
+from functools import cache
+from typing import Any
+
+from nbody.gpu import FAST, cuda, device_function
+from nbody.linalg.intrinsics import move_vector, vector_length
+from nbody.unroll import unrolled
+
+
+@cache
+def team_adder(real: Any, results: int, members: int, teams: int) -> Any:
+    """A device function by which a block's first team of ``members`` threads adds the others' sums to its own, one
+    team after the other, through shared memory.
+
+    ``join(sums, other, shared, team, t)``, for thread t of its team: ``sums`` holds ``results`` numbers, ``other``
+    has room for V, ``shared`` for results·members.
+    """
+    length = vector_length(real)
+
+    @device_function
+    def leave(r, sums, shared, t):
+        move_vector(shared, (r * members + t) * length, sums, r * length)
+
+    @device_function
+    def take(r, sums, other, shared, t):
+        move_vector(other, 0, shared, (r * members + t) * length)
+        for word in range(length):
+            sums[r * length + word] += other[word]
+
+    leave_all, take_all = unrolled(leave, results // length), unrolled(take, results // length)
+
+    @cuda.jit(device=True, **FAST)
+    def join(sums, other, shared, team, t):
+        for giver in range(1, teams):
+            cuda.syncthreads()
+            if team == giver:
+                leave_all(sums, shared, t)
+            cuda.syncthreads()
+            if team == 0:
+                take_all(sums, other, shared, t)
+
+    return join
+
+
+@cache
+def partial_adder(real: Any, block: tuple[int, int], threads: int, splits: int) -> Any:
+    """A device function by which the last block of a tile to arrive adds up the ``splits`` partial sums.
+
+    ``add_up(partial, arrived, last, c, top, edge, t)``: ``partial`` (splits·m, n) holds them, ``arrived`` counts a
+    tile's blocks, ``last`` is one integer of shared memory; the tile begins at c[top, edge].
+    """
+    height, width = block
+
+    @cuda.jit(device=True, **FAST)
+    def add_up(partial, arrived, last, c, top, edge, t):
+        m, n = c.shape
+        place = cuda.blockIdx.y * cuda.gridDim.x + cuda.blockIdx.x
+        cuda.threadfence()  # this thread's partial sums are visible before the block is counted
+        cuda.syncthreads()
+        if t == 0:
+            last[0] = cuda.atomic.add(arrived, place, 1) == splits - 1
+        cuda.syncthreads()
+        if last[0]:
+            cuda.threadfence()
+            for e in range(t, height * width, threads):
+                i, j = top + e // width, edge + e % width
+                if i < m and j < n:
+                    total = real(0)
+                    for z in range(splits):
+                        total += partial[z * m + i, j]
+                    c[i, j] = total
+            if t == 0:
+                arrived[place] = 0  # for the next launch
+
+    return add_up
