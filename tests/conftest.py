@@ -1,9 +1,14 @@
 """What all tests share: the GPU's marker and the bodies they use."""
 
+import signal
+
 import numpy as np
 import pytest
 
 from nbody.particles import Particles
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, which runs are right to respect
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import random
+import signal
 import sys
 import time
 import traceback
@@ -28,6 +29,8 @@ from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.repeat import resume as _imported_before_the_fork  # noqa: F401
 from nbody.trajectory import first_difference
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would the runs
 
 SCENARIO = """
 initial: {{generator: plummer, particles: {particles}, seed: 5}}

@@ -42,10 +42,10 @@ def interrupt(bench: Bench, seen: Counter) -> None:
         return
     found = bench.look()
     seen[f"{number.name}, exit {code}"] += 1
-    expected = {130: "stopped", 0: "complete", -number: "complete"}  # the last: it was done, and about to exit
-    assert found["status"] == expected.get(code), (code, number, found["status"], bench.said())
+    assert code in (130, 0, -number), (code, bench.said())  # the last: it was done, and about to exit; so may be 130
+    assert found["status"] == "complete" or (found["status"], code) == ("stopped", 130), (code, found["status"])
     assert seconds < PATIENCE, seconds
-    if code == 130 and random.random() < 0.2:
+    if found["status"] == "stopped" and random.random() < 0.2:
         assert commands.ended(bench.begin("resume", bench.path)) == 0, bench.said()
         bench.compare()
         seen["resumed to the same bits"] += 1
