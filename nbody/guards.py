@@ -23,24 +23,27 @@ def doubts(gravity: Gravity, precision: str, particles: Particles) -> list[str]:
         InputError: two bodies in the same place (in this precision) and no softening: their energy is infinite; or a
             number beyond the precision's range.
     """
-    real = np.float32 if precision == "float32" else np.float64
-    _refuse_out_of_range(particles, real)
+    stored = np.float32 if precision == "float32" else np.float64
+    of_a_pair = np.float64 if precision == "float64" else np.float32
+    _refuse_out_of_range(particles, of_a_pair)
     if gravity.length2 == 0:
-        _refuse_coincident(particles.position.astype(real))
+        _refuse_coincident(particles.position.astype(stored))
     found = []
-    if precision == "float32":
+    if stored is np.float32:
         spacing = float(np.spacing(np.float32(np.abs(particles.position).max())))
         if gravity.length2 and gravity.length < RESOLUTION * spacing:
             found.append(
                 f"in float32 positions are {spacing:.1e} apart at the farthest particle, and the softening length is "
                 f"only {gravity.length:g}; move the bodies nearer to the origin, or take --precision float64"
             )
+    if of_a_pair is np.float32:
         extent = float(np.ptp(particles.position, axis=0).max())
         if extent > FARTHEST:
             found.append(
-                f"the bodies are {extent:.1e} apart, and in float32 a GPU takes 1/distance³ beyond {FARTHEST:g} for "
+                f"the bodies are {extent:.1e} apart, and in {precision} a GPU takes 1/distance³ beyond {FARTHEST:g} for "
                 "zero; use larger units, or take --precision float64"
             )
+    if stored is np.float32:
         masses = particles.mass[particles.mass > 0]
         if masses.max() > MASS_RATIO * masses.min():
             found.append(
