@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import numpy as np
+
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.recorder import Energies
@@ -40,6 +42,8 @@ def resume(path: Path, steps: int | None = None, every: int | None = None, notif
             # A frame off the schedule marked the end of a run, or an interruption; a longer run does not have it.
             if run.step[kept - 1] % recorded_every and scenario.integrator.steps > step:
                 kept -= 1
+            if (again := int(np.sum(run.step[:] > step))) and scenario.integrator.steps > step:
+                notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energy = run.observable("total_energy")
             simulation.energies = Energies(float(energy[0]), float(energy[kept - 1]))
             simulation.state.restore(dict(checkpoint.state))
@@ -54,7 +58,8 @@ def resume(path: Path, steps: int | None = None, every: int | None = None, notif
 
 
 def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = print) -> Simulation:
-    """The simulation that makes the recording at ``path`` again, from its first frame, into ``output``.
+    """The simulation that makes the recording at ``path`` again, from its first frame to its last, into ``output``. (A run
+    that was stopped has fewer than it was planned for.)
 
     Raises:
         InputError: not a recording, or ``output`` is the same file.
@@ -64,6 +69,9 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
     with Trajectory(path) as run:
         stored = run.stored_provenance
         scenario = _scenario(run, stored.get("engine"))
+        with one_line(path):
+            made = int(run.step[-1] - run.step[0])
+        scenario = scenario.override(steps=min(made, scenario.integrator.steps))
         simulation = Simulation(scenario, output, overwrite, notify, particles=_start(run))
     _compare_scope({key: str(stored.get(key, "")) for key in simulation.scope()}, simulation.scope(), notify)
     return simulation

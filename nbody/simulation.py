@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nbody import machine
 from nbody.errors import InputError
 from nbody.forces import ENGINES, resolve
@@ -99,7 +101,9 @@ class Simulation:
         schedule = Schedule(self.scenario.record.every, first + steps if steps is not None else self._planned_end())
         clock = Clock()
         try:
-            with stop_on_signals() as stop, self._recorder(schedule) as recorder:
+            # What overflows is told by the recorder, in one line with the particle, and not by NumPy.
+            quiet = np.errstate(over="ignore", invalid="ignore")
+            with quiet, stop_on_signals() as stop, self._recorder(schedule) as recorder:
                 self._run(schedule, recorder, clock, stop, progress)
         except KeyboardInterrupt:
             if self.output is not None:

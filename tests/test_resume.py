@@ -84,6 +84,19 @@ def test_another_interval_between_frames_changes_which_are_recorded_and_nothing_
         assert np.array_equal(one.velocity[-1], two.velocity[-1])
 
 
+def test_frames_after_the_last_checkpoint_are_made_again_and_that_is_said(tmp_path, monkeypatch):
+    """As after a kill: the file has frames up to step 40, and a checkpoint of step 0."""
+    whole = simulate(tmp_path / "whole.h5")
+    with monkeypatch.context() as patch:
+        checkpoint = Simulation._checkpoint
+        patch.setattr(Simulation, "_checkpoint", lambda self, *args: self.step or checkpoint(self, *args))
+        killed = simulate(tmp_path / "killed.h5")
+    told = []
+    resume(killed, notify=told.append).run()
+    assert told == ["going on from step 0, the last checkpoint: the 6 frames after it are made again"]
+    assert first_difference(whole, killed) is None
+
+
 def test_a_finished_run_has_nothing_to_go_on_with_and_is_left_as_it_is(tmp_path):
     path = simulate(tmp_path / "run.h5")
     with Trajectory(path) as run:
@@ -106,6 +119,9 @@ def test_a_rerun_has_the_same_bits_and_a_changed_file_is_told(tmp_path):
     path = simulate(tmp_path / "run.h5")
     rerun(path, tmp_path / "again.h5", notify=pytest.fail).run()
     assert first_difference(path, tmp_path / "again.h5") is None
+    stopped = interrupted_after(tmp_path / "stopped.h5", 25)
+    rerun(stopped, tmp_path / "stopped.again.h5", notify=pytest.fail).run()
+    assert first_difference(stopped, tmp_path / "stopped.again.h5") is None
     other = simulate(tmp_path / "other.h5", seed=6)
     assert first_difference(path, other) is not None
 

@@ -37,7 +37,8 @@ class Engine(ABC):
         if precision not in cls.precisions:
             raise InputError(
                 f"{where}this engine computes in {' or '.join(cls.precisions)}, not in {precision}; "
-                "choose another --precision or --engine"
+                "choose another --precision, or an --engine that has it"
+                + (" (gpu-symmetric)" if precision == "mixed" else "")
             )
 
     @classmethod
