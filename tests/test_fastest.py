@@ -61,6 +61,24 @@ def test_a_folder_that_can_not_be_written_costs_only_the_time(measured, tmp_path
     assert measured == ["float32", "float32"]
 
 
+def test_a_count_that_no_engine_has_memory_for_is_left_out_and_not_remembered(measured, monkeypatch):
+    monkeypatch.setattr(fastest, "measure", lambda engines, precision: {1024: "gpu-split"})
+    assert nearest(fastest_engines(ENGINES_ABLE, "float32"), 10**6) == "gpu-split"
+    assert not fastest.cache_file().exists()
+    monkeypatch.setattr(fastest, "measure", lambda engines, precision: {})
+    assert nearest(fastest_engines(ENGINES_ABLE, "float32"), 1000) == "gpu-split"
+
+
+def test_without_a_home_nothing_is_remembered(measured, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.home", no_home)
+    assert fastest_engines(ENGINES_ABLE, "float32") == TABLE
+
+
 def test_one_engine_needs_no_measuring(measured):
     assert set(fastest_engines({"gpu-symmetric": ENGINES.load("gpu-symmetric")}, "mixed").values()) == {"gpu-symmetric"}
     assert measured == []

@@ -82,11 +82,20 @@ def with_masses(mass):
 
 def test_masses_choose_the_form_of_the_kernel():
     from nbody.forces.gpu_symmetric import masses_of
+    from nbody.pairlaw import Gravity
 
-    assert masses_of(with_masses(np.full(9, 0.25))) == "equal"
-    assert masses_of(with_masses(np.linspace(1, 2, 9))) == "product"
-    assert masses_of(with_masses([0.0, 1.0, 2.0])) == "separate"  # a force of zero says nothing about an acceleration
-    assert masses_of(with_masses([1e-30, 1.0])) == "separate"  # m_i m_j may leave float32's range
+    def form(mass, length=0.01, scale=1.0, real=np.float32):
+        bodies = with_masses(mass)
+        bodies = Particles(bodies.mass, scale * bodies.position, bodies.velocity)
+        return masses_of(bodies, Gravity(1.0, 3, "plummer", length), real)
+
+    assert form(np.full(9, 0.25)) == "equal"
+    assert form(np.linspace(1, 2, 9)) == "product"
+    assert form([0.0, 1.0, 2.0]) == "separate"  # a force of zero says nothing about an acceleration
+    assert form([1e-30, 1.0]) == "separate"  # m_i m_j may leave float32's range
+    assert form([2e-12, 3e-12], scale=1e8) == "separate"  # and m_i m_j / r³: 6e-24 · 1e-24
+    assert form([5e11, 9e11], length=1e-5) == "separate"  # 4.5e23 · 1e15
+    assert form([5e11, 9e11], length=1e-5, real=np.float64) == "product"
 
 
 def compiled(name, dimensions, potential, masses="product", tiling=None):

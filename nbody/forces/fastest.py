@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from nbody import machine
+from nbody.errors import DeviceError
 from nbody.forces.engine import Engine
 from nbody.pairlaw import Gravity
 from nbody.particles import Particles
@@ -57,19 +58,24 @@ def fastest_engines(
     if table is None or set(table) != set(COUNTS) or not set(table.values()) <= set(engines):
         notify(f"measuring which engine is the fastest on this card in {precision}, once, for the runs to come")
         table = measure(engines, precision)
-        _remember(key, table)
-    return table
+        if set(table) == set(COUNTS):
+            _remember(key, table)
+    return table or dict.fromkeys(COUNTS, next(iter(engines)))
 
 
 def measure(engines: dict[str, type[Engine]], precision: str, counts: tuple[int, ...] = COUNTS) -> Table:
     """The fastest of some engines for each count: the seconds of one force evaluation on the device, in 3-D with Plummer's
-    softening, launched as a run launches it, by replaying a graph."""
+    softening, launched as a run launches it, by replaying a graph. A count that no engine has memory for is left out."""
     gravity = Gravity(1.0, 3, "plummer", 0.01)
     found = {}
     for count in counts:
         bodies = _sphere(count)
-        times = {name: _seconds(engine(gravity, precision), bodies) for name, engine in engines.items()}
-        found[count] = min(times, key=lambda name: times[name])
+        times = {}
+        for name, engine in engines.items():
+            with contextlib.suppress(DeviceError):  # too little memory is free
+                times[name] = _seconds(engine(gravity, precision), bodies)
+        if times:
+            found[count] = min(times, key=lambda name: times[name])
     return found
 
 
@@ -119,14 +125,14 @@ def _remembered() -> dict[str, Table]:
     try:
         stored = json.loads(cache_file().read_text())
         return {key: {int(count): str(name) for count, name in table.items()} for key, table in stored.items()}
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RuntimeError):  # RuntimeError: there is no home
         return {}
 
 
 def _remember(key: str, table: Table) -> None:
     """Add a table to the file, if it can be written: whole, or not at all."""
     tables = _remembered() | {key: table}
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RuntimeError):
         folder = cache_file().parent
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:

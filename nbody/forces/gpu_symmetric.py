@@ -45,6 +45,7 @@ from nbody.forces.gpu_triangle import (
     units_before,
 )
 from nbody.gpu import cuda
+from nbody.pairlaw import Gravity
 from nbody.particles import Particles
 from nbody.state.device import DeviceState
 
@@ -58,19 +59,27 @@ FOLD = 1024
 """Columns after which a row's sum in registers is added to its total: errors grow with √FOLD + √(N/FOLD), not √N."""
 
 
-def masses_of(particles: Particles) -> str:
+def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -> str:
     """How the kernel weights a pair:
 
     - ``equal``: not at all; the sums are multiplied by the one mass in the end.
     - ``product``: by m_i m_j, and the sums are divided by the body's own mass in the end: sums of forces, equal and
       opposite to the last bit.
-    - ``separate``: by m_j for i and by m_i for j; where a mass is zero, or so large or small that the product might leave
-      float32's range.
+    - ``separate``: by m_j for i and by m_i for j; where a mass is zero, or where m_i m_j / distance³ of the farthest pair or
+      the sum of the closest ones might leave the range of ``real``.
     """
-    smallest, largest = particles.mass.min(), particles.mass.max()
+    smallest, largest = float(particles.mass.min()), float(particles.mass.max())
     if smallest == largest:
         return "equal"
-    return "product" if smallest > 1e-12 and largest < 1e12 else "separate"
+    margin = 1e8  # the bodies may spread to some 400 times their extent
+    far = max(float(np.ptp(particles.position, axis=0).max()), 1e-30)
+    near = gravity.length if gravity.length2 else 1e-6 * far
+    range_ = np.finfo(real)
+    with np.errstate(over="ignore"):
+        weakest = np.float64(smallest) ** 2 / np.float64(far) ** 3
+        strongest = particles.count * np.float64(largest) ** 2 / np.float64(near) ** 3
+    fits = weakest > margin * float(range_.tiny) and strongest < float(range_.max) / margin
+    return "product" if fits else "separate"
 
 
 def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
@@ -257,9 +266,10 @@ class SymmetricEngine(GpuEngine):
     interactions_a_root = 2
 
     def load(self, particles: Particles) -> DeviceState:
-        """See :meth:`Engine.load`. Chooses how pairs are weighted, and takes memory for the partial sums."""
+        """See :meth:`Engine.load`. Chooses how pairs are weighted, and takes memory for the partial sums: an engine works on
+        the state that it loaded last."""
         state = super().load(particles)
-        self.masses = masses_of(particles)
+        self.masses = masses_of(particles, self.gravity, self.shape(False).real)
         self.tiling = tiling_for(state.count, self.precision)
         columns = self.shape(False).dtype
         self.work = panels(state.count, self.tiling, columns.itemsize, self._resident_blocks())
