@@ -151,7 +151,9 @@ def test_a_disk_that_fills_up_while_the_last_frames_are_written_is_told(tmp_path
     with Trajectory(tmp_path / "run.h5") as run:
         assert len(run) == 6 and run.status == "stopped" and run.verify() == []
     monkeypatch.undo()
-    resume(tmp_path / "run.h5", notify=pytest.fail).run()
+    told = []
+    resume(tmp_path / "run.h5", notify=told.append).run()
+    assert told == ["going on from step 0, the last checkpoint: the 5 frames after it are made again"]
     with Trajectory(tmp_path / "run.h5") as run:
         assert run.complete and len(run) == 7
 
