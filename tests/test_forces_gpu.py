@@ -13,7 +13,7 @@ from nbody.forces import ENGINES, accelerations
 from nbody.pairlaw import SOFTENINGS
 
 GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu")]
-SIMULATED = ("gpu-global", "gpu-tiled", "gpu-kahan")  # the others use shuffles, which the simulator does not have
+SIMULATED = ("gpu-global", "gpu-tiled", "gpu-kahan")  # gpu-split and gpu-symmetric: test_forces_gpu_ladder.py
 LENGTHS = {"plummer": 0.05, "cutoff": 0.5, "none": 0.0}
 
 # A float32 sum of N terms of random sign: each term has some 5 roundings of 6e-8, the sum about √N more.
