@@ -11,6 +11,7 @@ import pytest
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
+from nbody.forces import ENGINES
 from nbody.repeat import rerun, resume
 from nbody.trajectory import first_difference, read_checkpoint
 
@@ -82,6 +83,29 @@ def test_another_interval_between_frames_changes_which_are_recorded_and_nothing_
         assert list(two.step) == [0, 7, 14, 26, 39, 40]
         assert np.array_equal(one.position[-1], two.position[-1])
         assert np.array_equal(one.velocity[-1], two.velocity[-1])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name.startswith("gpu")] + ["matrix"])
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+@pytest.mark.parametrize("integrator", ["leapfrog", "taylor"])
+def test_on_a_gpu_a_run_goes_on_and_is_repeated_with_the_same_bits(tmp_path, engine, precision, integrator):
+    """Also where it records other frames: those of 3000 particles are launched one by one, the steps between by a graph."""
+    if precision not in ENGINES.load(engine).precisions:
+        pytest.skip(f"{engine} has no {precision}")
+    options = {"engine": engine, "precision": precision, "integrator": integrator, "particles": 3000}
+    whole = simulate(tmp_path / "whole.h5", **options)
+    same = interrupted_after(tmp_path / "same.h5", 14, **options)
+    resume(same, notify=pytest.fail).run()
+    assert first_difference(whole, same) is None
+    other = interrupted_after(tmp_path / "other.h5", 14, **options)
+    resume(other, every=13, notify=pytest.fail).run()
+    with Trajectory(whole) as one, Trajectory(other) as two:
+        assert list(two.step) == [0, 7, 14, 26, 39, 40]
+        assert np.array_equal(one.position[-1], two.position[-1])
+        assert np.array_equal(one.velocity[-1], two.velocity[-1])
+    rerun(whole, tmp_path / "again.h5", notify=pytest.fail).run()
+    assert first_difference(whole, tmp_path / "again.h5") is None
 
 
 def test_frames_after_the_last_checkpoint_are_made_again_and_that_is_said(tmp_path, monkeypatch):
