@@ -302,7 +302,8 @@ def test_rows_taken_in_turns_keep_an_array_of_pairs_within_its_bytes():
 
 def test_competitors_that_are_not_installed_are_named_in_one_line(monkeypatch):
     from nbody.bench import peers
-    from nbody.bench.report import report, tables
+    from nbody.bench.report import report
+    from nbody.bench.tables import tables
 
     monkeypatch.setattr(peers, "find_spec", lambda name: None)
     found, absent = peers.installed()

@@ -203,7 +203,7 @@ def _show(found: Any, as_json: bool, old: Any, path: str) -> None:
     from rich.console import Console
 
     from nbody.bench.compare import compare, comparison_table
-    from nbody.bench.report import TABLE_WIDTH, tables
+    from nbody.bench.tables import TABLE_WIDTH, tables
 
     compared = compare(old, found) if old else None
     if as_json:
