@@ -83,7 +83,8 @@ def pair_law(
         rsqrt: 1/√x in the caller's precision, infinity at 0.
         compile: what turns a Python function into one the caller's kernels can inline (``cuda.jit(device=True)``,
             ``numba.njit``, or ``lambda f: f`` for NumPy arrays).
-        inverse_cube: x^(-3/2), where the caller has something cheaper than the cube of ``rsqrt``.
+        inverse_cube: x^(-3/2), where the caller has something cheaper than the cube of ``rsqrt``. (Or ``rsqrt`` itself,
+            where the caller takes the cube: ``f`` is then 1/distance, and zero within a cutoff.)
     """
     flat = dimensions == 2
 

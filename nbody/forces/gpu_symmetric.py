@@ -6,25 +6,25 @@ column is back in its lane. The warps of a block take turns at the columns of a 
 time. Which block works on what is the matter of :mod:`nbody.forces.gpu_triangle`.
 
 Issue slots of a pair, that is of two interactions (float32, 3-D, counted in the machine code for sm_90): 3 subtractions, 3
-multiply-adds for r², 1 reciprocal square root, 2 multiplications for its cube, 2 for the masses, 6 multiply-adds for the
-two sums, and with 13 bodies a thread 0.5 for the shuffles and 0.4 for counting: 17.9, where two interactions of
-``gpu-unrolled`` take 27.5. That would be 3.7e12 interactions/s on an H200.
+multiply-adds for r², 1 reciprocal square root, 4 multiplications for its cube and the masses, 6 multiply-adds for the two
+sums, and with 18 bodies a thread 0.4 for the shuffles and 0.3 for counting: 17.7, where two interactions of
+``gpu-unrolled`` take 27.5. That would be 3.8e12 interactions/s on an H200.
 
 What is missing to it are the register banks. There are two, each gives one number a clock, and a multiply-add reads three:
 it takes two clocks, unless one of the three was an operand of this warp's last instruction and was kept. All six
-multiply-adds of the sums are of that kind. Over 490 forms of this loop (bodies, warps, orders of the sums, masses in one
-product or in scaled coordinates) the clocks of a pair were 1.12 times half of the numbers it reads, whatever its number of
-instructions. Hence two rules that are seen in this file only as oddities:
+multiply-adds of the sums are of that kind, and the assembler decides in which order they run: 2.9 of them wait for a bank.
+Slots and waits make 20.6 clocks a pair; measured are 21.5. (Over 500 forms of this loop: 1.0 to 1.07 times slots and waits.)
+Hence some rules that are seen in this file only as oddities:
 
-- few warps (RESIDENT_WARPS), since what was kept is lost when the scheduler changes to another warp;
+- few warps (:func:`resident_warps`), since what was kept is lost when the scheduler changes to another warp;
 - only the columns are loaded by 128 bits. A row loaded so would have its x, y and z in registers of the same banks as the
-  column's, and each subtraction would take two clocks too (predicted from the machine code: 3 clocks a pair).
+  column's, and each subtraction would take two clocks too (predicted from the machine code: 3 clocks a pair);
+- the order of the sums, of the products in ``weigh``, and of the parts in ``difference`` is that of the form with the
+  fewest waits among 250: 3 % (float32), 5 % (mixed) faster than the order one would write first.
 
-One H200, 3-D, Plummer, interactions/s: float32 3.02e12 at N = 262144 and 3.30e12 with equal masses (``gpu-tiled``:
-2.00e12), 3.05e12 at a million, 2.77e12 at 65536 and 2.28e12 at 20480; mixed 2.15e12 and float64 1.13e12 at 262144. Median
-force error at 262144, of the positions as they were given: float32 6e-8, mixed 3e-8, where what is left is the rounding of
-single pairs. (Measured before the multiply-adds of the sums were written out as such; counted in the machine code, that
-left the loop of "product" as it was and gave that of "equal" half a clock more.)
+One H200, 3-D, Plummer, interactions/s: float32 3.11e12 at N = 262144 and 3.39e12 with equal masses (``gpu-tiled``:
+2.00e12), 2.86e12 at 65536 and 2.37e12 at 20480; mixed 2.24e12 and float64 1.15e12 at 262144. Median force error at 262144,
+of the positions as they were given: float32 6e-8, mixed 3e-8, where what is left is the rounding of single pairs.
 """
 
 from collections.abc import Callable
@@ -46,26 +46,29 @@ from nbody.forces.gpu_triangle import (
     units_before,
 )
 from nbody.gpu import cuda
-from nbody.pairlaw import Gravity
+from nbody.pairlaw import Gravity, pair_law
 from nbody.particles import Particles
 from nbody.state.device import DeviceState
 
 ALL = 0xFFFFFFFF
-RESIDENT_WARPS = 12
-"""Warps a multiprocessor that the kernel must leave registers for: three for each of its four schedulers, 168 registers a
-thread. More warps are slower: a scheduler that changes warps loses the operand kept from the last instruction. At N =
-262144 on an H200 20 warps made 2.60e12 interactions/s, 16 2.81e12, 12 2.86e12, all with 8 bodies a thread."""
-
 FOLD = 1024
 """Columns after which a row's sum in registers is added to its total: errors grow with √FOLD + √(N/FOLD), not √N."""
+
+
+def resident_warps(bodies: int) -> int:
+    """Warps a multiprocessor that a kernel with so many bodies a thread leaves registers for: three for each of its four
+    schedulers, with 168 registers a thread, or two, with 255. More warps are slower: a scheduler that changes warps loses
+    the operand kept from the last instruction. At N = 262144 on an H200 20 warps made 2.60e12 interactions/s, 16 2.81e12,
+    12 2.86e12, all with 8 bodies a thread."""
+    return 12 if bodies <= 14 else 8
 
 
 def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -> str:
     """How the kernel weights a pair:
 
     - ``equal``: not at all; the sums are multiplied by the one mass in the end.
-    - ``product``: by m_i m_j, and the sums are divided by the body's own mass in the end: sums of forces, equal and
-      opposite to the last bit.
+    - ``product``: by m_i m_j (first by one, then by the other), and the sums are divided by the body's own mass in the
+      end: sums of forces, equal and opposite to the last bit.
     - ``separate``: by m_j for i and by m_i for j; where a mass is zero, or where m_i m_j / distance³ of the farthest pair or
       the sum of the closest ones might leave the range of ``real``.
     """
@@ -77,20 +80,22 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
     near = gravity.length if gravity.length2 else 1e-6 * far
     range_ = np.finfo(real)
     with np.errstate(over="ignore"):
-        weakest = np.float64(smallest) ** 2 / np.float64(far) ** 3
-        strongest = particles.count * np.float64(largest) ** 2 / np.float64(near) ** 3
+        weakest = min(smallest, smallest**2) / np.float64(far) ** 3
+        strongest = particles.count * max(largest, largest**2) / np.float64(near) ** 3
     fits = weakest > margin * float(range_.tiny) and strongest < float(range_.max) / margin
     return "product" if fits else "separate"
 
 
 def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     """The kernel of the pairs, for a law, a precision, 2 or 3 dimensions, a tiling and a form of :func:`masses_of`."""
-    law, real, flat, potential, mixed = shape.law, shape.real, shape.flat, shape.potential, shape.mixed
+    real, flat, potential, mixed = shape.real, shape.flat, shape.potential, shape.mixed
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
     wide = np.float64 if mixed else real
     fold = chunk_size if mixed else FOLD
     components = 4 if potential else 3
     nowhere = real(1e19) if real is np.float32 else real(1e153)  # 1/distance³ is zero
+    # The law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
+    law = pair_law(shape.softening, shape.dimensions, gpu.rsqrt, gpu.device_function, inverse_cube=gpu.rsqrt)
     before = gpu.device_function(units_before)
 
     @gpu.device_function
@@ -106,18 +111,20 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     def difference(a, a_low, b, b_low):
         """a - b."""
         if mixed:
-            return gpu.add(gpu.subtract(a, b), gpu.subtract(a_low, b_low))
+            return gpu.add(gpu.subtract(a_low, b_low), gpu.subtract(a, b))
         return a - b
 
     @gpu.device_function
-    def weigh(f, mi, mj):
-        """The pair's factor f as i and as j feel it; the same bits whether the potential is asked for or not, in which
-        fast-math would find u m to share."""
+    def weigh(u, mi, mj):
+        """1/distance³ from u = 1/distance, as i and as j feel it; the same bits whether the potential is asked for or not,
+        in which fast-math would find u m to share."""
         if masses == "equal":
+            f = gpu.multiply(u, gpu.multiply(u, u))
             return f, f
         if masses == "product":
-            f = gpu.multiply(f, gpu.multiply(mi, mj))
+            f = gpu.multiply(gpu.multiply(gpu.multiply(u, u), gpu.multiply(u, mj)), mi)
             return f, f
+        f = gpu.multiply(u, gpu.multiply(u, u))
         return gpu.multiply(f, mj), gpu.multiply(f, mi)
 
     def meeting(with_itself: bool) -> Callable:
@@ -133,10 +140,10 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
             for k in range(bodies):
                 dx, dy = difference(xj, pj, at[0, k], at[4, k]), difference(yj, qj, at[1, k], at[5, k])
                 dz = difference(zj, rj, at[2, k], at[6, k])
-                f, u = law(dx, dy, dz, length2)
-                fi, fj = weigh(f, at[3, k], mj)
-                felt[0, k] = gpu.multiply_add(fi, dx, felt[0, k])
+                root, u = law(dx, dy, dz, length2)
+                fi, fj = weigh(root, at[3, k], mj)
                 bx = gpu.multiply_add(-fj, dx, bx)
+                felt[0, k] = gpu.multiply_add(fi, dx, felt[0, k])
                 by = gpu.multiply_add(-fj, dy, by)
                 felt[1, k] = gpu.multiply_add(fi, dy, felt[1, k])
                 if not flat:
@@ -168,7 +175,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
             bphi = cuda.shfl_sync(ALL, bphi, lane)
         return (x, y, z, m, p, q, r), (bx, by, bz, bphi)
 
-    @cuda.jit(**gpu.bounded(chunk_size, RESIDENT_WARPS // warps))
+    @cuda.jit(**gpu.bounded(chunk_size, resident_warps(bodies) // warps))
     def accelerate_pairs(body, rows, columns, length2, first, last):
         near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
         low = cuda.shared.array((3, chunk_size if mixed else 1), real)
@@ -248,11 +255,12 @@ def sum_kernel(tiling: Tiling, masses: str, real: type) -> Any:
     return build_sum(tiling, masses, real)
 
 
-def tiling_for(count: int, precision: str) -> Tiling:
+def tiling_for(count: int, precision: str, masses: str = "product") -> Tiling:
     """The tiling that was fastest on an H200: few warps a block share the work of a small N more evenly, many need fewer
     partial sums."""
     if precision == "float32":
-        return Tiling(1, 8) if count <= 32768 else Tiling(4, 8) if count <= 131072 else Tiling(4, 13)
+        bodies = 22 if masses == "equal" else 18
+        return Tiling(1, 10) if count <= 32768 else Tiling(2, bodies) if count <= 131072 else Tiling(4, bodies)
     if precision == "mixed":
         return Tiling(1, 9) if count <= 32768 else Tiling(4, 10)
     return Tiling(2, 4) if count <= 32768 else Tiling(4, 6)
@@ -271,7 +279,7 @@ class SymmetricEngine(GpuEngine):
         the state that it loaded last."""
         state = super().load(particles)
         self.masses = masses_of(particles, self.gravity, self.shape(False).real)
-        self.tiling = tiling_for(state.count, self.precision)
+        self.tiling = tiling_for(state.count, self.precision, self.masses)
         columns = self.shape(False).dtype
         self.work = panels(state.count, self.tiling, columns.itemsize, self._resident_blocks())
         self.buffers = Buffers(state.count, self.tiling, self.dtype, columns, self.work)
