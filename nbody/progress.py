@@ -11,13 +11,18 @@ HEARTBEAT = 0.2
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is: what a progress bar shows. ``steps`` is the step at which it ends."""
+    """Where a run is: what a progress bar shows. ``steps`` is the step at which it ends.
+
+    While something takes long, ``doing`` says what (``step 13``), and ``fraction`` how much of its pairs are done.
+    """
 
     step: int
     steps: int
     steps_per_s: float
     interactions_per_s: float
     energy_error: float
+    doing: str = ""
+    fraction: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ back to the host.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,12 @@ class State(ABC):
 
     ``fresh`` is True while the accelerations belong to the positions (a drift makes them stale), ``has_potential``
     while the potential does too. Engines set both; see :meth:`nbody.forces.engine.Engine.evaluate`.
+
+    Attributes:
+        workspace: what the engine that loaded the state keeps beside it: buffers, and a plan of the work. They belong to
+            the state, so that one engine may serve several.
+        watch: called while a force evaluation goes on, with the number of interactions that were computed since the state
+            was made; what it raises ends the evaluation, and leaves the accelerations without meaning.
     """
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
@@ -49,6 +56,19 @@ class State(ABC):
         self.dtype = np.dtype(dtype)
         self.fresh = False
         self.has_potential = False
+        self.workspace: Any = None
+        self.watch: Callable[[int], None] | None = None
+        self.computed = 0
+
+    def report(self, interactions: int) -> None:
+        """An engine says that it has done a further piece of a force evaluation, or has asked the device for it.
+
+        On a device this waits until little more than that piece is left to do. So what is queued ends soon, whatever N,
+        when a run is stopped; and the device is never without work.
+        """
+        self.computed += interactions
+        if self.watch is not None:
+            self.watch(self.computed)
 
     def kick(self, dt: float) -> None:
         """v += a dt."""
