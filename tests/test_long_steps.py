@@ -1,0 +1,366 @@
+"""Steps that take seconds: how far they are, what Ctrl-C does to them, and that no bit depends on who watches."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody import Scenario, Simulation, Trajectory
+from nbody.forces import ENGINES, cpu_tiles
+from nbody.forces.reference import ReferenceEngine, direct_sum
+from nbody.gpu import waiting
+from nbody.integrators import INTEGRATORS
+from nbody.integrators.scheme import advance, passes
+from nbody.pairlaw import Gravity
+from nbody.registry import Entry
+from nbody.repeat import resume
+
+ROOT = Path(__file__).resolve().parents[1]
+LAW = Gravity(1.0, 3, "plummer", 0.05)
+PIECES, PIECE = 8, 0.1
+EVALUATION = PIECES * PIECE
+
+
+class Event:
+    """An event of a device, which occurs after so many seconds; asked as Numba's are."""
+
+    def __init__(self, seconds):
+        self.at = time.perf_counter() + seconds
+
+    def query(self):
+        return time.perf_counter() >= self.at
+
+
+class SlowEngine(ReferenceEngine):
+    """A force evaluation takes PIECES pieces of PIECE seconds, and each is waited for as a device is."""
+
+    def _compute(self, state, potential):
+        for _ in range(PIECES):
+            waiting.wait_for(Event(PIECE), lambda: state.report(0))
+            state.report(state.count**2 // PIECES)
+        state.acceleration[...], state.potential[...] = direct_sum(state.position, state.mass, self.gravity)
+
+
+SLOW = """
+initial: {generator: plummer, particles: 64, seed: 3}
+gravity: {softening: plummer, length: 0.05}
+integrator: {scheme: leapfrog, dt: 0.01, steps: 20}
+engine: slow
+precision: float64
+record: {every: 10}
+"""
+
+
+@pytest.fixture
+def slow(tmp_path, monkeypatch):
+    """A run of SlowEngine, and what it says: (seconds since the last signal, line)."""
+    monkeypatch.setitem(ENGINES._entries, "slow", Entry(f"{__name__}:SlowEngine", "for tests"))
+    said = []
+
+    class Run:
+        path = tmp_path / "run.h5"
+        signalled = 0.0
+
+        def __init__(self):
+            self.lines = said
+            notify = lambda line: said.append((time.perf_counter() - Run.signalled, line))  # noqa: E731
+            self.simulation = Simulation(Scenario.from_text(SLOW, "slow.yaml"), self.path, notify=notify)
+
+        def press(self, *after):
+            """Ctrl-C so many seconds from now, and so many later again."""
+
+            def work():
+                for seconds in after:
+                    time.sleep(seconds)
+                    Run.signalled = time.perf_counter()
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            threading.Thread(target=work, daemon=True).start()
+
+    return Run()
+
+
+def test_a_wait_answers_signals_and_is_hardly_ever_late():
+    heard = []
+    earlier = signal.signal(signal.SIGINT, lambda *_: heard.append(time.perf_counter()))
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        event, asked = Event(0.5), []
+        began = time.perf_counter()
+        waiting.wait_for(event, lambda: asked.append(time.perf_counter()))
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+    assert len(heard) == 1 and heard[0] - began < 0.4
+    assert time.perf_counter() - event.at < 0.05  # 1 ms, where nobody else computes
+    assert len(asked) > 20
+
+
+def test_a_long_step_shows_how_far_it_is(slow):
+    shown = []
+    slow.simulation.run(steps=1, progress=shown.append)
+    steps = [now.fraction for now in shown if now.doing == "step 1"]
+    assert any(now.doing == "the frame of step 0" for now in shown)
+    assert len(steps) >= 1 and steps == sorted(steps) and 0 < steps[-1] <= 1
+    assert shown[-1].doing == "" and shown[-1].step == 1
+
+
+def test_a_short_step_shows_nothing():
+    shown = []
+    text = SLOW.replace("slow", "reference")
+    Simulation(Scenario.from_text(text, "short.yaml")).run(progress=shown.append)
+    assert not any(now.doing for now in shown)
+
+
+def test_the_first_control_c_is_answered_at_once_and_the_step_finished(slow):
+    slow.press(1.6 * EVALUATION)  # in the second of the evaluations of step 1
+    summary = slow.simulation.run()
+    seconds, line = slow.lines[0]
+    assert summary.interrupted and summary.step == 1
+    assert line.startswith("stopping after step 1, in about ") and line.endswith("; Ctrl-C again stops now")
+    assert seconds < 0.3
+    left = float(line.split("about ")[1].split(" s")[0])
+    assert abs(left - 1.4 * EVALUATION) <= 1.0  # the rest of the step, and the potential for a last frame
+    with Trajectory(slow.path) as run:
+        assert list(run.step) == [0, 1] and run.verify() == []
+
+
+def test_the_second_control_c_ends_a_step_between_two_pieces(slow):
+    slow.press(1.4 * EVALUATION, 0.15)
+    with pytest.raises(KeyboardInterrupt):
+        slow.simulation.run()
+    assert time.perf_counter() - type(slow).signalled < 0.5
+    assert slow.lines[-1][1].startswith("interrupted at step 0; go on with: nbody resume")
+    with Trajectory(slow.path) as run:
+        assert list(run.step) == [0] and run.verify() == []
+    again = resume(slow.path, steps=1, notify=lambda line: None)
+    again.run()
+    whole = Simulation(Scenario.from_text(SLOW.replace("slow", "reference"), "whole.yaml"))
+    whole.run(steps=1)
+    assert np.array_equal(again.state.position, whole.state.position)
+
+
+def test_a_run_that_stops_at_once_does_not_say_when(tmp_path):
+    lines = []
+    text = SLOW.replace("slow", "reference").replace("steps: 20", "steps: 1000000")
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    assert Simulation(Scenario.from_text(text, "short.yaml"), tmp_path / "r.h5", notify=lines.append).run().interrupted
+    assert lines == []
+
+
+@pytest.mark.parametrize("scheme", INTEGRATORS)
+@pytest.mark.parametrize("potential", [False, True])
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("name", ["reference", "cpu"])
+def test_the_passes_of_a_step_are_foretold(scheme, potential, fresh, name):
+    scheme, engine = INTEGRATORS.load(scheme), ENGINES.load(name)(LAW, "float64")
+    state = engine.load(random_bodies(100))
+    if fresh:
+        engine.evaluate(state)
+    told = passes(scheme, engine, state, potential)
+    before = state.computed
+    advance(scheme, engine, state, 0.01, potential)
+    assert state.computed - before == pytest.approx(told * 100**2, abs=2)
+
+
+@pytest.mark.parametrize("count", [1, 300, 5000, 20001])
+def test_the_rounds_of_the_cpu_engine_change_no_bit(monkeypatch, count):
+    bodies, engine = random_bodies(count), ENGINES.load("cpu")(LAW, "float32")
+    found = []
+    for piece in (1 << 31, 1):
+        monkeypatch.setattr(cpu_tiles, "PIECE", piece)
+        state, seen = engine.load(bodies), []
+        state.watch = seen.append
+        engine.evaluate(state)
+        found.append(state.acceleration)
+        rounds = list(engine._tiles.rounds())
+        assert rounds[0][0] == 0 and rounds[-1][1] == len(engine._tiles.body) // 2 + 1
+        assert all(a[1] == b[0] for a, b in zip(rounds, rounds[1:], strict=False)) and len(seen) == len(rounds)
+        assert seen[-1] == pytest.approx(count**2, rel=1e-3)
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "matrix:numpy", "reference"])
+def test_an_engine_serves_two_states(engine):
+    one = ENGINES.load(engine)(LAW, "float64")
+    states = [one.load(random_bodies(count, seed=count)) for count in (300, 700)]
+    for state in (*states, *states):
+        state.fresh = False
+        one.evaluate(state)
+    for count, state in zip((300, 700), states, strict=True):
+        alone = ENGINES.load(engine)(LAW, "float64")
+        expected = alone.load(random_bodies(count, seed=count))
+        alone.evaluate(expected)
+        assert np.array_equal(state.acceleration, expected.acceleration)
+
+
+SLABS = """
+import numpy as np
+from nbody.forces import gpu_global, gpu_rows, ENGINES
+from nbody.pairlaw import Gravity
+from nbody.particles import Particles
+gpu_global.THREADS = 8
+rng = np.random.default_rng(1)
+bodies = Particles(rng.uniform(1, 2, 50), rng.standard_normal((50, 3)), np.zeros((50, 3)))
+found = []
+for piece in (1, 10**6):
+    gpu_rows.interactions_a_piece = lambda dtype: piece
+    engine = ENGINES.load("gpu-global")(Gravity(1.0, 3, "plummer", 0.1), "float32")
+    state, told = engine.load(bodies), []
+    state.report = told.append
+    engine.evaluate(state, potential=True)
+    found.append(state.acceleration.copy_to_host())
+    print(told)
+assert np.array_equal(*found) and found[0].any(axis=1).all()
+"""
+
+
+def test_slabs_of_rows_change_no_bit():
+    """In the simulator, whose card holds three blocks: here of eight bodies each."""
+    run = subprocess.run(
+        [sys.executable, "-c", SLABS], capture_output=True, text=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == ["[1200, 1200, 100]", "[2500]"]
+
+
+# --- On a card ----------------------------------------------------------------------------------------------------------
+
+LARGE = """
+initial: {{generator: plummer, particles: {count}, seed: 5}}
+gravity: {{softening: plummer, length: 0.01}}
+integrator: {{dt: 0.0001, steps: {steps}}}
+engine: {engine}
+precision: float32
+record: {{every: 1000}}
+"""
+
+TOLD = """
+import sys, time
+from nbody import Scenario, Simulation
+from nbody.cli import main
+import nbody.cli.progress as shown
+from contextlib import contextmanager
+@contextmanager
+def bar(hidden=False):
+    yield lambda now: print("doing", now.doing, now.fraction, file=sys.stderr, flush=True)
+shown.progress_bar = bar
+sys.exit(main(["run", *sys.argv[1:]]))
+"""
+
+
+def interrupted(tmp_path, engine, count, presses, pause):
+    """Run so many particles and press Ctrl-C as soon as step 1 is seen to be under way; returns the exit code, the line
+    that answered and its seconds after the first signal, and the seconds from the last signal to the end."""
+    (tmp_path / "large.yaml").write_text(LARGE.format(count=count, engine=engine, steps=50))
+    run = subprocess.Popen(
+        [sys.executable, "-c", TOLD, str(tmp_path / "large.yaml"), "-o", str(tmp_path / "large.h5")],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=ROOT,
+    )  # fmt: skip
+    sent = answered = 0.0
+    answer, lines = "", []
+    for line in run.stderr:
+        lines.append(line)
+        if line.startswith("doing step 1 ") and not sent:
+            sent = last = time.perf_counter()
+            run.send_signal(signal.SIGINT)
+        elif line.startswith("stopping") and not answered:
+            answer, answered = line, time.perf_counter() - sent
+            if presses == 2:
+                time.sleep(pause)
+                last = time.perf_counter()
+                run.send_signal(signal.SIGINT)
+    code = run.wait()
+    assert sent, lines
+    print(
+        f"{engine}, {count}: {answer.strip()!r} after {answered:.3f} s, ended {time.perf_counter() - last:.2f} s later"
+    )
+    return code, answer, answered, time.perf_counter() - last
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tiled"])
+@pytest.mark.parametrize("presses", [1, 2])
+def test_control_c_within_a_step_of_millions(tmp_path, engine, presses):
+    count = 3_000_000
+    code, answer, answered, ended = interrupted(tmp_path, engine, count, presses, 0.2)
+    assert code == 130 and answered < 0.5
+    assert answer.startswith("stopping after step 1, in about ")
+    foretold = float(answer.split("about ")[1].split(" s")[0])
+    assert ended < (foretold + 10 if presses == 1 else 3)
+    with Trajectory(tmp_path / "large.h5") as run:
+        assert list(run.step) == ([0, 1] if presses == 1 else [0]) and run.verify() == []
+
+
+@pytest.mark.gpu
+def test_a_million_particles_run_and_conserve_energy(tmp_path):
+    (tmp_path / "large.yaml").write_text(LARGE.format(count=1 << 20, engine="gpu-symmetric", steps=5))
+    command = ["-m", "nbody", "run", str(tmp_path / "large.yaml"), "-o", str(tmp_path / "large.h5"), "--json"]
+    run = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    print(found["steps_per_s"], found["interactions_per_s"], found["energy_error"])
+    assert found["frames"] == 2 and abs(found["energy_error"]) < 1e-6
+
+
+def on_card(engine, count, precision="float32"):
+    """An engine and a state of so many bodies on the card."""
+    made = ENGINES.load(engine)(LAW, precision)
+    return made, made.load(random_bodies(count))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tiled", "gpu-unrolled", "gpu-split"])
+def test_who_watches_changes_no_bit(engine, monkeypatch):
+    count = 1 << 19
+    monkeypatch.setattr("nbody.forces.gpu_rows.interactions_a_piece", lambda dtype: 1 << 35)
+    found = []
+    for watched in (False, True):
+        made, state = on_card(engine, count)
+        seen = []
+        state.watch = seen.append if watched else None
+        made.evaluate(state, potential=True)
+        found.append(np.hstack([part.reshape(count, -1) for part in state.forces()]))
+    assert np.array_equal(*found)
+    assert seen[-1] == pytest.approx(count**2, rel=1e-6) and (engine == "gpu-symmetric" or len(set(seen)) > 4)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+@pytest.mark.parametrize(
+    "engine,count", [("gpu-symmetric", 131072), ("gpu-symmetric", 1 << 20), ("gpu-tiled", 1 << 20)]
+)
+def test_the_memory_of_a_run_is_what_was_foretold(engine, count, precision):
+    from nbody import gpu
+
+    kind = ENGINES.load(engine)
+    if precision not in kind.precisions:
+        pytest.skip(f"{engine} has no {precision}")
+    made, state = on_card(engine, 1000, precision)  # compiles, and makes the context
+    made.evaluate(state, potential=True)
+    state.snapshot().wait().release()
+    free = gpu.facts().memory_free
+    made, state = on_card(engine, count, precision)
+    state.snapshot().wait().release()
+    taken, foretold = free - gpu.facts().memory_free, kind.bytes_needed(count, precision)
+    print(f"{engine}, {count}, {precision}: {taken / 2**20:.1f} MiB taken, {foretold / 2**20:.1f} foretold")
+    assert 0.85 * foretold - (64 << 20) < taken < 1.02 * foretold + (32 << 20)
+
+
+@pytest.mark.gpu
+def test_an_engine_serves_two_states_on_the_card():
+    made, first = on_card("gpu-symmetric", 3000)
+    second = made.load(random_bodies(5000))
+    for state in (first, second):
+        made.evaluate(state)
+    for count, state in ((3000, first), (5000, second)):
+        alone, expected = on_card("gpu-symmetric", count)
+        alone.evaluate(expected)
+        assert np.array_equal(state.forces()[0], expected.forces()[0])
