@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -182,7 +183,7 @@ def test_the_rounds_of_the_cpu_engine_change_no_bit(monkeypatch, count):
         found.append(state.acceleration)
         rounds = list(engine._tiles.rounds())
         assert rounds[0][0] == 0 and rounds[-1][1] == len(engine._tiles.body) // 2 + 1
-        assert all(a[1] == b[0] for a, b in zip(rounds, rounds[1:], strict=False)) and len(seen) == len(rounds)
+        assert all(a[1] == b[0] for a, b in pairwise(rounds)) and len(seen) == len(rounds)
         assert seen[-1] == pytest.approx(count**2, rel=1e-3)
     assert np.array_equal(*found)
 
@@ -289,7 +290,7 @@ def interrupted(tmp_path, engine, count, presses, pause):
 @pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tiled"])
 @pytest.mark.parametrize("presses", [1, 2])
 def test_control_c_within_a_step_of_millions(tmp_path, engine, presses):
-    count = 3_000_000
+    count = 2_000_000
     code, answer, answered, ended = interrupted(tmp_path, engine, count, presses, 0.2)
     assert code == 130 and answered < 0.5
     assert answer.startswith("stopping after step 1, in about ")
@@ -333,18 +334,21 @@ def test_who_watches_changes_no_bit(engine, monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
 @pytest.mark.parametrize(
-    "engine,count", [("gpu-symmetric", 131072), ("gpu-symmetric", 1 << 20), ("gpu-tiled", 1 << 20)]
+    "engine,count,precision",
+    [
+        ("gpu-symmetric", 131072, "float32"),
+        ("gpu-symmetric", 131072, "float64"),
+        ("gpu-symmetric", 1 << 20, "float32"),
+        ("gpu-symmetric", 1 << 20, "mixed"),
+        ("gpu-tiled", 1 << 20, "float32"),
+    ],
 )
 def test_the_memory_of_a_run_is_what_was_foretold(engine, count, precision):
     from nbody import gpu
 
     kind = ENGINES.load(engine)
-    if precision not in kind.precisions:
-        pytest.skip(f"{engine} has no {precision}")
-    made, state = on_card(engine, 1000, precision)  # compiles, and makes the context
-    made.evaluate(state, potential=True)
+    made, state = on_card(engine, 1000, precision)  # makes the context
     state.snapshot().wait().release()
     free = gpu.facts().memory_free
     made, state = on_card(engine, count, precision)
