@@ -71,9 +71,10 @@ class Clock:
         """True once every :data:`HEARTBEAT`, and until the first steps are done."""
         return self.skipped is None or time.perf_counter() - self.last_look >= HEARTBEAT
 
-    def look(self, steps: int, state: State) -> None:
-        """Take the time after so many steps, with the device's work done: what is only queued has no rate."""
-        state.synchronize()
+    def look(self, steps: int, state: State, soon: bool = False) -> None:
+        """Take the time after so many steps, with the device's work done: what is only queued has no rate. ``soon``: it is
+        no more than a beat's."""
+        state.synchronize(soon)
         self.last_look = time.perf_counter()
         if self.skipped is None:
             self.skipped, self.rate_start = steps, self.last_look

@@ -137,7 +137,7 @@ class Simulation:
         while self.step < schedule.last and not stop.requested:
             queued = self._advance(recorder, schedule, clock.steps_in_a_beat())
             if queued > 1 or clock.due():
-                clock.look(self.step - first, self.state)
+                clock.look(self.step - first, self.state, soon=queued > 1)
                 show()
                 self._checkpoint_now_and_then(recorder)
         clock.look(self.step - first, self.state)  # before the disk's last confirmation, which is no step's

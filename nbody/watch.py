@@ -62,15 +62,19 @@ class Watch:
         """Something begins that goes over all pairs so often now, and, if the run is to stop, so often afterwards."""
         pairs = self._state.count**2
         self._doing, self._interactions, self._closing = doing, now * pairs, closing * pairs
-        self._before = self._seen = self._state.computed
+        self._before = self._state.asked  # what a device still has to do is part of what was before
         self._began = self._shown = time.perf_counter()
+        self._sample: tuple[float, int] | None = None
 
     def __call__(self, computed: int) -> None:
         """So many interactions were computed since the state was made: tell what is to be told now."""
-        now, done = time.perf_counter(), computed - self._before
+        now, done = time.perf_counter(), max(0, computed - self._before)
         seconds = now - self._began
-        if computed > self._seen and seconds > HEARTBEAT:
-            self._seen, self._speed = computed, done / seconds
+        if self._sample is None:  # where nothing is done yet, kernels were compiled until now
+            self._sample = (self._began, self._before) if done else (now, computed)
+        if computed > self._sample[1] and now - self._sample[0] > HEARTBEAT:
+            self._speed = (computed - self._sample[1]) / (now - self._sample[0])
+            self._sample = now, computed
         if self._stop.requested and not self._told and (self._speed or seconds > HEARTBEAT):
             self._answer(done)
         if seconds > LONG and now - self._shown > HEARTBEAT and self._interactions:

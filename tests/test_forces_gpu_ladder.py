@@ -11,7 +11,7 @@ import pytest
 from conftest import random_bodies
 
 from nbody.forces import accelerations
-from nbody.forces.gpu_triangle import Room, Tiling, panels, shapes_of_buffers, units_before
+from nbody.forces.gpu_triangle import Room, Tiling, panels, room_on_card, shapes_of_buffers, units_before
 from nbody.forces.gpu_triangle import block_of as block_with
 from nbody.particles import Particles
 
@@ -76,6 +76,47 @@ def test_a_million_bodies_keep_to_the_budget():
     assert 4 * math.prod(columns) <= WIDE.budget and 4 * math.prod(rows) < 64 << 20
     assert others and all(panel.last - panel.first <= first.last - first.first for panel in others)
     assert all(panel.units <= first.units and panel.blocks <= first.blocks for panel in others)
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """A function that puts a card of so many GiB into this machine."""
+    from nbody import gpu
+    from nbody.forces.gpu_pieces import interactions_a_piece
+
+    def put(memory, free=None):
+        size = int(memory * 2**30)
+        facts = gpu.Facts("a card", (8, 6), 20, 1.7e9, size, int(size if free is None else free), "1")
+        monkeypatch.setattr(gpu, "available", lambda: True)
+        monkeypatch.setattr(gpu, "facts", lambda: facts)
+        interactions_a_piece.cache_clear()
+
+    yield put
+    interactions_a_piece.cache_clear()
+
+
+def test_a_small_card_keeps_small_sums_and_what_is_free_has_no_say(card):
+    from nbody.forces.gpu_symmetric import SymmetricEngine
+
+    found = []
+    for memory, free in ((1.9, None), (1.99, None), (1.9, 1 << 20), (8.1, None), (24, None), (139, None)):
+        card(memory, free)
+        found.append(room_on_card(Tiling(4, 8), np.dtype(np.float32), 60).budget >> 20)
+    assert found == [256, 256, 256, 2048, 2048, 2048]
+    card(2)
+    assert SymmetricEngine.bytes_needed(131072, "float32") < 0.35 * 2**30
+    assert SymmetricEngine.bytes_needed(1 << 20, "float32") < 0.8 * 2**30
+
+
+def test_a_panel_is_no_longer_than_a_piece(card):
+    """A card with 20 multiprocessors: its memory would allow panels five times as large."""
+    card(24)
+    room = room_on_card(Tiling(4, 13), np.dtype(np.float32), 60)
+    count = 1 << 21
+    found = list(panels(count, Tiling(4, 13), 4, room))
+    pairs = [panel.units * Tiling(4, 13).tile * Tiling(4, 13).chunk for panel in found]
+    assert max(pairs) * 2 < 1.2 * room.piece and len(found) > 100
+    assert sum(pairs) * 2 == pytest.approx(count**2, rel=0.01)
 
 
 def with_masses(mass):

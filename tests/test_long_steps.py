@@ -63,6 +63,7 @@ record: {every: 10}
 @pytest.fixture
 def slow(tmp_path, monkeypatch):
     """A run of SlowEngine, and what it says: (seconds since the last signal, line)."""
+    monkeypatch.setattr(waiting, "is_done", Event.query)
     monkeypatch.setitem(ENGINES._entries, "slow", Entry(f"{__name__}:SlowEngine", "for tests"))
     said = []
 
@@ -89,7 +90,8 @@ def slow(tmp_path, monkeypatch):
     return Run()
 
 
-def test_a_wait_answers_signals_and_is_hardly_ever_late():
+def test_a_wait_answers_signals_and_is_hardly_ever_late(monkeypatch):
+    monkeypatch.setattr(waiting, "is_done", Event.query)
     heard = []
     earlier = signal.signal(signal.SIGINT, lambda *_: heard.append(time.perf_counter()))
     try:
@@ -232,6 +234,46 @@ def test_slabs_of_rows_change_no_bit():
     assert run.stdout.splitlines() == ["[1200, 1200, 100]", "[2500]"]
 
 
+AHEAD = """
+import time
+import numpy as np
+from nbody.gpu import waiting
+from nbody.particles import Particles
+from nbody.state import device
+LATER = 0.2
+
+class Event:
+    last = 0.0
+
+    def __init__(self, stream):
+        Event.last = self.at = max(time.perf_counter(), Event.last) + LATER
+
+waiting.is_done = lambda event: time.perf_counter() >= event.at
+device.mark, device.MARK = Event, 100
+state = device.DeviceState(Particles(np.ones(9), np.zeros((9, 3)), np.zeros((9, 3))), np.dtype("float32"))
+began, seen = time.perf_counter(), []
+for _ in range(20):
+    state.report(60)
+assert time.perf_counter() - began < LATER / 2 and not seen  # nobody watches: nothing is waited for
+state.watch = seen.append
+for piece in range(1, 5):
+    state.report(60)
+    state.report(60)  # now there is enough for a mark
+    done = (time.perf_counter() - began) / LATER
+    assert piece - 2 <= done < piece - 0.5, (piece, done)  # the piece before the last is done, and no more is waited for
+state.synchronize()
+assert 5 <= (time.perf_counter() - began) / LATER < 5.9  # four pieces, and the mark of this very wait
+assert seen == sorted(seen) and set(seen) == {0, 120, 240, 360, 480} and state.asked == state.computed == 480
+"""
+
+
+def test_a_device_has_one_piece_more_than_it_works_on():
+    run = subprocess.run(
+        [sys.executable, "-c", AHEAD], capture_output=True, text=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    )
+    assert run.returncode == 0, run.stderr
+
+
 # --- On a card ----------------------------------------------------------------------------------------------------------
 
 LARGE = """
@@ -322,6 +364,7 @@ def on_card(engine, count, precision="float32"):
 def test_who_watches_changes_no_bit(engine, monkeypatch):
     count = 1 << 19
     monkeypatch.setattr("nbody.forces.gpu_rows.interactions_a_piece", lambda dtype: 1 << 35)
+    monkeypatch.setattr("nbody.gpu.resident_blocks", lambda *_: 100)
     found = []
     for watched in (False, True):
         made, state = on_card(engine, count)
@@ -348,10 +391,10 @@ def test_the_memory_of_a_run_is_what_was_foretold(engine, count, precision):
     from nbody import gpu
 
     kind = ENGINES.load(engine)
-    made, state = on_card(engine, 1000, precision)  # makes the context
+    _, state = on_card(engine, 1000, precision)  # makes the context
     state.snapshot().wait().release()
     free = gpu.facts().memory_free
-    made, state = on_card(engine, count, precision)
+    _, state = on_card(engine, count, precision)
     state.snapshot().wait().release()
     taken, foretold = free - gpu.facts().memory_free, kind.bytes_needed(count, precision)
     print(f"{engine}, {count}, {precision}: {taken / 2**20:.1f} MiB taken, {foretold / 2**20:.1f} foretold")

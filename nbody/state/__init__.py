@@ -46,8 +46,9 @@ class State(ABC):
     Attributes:
         workspace: what the engine that loaded the state keeps beside it: buffers, and a plan of the work. They belong to
             the state, so that one engine may serve several.
-        watch: called while a force evaluation goes on, with the number of interactions that were computed since the state
-            was made; what it raises ends the evaluation, and leaves the accelerations without meaning.
+        watch: called while a force evaluation goes on, with ``computed``; what it raises ends the evaluation, and leaves
+            the accelerations without meaning.
+        asked, computed: interactions that were asked for, and that were computed, while there was a watch.
     """
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
@@ -58,7 +59,7 @@ class State(ABC):
         self.has_potential = False
         self.workspace: Any = None
         self.watch: Callable[[int], None] | None = None
-        self.computed = 0
+        self.asked = self.computed = 0
 
     def report(self, interactions: int) -> None:
         """An engine says that it has done a further piece of a force evaluation, or has asked the device for it.
@@ -66,6 +67,11 @@ class State(ABC):
         On a device this waits until little more than that piece is left to do. So what is queued ends soon, whatever N,
         when a run is stopped; and the device is never without work.
         """
+        self.asked += interactions
+        self._done(interactions)
+
+    def _done(self, interactions: int) -> None:
+        """So many more interactions have been computed."""
         self.computed += interactions
         if self.watch is not None:
             self.watch(self.computed)
@@ -115,5 +121,5 @@ class State(ABC):
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take back what :meth:`arrays` gave."""
 
-    def synchronize(self) -> None:  # noqa: B027  (nothing to wait for on the host)
-        """Return when all that was asked of the device is done."""
+    def synchronize(self, soon: bool = False) -> None:  # noqa: B027  (nothing to wait for on the host)
+        """Return when all that was asked of the device is done; signals are answered meanwhile, unless that is ``soon``."""
