@@ -90,7 +90,7 @@ def _card() -> Finding:
 def _engines() -> Iterator[Finding]:
     """What ``auto`` stands for in each precision, and how many particles fit."""
     for precision in ("float32", "float64"):
-        name, why = resolve("auto", precision, TYPICAL)
+        name, why = resolve("auto", precision, TYPICAL, measure=False)
         engine = ENGINES.load(name)
         most = largest(engine, precision)
         place = "GPU memory" if engine.device == "gpu" else "memory"
@@ -104,7 +104,8 @@ def _works() -> Finding:
     rng = np.random.default_rng(1)
     position, mass = rng.standard_normal((200, 3)), rng.uniform(0.5, 1.5, 200)
     try:
-        found = accelerations(position, mass, softening="plummer", length=0.1, precision="float32")
+        engine, _ = resolve("auto", "float32", len(mass), measure=False)
+        found = accelerations(position, mass, softening="plummer", length=0.1, engine=engine, precision="float32")
     except Exception as failure:  # whatever is wrong with a driver or a compiler is what this is here to tell
         reason = " ".join(str(failure).split())[:300]
         text = f"auto can't compute a force ({type(failure).__name__}: {reason})"

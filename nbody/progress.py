@@ -11,13 +11,18 @@ HEARTBEAT = 0.2
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is: what a progress bar shows. ``steps`` is the step at which it ends."""
+    """Where a run is: what a progress bar shows. ``steps`` is the step at which it ends.
+
+    While something takes long, ``doing`` says what (``step 13``), and ``fraction`` how much of its pairs are done.
+    """
 
     step: int
     steps: int
     steps_per_s: float
     interactions_per_s: float
     energy_error: float
+    doing: str = ""
+    fraction: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,10 @@ class Clock:
         """True once every :data:`HEARTBEAT`, and until the first steps are done."""
         return self.skipped is None or time.perf_counter() - self.last_look >= HEARTBEAT
 
-    def look(self, steps: int, state: State) -> None:
-        """Take the time after so many steps, with the device's work done: what is only queued has no rate."""
-        state.synchronize()
+    def look(self, steps: int, state: State, soon: bool = False) -> None:
+        """Take the time after so many steps, with the device's work done: what is only queued has no rate. ``soon``: it is
+        no more than a beat's."""
+        state.synchronize(soon)
         self.last_look = time.perf_counter()
         if self.skipped is None:
             self.skipped, self.rate_start = steps, self.last_look

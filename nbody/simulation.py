@@ -23,6 +23,7 @@ from nbody.scenario import Generated, Scenario
 from nbody.schedule import Schedule
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, state_bytes
 from nbody.trajectory.provenance import collect_provenance
+from nbody.watch import Watch
 
 Notify = Callable[[str], None]
 
@@ -86,7 +87,8 @@ class Simulation:
         """Make the scenario's steps (or so many), recording frame 0, every ``record.every``-th step and the last.
 
         SIGINT or SIGTERM ends the run after the current step, with a frame of it; a second one at once, with the
-        frames that are in the file; a third one while the disk is slow, without waiting for it.
+        frames that are in the file; a third one while the disk is slow, without waiting for it. "At once" is between
+        two pieces of a force evaluation, see :meth:`nbody.state.State.report`.
 
         Raises:
             RunFailed: a number in the state is no longer finite, or the file can't be written; the frames before
@@ -104,11 +106,18 @@ class Simulation:
             # What overflows is told by the recorder, in one line with the particle, and not by NumPy.
             quiet = np.errstate(over="ignore", invalid="ignore")
             with quiet, stop_on_signals() as stop, self._recorder(schedule) as recorder:
-                self._run(schedule, recorder, clock, stop, progress)
+
+                def show(doing: str = "", fraction: float = 0.0) -> None:
+                    progress(self._progress(clock, recorder, schedule, doing, fraction))
+
+                self._watch = Watch(self.engine, self.scheme, self.state, stop, show, self.notify)
+                self._run(schedule, recorder, clock, stop, show)
         except KeyboardInterrupt:
             if self.output is not None:
                 self.notify(f"interrupted at step {self.step}; go on with: nbody resume {self.output}")
             raise
+        finally:
+            self.state.watch = None
         self.kept = recorder.frames
         return self._summary(clock, recorder, self.step - first, stop.requested and self.step < schedule.last)
 
@@ -118,7 +127,7 @@ class Simulation:
         recorder: Recorder,
         clock: Clock,
         stop: StopRequest,
-        progress: Callable[[Progress], None],
+        show: Callable[[], None],
     ) -> None:
         """The loop, from the first frame to the file's end."""
         first = self.step
@@ -128,8 +137,8 @@ class Simulation:
         while self.step < schedule.last and not stop.requested:
             queued = self._advance(recorder, schedule, clock.steps_in_a_beat())
             if queued > 1 or clock.due():
-                clock.look(self.step - first, self.state)
-                progress(self._progress(clock, recorder, schedule))
+                clock.look(self.step - first, self.state, soon=queued > 1)
+                show()
                 self._checkpoint_now_and_then(recorder)
         clock.look(self.step - first, self.state)  # before the disk's last confirmation, which is no step's
         if not schedule.due(self.step):  # interrupted between frames
@@ -137,7 +146,7 @@ class Simulation:
         if self.step > first:
             self._checkpoint(recorder)
         recorder.close(complete=self.step == schedule.last)
-        progress(self._progress(clock, recorder, schedule))
+        show()
 
     def _planned_end(self) -> int:
         return max(self.step, self.scenario.integrator.steps)
@@ -147,9 +156,11 @@ class Simulation:
         Returns the number of steps."""
         dt = self.scenario.integrator.dt
         if between := min(schedule.next(self.step) - 1 - self.step, at_most):
+            self._watch.step(self.step + between, False, between)
             advance_many(self.scheme, self.engine, self.state, dt, between)
             self.step += between
             return between
+        self._watch.step(self.step + 1, True)
         advance(self.scheme, self.engine, self.state, dt, potential=True)
         self.step += 1
         self._record(recorder)
@@ -167,6 +178,8 @@ class Simulation:
         return Recorder(writer, self.scenario.on_energy_error, self.notify, self.energies, self.kept)
 
     def _record(self, recorder: Recorder) -> None:
+        if not self.state.has_potential:
+            self._watch.frame(self.step)
         self.engine.evaluate(self.state, potential=True)
         recorder.record(self.step, self.time, self.state.snapshot())
 
@@ -221,9 +234,10 @@ class Simulation:
 
     # --- What goes to the user ---
 
-    def _progress(self, clock: Clock, recorder: Recorder, schedule: Schedule) -> Progress:
+    def _progress(self, clock: Clock, recorder: Recorder, schedule: Schedule, doing: str, fraction: float) -> Progress:
         rate = clock.steps_per_s
-        return Progress(self.step, schedule.last, rate, rate * self.state.count**2, recorder.energies.error)
+        interactions = rate * self.state.count**2
+        return Progress(self.step, schedule.last, rate, interactions, recorder.energies.error, doing, fraction)
 
     def _summary(self, clock: Clock, recorder: Recorder, done: int, interrupted: bool) -> Summary:
         rate, energies = clock.steps_per_s, recorder.energies

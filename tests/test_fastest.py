@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nbody.forces import ENGINES, fastest
+from nbody.forces import ENGINES, choose, fastest
 from nbody.forces.fastest import CANDIDATES, COUNTS, fastest_engines, nearest
 
 TABLE = dict(zip(COUNTS, ["gpu-split"] * 4 + ["gpu-symmetric"] * 4, strict=True))
@@ -66,7 +66,7 @@ def test_a_count_that_no_engine_has_memory_for_is_left_out_and_not_remembered(me
     assert nearest(fastest_engines(ENGINES_ABLE, "float32"), 10**6) == "gpu-split"
     assert not fastest.cache_file().exists()
     monkeypatch.setattr(fastest, "measure", lambda engines, precision: {})
-    assert nearest(fastest_engines(ENGINES_ABLE, "float32"), 1000) == "gpu-split"
+    assert nearest(fastest_engines(ENGINES_ABLE, "float32"), 1000) == CANDIDATES[0]
 
 
 def test_without_a_home_nothing_is_remembered(measured, monkeypatch):
@@ -84,10 +84,39 @@ def test_one_engine_needs_no_measuring(measured):
     assert measured == []
 
 
+@pytest.fixture
+def card(monkeypatch, measured):
+    """A card by name only; see ``measured``."""
+    from nbody import gpu
+
+    monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
+    monkeypatch.setattr(gpu, "facts", lambda: gpu.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
+    return measured
+
+
+def test_auto_leaves_out_what_does_not_fit_the_memory(card, monkeypatch):
+    monkeypatch.setattr("nbody.forces.memory.fits", lambda engine, *_: True)
+    assert choose("float32", 10**6) == ("gpu-symmetric", "the fastest for 1000000 particles on a card")
+    monkeypatch.setattr("nbody.forces.memory.fits", lambda engine, *_: engine.name != "gpu-symmetric")
+    assert choose("float32", 10**6) == ("gpu-tiled", "gpu-symmetric needs more memory than is free")
+    monkeypatch.setattr("nbody.forces.memory.fits", lambda *_: False)  # the run will say how much is missing
+    assert choose("float32", 10**6)[0] == "gpu-symmetric"
+
+
+def test_a_look_at_what_auto_is_measures_nothing(card, monkeypatch):
+    monkeypatch.setattr("nbody.forces.memory.fits", lambda *_: True)
+    assert choose("float32", 1000, measure=False) == (
+        "gpu-symmetric",
+        "a card is not measured yet: the first run does that",
+    )
+    assert card == []
+    choose("float32", 1000)
+    assert choose("float32", 1000, measure=False)[0] == "gpu-split"
+    assert card == ["float32"]
+
+
 @pytest.mark.gpu
 def test_auto_takes_what_is_measured_as_fastest_and_stays_with_it(tmp_path, monkeypatch):
-    from nbody.forces import choose
-
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     told = []
     first = [choose("float32", count, told.append)[0] for count in COUNTS]

@@ -82,7 +82,7 @@ def compiled_form(engine, softening, dimensions, dtype, potential):
     real = types.float32 if dtype == np.float32 else types.float64
     kernel = ENGINES[engine].load().build(Shape(softening, dimensions, np.dtype(dtype), potential))
     try:
-        code = gpu.ptx(kernel, (real[:, ::1], real[:, ::1], real, real))
+        code = gpu.ptx(kernel, (real[:, ::1], real[:, ::1], types.int64, real, real))
     except Exception as error:
         if "NVVM" in str(error) or "nvvm" in str(error):
             pytest.skip(f"no NVVM here: {error}")

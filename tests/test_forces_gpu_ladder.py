@@ -1,5 +1,6 @@
 """The upper rungs of the GPU ladder: how the triangle is shared out, the compiled form, and forces on a device."""
 
+import math
 import os
 import subprocess
 import sys
@@ -10,11 +11,12 @@ import pytest
 from conftest import random_bodies
 
 from nbody.forces import accelerations
-from nbody.forces.gpu_triangle import Tiling, bytes_of_buffers, panels, units_before
+from nbody.forces.gpu_triangle import Room, Tiling, panels, room_on_card, shapes_of_buffers, units_before
 from nbody.forces.gpu_triangle import block_of as block_with
 from nbody.particles import Particles
 
 TILINGS = [Tiling(1, 8), Tiling(2, 4), Tiling(4, 8)]
+WIDE = Room(blocks=132, budget=1 << 31, piece=1 << 40)
 
 
 def runs(count, tiling, panel):
@@ -33,12 +35,11 @@ def runs(count, tiling, panel):
 @pytest.mark.parametrize("tiling", TILINGS)
 @pytest.mark.parametrize("count", [1, 33, 1000, 4097])
 @pytest.mark.parametrize("resident", [1, 7, 132, 5000])
-@pytest.mark.parametrize("budget", [1, 1 << 20, 1 << 31])
-def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(monkeypatch, tiling, count, resident, budget):
-    monkeypatch.setattr("nbody.forces.gpu_triangle.COLUMNS_BUDGET", budget)
+@pytest.mark.parametrize("budget,piece", [(1, 1 << 40), (1 << 20, 1 << 40), (1 << 31, 1 << 22), (1 << 31, 1 << 40)])
+def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(tiling, count, resident, budget, piece):
     chunks, tiles = -(-count // tiling.chunk), -(-count // tiling.tile)
     met = np.zeros((tiles, chunks), int)
-    for panel in panels(count, tiling, 4, resident):
+    for panel in panels(count, tiling, 4, Room(resident, budget, piece)):
         slots = {}
         for block, tile, chunk in runs(count, tiling, panel):
             met[tile, chunk] += 1
@@ -50,7 +51,7 @@ def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(monkeypatch, tiling,
 @pytest.mark.parametrize("tiling", TILINGS)
 def test_the_sum_finds_every_run_of_a_tile(tiling):
     count = 4097
-    (panel,) = panels(count, tiling, 4, 132)
+    (panel,) = panels(count, tiling, 4, WIDE)
     chunks = -(-count // tiling.chunk)
     units = units_before(panel.last, chunks, tiling.bodies)
     done = {(block, tile) for block, tile, _ in runs(count, tiling, panel)}
@@ -64,14 +65,58 @@ def test_the_sum_finds_every_run_of_a_tile(tiling):
 
 def test_no_block_has_more_than_one_unit_more_than_another():
     for tiling in TILINGS:
-        (panel,) = panels(20480, tiling, 4, 132 * 5)
+        (panel,) = panels(20480, tiling, 4, WIDE._replace(blocks=132 * 5))
         work = np.bincount([block for block, _, _ in runs(20480, tiling, panel)])
         assert work.max() - work.min() <= 1
 
 
 def test_a_million_bodies_keep_to_the_budget():
-    assert bytes_of_buffers(1 << 20, 4) <= (2 << 30) + (128 << 20)
-    assert bytes_of_buffers(1024, 4) < 128 << 20
+    first, *others = panels(1 << 20, Tiling(4, 13), 4, WIDE)
+    (rows, columns) = shapes_of_buffers(1 << 20, Tiling(4, 13), first)
+    assert 4 * math.prod(columns) <= WIDE.budget and 4 * math.prod(rows) < 64 << 20
+    assert others and all(panel.last - panel.first <= first.last - first.first for panel in others)
+    assert all(panel.units <= first.units and panel.blocks <= first.blocks for panel in others)
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """A function that puts a card of so many GiB into this machine."""
+    from nbody import gpu
+    from nbody.forces.gpu_pieces import interactions_a_piece
+
+    def put(memory, free=None):
+        size = int(memory * 2**30)
+        facts = gpu.Facts("a card", (8, 6), 20, 1.7e9, size, int(size if free is None else free), "1")
+        monkeypatch.setattr(gpu, "available", lambda: True)
+        monkeypatch.setattr(gpu, "facts", lambda: facts)
+        interactions_a_piece.cache_clear()
+
+    yield put
+    interactions_a_piece.cache_clear()
+
+
+def test_a_small_card_keeps_small_sums_and_what_is_free_has_no_say(card):
+    from nbody.forces.gpu_symmetric import SymmetricEngine
+
+    found = []
+    for memory, free in ((1.9, None), (1.99, None), (1.9, 1 << 20), (8.1, None), (24, None), (139, None)):
+        card(memory, free)
+        found.append(room_on_card(Tiling(4, 8), np.dtype(np.float32), 60).budget >> 20)
+    assert found == [256, 256, 256, 2048, 2048, 2048]
+    card(2)
+    assert SymmetricEngine.bytes_needed(131072, "float32") < 0.35 * 2**30
+    assert SymmetricEngine.bytes_needed(1 << 20, "float32") < 0.8 * 2**30
+
+
+def test_a_panel_is_no_longer_than_a_piece(card):
+    """A card with 20 multiprocessors: its memory would allow panels five times as large."""
+    card(24)
+    room = room_on_card(Tiling(4, 13), np.dtype(np.float32), 60)
+    count = 1 << 21
+    found = list(panels(count, Tiling(4, 13), 4, room))
+    pairs = [panel.units * Tiling(4, 13).tile * Tiling(4, 13).chunk for panel in found]
+    assert max(pairs) * 2 < 1.2 * room.piece and len(found) > 100
+    assert sum(pairs) * 2 == pytest.approx(count**2, rel=0.01)
 
 
 def with_masses(mass):
@@ -109,7 +154,7 @@ def compiled(name, dimensions, potential, masses="product", tiling=None):
 
     real = types.float32
     shape = Shape("plummer", dimensions, np.dtype(np.float32), potential)
-    signature = (real[:, ::1], real[:, ::1], real, real)
+    signature = (real[:, ::1], real[:, ::1], types.int64, real, real)
     if name == "gpu-symmetric":
         kernel = gpu_symmetric.build(shape, tiling, masses)
         signature = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, types.int64, types.int64)

@@ -24,7 +24,7 @@ FLOORS = (
     ("state", "linalg", "trajectory"),
     ("initial", "forces"),
     ("integrators", "diagnostics", "guards", "progress"),
-    ("recorder",),
+    ("recorder", "watch"),
     ("simulation",),
     ("repeat",),
     ("viewer", "bench", "doctor"),

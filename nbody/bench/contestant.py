@@ -152,7 +152,7 @@ class EngineContestant(Contestant):
     def wait(self) -> None:
         """See :meth:`Contestant.wait`."""
         if self._state is not None:
-            self._state.synchronize()
+            self._state.synchronize(soon=True)
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -64,12 +64,12 @@ def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> 
 
     def replayed() -> None:
         advance_many(scheme, engine, state, DT, steps)
-        state.synchronize()
+        state.synchronize(soon=True)
 
     def launched() -> None:
         for _ in range(steps):
             advance(scheme, engine, state, DT)
-        state.synchronize()
+        state.synchronize(soon=True)
 
     def recorded() -> None:
         frames: deque[Snapshot] = deque()
@@ -80,7 +80,7 @@ def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> 
                 frames.popleft().wait().release()
         while frames:
             frames.popleft().wait().release()
-        state.synchronize()
+        state.synchronize(soon=True)
 
     return WholeStep.of(force, *(_median(run, repeats) / steps for run in (replayed, launched, recorded)))
 

@@ -73,7 +73,7 @@ def _scenario(path: Path) -> dict[str, Any]:
     initial, precision = scenario.initial, scenario.precision
     count = make_particles(scenario).count if isinstance(initial, FromFile) else initial.particles
     resolved = scenario.resolved() | {"initial": resolved_initial(scenario)}
-    engine, why = resolve(scenario.engine, precision, count, scenario.where("engine"))
+    engine, why = resolve(scenario.engine, precision, count, scenario.where("engine"), measure=False)
     kind = ENGINES.load(engine)
     kind.require_precision(precision, scenario.where("precision"))
     problem = ""

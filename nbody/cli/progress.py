@@ -34,8 +34,12 @@ def status_line() -> Iterator[Callable[[str], None]]:
 
 
 def facts(now: Progress) -> str:
-    """Speed and energy error, short enough for a bar."""
-    return f"{now.steps_per_s:.4g} steps/s  {rate(now.interactions_per_s)}interactions/s  ΔE/E {now.energy_error:+.1e}"
+    """Speed and energy error, and how far a long step is, short enough for a bar."""
+    doing = f"{now.doing}: {now.fraction:.0%}  " if now.doing else ""
+    if not now.steps_per_s:  # nothing is known before the first steps are done
+        return doing
+    speed = f"{now.steps_per_s:.4g} steps/s  {rate(now.interactions_per_s)}interactions/s"
+    return f"{doing}{speed}  ΔE/E {now.energy_error:+.1e}"
 
 
 def summary_text(summary: Summary) -> str:

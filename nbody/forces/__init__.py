@@ -31,10 +31,18 @@ ENGINES = Registry(
 """Every engine a user may name; ``auto`` stands for :func:`choose`."""
 
 
-def choose(precision: str, particles: int, notify: Callable[[str], None] = lambda line: None) -> tuple[str, str]:
-    """The engine ``auto`` stands for on this machine, and why, in one clause; see :mod:`nbody.forces.fastest`."""
+Notify = Callable[[str], None]
+
+
+def choose(precision: str, particles: int, notify: Notify = lambda line: None, measure: bool = True) -> tuple[str, str]:
+    """The engine ``auto`` stands for on this machine, and why, in one clause; see :mod:`nbody.forces.fastest`.
+
+    Unless told to ``measure``, it takes no longer than a look: on a card that no run has measured yet, it answers with the
+    engine that is the fastest on most.
+    """
     from nbody import gpu
-    from nbody.forces.fastest import CANDIDATES, fastest_engines, nearest
+    from nbody.forces.fastest import CANDIDATES, fastest_engines, is_measured, nearest
+    from nbody.forces.memory import fits
 
     reason = gpu.why_unavailable()
     if reason:
@@ -44,16 +52,27 @@ def choose(precision: str, particles: int, notify: Callable[[str], None] = lambd
     if not able or gpu.SIMULATED:  # the simulator has no time worth measuring
         ENGINES.load("gpu-symmetric").require_precision(precision)
         return "gpu-symmetric", "it has every precision"
+    card = gpu.facts().name
+    if not measure and not is_measured(able, precision):
+        return next(iter(able)), f"{card} is not measured yet: the first run does that"
     name = nearest(fastest_engines(able, precision, notify), particles)
-    return name, f"the fastest for {particles} particles on {gpu.facts().name}"
+    if fits(able[name], particles, precision):
+        return name, f"the fastest for {particles} particles on {card}"
+    smaller = next((other for other in able if fits(able[other], particles, precision)), None)
+    return smaller or name, f"{name} needs more memory than is free"
 
 
 def resolve(
-    name: str, precision: str, particles: int, where: str = "", notify: Callable[[str], None] = lambda line: None
+    name: str,
+    precision: str,
+    particles: int,
+    where: str = "",
+    notify: Notify = lambda line: None,
+    measure: bool = True,
 ) -> tuple[str, str]:
-    """``name`` as an engine that exists, and why it was taken (empty if the user named it)."""
+    """``name`` as an engine that exists, and why it was taken (empty if the user named it); see :func:`choose`."""
     if name == "auto":
-        return choose(precision, particles, notify)
+        return choose(precision, particles, notify, measure)
     if ENGINES.check(name, where) == "matrix":
         from nbody.forces.matrix import default_rung
 
@@ -72,6 +91,7 @@ def accelerations(
     engine="auto",
     precision="float64",
     potential=False,
+    notify: Notify = lambda line: None,
 ):
     """Accelerations by direct summation, a_i = G Σ_j m_j (x_j - x_i) f(r_ij); the law is :mod:`nbody.pairlaw`'s.
 
@@ -83,6 +103,7 @@ def accelerations(
         engine: a name of :data:`ENGINES`, with a variant where it has some, or ``auto``.
         precision: ``float32``, ``float64`` or what else the engine offers.
         potential: also return the potential per unit mass.
+        notify: gets a line when ``auto`` measures the card first, which takes some ten seconds, once.
 
     Returns:
         (N, D) accelerations in the engine's dtype; with ``potential`` a pair of them and the (N,) potential.
@@ -101,7 +122,7 @@ def accelerations(
         gravity = Gravity(G, particles.dimensions, softening, length).check("accelerations: ")
     except (TypeError, ValueError) as error:
         raise InputError(f"accelerations: arrays of numbers, and numbers, are needed ({error})") from error
-    name, _ = resolve(engine, precision, particles.count)
+    name, _ = resolve(engine, precision, particles.count, "accelerations: ", notify)
     kind = ENGINES.load(name)
     kind.require_device()
     kind.require_precision(precision, "accelerations: ")

@@ -27,7 +27,9 @@ REAL = {types.float32: np.float32, types.float64: np.float64}
 
 @cache
 def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
-    """The compiled function ``gravitate(count, length2, tiles)``, for ``count`` bodies in their tiles.
+    """The compiled function ``gravitate(count, first, last, length2, tiles)``, for ``count`` bodies in their tiles: all
+    meetings at the distances ``first`` to ``last`` (not included), no more than there is room for sums of; at distance 0
+    the tiles meet themselves. In order, these are a force evaluation, however it is divided.
 
     It adds up the accelerations, or if ``potential`` the potential instead, in the kernel's units. (The compiler orders
     a loop's sums as suits all of them: a kernel for both would round the accelerations otherwise, and recording a frame
@@ -40,7 +42,7 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
     made_of += str(cpu_roots.bare_estimates()).encode()
     variant = f"{softening} {dimensions} {potential} {hashlib.sha256(made_of).hexdigest()}"
 
-    def gravitate(count, length2, tiles):
+    def gravitate(count, first, last, length2, tiles):
         body, own, theirs, given = tiles
         players, slots = len(body), len(theirs)
         size = -(-count // players)  # bodies in a tile; the last ones may have fewer
@@ -48,16 +50,14 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
         if players == 1:  # not worth waking the other threads
             meet(variant, True, count, strides, body[0], body[0], own[0], own[0], given[0], length2)
             return
-        for first in range(0, players // 2, slots):
-            for b in prange(players):  # the threads wait for each other when it is done
-                rows, mine = min(size, max(0, count - b * size)), given[get_thread_id()]
-                if first == 0:
-                    meet(variant, True, rows, strides, body[b], body[b], own[b], own[b], mine, length2)
-                for slot in range(slots):
-                    distance = first + slot + 1
-                    if _is_host(b, distance, players):
-                        c = (b + distance) % players
-                        meet(variant, False, rows, strides, body[b], body[c], own[b], theirs[slot, c], mine, length2)
+        for b in prange(players):  # the threads wait for each other when it is done
+            rows, mine = min(size, max(0, count - b * size)), given[get_thread_id()]
+            if first == 0:
+                meet(variant, True, rows, strides, body[b], body[b], own[b], own[b], mine, length2)
+            for distance in range(max(first, 1), last):
+                if _is_host(b, distance, players):
+                    c, slot = (b + distance) % players, (distance - 1) % slots
+                    meet(variant, False, rows, strides, body[b], body[c], own[b], theirs[slot, c], mine, length2)
 
     return kept(gravitate, parallel=True, fastmath=FAST)
 

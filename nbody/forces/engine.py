@@ -17,13 +17,20 @@ from nbody.state import State
 
 
 class Engine(ABC):
-    """Gravity of all particles on all particles, for a state of the kind that :meth:`load` makes."""
+    """Gravity of all particles on all particles, for a state of the kind that :meth:`load` makes.
+
+    Whatever an engine needs for a state lies in that state's ``workspace``. A pass over all pairs is made of pieces that
+    do not depend on each other (slabs of rows, panels of the triangle), each told by :meth:`State.report`.
+    """
 
     device: ClassVar[str] = "cpu"
     """``cpu`` or ``gpu``."""
 
     precisions: ClassVar[tuple[str, ...]] = ("float32", "float64")
     """The precisions it offers."""
+
+    potential_apart: ClassVar[bool] = False
+    """True if accelerations and potential are two passes over all pairs, and not one."""
 
     def __init__(self, gravity: Gravity, precision: str = "float64") -> None:
         self.require_precision(precision)
@@ -62,6 +69,12 @@ class Engine(ABC):
     @abstractmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """The memory that a state of so many particles and this engine's buffers take, in bytes."""
+
+    @classmethod
+    def host_bytes(cls, particles: int, precision: str) -> int:
+        """The computer's memory that a run of so many particles takes whatever the engine, in bytes: the initial
+        conditions, room to make them, and frames on their way to the file."""
+        return particles * 16 * 8
 
     @classmethod
     def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray | float:

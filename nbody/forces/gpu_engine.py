@@ -1,10 +1,8 @@
 """What the GPU engines share: a state on the device, and a kernel compiled for law, precision and dimensions.
 
-Each engine's file has one function, ``build``, which returns a kernel with the signature
-
-    kernel(body, acceleration, G, length2)        body, acceleration: (N, 4), see nbody/state/device.py
-
-and a class that says how it is launched. Kernels are built once a process and shape, by :func:`compiled`.
+Each engine's file has one function, ``build``, which returns a kernel, and a class that says how it is launched. Most
+kernels work on rows of their own, and have one signature: :mod:`nbody.forces.gpu_rows`. Kernels are built once a process
+and shape, by :func:`compiled`.
 
 In ``mixed`` precision the state is float64 and a pair's arithmetic float32: a kernel splits each coordinate into two
 float32 numbers when it loads a body, and adds its sums in float64.
@@ -100,13 +98,13 @@ class GpuEngine(Engine):
         """What a kernel for so many particles is compiled for besides: further arguments of ``build``."""
         return ()
 
-    def kernel(self, potential: bool, count: int) -> Any:
-        """The kernel for this engine's gravity and precision, and so many particles."""
-        return compiled(self.build, self.shape(potential), *self.tuning(count))
+    def kernel(self, potential: bool, state: DeviceState) -> Any:
+        """The kernel for this engine's gravity and precision, and a state's number of particles."""
+        return compiled(self.build, self.shape(potential), *self.tuning(state.count))
 
     def _compute(self, state: State, potential: bool) -> None:
         assert isinstance(state, DeviceState)
-        kernel, real = self.kernel(potential, state.count), self.shape(potential).real
+        kernel, real = self.kernel(potential, state), self.shape(potential).real
         self.launch(kernel, state, self.dtype.type(self.gravity.G), real(self.gravity.length2))
 
     @abstractmethod
@@ -116,4 +114,14 @@ class GpuEngine(Engine):
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """See :meth:`Engine.bytes_needed`: body, velocity and acceleration, four numbers each; buffers for frames."""
-        return particles * (12 + 6 * BUFFERS) * (4 if precision == "float32" else 8)
+        return particles * (12 + 6 * BUFFERS) * itemsize(precision)
+
+    @classmethod
+    def host_bytes(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.host_bytes`: frames arrive in pinned memory, which nobody else can use meanwhile."""
+        return super().host_bytes(particles, precision) + particles * 6 * BUFFERS * itemsize(precision)
+
+
+def itemsize(precision: str) -> int:
+    """Bytes of a number of a state."""
+    return 4 if precision == "float32" else 8

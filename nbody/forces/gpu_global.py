@@ -8,9 +8,9 @@ a load costs a fifth of the latency. The next file puts the bodies there.
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.gpu_engine import GpuEngine, Shape
+from nbody.forces.gpu_engine import Shape
+from nbody.forces.gpu_rows import Block, RowEngine
 from nbody.gpu import cuda
-from nbody.state.device import DeviceState
 
 THREADS = 256
 
@@ -20,8 +20,8 @@ def build(shape: Shape) -> Any:
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
     @cuda.jit(**gpu.FAST)
-    def accelerate_global(body, acceleration, G, length2):
-        i = cuda.grid(1)
+    def accelerate_global(body, acceleration, start, G, length2):
+        i = start + cuda.grid(1)
         n = body.shape[0]
         if i >= n:
             return
@@ -45,12 +45,12 @@ def build(shape: Shape) -> Any:
     return accelerate_global
 
 
-class GlobalMemoryEngine(GpuEngine):
+class GlobalMemoryEngine(RowEngine):
     """A thread a particle, all reads from global memory."""
 
     name = "gpu-global"
     build = staticmethod(build)
 
-    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """See :meth:`GpuEngine.launch`."""
-        kernel[-(-state.count // THREADS), THREADS, state.stream](state.body, state.acceleration, G, length2)
+    def block(self, count: int) -> Block:
+        """See :meth:`RowEngine.block`."""
+        return Block(THREADS, THREADS)

@@ -12,9 +12,9 @@ Plummer, N = 262144: median error 2.9e-8 (``gpu-tiled``: 2.8e-7), 1.20e12 intera
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.gpu_engine import GpuEngine, Shape
+from nbody.forces.gpu_engine import Shape
+from nbody.forces.gpu_rows import Block, RowEngine
 from nbody.gpu import cuda
-from nbody.state.device import DeviceState
 from nbody.unroll import unrolled
 
 TILE = 256
@@ -54,12 +54,12 @@ def build(shape: Shape) -> Any:
     turn = unrolled(meet, TURN)
 
     @cuda.jit(**gpu.FAST)
-    def accelerate_kahan(body, acceleration, G, length2):
+    def accelerate_kahan(body, acceleration, start, G, length2):
         tile = cuda.shared.array((TILE, 4), real, alignment=16)
         at, total, lost = cuda.local.array(3, real), cuda.local.array(4, real), cuda.local.array(4, real)
         n = body.shape[0]
         t = cuda.threadIdx.x
-        i = cuda.grid(1)
+        i = start + cuda.grid(1)
         for k in range(3):
             at[k] = body[min(i, n - 1), k]
         for k in range(4):
@@ -82,12 +82,12 @@ def build(shape: Shape) -> Any:
     return accelerate_kahan
 
 
-class KahanEngine(GpuEngine):
+class KahanEngine(RowEngine):
     """Tiles in shared memory, compensated sums."""
 
     name = "gpu-kahan"
     build = staticmethod(build)
 
-    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """See :meth:`GpuEngine.launch`."""
-        kernel[-(-state.count // TILE), TILE, state.stream](state.body, state.acceleration, G, length2)
+    def block(self, count: int) -> Block:
+        """See :meth:`RowEngine.block`."""
+        return Block(TILE, TILE)

@@ -16,9 +16,9 @@ One body a warp: 5.0, 16.2, 43.7; four: 6.6, 22.1, 45.1.
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.gpu_engine import GpuEngine, Shape
+from nbody.forces.gpu_engine import Shape
+from nbody.forces.gpu_rows import Block, RowEngine
 from nbody.gpu import cuda
-from nbody.state.device import DeviceState
 
 THREADS = 128
 BODIES = 2
@@ -40,13 +40,13 @@ def build(shape: Shape) -> Any:
         return value
 
     @cuda.jit(**gpu.FAST)
-    def accelerate_split(body, acceleration, G, length2):
+    def accelerate_split(body, acceleration, start, G, length2):
         x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         ax, ay, az = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         phi = cuda.local.array(BODIES, real)
         n = body.shape[0]
         lane = cuda.threadIdx.x % 32
-        begin = cuda.grid(1) // 32 * BODIES
+        begin = start + cuda.grid(1) // 32 * BODIES
         for k in range(BODIES):
             i = min(begin + k, n - 1)
             x[k], y[k], z[k] = body[i, 0], body[i, 1], body[i, 2]
@@ -77,13 +77,12 @@ def build(shape: Shape) -> Any:
     return accelerate_split
 
 
-class SplitEngine(GpuEngine):
+class SplitEngine(RowEngine):
     """Two bodies a warp, the acting bodies shared out over its lanes."""
 
     name = "gpu-split"
     build = staticmethod(build)
 
-    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """See :meth:`GpuEngine.launch`."""
-        warps = -(-state.count // BODIES)
-        kernel[-(-warps * 32 // THREADS), THREADS, state.stream](state.body, state.acceleration, G, length2)
+    def block(self, count: int) -> Block:
+        """See :meth:`RowEngine.block`."""
+        return Block(THREADS, THREADS // 32 * BODIES)

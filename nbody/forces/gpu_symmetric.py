@@ -27,22 +27,25 @@ One H200, 3-D, Plummer, interactions/s: float32 3.11e12 at N = 262144 and 3.39e1
 of the positions as they were given: float32 6e-8, mixed 3e-8, where what is left is the rounding of single pairs.
 """
 
+import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.gpu_engine import GpuEngine, Shape
+from nbody.forces.gpu_engine import GpuEngine, Shape, itemsize
 from nbody.forces.gpu_triangle import (
     LANES,
     SLICES,
     Buffers,
+    Panel,
     Tiling,
     build_sum,
-    bytes_of_buffers,
     panels,
+    room_on_card,
+    shapes_of_buffers,
     units_before,
 )
 from nbody.gpu import cuda
@@ -266,8 +269,21 @@ def tiling_for(count: int, precision: str, masses: str = "product") -> Tiling:
     return Tiling(2, 4) if count <= 32768 else Tiling(4, 6)
 
 
+class Plan(NamedTuple):
+    """How the pairs of a state are worked on, and where their partial sums are kept: its workspace."""
+
+    masses: str
+    tiling: Tiling
+    panels: list[Panel]
+    buffers: Buffers
+
+
 class SymmetricEngine(GpuEngine):
-    """Each pair once: Newton's third law, bodies in registers, sums that travel by shuffles."""
+    """Each pair once: Newton's third law, bodies in registers, sums that travel by shuffles.
+
+    The panels of a state are independent of each other, and their accelerations add up: several GPUs, each with all
+    positions, could share them out.
+    """
 
     name = "gpu-symmetric"
     precisions = ("float32", "mixed", "float64")
@@ -275,47 +291,50 @@ class SymmetricEngine(GpuEngine):
     interactions_a_root = 2
 
     def load(self, particles: Particles) -> DeviceState:
-        """See :meth:`Engine.load`. Chooses how pairs are weighted, and takes memory for the partial sums: an engine works on
-        the state that it loaded last."""
-        state = super().load(particles)
-        self.masses = masses_of(particles, self.gravity, self.shape(False).real)
-        self.tiling = tiling_for(state.count, self.precision, self.masses)
-        columns = self.shape(False).dtype
-        self.work = panels(state.count, self.tiling, columns.itemsize, self._resident_blocks())
-        self.buffers = Buffers(state.count, self.tiling, self.dtype, columns, self.work)
+        """See :meth:`Engine.load`. Chooses how pairs are weighted, and takes memory for the partial sums."""
+        state, columns = super().load(particles), self.shape(False).dtype
+        masses = masses_of(particles, self.gravity, self.shape(False).real)
+        tiling = tiling_for(state.count, self.precision, masses)
+        room = room_on_card(tiling, columns, self._resident_blocks(tiling, masses))
+        work = list(panels(state.count, tiling, columns.itemsize, room))
+        state.workspace = Plan(masses, tiling, work, Buffers(state.count, tiling, self.dtype, columns, work[0]))
         return state
 
-    def _resident_blocks(self) -> int:
+    def _resident_blocks(self, tiling: Tiling, masses: str) -> int:
         """Blocks of the kernel that fit on the card at a time: one wave of them shares the work out evenly."""
         shape = self.shape(False)
         body, rows, columns = (
             np.empty((1, 4), self.dtype), np.empty((1, 1, 4), self.dtype), np.empty((1, 1, 4), shape.dtype)
         )  # fmt: skip
         arguments = (body, rows, columns, shape.real(0), np.int64(0), np.int64(0))
-        kernel = pairs_kernel(shape, self.tiling, self.masses)
-        return gpu.resident_blocks(kernel, arguments, self.tiling.chunk)
+        return gpu.resident_blocks(pairs_kernel(shape, tiling, masses), arguments, tiling.chunk)
 
-    def kernel(self, potential: bool, count: int) -> Any:
+    def kernel(self, potential: bool, state: DeviceState) -> Any:
         """The kernel of the pairs, the one that adds their partial sums, and how many components these have."""
-        shape = self.shape(potential)
-        add = sum_kernel(self.tiling, self.masses, shape.real)
-        return pairs_kernel(shape, self.tiling, self.masses), add, 4 if potential else 3
+        shape, plan = self.shape(potential), state.workspace
+        add = sum_kernel(plan.tiling, plan.masses, shape.real)
+        return pairs_kernel(shape, plan.tiling, plan.masses), add, 4 if potential else 3
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
         pairs, add, components = kernel
-        rows, columns, threads = self.buffers.rows, self.buffers.columns, self.tiling.chunk
-        sum_blocks = (-(-state.count // LANES), components)
-        for panel in self.work:
+        plan: Plan = state.workspace
+        rows, columns, threads = plan.buffers.rows, plan.buffers.columns, plan.tiling.chunk
+        sum_blocks, units = (-(-state.count // LANES), components), sum(panel.units for panel in plan.panels)
+        for panel in plan.panels:
             first, last, blocks = np.int64(panel.first), np.int64(panel.last), np.int64(panel.blocks)
             pairs[panel.blocks, threads, state.stream](state.body, rows, columns, length2, first, last)
             add[sum_blocks, (LANES, SLICES), state.stream](
                 state.body, rows, columns, state.acceleration, G, first, last, blocks
             )
+            state.report(state.count**2 * panel.units // units)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state and the partial sums."""
-        return super().bytes_needed(particles, precision) + bytes_of_buffers(
-            particles, 4 if precision == "float32" else 8
-        )
+        """See :meth:`Engine.bytes_needed`: the state, and the partial sums of its largest panel."""
+        columns = np.dtype(np.float64 if precision == "float64" else np.float32)
+        tiling = tiling_for(particles, precision)
+        largest = next(panels(particles, tiling, columns.itemsize, room_on_card(tiling, columns)))
+        rows, sums = shapes_of_buffers(particles, tiling, largest)
+        partial = math.prod(rows) * itemsize(precision) + math.prod(sums) * columns.itemsize
+        return super().bytes_needed(particles, precision) + partial

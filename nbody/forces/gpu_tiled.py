@@ -13,9 +13,9 @@ Nyland, Harris & Prins 2007, "Fast N-Body Simulation with CUDA", GPU Gems 3, cha
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.gpu_engine import GpuEngine, Shape
+from nbody.forces.gpu_engine import Shape
+from nbody.forces.gpu_rows import Block, RowEngine
 from nbody.gpu import cuda
-from nbody.state.device import DeviceState
 from nbody.unroll import unrolled
 
 TILE = 256
@@ -53,13 +53,13 @@ def build(shape: Shape, tile_size: int = TILE) -> Any:
     turn = unrolled(meet, TURN)
 
     @cuda.jit(**gpu.FAST)
-    def accelerate_tiled(body, acceleration, G, length2):
+    def accelerate_tiled(body, acceleration, start, G, length2):
         tile = cuda.shared.array((tile_size, 4), real, alignment=16)  # a body is one 128-bit load
         at, felt = cuda.local.array(3, real), cuda.local.array(4, real)  # these become registers
         total = cuda.local.array(4, real)
         n = body.shape[0]
         t = cuda.threadIdx.x
-        i = cuda.grid(1)
+        i = start + cuda.grid(1)
         for k in range(3):
             at[k] = body[min(i, n - 1), k]  # threads past the end help to load tiles and write nothing
         for k in range(4):
@@ -86,7 +86,7 @@ def build(shape: Shape, tile_size: int = TILE) -> Any:
     return accelerate_tiled
 
 
-class TiledEngine(GpuEngine):
+class TiledEngine(RowEngine):
     """A thread a particle, bodies in shared-memory tiles."""
 
     name = "gpu-tiled"
@@ -96,7 +96,7 @@ class TiledEngine(GpuEngine):
         """See :meth:`GpuEngine.tuning`: the size of a tile."""
         return (LARGE_TILE if count >= LARGE else TILE,)
 
-    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """See :meth:`GpuEngine.launch`."""
-        (tile_size,) = self.tuning(state.count)
-        kernel[-(-state.count // tile_size), tile_size, state.stream](state.body, state.acceleration, G, length2)
+    def block(self, count: int) -> Block:
+        """See :meth:`RowEngine.block`."""
+        (tile_size,) = self.tuning(count)
+        return Block(tile_size, tile_size)

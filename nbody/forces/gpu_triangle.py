@@ -12,14 +12,21 @@ The units, counted along the rows, are cut into as many equal runs as blocks fit
 its run: every block has the same work whatever N is, where a grid of equal squares leaves up to a third of the card idle
 at N = 20480. A block writes what its rows felt once for each tile it touched, and what its columns felt once for each
 unit; :func:`build_sum` adds them in the order of the units, so that the same bits come every time and no atomics are needed.
+
+Of many bodies the tiles are worked on in panels, one after another: what columns felt would not fit the memory, and one
+launch for all would take seconds. The panels decide the order of the sums; they follow from N, the tiling and the card, and
+not from what is free or busy at the moment.
 """
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody import gpu
+from nbody.forces.gpu_pieces import interactions_a_piece
 from nbody.gpu import cuda
 
 LANES = 32
@@ -27,7 +34,11 @@ SLICES = 8
 """Threads that share the partial sums of one number."""
 
 COLUMNS_BUDGET = 2 << 30
-"""Bytes of what columns felt that are kept at once. More tiles than that are worked on in panels, one after another."""
+"""Bytes of what columns felt that are kept at once, at most. More tiles than that are worked on in panels."""
+
+COLUMNS_SHARE = 4
+"""The same on a small card: this part of its memory, rounded down to a power of two (drivers keep a little for themselves,
+now more, now less, and the bits must not depend on it)."""
 
 
 class Tiling(NamedTuple):
@@ -57,30 +68,52 @@ def block_of(unit, units, blocks):
     return ((unit + 1) * blocks - 1) // units
 
 
+class Room(NamedTuple):
+    """What a card has room for: ``blocks`` of the kernel at a time, ``budget`` bytes of what columns felt, and a ``piece``
+    of so many interactions (see :mod:`nbody.forces.gpu_pieces`)."""
+
+    blocks: int
+    budget: int
+    piece: int
+
+
+def room_on_card(tiling: Tiling, dtype: np.dtype, blocks: int | None = None) -> Room:
+    """The room on the current card, or on an H200 where there is none, for pair arithmetic of a dtype.
+
+    ``blocks``: how many of the kernel it holds; if that is not known yet, the most that it could hold of any.
+    """
+    memory = gpu.facts().memory_total if gpu.available() else 139 << 30
+    share = 1 << (memory // COLUMNS_SHARE).bit_length() - 1
+    most = gpu.blocks_at_most(tiling.chunk) if blocks is None else blocks
+    return Room(most, min(COLUMNS_BUDGET, share), interactions_a_piece(dtype))
+
+
 @dataclass(frozen=True)
 class Panel:
-    """Tiles ``first`` to ``last`` (not included), worked on in one launch of so many blocks."""
+    """Tiles ``first`` to ``last`` (not included), worked on in one launch of so many blocks: so many ``units``."""
 
     first: int
     last: int
     blocks: int
+    units: int
 
 
-def panels(count: int, tiling: Tiling, itemsize: int, resident: int) -> list[Panel]:
-    """The launches that cover the triangle of ``count`` bodies, in order, if ``resident`` blocks fit on the card."""
+def panels(count: int, tiling: Tiling, itemsize: int, room: Room) -> Iterator[Panel]:
+    """The launches that cover the triangle of ``count`` bodies, in order; the first is the largest.
+
+    ``itemsize``: bytes of a number of what columns felt.
+    """
     chunks = -(-count // tiling.chunk)
     tiles = -(-count // tiling.tile)
-    size = max(1, COLUMNS_BUDGET // (count * 4 * itemsize))
-    found = []
+    size = max(1, min(room.budget // (count * 4 * itemsize), room.piece // (2 * tiling.tile * count)))
     for first in range(0, tiles, size):
         last = min(first + size, tiles)
         units = units_before(last, chunks, tiling.bodies) - units_before(first, chunks, tiling.bodies)
-        found.append(Panel(first, last, min(resident, units)))
-    return found
+        yield Panel(first, last, min(room.blocks, units), units)
 
 
 class Buffers:
-    """What rows and columns felt, on the device, for the largest of some panels.
+    """What rows and columns felt, on the device, in a panel and in those that are smaller.
 
     Attributes:
         columns: (tiles, 4, N): what tile R did to body j, for j behind the tile: a force's three components, and the
@@ -89,22 +122,18 @@ class Buffers:
             block or the tile changes, or both, and neither ever falls: b + R is different for each.)
     """
 
-    def __init__(
-        self, count: int, tiling: Tiling, row_dtype: np.dtype, column_dtype: np.dtype, work: list[Panel]
-    ) -> None:
-        tiles = max(panel.last - panel.first for panel in work)
-        blocks = max(panel.blocks for panel in work)
-        needed = 4 * (tiles * count * column_dtype.itemsize + (blocks + tiles) * tiling.tile * row_dtype.itemsize)
+    def __init__(self, count: int, tiling: Tiling, row_dtype: np.dtype, column_dtype: np.dtype, largest: Panel) -> None:
+        rows, columns = shapes_of_buffers(count, tiling, largest)
+        needed = math.prod(rows) * row_dtype.itemsize + math.prod(columns) * column_dtype.itemsize
         with gpu.out_of_memory(f"the sums of {count} particles", needed):
-            self.columns = cuda.device_array((tiles, 4, count), column_dtype)
-            self.rows = cuda.device_array((blocks + tiles, 4, tiling.tile), row_dtype)
+            self.columns = cuda.device_array(columns, column_dtype)
+            self.rows = cuda.device_array(rows, row_dtype)
 
 
-def bytes_of_buffers(count: int, itemsize: int) -> int:
-    """At most what :class:`Buffers` takes for ``count`` bodies, whatever the tiling and the card."""
-    row, smallest_tile = 4 * itemsize, 4 * LANES
-    columns = min(COLUMNS_BUDGET, count * row * -(-count // smallest_tile))
-    return columns + count * row + (64 << 20)
+def shapes_of_buffers(count: int, tiling: Tiling, largest: Panel) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shapes of the rows and of the columns of :class:`Buffers`."""
+    tiles = largest.last - largest.first
+    return (largest.blocks + tiles, 4, tiling.tile), (tiles, 4, count)
 
 
 def build_sum(tiling: Tiling, masses: str, real: type) -> Any:

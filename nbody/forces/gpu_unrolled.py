@@ -16,9 +16,9 @@ One H200, float32, 3-D, Plummer, N = 262144: 1.87e12 interactions/s (``gpu-tiled
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.gpu_engine import GpuEngine, Shape
+from nbody.forces.gpu_engine import Shape
+from nbody.forces.gpu_rows import Block, RowEngine
 from nbody.gpu import cuda
-from nbody.state.device import DeviceState
 
 THREADS = 256
 BODIES = 4
@@ -33,7 +33,7 @@ def build(shape: Shape) -> Any:
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
     @cuda.jit(**gpu.FAST)
-    def accelerate_unrolled(body, acceleration, G, length2):
+    def accelerate_unrolled(body, acceleration, start, G, length2):
         tile = cuda.shared.array((THREADS, 4), real, alignment=16)
         x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         ax, ay, az = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
@@ -41,7 +41,7 @@ def build(shape: Shape) -> Any:
         sx, sy, sz = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         n = body.shape[0]
         t = cuda.threadIdx.x
-        begin = cuda.blockIdx.x * THREADS * BODIES + t
+        begin = start + cuda.blockIdx.x * THREADS * BODIES + t
         for k in range(BODIES):
             i = min(begin + k * THREADS, n - 1)  # threads past the end help to load tiles and write nothing
             x[k], y[k], z[k] = body[i, 0], body[i, 1], body[i, 2]
@@ -83,13 +83,12 @@ def build(shape: Shape) -> Any:
     return accelerate_unrolled
 
 
-class UnrolledEngine(GpuEngine):
+class UnrolledEngine(RowEngine):
     """Several bodies a thread, acting bodies in shared-memory tiles."""
 
     name = "gpu-unrolled"
     build = staticmethod(build)
 
-    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """See :meth:`GpuEngine.launch`."""
-        blocks = -(-state.count // (THREADS * BODIES))
-        kernel[blocks, THREADS, state.stream](state.body, state.acceleration, G, length2)
+    def block(self, count: int) -> Block:
+        """See :meth:`RowEngine.block`."""
+        return Block(THREADS, THREADS * BODIES)

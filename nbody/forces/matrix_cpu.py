@@ -8,7 +8,7 @@ other programs running), and 3.0e9 by one.
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -65,6 +65,13 @@ def factor_of(position: np.ndarray, mass: np.ndarray) -> np.ndarray:
     return factor
 
 
+class Operands(NamedTuple):
+    """A block of W (rows, N), and the product (N, 4): a state's workspace."""
+
+    block: np.ndarray
+    product: np.ndarray
+
+
 class CpuMatrixEngine(Engine):
     """The force matrix in blocks of rows, multiplied by a rung that runs on the CPU: NumPy's BLAS unless named.
 
@@ -73,19 +80,20 @@ class CpuMatrixEngine(Engine):
     """
 
     rung: ClassVar[Rung]
+    potential_apart = True
 
     def load(self, particles: Particles) -> HostState:
         """See :meth:`Engine.load`."""
-        count = particles.count
-        self._block = np.empty((self._rows(count, self.dtype.itemsize), count), self.dtype)
-        self._product = np.empty((count, 4), self.dtype)
-        return HostState(particles, self.dtype)
+        state, count = HostState(particles, self.dtype), particles.count
+        rows = self._rows(count, self.dtype.itemsize)
+        state.workspace = Operands(np.empty((rows, count), self.dtype), np.empty((count, 4), self.dtype))
+        return state
 
     def _compute(self, state: State, potential: bool) -> None:
         assert isinstance(state, HostState)
-        dimensions = state.dimensions
+        dimensions, product = state.dimensions, state.workspace.product
         factor = self._multiply(state, potential=False)
-        towards = self._product[:, :dimensions] - factor[:, :dimensions] * self._product[:, 3:]
+        towards = product[:, :dimensions] - factor[:, :dimensions] * product[:, 3:]
         state.acceleration[...] = self.dtype.type(self.gravity.G) * towards
         if potential:
             self._compute_potential(state)
@@ -93,12 +101,12 @@ class CpuMatrixEngine(Engine):
     def _compute_potential(self, state: State) -> None:
         assert isinstance(state, HostState)
         self._multiply(state, potential=True)
-        state.potential[...] = -self.dtype.type(self.gravity.G) * self._product[:, 3]
+        state.potential[...] = -self.dtype.type(self.gravity.G) * state.workspace.product[:, 3]
 
     def _multiply(self, state: HostState, potential: bool) -> np.ndarray:
         """Fill the product with W·F, or U·F, and return F."""
         real: Any = self.dtype.type
-        block = self._block
+        block, product = state.workspace
         write_block = block_writer(self.gravity.softening, state.dimensions, real, potential)
         factor = factor_of(state.position, state.mass)
         x = np.zeros((3, state.count), self.dtype)  # component after component: vectors of neighbouring bodies
@@ -107,7 +115,8 @@ class CpuMatrixEngine(Engine):
             rows = block[: state.count - first]
             write_block(*x, state.mass, rows, first, real(self.gravity.length2))
             multiply: Any = self.rung.launch(Shape(len(rows), 4, state.count), self.dtype)
-            multiply(rows, factor, self._product[first : first + len(rows)])
+            multiply(rows, factor, product[first : first + len(rows)])
+            state.report(len(rows) * state.count)
         return factor
 
     @classmethod

@@ -125,6 +125,14 @@ class Block(NamedTuple):
     multiply: Launch
 
 
+class Operands(NamedTuple):
+    """The factor F (K, 4), the whole product (N, 4), and the blocks of W that it is made by: a state's workspace."""
+
+    factor: Any
+    product: Any
+    blocks: list[Block]
+
+
 class GpuMatrixEngine(GpuEngine):
     """The force matrix in blocks of rows, multiplied by a rung of the ladder.
 
@@ -133,6 +141,7 @@ class GpuMatrixEngine(GpuEngine):
     """
 
     rung: ClassVar[Rung]
+    potential_apart = True
     build = staticmethod(build_write_block)
 
     def load(self, particles: Particles) -> DeviceState:
@@ -140,15 +149,16 @@ class GpuMatrixEngine(GpuEngine):
         state = super().load(particles)
         count, columns, rows = state.count, _columns(state.count), self._rows(state.count, self.dtype.itemsize)
         with gpu.out_of_memory(f"the force matrix of {count} particles", self.bytes_needed(count, self.precision)):
-            self.factor = cuda.device_array((columns, 4), self.dtype)
-            self.product = cuda.device_array((count, 4), self.dtype)
+            factor = cuda.device_array((columns, 4), self.dtype)
+            result = cuda.device_array((count, 4), self.dtype)
             block = cuda.device_array((rows, columns), self.dtype)
-        self.blocks = []
+        blocks = []
         for first in range(0, count, rows):
             held = min(rows, count - first)
             multiply = self.rung.launch(ProductShape(held, 4, columns), self.dtype)
             assert isinstance(multiply, Launch)
-            self.blocks.append(Block(np.int64(first), block[:held], self.product[first : first + held], multiply))
+            blocks.append(Block(np.int64(first), block[:held], result[first : first + held], multiply))
+        state.workspace = Operands(factor, result, blocks)
         return state
 
     def _compute(self, state: Any, potential: bool) -> None:
@@ -159,7 +169,7 @@ class GpuMatrixEngine(GpuEngine):
     def _compute_potential(self, state: Any) -> None:
         super()._compute(state, True)
 
-    def kernel(self, potential: bool, count: int) -> Any:
+    def kernel(self, potential: bool, state: DeviceState) -> Any:
         """The kernels that lay the factor out, write a block, and fold the product."""
         shape = self.shape(potential)
         return compiled(build_lay_out, shape.real), compiled(self.build, shape), compiled(build_fold, shape)
@@ -167,12 +177,14 @@ class GpuMatrixEngine(GpuEngine):
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
         lay_out, write_block, fold = kernel
-        lay_out[1, THREADS, state.stream](state.body, self.factor)
-        for first, rows, product, multiply in self.blocks:
+        factor, result, blocks = state.workspace
+        lay_out[1, THREADS, state.stream](state.body, factor)
+        for first, rows, product, multiply in blocks:
             grid = -(-rows.shape[1] // THREADS), -(-rows.shape[0] // ROWS)
             write_block[grid, THREADS, state.stream](state.body, rows, first, length2)
-            multiply(rows, self.factor, product, state.stream)
-        fold[-(-state.count // THREADS), THREADS, state.stream](self.factor, self.product, state.acceleration, G)
+            multiply(rows, factor, product, state.stream)
+            state.report(len(rows) * state.count)
+        fold[-(-state.count // THREADS), THREADS, state.stream](factor, result, state.acceleration, G)
 
     @classmethod
     def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray:

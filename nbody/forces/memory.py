@@ -4,10 +4,6 @@ from nbody import machine
 from nbody.errors import DeviceError, InputError
 from nbody.forces.engine import Engine
 
-HOST_BYTES = 16 * 8
-"""Bytes of the computer's memory that a particle takes whatever the engine: the initial conditions, room to make them,
-and frames on their way to the file."""
-
 
 def block_rows(count: int, row_bytes: int, budget: int, most: int | None = None) -> int:
     """Rows of a matrix of ``count`` rows to hold at a time: as many as a budget (bytes) has room for, one at least,
@@ -19,7 +15,7 @@ def block_rows(count: int, row_bytes: int, budget: int, most: int | None = None)
 
 def needs(engine: type[Engine], particles: int, precision: str) -> dict[str, int]:
     """Bytes that a run takes of ``memory``, and of ``GPU memory`` where the engine works there."""
-    host, engine_bytes = particles * HOST_BYTES, engine.bytes_needed(particles, precision)
+    host, engine_bytes = engine.host_bytes(particles, precision), engine.bytes_needed(particles, precision)
     if engine.device == "gpu":
         return {"memory": host, "GPU memory": engine_bytes}
     return {"memory": host + engine_bytes}
@@ -32,6 +28,11 @@ def free(place: str) -> int:
 
         return gpu.facts().memory_free
     return machine.memory_available()
+
+
+def fits(engine: type[Engine], particles: int, precision: str) -> bool:
+    """True if a run of so many particles fits what is free now."""
+    return all(needed <= free(place) for place, needed in needs(engine, particles, precision).items())
 
 
 def check_fits(engine: type[Engine], particles: int, precision: str, where: str = "") -> None:
@@ -52,15 +53,10 @@ def check_fits(engine: type[Engine], particles: int, precision: str, where: str 
 
 def largest(engine: type[Engine], precision: str) -> int:
     """The most particles of which a run fits now, to three digits or better."""
-
-    def fits(particles: int) -> bool:
-        return all(needed <= available[place] for place, needed in needs(engine, particles, precision).items())
-
-    available = {place: free(place) for place in needs(engine, 1, precision)}
     low, high = 0, 1
-    while fits(high):
+    while fits(engine, high, precision):
         low, high = high, 2 * high
     while high - low > max(1, low // 1000):
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        low, high = (middle, high) if fits(engine, middle, precision) else (low, middle)
     return low

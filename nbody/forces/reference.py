@@ -15,6 +15,9 @@ from nbody.state.host import HostState
 BLOCK_PAIRS = 1 << 15
 """Pairs a block: its arrays of 0.25 MB each stay in the cache."""
 
+SLAB_BLOCKS = 256
+"""Blocks between two looks at what else is to be done; some 0.1 s."""
+
 
 def direct_sum(
     position: np.ndarray, mass: np.ndarray, gravity: Gravity, targets: np.ndarray | None = None
@@ -73,7 +76,13 @@ class ReferenceEngine(Engine):
 
     def _compute(self, state: State, potential: bool) -> None:
         assert isinstance(state, HostState)
-        state.acceleration[...], state.potential[...] = direct_sum(state.position, state.mass, self.gravity)
+        rows = SLAB_BLOCKS * max(1, BLOCK_PAIRS // state.count)
+        for first in range(0, state.count, rows):
+            some = np.arange(first, min(first + rows, state.count))
+            state.acceleration[some], state.potential[some] = direct_sum(
+                state.position, state.mass, self.gravity, targets=some
+            )
+            state.report(len(some) * state.count)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:

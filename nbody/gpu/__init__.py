@@ -10,6 +10,7 @@ from nbody.gpu.device import (
     SIMULATED,
     Facts,
     available,
+    blocks_at_most,
     bounded,
     cuda,
     facts,
@@ -22,6 +23,7 @@ from nbody.gpu.device import (
     why_unavailable,
 )
 from nbody.gpu.graph import Graph, milliseconds
+from nbody.gpu.waiting import mark, wait_for
 
 if SIMULATED:
     from nbody.gpu.simulated import add, device_function, multiply, multiply_add, row, rsqrt, subtract
@@ -38,11 +40,13 @@ __all__ = [
     "add",
     "assembled",
     "available",
+    "blocks_at_most",
     "bounded",
     "cuda",
     "device_function",
     "facts",
     "launches",
+    "mark",
     "milliseconds",
     "multiply",
     "multiply_add",
@@ -57,5 +61,6 @@ __all__ = [
     "threads_a_multiprocessor",
     "uuid",
     "version_in",
+    "wait_for",
     "why_unavailable",
 ]

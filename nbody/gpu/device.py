@@ -133,6 +133,16 @@ def resident_blocks(kernel: Any, arguments: tuple, threads: int) -> int:
     return kernel.compile(signature).max_cooperative_grid_blocks(threads)
 
 
+def blocks_at_most(threads: int) -> int:
+    """How many blocks of so many threads the device holds at a time at most, whatever the kernel: 32 a multiprocessor, the
+    most that any card has, and no more threads than it has room for. Where there is no device: an H200's."""
+    if SIMULATED:
+        return 3
+    if not available():
+        return 132 * min(32, 2048 // threads)
+    return facts().multiprocessors * min(32, threads_a_multiprocessor() // threads)
+
+
 @contextlib.contextmanager
 def out_of_memory(what: str, needed: int) -> Iterator[None]:
     """Turn the driver's out-of-memory error inside this block into one line: ``needed`` bytes beside the free ones."""

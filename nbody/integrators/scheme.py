@@ -57,6 +57,18 @@ def advance(scheme: Scheme, engine: Engine, state: State, dt: float, potential: 
         engine.evaluate(state, potential=True)
 
 
+def passes(scheme: Scheme, engine: Engine, state: State, potential: bool = False) -> int:
+    """How often :func:`advance` will go over all pairs, from the state as it is now."""
+    fresh, count = state.fresh, 0
+    for move in scheme.moves:
+        if move.kind == "force":
+            count += not fresh
+            fresh = True
+        elif move.kind.startswith("drift"):
+            fresh = False
+    return count + (engine.potential_apart + (not fresh) if potential else 0)
+
+
 def advance_many(scheme: Scheme, engine: Engine, state: State, dt: float, count: int) -> None:
     """Make ``count`` steps of which nothing is recorded.
 

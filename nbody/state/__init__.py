@@ -7,6 +7,7 @@ back to the host.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,13 @@ class State(ABC):
 
     ``fresh`` is True while the accelerations belong to the positions (a drift makes them stale), ``has_potential``
     while the potential does too. Engines set both; see :meth:`nbody.forces.engine.Engine.evaluate`.
+
+    Attributes:
+        workspace: what the engine that loaded the state keeps beside it: buffers, and a plan of the work. They belong to
+            the state, so that one engine may serve several.
+        watch: called while a force evaluation goes on, with ``computed``; what it raises ends the evaluation, and leaves
+            the accelerations without meaning.
+        asked, computed: interactions that were asked for, and that were computed, while there was a watch.
     """
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
@@ -49,6 +57,24 @@ class State(ABC):
         self.dtype = np.dtype(dtype)
         self.fresh = False
         self.has_potential = False
+        self.workspace: Any = None
+        self.watch: Callable[[int], None] | None = None
+        self.asked = self.computed = 0
+
+    def report(self, interactions: int) -> None:
+        """An engine says that it has done a further piece of a force evaluation, or has asked the device for it.
+
+        On a device this waits until little more than that piece is left to do. So what is queued ends soon, whatever N,
+        when a run is stopped; and the device is never without work.
+        """
+        self.asked += interactions
+        self._done(interactions)
+
+    def _done(self, interactions: int) -> None:
+        """So many more interactions have been computed."""
+        self.computed += interactions
+        if self.watch is not None:
+            self.watch(self.computed)
 
     def kick(self, dt: float) -> None:
         """v += a dt."""
@@ -95,5 +121,5 @@ class State(ABC):
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take back what :meth:`arrays` gave."""
 
-    def synchronize(self) -> None:  # noqa: B027  (nothing to wait for on the host)
-        """Return when all that was asked of the device is done."""
+    def synchronize(self, soon: bool = False) -> None:  # noqa: B027  (nothing to wait for on the host)
+        """Return when all that was asked of the device is done; signals are answered meanwhile, unless that is ``soon``."""

@@ -1,0 +1,52 @@
+"""Waiting for the device in a way in which Python goes on: signal handlers run, and a run can show how far it is.
+
+A driver's own wait is one call in C, and Python answers no signal before it returns; a step of millions of bodies takes
+seconds.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from nbody.gpu.device import SIMULATED, cuda
+
+SPIN = 1e-3
+"""Seconds in which the event is asked without a pause, as the driver itself does: the shortest pause takes 0.06 ms."""
+
+LATENESS = 1e-3
+"""A pause, over what was waited already: so much of a wait is lost at most by asking too late."""
+
+LONGEST_PAUSE = 5e-3
+"""Seconds."""
+
+
+def mark(stream: Any) -> Any:
+    """An event that occurs when all that was asked of a stream so far has been done."""
+    event = cuda.event() if SIMULATED else cuda.event(timing=False)
+    event.record(stream)
+    return event
+
+
+def is_done(event: Any) -> bool:
+    """True if an event has occurred. (In the simulator all has.)"""
+    if SIMULATED:
+        return True
+    from cuda.bindings import driver
+
+    # Numba's own query raises for "not yet", and tells whoever listens to its log of an error each time.
+    if driver.cuEventQuery(event.handle)[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
+        return False
+    return bool(event.query())  # which raises what went wrong on the device
+
+
+def wait_for(event: Any, meanwhile: Callable[[], object] = lambda: None) -> None:
+    """Return when an event has occurred; call ``meanwhile`` now and then until it has.
+
+    What ``meanwhile`` or a signal handler raises ends the wait.
+    """
+    began = time.perf_counter()
+    while not is_done(event):
+        waited = time.perf_counter() - began
+        if waited > SPIN:
+            meanwhile()
+            time.sleep(min(LATENESS * waited, LONGEST_PAUSE))

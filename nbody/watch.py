@@ -1,0 +1,91 @@
+"""What a run says while one of its steps takes long: how far the step is; and, after Ctrl-C, when it will be done.
+
+Large runs make steps of seconds, even minutes. The engine reports each piece of a force evaluation, and whoever waits for
+a device asks again and again (:mod:`nbody.gpu.waiting`): all these moments come to a :class:`Watch`.
+"""
+
+import time
+from collections.abc import Callable
+
+from nbody.forces.engine import Engine
+from nbody.integrators.scheme import Scheme, passes
+from nbody.interrupt import StopRequest
+from nbody.progress import HEARTBEAT
+from nbody.state import State
+
+LONG = 0.5
+"""Seconds that something must have taken before its own progress is shown."""
+
+WORTH_TELLING = 1.0
+"""Seconds: a run that takes longer than this to stop says so."""
+
+
+class Watch:
+    """Follows the steps and frames of a run, counted in interactions.
+
+    Args:
+        engine, scheme, state: what makes the steps; the watch makes itself the state's.
+        stop: what Ctrl-C asked for.
+        show: gets what is being done and the fraction of it that is done, now and then, once that takes long.
+        tell: gets a line.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        scheme: Scheme,
+        state: State,
+        stop: StopRequest,
+        show: Callable[[str, float], None],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._engine, self._scheme, self._state = engine, scheme, state
+        self._stop, self._show, self._tell = stop, show, tell
+        self._told = False
+        self._speed = 0.0  # interactions per second of what took long so far
+        self._begin("the run", 0, 0)
+        state.watch = self
+
+    def step(self, number: int, recorded: bool, steps: int = 1) -> None:
+        """So many steps begin, the last of them the step ``number``, after which a frame is due if ``recorded``."""
+        now = passes(self._scheme, self._engine, self._state, recorded) + steps - 1
+        # A run that stops between two frames records one more.
+        closing = 0 if recorded else 1 if self._scheme.forces_at_end else 1 + self._engine.potential_apart
+        self._begin(f"step {number}", now, closing)
+
+    def frame(self, number: int) -> None:
+        """The frame of a step begins, whose potential (and forces, perhaps) must be computed first."""
+        unknown = 1 if self._state.fresh else 1 + self._engine.potential_apart
+        self._begin(f"the frame of step {number}", unknown, 0)
+
+    def _begin(self, doing: str, now: int, closing: int) -> None:
+        """Something begins that goes over all pairs so often now, and, if the run is to stop, so often afterwards."""
+        pairs = self._state.count**2
+        self._doing, self._interactions, self._closing = doing, now * pairs, closing * pairs
+        self._before = self._state.asked  # what a device still has to do is part of what was before
+        self._began = self._shown = time.perf_counter()
+        self._sample: tuple[float, int] | None = None
+
+    def __call__(self, computed: int) -> None:
+        """So many interactions were computed since the state was made: tell what is to be told now."""
+        now, done = time.perf_counter(), max(0, computed - self._before)
+        seconds = now - self._began
+        if self._sample is None:  # where nothing is done yet, kernels were compiled until now
+            self._sample = (self._began, self._before) if done else (now, computed)
+        if computed > self._sample[1] and now - self._sample[0] > HEARTBEAT:
+            self._speed = (computed - self._sample[1]) / (now - self._sample[0])
+            self._sample = now, computed
+        if self._stop.requested and not self._told and (self._speed or seconds > HEARTBEAT):
+            self._answer(done)
+        if seconds > LONG and now - self._shown > HEARTBEAT and self._interactions:
+            self._shown = now
+            self._show(self._doing, min(1.0, done / self._interactions))
+
+    def _answer(self, done: int) -> None:
+        """Say that Ctrl-C was heard, unless the run ends at once."""
+        self._told = True
+        left = max(0, self._interactions - done) + self._closing
+        seconds = left / self._speed if self._speed else 0.0
+        if not self._speed or seconds > WORTH_TELLING:
+            when = f", in about {seconds:.0f} s" if self._speed else ""
+            self._tell(f"stopping after {self._doing}{when}; Ctrl-C again stops now")

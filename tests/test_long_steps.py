@@ -1,0 +1,271 @@
+"""Steps that take seconds: how far they are, what Ctrl-C does to them, and that no bit depends on who watches."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody import Scenario, Simulation, Trajectory
+from nbody.forces import ENGINES, cpu_tiles
+from nbody.forces.reference import ReferenceEngine, direct_sum
+from nbody.gpu import waiting
+from nbody.integrators import INTEGRATORS
+from nbody.integrators.scheme import advance, passes
+from nbody.pairlaw import Gravity
+from nbody.registry import Entry
+from nbody.repeat import resume
+
+LAW = Gravity(1.0, 3, "plummer", 0.05)
+PIECES, PIECE = 8, 0.1
+EVALUATION = PIECES * PIECE
+
+
+class Event:
+    """An event of a device, which occurs after so many seconds; asked as Numba's are."""
+
+    def __init__(self, seconds):
+        self.at = time.perf_counter() + seconds
+
+    def query(self):
+        return time.perf_counter() >= self.at
+
+
+class SlowEngine(ReferenceEngine):
+    """A force evaluation takes PIECES pieces of PIECE seconds, and each is waited for as a device is."""
+
+    def _compute(self, state, potential):
+        for _ in range(PIECES):
+            waiting.wait_for(Event(PIECE), lambda: state.report(0))
+            state.report(state.count**2 // PIECES)
+        state.acceleration[...], state.potential[...] = direct_sum(state.position, state.mass, self.gravity)
+
+
+SLOW = """
+initial: {generator: plummer, particles: 64, seed: 3}
+gravity: {softening: plummer, length: 0.05}
+integrator: {scheme: leapfrog, dt: 0.01, steps: 20}
+engine: slow
+precision: float64
+record: {every: 10}
+"""
+
+
+@pytest.fixture
+def slow(tmp_path, monkeypatch):
+    """A run of SlowEngine, and what it says: (seconds since the last signal, line)."""
+    monkeypatch.setattr(waiting, "is_done", Event.query)
+    monkeypatch.setitem(ENGINES._entries, "slow", Entry(f"{__name__}:SlowEngine", "for tests"))
+    said = []
+
+    class Run:
+        path = tmp_path / "run.h5"
+        signalled = 0.0
+
+        def __init__(self):
+            self.lines = said
+            notify = lambda line: said.append((time.perf_counter() - Run.signalled, line))  # noqa: E731
+            self.simulation = Simulation(Scenario.from_text(SLOW, "slow.yaml"), self.path, notify=notify)
+
+        def press(self, *after):
+            """Ctrl-C so many seconds from now, and so many later again."""
+
+            def work():
+                for seconds in after:
+                    time.sleep(seconds)
+                    Run.signalled = time.perf_counter()
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            threading.Thread(target=work, daemon=True).start()
+
+    return Run()
+
+
+def test_a_wait_answers_signals_and_is_hardly_ever_late(monkeypatch):
+    monkeypatch.setattr(waiting, "is_done", Event.query)
+    heard = []
+    earlier = signal.signal(signal.SIGINT, lambda *_: heard.append(time.perf_counter()))
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        event, asked = Event(0.5), []
+        began = time.perf_counter()
+        waiting.wait_for(event, lambda: asked.append(time.perf_counter()))
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+    assert len(heard) == 1 and heard[0] - began < 0.4
+    assert time.perf_counter() - event.at < 0.05  # 1 ms, where nobody else computes
+    assert len(asked) > 20
+
+
+def test_a_long_step_shows_how_far_it_is(slow):
+    shown = []
+    slow.simulation.run(steps=1, progress=shown.append)
+    steps = [now.fraction for now in shown if now.doing == "step 1"]
+    assert any(now.doing == "the frame of step 0" for now in shown)
+    assert len(steps) >= 1 and steps == sorted(steps) and 0 < steps[-1] <= 1
+    assert shown[-1].doing == "" and shown[-1].step == 1
+
+
+def test_a_short_step_shows_nothing():
+    shown = []
+    text = SLOW.replace("slow", "reference")
+    Simulation(Scenario.from_text(text, "short.yaml")).run(progress=shown.append)
+    assert not any(now.doing for now in shown)
+
+
+def test_the_first_control_c_is_answered_at_once_and_the_step_finished(slow):
+    slow.press(1.6 * EVALUATION)  # in the second of the evaluations of step 1
+    summary = slow.simulation.run()
+    seconds, line = slow.lines[0]
+    assert summary.interrupted and summary.step == 1
+    assert line.startswith("stopping after step 1, in about ") and line.endswith("; Ctrl-C again stops now")
+    assert seconds < 0.3
+    left = float(line.split("about ")[1].split(" s")[0])
+    assert abs(left - 1.4 * EVALUATION) <= 1.0  # the rest of the step, and the potential for a last frame
+    with Trajectory(slow.path) as run:
+        assert list(run.step) == [0, 1] and run.verify() == []
+
+
+def test_the_second_control_c_ends_a_step_between_two_pieces(slow):
+    slow.press(1.4 * EVALUATION, 0.15)
+    with pytest.raises(KeyboardInterrupt):
+        slow.simulation.run()
+    assert time.perf_counter() - type(slow).signalled < 0.5
+    assert slow.lines[-1][1].startswith("interrupted at step 0; go on with: nbody resume")
+    with Trajectory(slow.path) as run:
+        assert list(run.step) == [0] and run.verify() == []
+    again = resume(slow.path, steps=1, notify=lambda line: None)
+    again.run()
+    whole = Simulation(Scenario.from_text(SLOW.replace("slow", "reference"), "whole.yaml"))
+    whole.run(steps=1)
+    assert np.array_equal(again.state.position, whole.state.position)
+
+
+def test_a_run_that_stops_at_once_does_not_say_when(tmp_path):
+    lines = []
+    text = SLOW.replace("slow", "reference").replace("steps: 20", "steps: 1000000")
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    assert Simulation(Scenario.from_text(text, "short.yaml"), tmp_path / "r.h5", notify=lines.append).run().interrupted
+    assert lines == []
+
+
+@pytest.mark.parametrize("scheme", INTEGRATORS)
+@pytest.mark.parametrize("potential", [False, True])
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("name", ["reference", "cpu"])
+def test_the_passes_of_a_step_are_foretold(scheme, potential, fresh, name):
+    scheme, engine = INTEGRATORS.load(scheme), ENGINES.load(name)(LAW, "float64")
+    state = engine.load(random_bodies(100))
+    if fresh:
+        engine.evaluate(state)
+    told = passes(scheme, engine, state, potential)
+    before = state.computed
+    advance(scheme, engine, state, 0.01, potential)
+    assert state.computed - before == pytest.approx(told * 100**2, abs=2)
+
+
+@pytest.mark.parametrize("count", [1, 300, 5000, 20001])
+def test_the_rounds_of_the_cpu_engine_change_no_bit(monkeypatch, count):
+    bodies, engine = random_bodies(count), ENGINES.load("cpu")(LAW, "float32")
+    found = []
+    for piece in (1 << 31, 1):
+        monkeypatch.setattr(cpu_tiles, "PIECE", piece)
+        state, seen = engine.load(bodies), []
+        state.watch = seen.append
+        engine.evaluate(state)
+        found.append(state.acceleration)
+        rounds = list(engine._tiles.rounds())
+        assert rounds[0][0] == 0 and rounds[-1][1] == len(engine._tiles.body) // 2 + 1
+        assert all(a[1] == b[0] for a, b in pairwise(rounds)) and len(seen) == len(rounds)
+        assert seen[-1] == pytest.approx(count**2, rel=1e-3)
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "matrix:numpy", "reference"])
+def test_an_engine_serves_two_states(engine):
+    one = ENGINES.load(engine)(LAW, "float64")
+    states = [one.load(random_bodies(count, seed=count)) for count in (300, 700)]
+    for state in (*states, *states):
+        state.fresh = False
+        one.evaluate(state)
+    for count, state in zip((300, 700), states, strict=True):
+        alone = ENGINES.load(engine)(LAW, "float64")
+        expected = alone.load(random_bodies(count, seed=count))
+        alone.evaluate(expected)
+        assert np.array_equal(state.acceleration, expected.acceleration)
+
+
+SLABS = """
+import numpy as np
+from nbody.forces import gpu_global, gpu_rows, ENGINES
+from nbody.pairlaw import Gravity
+from nbody.particles import Particles
+gpu_global.THREADS = 8
+rng = np.random.default_rng(1)
+bodies = Particles(rng.uniform(1, 2, 50), rng.standard_normal((50, 3)), np.zeros((50, 3)))
+found = []
+for piece in (1, 10**6):
+    gpu_rows.interactions_a_piece = lambda dtype: piece
+    engine = ENGINES.load("gpu-global")(Gravity(1.0, 3, "plummer", 0.1), "float32")
+    state, told = engine.load(bodies), []
+    state.report = told.append
+    engine.evaluate(state, potential=True)
+    found.append(state.acceleration.copy_to_host())
+    print(told)
+assert np.array_equal(*found) and found[0].any(axis=1).all()
+"""
+
+
+def test_slabs_of_rows_change_no_bit():
+    """In the simulator, whose card holds three blocks: here of eight bodies each."""
+    run = subprocess.run(
+        [sys.executable, "-c", SLABS], capture_output=True, text=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == ["[1200, 1200, 100]", "[2500]"]
+
+
+AHEAD = """
+import time
+import numpy as np
+from nbody.gpu import waiting
+from nbody.particles import Particles
+from nbody.state import device
+LATER = 0.2
+
+class Event:
+    last = 0.0
+
+    def __init__(self, stream):
+        Event.last = self.at = max(time.perf_counter(), Event.last) + LATER
+
+waiting.is_done = lambda event: time.perf_counter() >= event.at
+device.mark, device.MARK = Event, 100
+state = device.DeviceState(Particles(np.ones(9), np.zeros((9, 3)), np.zeros((9, 3))), np.dtype("float32"))
+began, seen = time.perf_counter(), []
+for _ in range(20):
+    state.report(60)
+assert time.perf_counter() - began < LATER / 2 and not seen  # nobody watches: nothing is waited for
+state.watch = seen.append
+for piece in range(1, 5):
+    state.report(60)
+    state.report(60)  # now there is enough for a mark
+    done = (time.perf_counter() - began) / LATER
+    assert piece - 2 <= done < piece - 0.5, (piece, done)  # the piece before the last is done, and no more is waited for
+state.synchronize()
+assert 5 <= (time.perf_counter() - began) / LATER < 5.9  # four pieces, and the mark of this very wait
+assert seen == sorted(seen) and set(seen) == {0, 120, 240, 360, 480} and state.asked == state.computed == 480
+"""
+
+
+def test_a_device_has_one_piece_more_than_it_works_on():
+    run = subprocess.run(
+        [sys.executable, "-c", AHEAD], capture_output=True, text=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    )
+    assert run.returncode == 0, run.stderr
