@@ -1,7 +1,9 @@
 """The recorder: takes snapshots of a run, measures them, and hands them to the file, in a thread of its own.
 
 The next steps compute while a frame is checked, summed and written. The queue is short, so that a slow disk slows the
-run down instead of filling the memory.
+run down instead of filling the memory. Frames that have arrived while others were written are written as one group: a run
+that makes few of them has each in the file at once, one that makes thousands a second pays for the file's bookkeeping
+once every few frames.
 
 The file belongs to the thread: it alone writes to it and closes it. So however the run ends, and however often Ctrl-C
 is pressed while the disk is slow, nobody closes the file under a write.
@@ -9,27 +11,25 @@ is pressed while the disk is slow, nobody closes the file under a write.
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nbody.diagnostics import observables, relative_energy_error
 from nbody.errors import RunFailed
 from nbody.scenario import EnergyLimit
-from nbody.state import Snapshot
+from nbody.state import BLOCKS, Snapshot
 from nbody.trajectory import Frame
-
-WAITING_FRAMES = 4
 
 
 class FrameSink(Protocol):
     """What frames and checkpoints are handed to: a trajectory's writer."""
 
-    def append(self, frame: Frame) -> None:
-        """Store one frame, after all those before it."""
+    def append_many(self, frames: Sequence[Frame]) -> None:
+        """Store frames, one or more, after all those before them."""
 
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Keep the engine's state, as it is after the last frame."""
@@ -50,6 +50,22 @@ class Energies:
         """(E - E₀)/|E₀|."""
         return relative_energy_error(self.latest, self.initial)
 
+    def after(self, energy: float) -> "Energies":
+        """With one more frame."""
+        return Energies(energy if np.isnan(self.initial) else self.initial, energy)
+
+
+class Moment(NamedTuple):
+    """A snapshot on its way, and when it was."""
+
+    step: int
+    time: float
+    snapshot: Snapshot
+
+
+Job = Moment | Callable[[], None]
+"""What the thread is given to do."""
+
 
 class Recorder:
     """Measures and stores snapshots in order, in the background.
@@ -60,6 +76,8 @@ class Recorder:
         notify: gets one line when it does, if the run is to go on.
         energies: those of the frames that are in the file already, when a run goes on.
         frames: how many frames are there already.
+        at_a_time: how many frames are written as one group at most; :data:`~nbody.state.BLOCKS` times as many may
+            be queued.
 
     An error in the background (a full disk, a NaN in the state) is raised by the next :meth:`record` or
     :meth:`close`. As a context manager it ends on an error by :meth:`abandon`.
@@ -72,6 +90,7 @@ class Recorder:
         notify: Callable[[str], None] = lambda line: None,
         energies: Energies | None = None,
         frames: int = 0,
+        at_a_time: int = 1,
     ) -> None:
         self.energies = energies or Energies()
         self.frames = frames
@@ -79,14 +98,16 @@ class Recorder:
         self._error: BaseException | None = None
         self._failed = self._complete = False
         # A put that waited for room could be interrupted, and the thread would wait for its end for ever.
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._room = threading.Semaphore(WAITING_FRAMES)
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._ahead: list[Job | None] = []  # taken from the queue too early
+        self._room = threading.Semaphore(BLOCKS * at_a_time)
+        self._at_a_time = at_a_time
         self._ended = threading.Event()  # Thread.join, once interrupted, returns at once (Python 3.11, gh-90882)
         threading.Thread(target=self._work, name="recorder", daemon=True).start()
 
     def record(self, step: int, time: float, snapshot: Snapshot) -> None:
         """Queue a snapshot; waits while too many are queued."""
-        self._put(lambda: self._store(step, time, snapshot))
+        self._put(Moment(step, time, snapshot))
 
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Queue a checkpoint, to be kept after the frames queued before it."""
@@ -121,7 +142,7 @@ class Recorder:
         elif not self._ended.is_set():
             self.close()
 
-    def _put(self, job: Callable[[], None]) -> None:
+    def _put(self, job: Job) -> None:
         self._room.acquire()
         self._jobs.put(job)
         self._raise()
@@ -132,14 +153,19 @@ class Recorder:
             raise error
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next()) is not None:
+            moments: list[Moment] = []
             try:
-                job()
+                if isinstance(job, Moment):
+                    moments.append(job)
+                    self._store(moments)
+                else:
+                    job()
             except BaseException as error:
                 # Later jobs only release what they hold, so that record() never waits for a thread that gave up.
                 self._error, self._failed = error, True
             finally:
-                self._room.release()
+                self._room.release(len(moments) or 1)
         try:
             if self._sink is not None:
                 self._sink.close(self._complete and not self._failed)
@@ -154,29 +180,48 @@ class Recorder:
         if sound and not self._failed and self._sink is not None:
             self._sink.checkpoint(state, meta)
 
-    def _store(self, step: int, time: float, snapshot: Snapshot) -> None:
-        try:
-            if self._failed:
-                return
-            snapshot.wait()
-            check_finite(step, snapshot)
-            values = observables(snapshot.sums)
-            if self._sink is not None:
-                self._sink.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
-        finally:
-            snapshot.release()
-        energy = float(values["total_energy"])
-        first = energy if np.isnan(self.energies.initial) else self.energies.initial
-        self.energies, self.frames = Energies(first, energy), self.frames + 1
-        self._check_energy(step)
+    def _next(self) -> Job | None:
+        return self._ahead.pop() if self._ahead else self._jobs.get()
 
-    def _check_energy(self, step: int) -> None:
+    def _store(self, moments: list[Moment]) -> None:
+        """Store a moment, and those behind it that are here too, which join it in the list."""
+        try:
+            while len(moments) < self._at_a_time and moments[0].snapshot.arrived() and not self._jobs.empty():
+                job = self._jobs.get()
+                if not isinstance(job, Moment) or not job.snapshot.arrived():
+                    self._ahead.append(job)
+                    break
+                moments.append(job)
+            if not self._failed:
+                self._append(moments)
+        finally:
+            for moment in moments:
+                moment.snapshot.release()
+
+    def _append(self, moments: Sequence[Moment]) -> None:
+        """Measure and store moments; those before one that is refused are stored too."""
+        frames: list[Frame] = []
+        energies = self.energies
+        try:
+            for step, time, snapshot in moments:
+                snapshot.wait()
+                check_finite(step, snapshot)
+                values = observables(snapshot.sums)
+                frames.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
+                energies = energies.after(float(values["total_energy"]))
+                self._check_energy(step, energies.error)
+        finally:
+            if frames and self._sink is not None:
+                self._sink.append_many(frames)
+            self.energies, self.frames = energies, self.frames + len(frames)
+
+    def _check_energy(self, step: int, error: float) -> None:
         """Warn once, or stop, when the energy error passes its limit."""
         limit = self._limit
-        if limit is None or abs(self.energies.error) <= limit.limit:
+        if limit is None or abs(error) <= limit.limit:
             return
         line = (
-            f"step {step}: the relative energy error is {self.energies.error:+.2e}, beyond the limit of "
+            f"step {step}: the relative energy error is {error:+.2e}, beyond the limit of "
             f"{limit.limit:g} (on_energy_error); try a smaller --dt"
         )
         self._limit = None

@@ -18,6 +18,10 @@ class Schedule:
         """The first step after ``step`` that becomes a frame."""
         return min((step // self.every + 1) * self.every, self.last)
 
+    def regular_after(self, step: int) -> int:
+        """How many frames follow ``step`` each ``every`` steps after the one before; 0 if the first is closer."""
+        return (self.last - step) // self.every if step % self.every == 0 else 0
+
     def count_after(self, step: int) -> int:
         """How many of the steps after ``step`` become frames."""
         if step >= self.last:

@@ -14,18 +14,22 @@ from nbody.forces.memory import check_fits
 from nbody.guards import doubts
 from nbody.initial import check_initial, make_particles, resolved_initial
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.scheme import Scheme, advance, advance_many
+from nbody.integrators.scheme import Scheme, advance_many, advance_to_frames
 from nbody.interrupt import StopRequest, stop_on_signals
 from nbody.particles import Particles
 from nbody.progress import Clock, Progress, Summary
 from nbody.recorder import Energies, Recorder
 from nbody.scenario import Generated, Scenario
 from nbody.schedule import Schedule
+from nbody.state import frames_at_a_time
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, state_bytes
 from nbody.trajectory.provenance import collect_provenance
 from nbody.watch import Watch
 
 Notify = Callable[[str], None]
+
+MOST_STEPS = 128
+"""Steps of which a block of frames is made in one go. (Python takes some 0.1 ms for each when a GPU records them.)"""
 
 
 class Simulation:
@@ -73,6 +77,7 @@ class Simulation:
         for line in doubts(scenario.gravity, scenario.precision, self.particles):
             notify(f"warning: {line}")
         self.state = self.engine.load(self.particles)
+        self.at_a_time = frames_at_a_time(self.state.count, self.state.dtype.name)
         self.step = 0
         self.continued: Checkpoint | None = None
         """The checkpoint this run goes on from; see :func:`nbody.repeat.resume`."""
@@ -134,10 +139,13 @@ class Simulation:
         if self.continued is None:
             self._record(recorder)
             self._checkpoint(recorder)
+        queued = 0
         while self.step < schedule.last and not stop.requested:
-            queued = self._advance(recorder, schedule, clock.steps_in_a_beat())
-            if queued > 1 or clock.due():
+            at_most = clock.steps_in_a_beat()
+            queued += self._advance(recorder, schedule, at_most)
+            if queued >= at_most or clock.due():
                 clock.look(self.step - first, self.state, soon=queued > 1)
+                queued = 0
                 show()
                 self._checkpoint_now_and_then(recorder)
         clock.look(self.step - first, self.state)  # before the disk's last confirmation, which is no step's
@@ -152,19 +160,22 @@ class Simulation:
         return max(self.step, self.scenario.integrator.steps)
 
     def _advance(self, recorder: Recorder, schedule: Schedule, at_most: int) -> int:
-        """To the step before the next frame, but at most so many steps; or, from there, the step to the frame.
-        Returns the number of steps."""
-        dt = self.scenario.integrator.dt
-        if between := min(schedule.next(self.step) - 1 - self.step, at_most):
-            self._watch.step(self.step + between, False, between)
+        """At most so many steps: with the frames of a whole block; or to the step before the next frame; or, from
+        there, the step to the frame. Returns the number of steps."""
+        dt, begun, frames, every = self.scenario.integrator.dt, self.step, 1, 1
+        in_a_block = self.at_a_time * schedule.every
+        if schedule.regular_after(begun) >= self.at_a_time and in_a_block <= min(at_most, MOST_STEPS):
+            frames, every = self.at_a_time, schedule.every
+        elif between := min(schedule.next(begun) - 1 - begun, at_most):
+            self._watch.step(begun + between, False, between)
             advance_many(self.scheme, self.engine, self.state, dt, between)
             self.step += between
             return between
-        self._watch.step(self.step + 1, True)
-        advance(self.scheme, self.engine, self.state, dt, potential=True)
-        self.step += 1
-        self._record(recorder)
-        return 1
+        self._watch.step(begun + frames * every, True, frames * every)
+        for snapshot in advance_to_frames(self.scheme, self.engine, self.state, dt, frames, every):
+            self.step += every
+            recorder.record(self.step, self.time, snapshot)
+        return self.step - begun
 
     @property
     def time(self) -> float:
@@ -175,7 +186,8 @@ class Simulation:
 
     def _recorder(self, schedule: Schedule) -> Recorder:
         writer = None if self.output is None else self._writer(schedule)
-        return Recorder(writer, self.scenario.on_energy_error, self.notify, self.energies, self.kept)
+        limit = self.scenario.on_energy_error
+        return Recorder(writer, limit, self.notify, self.energies, self.kept, self.at_a_time)
 
     def _record(self, recorder: Recorder) -> None:
         if not self.state.has_potential:

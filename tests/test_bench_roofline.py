@@ -201,10 +201,10 @@ def test_a_row_above_its_bound_says_so():
 
 
 def test_shares_of_a_step_are_shares():
-    step = WholeStep.of(force=6e-6, step=8e-6, launched=12e-6, recorded=15e-6)
-    assert step.percent_launch == pytest.approx(25) and step.percent_copies == pytest.approx(20)
-    odd = WholeStep.of(2e-6, 1e-6, 3e-6, 2e-6)
-    assert odd.percent_launch == odd.percent_copies == 0
+    step = WholeStep.of(force=6e-6, step=8e-6, recorded=10e-6)
+    assert step.percent_launch == pytest.approx(25) and step.percent_recording == pytest.approx(20)
+    odd = WholeStep.of(3e-6, 2e-6, 1e-6)
+    assert odd.percent_launch == odd.percent_recording == 0
 
 
 # --- The card's clock and power -----------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ def test_the_command_tells_a_kernel_its_bounds_and_its_part_of_a_step(card, tmp_
             2000 * row["interactions_per_s"] / (2 * 64 * 132 * MEGAHERTZ * 1e6)
         )
         assert 0 < row["percent_of_roots"] < row["percent_of_slots"] < 100
-        assert row["step_seconds"] > 0 and 0 <= row["percent_launch"] < 100 and 0 <= row["percent_copies"] < 100
+        assert row["step_seconds"] > 0 and 0 <= row["percent_launch"] < 100 and 0 <= row["percent_recording"] < 100
         assert row["error"] == 0 and not row["wrong"]
 
 

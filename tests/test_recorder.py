@@ -14,7 +14,7 @@ import pytest
 
 from nbody.errors import RunFailed
 from nbody.interrupt import stop_on_signals
-from nbody.recorder import WAITING_FRAMES, Recorder
+from nbody.recorder import Recorder
 from nbody.state import Snapshot
 from nbody.state.sums import SUMS
 from nbody.trajectory import Trajectory
@@ -23,14 +23,16 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class SlowSink:
-    """A sink whose disk answers when it is told to; ``said`` is what was asked of it, in order."""
+    """A sink whose disk answers when it is told to; ``said`` is what was asked of it, in order; ``groups``
+    how many frames came at a time."""
 
     def __init__(self) -> None:
-        self.answer, self.said, self.writing = threading.Event(), [], False
+        self.answer, self.said, self.groups, self.writing = threading.Event(), [], [], False
 
-    def append(self, frame):
+    def append_many(self, frames):
         self.writing = True
-        self.said.append(frame.step)
+        self.said += [frame.step for frame in frames]
+        self.groups.append(len(frames))
         self.answer.wait(20)
         self.writing = False
 
@@ -76,12 +78,54 @@ def test_frames_and_checkpoints_come_in_order_and_then_the_end():
 def test_an_error_lets_go_of_what_is_queued_and_the_thread_closes_the_sink():
     sink, Counted.released = SlowSink(), 0
     with pytest.raises(ZeroDivisionError), Recorder(sink) as recorder:
-        for step in range(WAITING_FRAMES):
-            recorder.record(step, 0.0, Counted())
+        recorder.record(0, 0.0, Counted())
         assert waits_for(lambda: sink.writing)
+        for step in range(1, 4):
+            recorder.record(step, 0.0, Counted())
         threading.Timer(0.3, sink.answer.set).start()
         raise ZeroDivisionError
-    assert sink.said == [0, "stopped"] and Counted.released == WAITING_FRAMES
+    assert sink.said == [0, "stopped"] and Counted.released == 4
+
+
+def test_frames_that_wait_are_written_in_groups_and_what_has_not_arrived_is_not_waited_for():
+    class Late(Counted):
+        def arrived(self):
+            return arrive.is_set()
+
+        def wait(self):
+            assert arrive.wait(20)
+
+    sink, arrive, Counted.released = SlowSink(), threading.Event(), 0
+    with Recorder(sink, at_a_time=6) as recorder:
+        recorder.record(0, 0.0, Counted())
+        assert waits_for(lambda: sink.writing)
+        for step in range(1, 9):
+            recorder.record(step, 0.0, Counted())
+        recorder.checkpoint({}, {})
+        recorder.record(9, 0.0, Counted())
+        recorder.record(10, 0.0, Late())
+        sink.answer.set()
+        assert waits_for(lambda: recorder.frames == 10)
+        assert sink.groups == [1, 6, 2, 1]  # six at a time; none past a checkpoint, none that is late
+        arrive.set()
+    assert sink.said == [*range(9), "checkpoint", 9, 10, "complete"] and Counted.released == 11
+
+
+def test_the_frames_before_one_that_is_refused_are_stored_though_they_came_together():
+    class Broken(Counted):
+        def __init__(self):
+            super().__init__()
+            self.position[1, 2] = self.sums[0] = np.nan
+
+    sink = SlowSink()
+    with pytest.raises(RunFailed, match="step 3: the position of particle 1"), Recorder(sink, at_a_time=6) as recorder:
+        recorder.record(0, 0.0, Counted())
+        assert waits_for(lambda: sink.writing)
+        for step in range(1, 6):
+            recorder.record(step, 0.0, Broken() if step == 3 else Counted())
+        sink.answer.set()
+        recorder.close()
+    assert sink.said == [0, 1, 2, "stopped"] and recorder.frames == 3
 
 
 def test_a_third_interrupt_leaves_the_sink_to_the_thread_that_is_writing():

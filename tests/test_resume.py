@@ -90,7 +90,7 @@ def test_another_interval_between_frames_changes_which_are_recorded_and_nothing_
 @pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
 @pytest.mark.parametrize("integrator", ["leapfrog", "taylor"])
 def test_on_a_gpu_a_run_goes_on_and_is_repeated_with_the_same_bits(tmp_path, engine, precision, integrator):
-    """Also where it records other frames: those of 3000 particles are launched one by one, the steps between by a graph."""
+    """Also where it records other frames."""
     if precision not in ENGINES.load(engine).precisions:
         pytest.skip(f"{engine} has no {precision}")
     options = {"engine": engine, "precision": precision, "integrator": integrator, "particles": 3000}
@@ -106,6 +106,22 @@ def test_on_a_gpu_a_run_goes_on_and_is_repeated_with_the_same_bits(tmp_path, eng
         assert np.array_equal(one.velocity[-1], two.velocity[-1])
     rerun(whole, tmp_path / "again.h5", notify=pytest.fail).run()
     assert first_difference(whole, tmp_path / "again.h5") is None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name.startswith("gpu")] + ["matrix"])
+@pytest.mark.parametrize("integrator", ["leapfrog", "taylor"])
+def test_on_a_gpu_it_does_not_matter_to_the_bits_which_frames_are_recorded(tmp_path, engine, integrator):
+    """Every one and every third, whose blocks of eight are replayed; and the last alone, with the steps between replayed."""
+    options = {"engine": engine, "integrator": integrator, "particles": 3000, "steps": 240}
+    runs = [Trajectory(simulate(tmp_path / f"{every}.h5", every=every, **options)) for every in (1, 3, 240)]
+    for run in runs[1:]:
+        energies = run.observable("total_energy"), runs[0].observable("total_energy")[run.step]
+        assert np.array_equal(*energies)
+        for k, step in enumerate(run.step):
+            assert np.array_equal(run.position[k], runs[0].position[step])
+            assert np.array_equal(run.velocity[k], runs[0].velocity[step])
+    assert all(run.verify() == [] for run in runs)
 
 
 def test_frames_after_the_last_checkpoint_are_made_again_and_that_is_said(tmp_path, monkeypatch):

@@ -3,8 +3,12 @@
 import errno
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +18,8 @@ from nbody.errors import RunFailed
 from nbody.interrupt import stop_on_signals
 from nbody.repeat import resume
 from nbody.trajectory.framefile import FrameFile
+
+ROOT = Path(__file__).resolve().parents[1]
 
 PLUMMER = """
 initial: {generator: plummer, particles: 256, seed: 3}
@@ -62,6 +68,39 @@ def test_the_same_scenario_gives_the_same_bits_twice_and_however_often_it_is_rec
         assert np.array_equal(velocity, ends[0][1])
 
 
+FRAMES_OF_A_STATE = textwrap.dedent("""
+    import sys
+    import numpy as np
+    from nbody import Scenario, Simulation
+    from nbody.integrators.scheme import advance_many, advance_to_frames
+    run = Simulation(Scenario.load("run.yaml").override(engine=sys.argv[1]))
+    moments = []
+    for count in (8, 1, 8, 8, 3, 8):  # more blocks than a ring has
+        arguments = run.scheme, run.engine, run.state, run.scenario.integrator.dt
+        for snapshot in advance_to_frames(*arguments, count, every=1 + count % 2):
+            snapshot.wait()
+            moments.append((snapshot.position.copy(), snapshot.velocity.copy(), snapshot.sums))
+            snapshot.release()
+        advance_many(*arguments, 2)
+    np.savez(sys.argv[1], *(np.stack(each) for each in zip(*moments)))
+""")
+
+
+@pytest.mark.parametrize("integrator", ["taylor", "leapfrog"])
+def test_frames_leave_a_simulated_gpu_in_order_and_whole(tmp_path, integrator):
+    """Eight at a time and fewer: the positions, velocities and sums that the CPU has, to rounding."""
+    text = PLUMMER.replace("plummer, particles: 256", "disk, particles: 20").replace("0.05", "0.05, dimensions: 2")
+    (tmp_path / "run.yaml").write_text(text.replace("leapfrog, dt: 0.0078125", f"{integrator}, dt: 0.0001"))
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_ENABLE_CUDASIM": "1"}
+    found = []
+    for engine in ("cpu", "gpu-tiled"):
+        subprocess.run([sys.executable, "-c", FRAMES_OF_A_STATE, engine], cwd=tmp_path, env=environment, check=True)
+        found.append(np.load(tmp_path / f"{engine}.npz").values())
+    for cpu, gpu, shape in zip(*found, [(36, 20, 3), (36, 20, 3), (36, 8)], strict=True):
+        assert gpu.shape == shape and len(np.unique(gpu.reshape(36, -1), axis=0)) == 36
+        np.testing.assert_allclose(gpu, cpu, rtol=1e-9, atol=1e-9 * np.abs(cpu).max())
+
+
 def test_another_seed_is_another_run():
     runs = [Simulation(scenario(seed=seed, steps=1)) for seed in (1, 2)]
     assert not np.array_equal(runs[0].particles.position, runs[1].particles.position)
@@ -87,6 +126,18 @@ def test_a_run_without_an_output_still_measures_its_energy():
     assert summary.output is None
     assert abs(summary.energy_error) < 1e-4
     assert summary.frames == 2
+
+
+@pytest.mark.parametrize("every", [1, 3, 10, 300])
+def test_frames_made_in_blocks_are_those_of_the_schedule(tmp_path, every):
+    """Eight frames at a time where the steps between are few and fast; and the last, off schedule."""
+    run = Simulation(scenario(steps=1065, every=every, particles=8), tmp_path / "run.h5")
+    sizes, advance = [], run._advance
+    run._advance = lambda *arguments: sizes.append(advance(*arguments)) or sizes[-1]
+    run.run()
+    with Trajectory(tmp_path / "run.h5") as whole:
+        assert list(whole.step) == [*range(0, 1066, every), *([1065] if 1065 % every else [])] and whole.verify() == []
+    assert sum(sizes) == 1065 and (every == 300 or 8 * every in sizes)
 
 
 def test_zero_steps_record_the_start(tmp_path):
@@ -138,14 +189,14 @@ def test_a_lost_terminal_ends_a_run_in_good_order_unless_it_was_to_be_ignored():
 
 
 def test_a_disk_that_fills_up_while_the_last_frames_are_written_is_told(tmp_path, monkeypatch):
-    write = FrameFile.write_frame
+    write = FrameFile.write_frames
 
-    def fill(file, k, frame):
-        if k == 6:
+    def fill(file, k, frames):
+        if k + len(frames) > 6:
             raise OSError(errno.ENOSPC, "No space left on device")
-        write(file, k, frame)
+        write(file, k, frames)
 
-    monkeypatch.setattr(FrameFile, "write_frame", fill)
+    monkeypatch.setattr(FrameFile, "write_frames", fill)
     with pytest.raises(RunFailed, match=r"frame 6 failed \(No space left .* the 6 frames before it are whole"):
         Simulation(scenario(steps=60), tmp_path / "run.h5").run()
     with Trajectory(tmp_path / "run.h5") as run:

@@ -281,13 +281,49 @@ def test_a_folder_that_vanishes_before_the_first_frame_is_told_and_so_is_one_tha
 
 
 def test_a_disk_that_fails_at_the_first_frame_leaves_no_file(tmp_path, monkeypatch):
-    def fail(file, k, frame):
+    def fail(file, k, frames):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(FrameFile, "write_frame", fail)
+    monkeypatch.setattr(FrameFile, "write_frames", fail)
     with pytest.raises(RunFailed, match=r"frame 0 failed \(No space left on device\); no file has been made"):
         record(tmp_path / "run.h5", 2)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("count,dimensions", [(37, 2), (100_000, 3)])  # the checksums of the latter have threads
+def test_frames_in_groups_are_the_same_bytes_as_one_by_one(tmp_path, count, dimensions):
+    particles, stored = bodies(count, dimensions), []
+    for sizes in ((1, 1, 1, 1, 1, 1), (1, 3, 2)):
+        path = tmp_path / f"{len(sizes)}.h5"
+        with TrajectoryWriter(path, particles, RunHeader(6)) as writer:
+            for size in sizes:
+                writer.append_many([moment(writer.frames + k, particles) for k in range(size)])
+        file = FrameFile(path)
+        stored.append([(rows.length(), rows.read(0, 6).tobytes()) for rows in file.rows.values()])
+        assert file.commit["frames"] == file.commit["synced"] == 6
+        file.close()
+    assert stored[0] == stored[1] and all(length == 6 for length, _ in stored[0])
+    with Trajectory(path) as run:
+        assert run.verify() == [] and (run.position[5] == moment(5, particles).position).all()
+
+
+def test_of_a_group_that_the_disk_has_no_room_for_the_frames_that_fit_are_kept(tmp_path, monkeypatch):
+    particles, write = bodies(), FrameFile.write_frames
+
+    def full_after_four(file, k, frames):
+        if k + len(frames) > 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(file, k, frames)
+
+    monkeypatch.setattr(FrameFile, "write_frames", full_after_four)
+    with (
+        pytest.raises(RunFailed, match=r"frame 4 failed .*the 4 frames before it are whole"),
+        TrajectoryWriter(tmp_path / "run.h5", particles, RunHeader(8)) as writer,
+    ):
+        writer.append_many([moment(k, particles) for k in range(3)])
+        writer.append_many([moment(k, particles) for k in range(3, 8)])
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert len(run) == 4 and run.verify() == []
 
 
 def test_what_the_disk_said_in_the_background_is_told_at_the_end(tmp_path, monkeypatch):

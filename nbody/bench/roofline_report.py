@@ -61,7 +61,7 @@ KERNELS = (
     Column("laun-\nches", lambda row: number(row.launches)),
     Column("a whole\nstep", lambda row: duration(row.step_seconds)),
     Column("launch\n%", lambda row: percent(row.percent_launch)),
-    Column("copies\n%", lambda row: percent(row.percent_copies)),
+    Column("record\n%", lambda row: percent(row.percent_recording)),
 )  # fmt: skip
 
 LECTURE = (

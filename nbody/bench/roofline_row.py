@@ -50,9 +50,8 @@ class RooflineRow(ForceRow):
     occupancy: float | None = None
     step_seconds: float | None = None
     percent_launch: float | None = None
-    launched_step_seconds: float | None = None
     recorded_step_seconds: float | None = None
-    percent_copies: float | None = None
+    percent_recording: float | None = None
 
     def bounded(self, card: Facts, work: Work | None, source: str | None) -> "RooflineRow":
         """This row, timed and with its clock, held against the bounds of a card for so much work an interaction."""

@@ -71,12 +71,6 @@ class Engine(ABC):
         """The memory that a state of so many particles and this engine's buffers take, in bytes."""
 
     @classmethod
-    def host_bytes(cls, particles: int, precision: str) -> int:
-        """The computer's memory that a run of so many particles takes whatever the engine, in bytes: the initial
-        conditions, room to make them, and frames on their way to the file."""
-        return particles * 16 * 8
-
-    @classmethod
     def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray | float:
         """By what the rounding of numbers is multiplied in the forces on some particles, for the way that the engine
         takes the sum, (T,) or one number for all; 1 for the plain sum over pairs."""

@@ -19,9 +19,8 @@ from nbody import gpu
 from nbody.forces.engine import Engine
 from nbody.pairlaw import Gravity, pair_law
 from nbody.particles import Particles
-from nbody.state import State
+from nbody.state import State, frame_bytes, frames_at_a_time, itemsize
 from nbody.state.device import DeviceState
-from nbody.state.staging import BUFFERS
 
 
 class Shape(NamedTuple):
@@ -113,15 +112,6 @@ class GpuEngine(Engine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: body, velocity and acceleration, four numbers each; buffers for frames."""
-        return particles * (12 + 6 * BUFFERS) * itemsize(precision)
-
-    @classmethod
-    def host_bytes(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.host_bytes`: frames arrive in pinned memory, which nobody else can use meanwhile."""
-        return super().host_bytes(particles, precision) + particles * 6 * BUFFERS * itemsize(precision)
-
-
-def itemsize(precision: str) -> int:
-    """Bytes of a number of a state."""
-    return 4 if precision == "float32" else 8
+        """See :meth:`Engine.bytes_needed`: body, velocity and acceleration, four numbers each, and packed frames."""
+        frames = frames_at_a_time(particles, precision) * frame_bytes(particles, precision)
+        return particles * 12 * itemsize(precision) + frames

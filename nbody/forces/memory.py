@@ -3,6 +3,15 @@
 from nbody import machine
 from nbody.errors import DeviceError, InputError
 from nbody.forces.engine import Engine
+from nbody.state import bytes_on_the_way, itemsize
+
+BODY_BYTES = 8 * 8
+"""Bytes of the computer's memory that a particle's initial conditions take, whatever the engine. (While they are made
+it is up to 160, less than with a checkpoint.)"""
+
+CHECKPOINT_NUMBERS = 3 * 12
+"""Numbers a particle, in the state's precision, that a checkpoint takes: the state's arrays, each as bytes, all of them
+joined."""
 
 
 def block_rows(count: int, row_bytes: int, budget: int, most: int | None = None) -> int:
@@ -15,7 +24,8 @@ def block_rows(count: int, row_bytes: int, budget: int, most: int | None = None)
 
 def needs(engine: type[Engine], particles: int, precision: str) -> dict[str, int]:
     """Bytes that a run takes of ``memory``, and of ``GPU memory`` where the engine works there."""
-    host, engine_bytes = engine.host_bytes(particles, precision), engine.bytes_needed(particles, precision)
+    host = particles * (BODY_BYTES + CHECKPOINT_NUMBERS * itemsize(precision)) + bytes_on_the_way(particles, precision)
+    engine_bytes = engine.bytes_needed(particles, precision)
     if engine.device == "gpu":
         return {"memory": host, "GPU memory": engine_bytes}
     return {"memory": host + engine_bytes}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from nbody.forces.engine import Engine
-from nbody.state import State
+from nbody.state import Snapshot, State
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,19 @@ def passes(scheme: Scheme, engine: Engine, state: State, potential: bool = False
 
 
 def advance_many(scheme: Scheme, engine: Engine, state: State, dt: float, count: int) -> None:
-    """Make ``count`` steps of which nothing is recorded.
+    """Make ``count`` steps of which nothing is recorded."""
+    state.repeat(lambda: advance(scheme, engine, state, dt), count, key=(scheme, dt))
 
-    The first is made as it comes; it leaves the state as every later step finds it, so that a device may record the
-    second and replay it.
-    """
 
-    def step() -> None:
-        advance(scheme, engine, state, dt)
+def advance_to_frames(
+    scheme: Scheme, engine: Engine, state: State, dt: float, frames: int = 1, every: int = 1
+) -> list[Snapshot]:
+    """Make so many frames, :func:`~nbody.state.frames_at_a_time` at most, each ``every`` steps after the one before.
+    Returns their snapshots."""
 
-    if count > 0:
-        step()
-        state.repeat(step, count - 1, key=(scheme, dt))
+    def steps() -> None:
+        for _ in range(every - 1):
+            advance(scheme, engine, state, dt)
+        advance(scheme, engine, state, dt, potential=True)
+
+    return state.snapshots(steps, frames, key=(scheme, dt, every))

@@ -13,12 +13,37 @@ import numpy as np
 
 from nbody.particles import Particles
 
+MOST_AT_A_TIME, BYTES_AT_A_TIME, BLOCKS = 8, 16 << 20, 4
+"""Frames of a block at most, bytes of it (or one frame), and how many blocks there are: one is written, one arrives, one is
+made, and one waits, so that nobody does."""
+
+
+def itemsize(precision: str) -> int:
+    """Bytes of a number of a state."""
+    return 4 if precision == "float32" else 8
+
+
+def frame_bytes(particles: int, precision: str) -> int:
+    """Bytes of a recorded frame: three columns of position and of velocity, in two dimensions too."""
+    return particles * 6 * itemsize(precision)
+
+
+def frames_at_a_time(particles: int, precision: str) -> int:
+    """How many frames a run makes and hands on at a time where every step is recorded: as many of a small state as
+    make Python's part small, and one of a large one, of which a frame is much memory and a step takes long."""
+    return max(1, min(MOST_AT_A_TIME, BYTES_AT_A_TIME // frame_bytes(particles, precision)))
+
+
+def bytes_on_the_way(particles: int, precision: str) -> int:
+    """Host memory of the frames between the steps that made them and the file."""
+    return BLOCKS * frames_at_a_time(particles, precision) * frame_bytes(particles, precision)
+
 
 class Snapshot:
     """One moment of a state on its way to the host.
 
     Attributes, to be looked at between :meth:`wait` and :meth:`release`:
-        position, velocity: (N, D), in the state's precision.
+        position, velocity: (N, 3), in the state's precision, C-contiguous: as a recording stores them; z = 0 in 2-D.
         sums: (SUMS,) float64, see :mod:`nbody.state.sums`.
     """
 
@@ -28,6 +53,10 @@ class Snapshot:
 
     def __init__(self, position: np.ndarray, velocity: np.ndarray, sums: np.ndarray) -> None:
         self.position, self.velocity, self.sums = position, velocity, sums
+
+    def arrived(self) -> bool:
+        """True if :meth:`wait` would not wait."""
+        return True
 
     def wait(self) -> "Snapshot":
         """Itself, once all of it has arrived."""
@@ -108,6 +137,15 @@ class State(ABC):
     @abstractmethod
     def snapshot(self) -> Snapshot:
         """The moment as it is now, whatever later steps do; the potential must belong to the positions."""
+
+    def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
+        """The moments after each of ``count`` calls of ``step``, :func:`frames_at_a_time` at most. A device may record
+        all of it once, under ``key``, and replay it."""
+        found = []
+        for _ in range(count):
+            step()
+            found.append(self.snapshot())
+        return found
 
     @abstractmethod
     def forces(self) -> tuple[np.ndarray, np.ndarray]:

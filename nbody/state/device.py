@@ -12,14 +12,14 @@ by arithmetic: 20480 bodies are 0.3 MB, which an H200 moves in less than a launc
 
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody.gpu import SIMULATED, Graph, cuda, mark, out_of_memory, wait_for
 from nbody.particles import Particles
 from nbody.state import Snapshot, State
-from nbody.state.staging import BUFFERS, Staging
+from nbody.state.staging import Block, Staging
 
 THREADS = 256
 
@@ -48,6 +48,14 @@ def _add_taylor(body, velocity, acceleration, dt, half_dt2):
             body[i, k] = body[i, k] + velocity[i, k] * dt + acceleration[i, k] * half_dt2
 
 
+class Replay(NamedTuple):
+    """A recorded step, and the flags that it leaves."""
+
+    graph: Graph
+    fresh: bool
+    has_potential: bool
+
+
 class DeviceState(State):
     """Particles on the current CUDA device, in the layout above."""
 
@@ -63,7 +71,7 @@ class DeviceState(State):
             self.acceleration = cuda.to_device(np.zeros_like(body))
         self.stream = cuda.stream()
         self._launch = (-(-self.count // THREADS), THREADS, self.stream)
-        self._graphs: dict[Hashable, Graph] = {}
+        self._replays: dict[Hashable, Replay | None] = {}  # None: made once, not recorded yet
         self._unmarked = 0
         self._marks: deque[tuple[Any, int]] = deque()
         self._staging: Staging | None = None  # made for the first snapshot
@@ -78,20 +86,31 @@ class DeviceState(State):
         _add_taylor[self._launch](self.body, self.velocity, self.acceleration, dt, half_dt2)
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
-        """See :meth:`State.repeat`: from the second time on a step is one replay of a CUDA graph."""
-        if SIMULATED or count < 2:
-            return super().repeat(step, count, key)
-        if key not in self._graphs:
-            step()  # so that every kernel of it is compiled, and the state is as each later step finds it
-            count -= 1
-            watch, self.watch = self.watch, None  # a graph has no marks; nobody replays long steps
-            try:
-                self._graphs[key] = Graph(self.stream, step)
-            finally:
-                self.watch = watch
+        """See :meth:`State.repeat`: from the second time on a step is one replay of a CUDA graph, for each state of the
+        flags that it may begin with. (The first time compiles its kernels.) A long step is not: a graph has no marks."""
         for _ in range(count):
-            self._graphs[key].replay()
-        return None
+            begun = key, self.fresh, self.has_potential
+            if SIMULATED or begun not in self._replays or self._is_long():
+                step()
+                self._replays.setdefault(begun, None)
+                continue
+            replay = self._replays[begun]
+            if replay is None:
+                replay = self._replays[begun] = self._recorded(step)
+            replay.graph.replay()
+            self.fresh, self.has_potential = replay.fresh, replay.has_potential
+
+    def _is_long(self) -> bool:
+        """True if a force evaluation is marked, and somebody looks at the marks."""
+        return self.watch is not None and self.count**2 >= MARK
+
+    def _recorded(self, step: Callable[[], None]) -> Replay:
+        watch, self.watch = self.watch, None  # what is being recorded has not been asked for
+        try:
+            graph = Graph(self.stream, step)
+        finally:
+            self.watch = watch
+        return Replay(graph, self.fresh, self.has_potential)
 
     def report(self, interactions: int) -> None:
         """See :meth:`State.report`. Without a watch nothing is marked, and nothing waited for."""
@@ -116,10 +135,29 @@ class DeviceState(State):
 
     def snapshot(self) -> Snapshot:
         """See :meth:`State.snapshot`."""
-        if self._staging is None:
-            with out_of_memory("the buffers for recorded frames", BUFFERS * self.count * 6 * self.dtype.itemsize):
-                self._staging = Staging(self.count, self.dimensions, self.dtype)
-        return self._staging.snapshot(self.stream, self.body, self.velocity, self.acceleration)
+        staging = self._frames_leave_by()
+        block = staging.next_block()
+        self._send(staging, block, 1)
+        return block.under_way(1, self.stream)[0]
+
+    def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
+        """See :meth:`State.snapshots`: the steps, and the way of their frames to a block, are one replay."""
+        staging = self._frames_leave_by()
+        block = staging.next_block()
+        self.repeat(lambda: self._send(staging, block, count, step), 1, (key, count, block.number))
+        return block.under_way(count, self.stream)
+
+    def _frames_leave_by(self) -> Staging:
+        self._staging = self._staging or Staging(self.count, self.dtype)
+        return self._staging
+
+    def _send(self, staging: Staging, block: Block, count: int, step: Callable[[], None] | None = None) -> None:
+        """Send so many frames to a block, each after a step if there is one to make."""
+        for k in range(count):
+            if step is not None:
+                step()
+            staging.send(k, block, self.stream, self.body, self.velocity, self.acceleration)
+        staging.join(self.stream)
 
     def forces(self) -> tuple[np.ndarray, np.ndarray]:
         """See :meth:`State.forces`."""

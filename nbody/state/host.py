@@ -37,7 +37,9 @@ class HostState(State):
     def snapshot(self) -> Snapshot:
         """See :meth:`State.snapshot`."""
         sums = system_sums(self.mass, self.position, self.velocity, self.potential)
-        return Snapshot(self.position.copy(), self.velocity.copy(), sums)
+        position, velocity = rows = np.zeros((2, self.count, 3), self.dtype)
+        rows[0, :, : self.dimensions], rows[1, :, : self.dimensions] = self.position, self.velocity
+        return Snapshot(position, velocity, sums)
 
     def forces(self) -> tuple[np.ndarray, np.ndarray]:
         """See :meth:`State.forces`."""

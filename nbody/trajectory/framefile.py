@@ -2,17 +2,21 @@
 
 The order of the writes is what makes a crash harmless: a frame's numbers first, where nobody looks yet; then the
 lengths, that of the positions last, because readers take the number of frames from there.
+
+Frames may come in groups: their rows lie one after the other, so that the small datasets take one write a group, and so
+does each length. Meanwhile other threads compute the checksums of what is being written.
 """
 
 import os
 import struct
-import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from nbody.particles import Particles
 from nbody.trajectory import h5format, layout
+from nbody.trajectory.checksums import Checksums
 from nbody.trajectory.frame import OBSERVABLES, Frame
 from nbody.trajectory.header import RunHeader
 from nbody.trajectory.rows import Contiguous, write
@@ -29,6 +33,15 @@ ROWS = (
     layout.POSITION,
 )
 """The datasets with one row a frame, in the order in which their lengths are raised."""
+
+NUMBERS = np.dtype(
+    [
+        (layout.TIME, "<f8"),
+        (layout.STEP, "<i8"),
+        *((layout.observable(name), "<f8", () if width == 1 else (width,)) for name, width in OBSERVABLES.items()),
+    ]
+)
+"""All of a frame but its positions and velocities, in the order in which their checksum is taken."""
 
 
 class FrameFile:
@@ -48,7 +61,7 @@ class FrameFile:
         except BaseException:
             os.close(self.fd)
             raise
-        self._buffer = np.zeros((2, self.count, 3), self.dtype)
+        self._checksums = Checksums()
 
     def _locate(self) -> None:
         """Find where everything is. Raises UnknownFormat."""
@@ -73,7 +86,7 @@ class FrameFile:
         known = Structure(self.fd)
         for view, source in ((layout.VTK_POINTS, layout.POSITION), (layout.VTK_VELOCITY, layout.VELOCITY)):
             at = h5format.storage_address(self.fd, known.find(view).header)
-            write(self.fd, struct.pack("<Q", self.rows[source].offset), at)
+            write(self.fd, [struct.pack("<Q", self.rows[source].offset)], at)
 
     def reserve(self) -> None:
         """Have the file system set the whole file's blocks aside now, so that the disk can't fill up during the run.
@@ -84,24 +97,26 @@ class FrameFile:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(self.fd, 0, size)
 
-    def write_frame(self, k: int, frame: Frame) -> None:
-        """Store frame ``k`` in its room; :meth:`set_length` makes it visible."""
-        position, velocity = self._three_columns(0, frame.position), self._three_columns(1, frame.velocity)
-        numbers = [struct.pack("<d", frame.time), struct.pack("<q", frame.step)]
-        for name, width in OBSERVABLES.items():
-            value = np.broadcast_to(np.asarray(frame.observables.get(name, np.nan), "<f8"), width)
-            numbers.append(value.tobytes())
-        sums = struct.pack("<3I", zlib.crc32(position), zlib.crc32(velocity), zlib.crc32(b"".join(numbers)))
-        for rows, row in zip(self.rows.values(), [*numbers, sums, velocity, position], strict=True):
-            rows.write(k, row)
+    def write_frames(self, k: int, frames: Sequence[Frame]) -> None:
+        """Store frames ``k``, ``k`` + 1 … in their room; :meth:`set_length` makes them visible."""
+        numbers = np.array([_numbers(frame) for frame in frames], NUMBERS)
+        position = [self._three_columns(frame.position) for frame in frames]
+        velocity = [self._three_columns(frame.velocity) for frame in frames]
+        with self._checksums.of(position, velocity, [row.tobytes() for row in numbers]) as sums:
+            for name in NUMBERS.names or ():
+                self.rows[name].write(k, numbers[name].tobytes())
+            self.rows[layout.VELOCITY].write(k, *velocity)
+            self.rows[layout.POSITION].write(k, *position)
+        self.rows[layout.CHECKSUMS].write(k, np.column_stack(sums).astype("<u4").tobytes())
 
-    def _three_columns(self, which: int, values: np.ndarray) -> np.ndarray:
-        """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions."""
-        if values.shape != (self.count, 3) or values.dtype != self.dtype or not values.flags.c_contiguous:
-            buffer = self._buffer[which]
-            np.copyto(buffer[:, : values.shape[1]], values, casting="same_kind")
-            return buffer
-        return values
+    def _three_columns(self, values: np.ndarray) -> np.ndarray:
+        """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions. (What a run records has
+        that form already: to copy a frame of 20480 particles from two columns takes as long as to write it.)"""
+        if values.shape == (self.count, 3) and values.dtype == self.dtype and values.flags.c_contiguous:
+            return values
+        found = np.zeros((self.count, 3), self.dtype)
+        np.copyto(found[:, : values.shape[1]], values, casting="same_kind")
+        return found
 
     def set_length(self, frames: int) -> None:
         """Make the first ``frames`` frames, no fewer than one, what readers see. Lengths are raised in the order of
@@ -110,18 +125,18 @@ class FrameFile:
         fields = [(at, frames * (self.count if _is_view(name) else 1)) for name, at in self._lengths_at.items()]
         fields.append((self._nsteps_at, frames))
         for at, length in reversed(fields) if down else fields:
-            write(self.fd, struct.pack("<Q", length), at)
+            write(self.fd, [struct.pack("<Q", length)], at)
         self.commit["frames"] = frames
 
     def write_commit(self) -> None:
         """Write the commit record."""
-        write(self.fd, self.commit.tobytes(), self._commit_at)
+        write(self.fd, [self.commit.tobytes()], self._commit_at)
 
     def write_slot(self, sequence: int, packed: bytes) -> None:
         """Store a packed checkpoint where the one before the last was. Raises ValueError if it does not fit."""
         if len(packed) > self.slot_bytes:
             raise ValueError(f"a checkpoint of {len(packed)} bytes in a file with room for {self.slot_bytes}")
-        write(self.fd, packed, self._slots_at[sequence % 2])
+        write(self.fd, [packed], self._slots_at[sequence % 2])
 
     def sync(self) -> None:
         """Return when the disk has everything written so far."""
@@ -129,6 +144,7 @@ class FrameFile:
 
     def close(self) -> None:
         """Close the file; what it holds is what it held before."""
+        self._checksums.close()
         os.close(self.fd)
 
 
@@ -148,6 +164,12 @@ def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
         file.close()
         raise
     return file
+
+
+def _numbers(frame: Frame) -> tuple:
+    """A row of :data:`NUMBERS`."""
+    observables = (frame.observables.get(name, np.nan) for name in OBSERVABLES)
+    return (frame.time, frame.step, *observables)
 
 
 def _is_view(name: str) -> bool:

@@ -6,6 +6,7 @@ shares these between all who have the file open in one process. It also lets thr
 
 import math
 import os
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -62,9 +63,9 @@ class Contiguous:
             view, at = view[done:], at + done
         return found.astype(self.dtype.newbyteorder("="), copy=False)
 
-    def write(self, k: int, row: object) -> None:
-        """Write row ``k``. Raises OSError."""
-        write(self.fd, row, self.offset + k * self.row_bytes)
+    def write(self, k: int, *rows: object) -> None:
+        """Write rows ``k``, ``k`` + 1 …: C-contiguous arrays or bytes, of a row or more each. Raises OSError."""
+        write(self.fd, rows, self.offset + k * self.row_bytes)
 
 
 class Packed:
@@ -84,9 +85,14 @@ class Packed:
         return rows.astype(dtype.newbyteorder("="))
 
 
-def write(fd: int, data: object, offset: int) -> None:
-    """Write all the bytes of ``data`` at ``offset``. Raises OSError."""
-    view = memoryview(data).cast("B")  # type: ignore[arg-type]
-    while view.nbytes:
-        done = os.pwrite(fd, view, offset)
-        view, offset = view[done:], offset + done
+def write(fd: int, parts: Sequence[object], offset: int) -> None:
+    """Write all the bytes of ``parts``, one after the other, at ``offset``, by one system call if it takes them all:
+    a thread that comes back from one waits for Python's other threads. Raises OSError."""
+    views = [memoryview(part).cast("B") for part in parts]  # type: ignore[arg-type]
+    while views:
+        done = os.pwritev(fd, views, offset)
+        offset += done
+        while views and done >= views[0].nbytes:
+            done -= views.pop(0).nbytes
+        if done:
+            views[0] = views[0][done:]

