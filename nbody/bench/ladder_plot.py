@@ -14,7 +14,7 @@ TENSOR_CORES = ("k19", "k20")
 
 
 def plot_ladder(found: Report, path: Path) -> None:
-    """Draw the rungs' GFLOP/s at one n, a panel a precision, to a PNG. Needs no display."""
+    """Draw the rungs' TFLOP/s at one n, a panel a precision, to a PNG. Needs no display."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -46,7 +46,7 @@ def _drawn(row: Row) -> bool:
 def _panel(axes: Any, precision: str, rows: Sequence[Row], names: Sequence[str]) -> None:
     """One precision: the bars, each with its figure at its end, and the lines."""
     for row in filter(_drawn, rows):
-        y, value = names.index(row["name"]), row["gflops"]
+        y, value = names.index(row["name"]), _tflops(row)
         axes.barh(y, value, color="C1" if row["name"] in TENSOR_CORES else "C0", height=0.7)
         axes.annotate(
             _figure(row),
@@ -57,20 +57,24 @@ def _panel(axes: Any, precision: str, rows: Sequence[Row], names: Sequence[str])
             fontsize=7,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8},
         )
-    peaks = [100 * row["gflops"] / row["percent_of_peak"] for row in rows if row["percent_of_peak"]]
-    lines = [(row["gflops"], f"cuBLAS {rate(1e9 * row['gflops'])}FLOP/s", "C3", "-") for row in rows
-             if row["name"] == CUBLAS[0] and row["gflops"]]  # fmt: skip
-    lines += [(peak, f"peak of the pipes {rate(1e9 * peak)}FLOP/s", "0.4", "--") for peak in peaks[:1]]
+    peaks = [100 * _tflops(row) / row["percent_of_peak"] for row in rows if row["percent_of_peak"]]
+    lines = [(_tflops(row), "cuBLAS", "C3", "-") for row in rows if row["name"] == CUBLAS[0] and row["gflops"]]
+    lines += [(peak, "peak of the pipes", "0.4", "--") for peak in peaks[:1]]
     for value, label, colour, style in lines:
-        axes.axvline(value, color=colour, linestyle=style, linewidth=1.2, label=label, zorder=0)
-    largest = max([value for value, *_ in lines] + [row["gflops"] for row in filter(_drawn, rows)], default=1.0)
+        told = f"{label} {rate(1e12 * value)}FLOP/s"
+        axes.axvline(value, color=colour, linestyle=style, linewidth=1.2, label=told, zorder=0)
+    largest = max([value for value, *_ in lines] + [_tflops(row) for row in filter(_drawn, rows)], default=1.0)
     axes.set_xlim(0, 1.3 * largest)
     axes.set_title(precision, fontsize=10, loc="left")
-    axes.set_xlabel("GFLOP/s")
+    axes.set_xlabel("TFLOP/s")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1.005), fontsize=7, frameon=False, ncols=2, borderaxespad=0.1)
     axes.grid(True, axis="x", alpha=0.3)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _tflops(row: Row) -> float:
+    return row["gflops"] / 1e3
 
 
 def _figure(row: Row) -> str:
@@ -78,4 +82,4 @@ def _figure(row: Row) -> str:
     share = "" if row["percent_of_cublas"] is None else f", {row['percent_of_cublas']:.3g} % of cuBLAS"
     if row["n"] < row["m"]:
         return f"{row['gbytes_per_s']:.0f} GB/s{share}"
-    return f"{row['gflops']:.0f}{share}"
+    return f"{_tflops(row):.3g}{share}"

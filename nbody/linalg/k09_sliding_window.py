@@ -4,8 +4,12 @@ Tile and block part ways: 256 threads compute 64x64 results, sixteen each, and t
 deep. Threads fill it by strides (element t, t + 256, ...), whatever its shape; so its depth is free and a
 larger tile fits. Global reads are half of those of 32x32 tiles.
 
-H200, n = 2048: 12.0 TFLOP/s in float32 and 6.7 in float64, which is less than k08 (15.6 and 8.9), for all that the model
-expects twice as much: the shape is worth its price only with the loads of k10 and the register tiles after it.
+H200, n = 2048: 12.0 TFLOP/s in float32 and 6.7 in float64, less than k08 (15.6 and 8.9), for all that the model expects
+twice as much; at 1024 it comes close, 13.9 and 8.5 (14.7 and 8.6). It halves the global reads, but hardly those of shared
+memory: 17 instead of 20 for 16 multiply-adds, since each still needs its own number of A. And its threads take 128
+registers (k08's: 56), so that 16 warps share a multiprocessor and not 32, with two barriers to hide for every 16 steps
+along k instead of 32. Registers for twice as many blocks would spill 72 bytes a thread, 184 in float64. The shape is
+worth its price with the loads of k10 and the register tiles after it.
 """
 
 from functools import cache

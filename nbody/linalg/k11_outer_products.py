@@ -3,6 +3,9 @@
 Instead of rows times columns, a thread multiplies a column of A (R numbers, in registers) with a row of B (R
 numbers): R² multiply-adds for 2R reads. The block's tile grows along with R, 16R x 16R, and with it the re-use
 of what comes from global memory.
+
+H200, n = 2048: 13.9, 20.2 and 20.7 TFLOP/s in float32, 8.3, 12.0 and 14.2 in float64. A small product is too few of the
+larger tiles: at n = 512 the 8x8 has 16 blocks for 132 multiprocessors, and 2.9 TFLOP/s to the 2x2's 8.4.
 """
 
 from functools import cache
