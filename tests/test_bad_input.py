@@ -149,8 +149,19 @@ TEXTS = {
     "a key twice": (GOOD.encode() + b"engine: cpu\n", "bad.yaml:11: engine: given twice (first on line 8)"),
     "a key twice, deeper": (b"initial: {file: a, file: b}", "bad.yaml:1: initial.file: given twice"),
     "a tab": (b"initial:\n\tfile: a\n", "bad.yaml:2: not valid YAML: a tab"),
-    "an open bracket": (b"initial: {file: a\nengine: b\n", "bad.yaml:"),
-    "an open quote": (b"name: 'abc\n", "bad.yaml:"),
+    "an open bracket": (
+        b"name: a\ninitial: {file: a,\n  frame: 1\nengine: b\n",
+        "bad.yaml:2: not valid YAML: the bracket ",
+    ),
+    "a bracket open to the end": (
+        b"initial: {file: a\n\n\n",
+        "bad.yaml:1: not valid YAML: the bracket opened here is not",
+    ),
+    "a comma missing": (
+        b"initial: {file: a frame: 1}\n",
+        "bad.yaml:1: not valid YAML: the bracket opened here is not closed, or there is a comma missing",
+    ),
+    "an open quote": (b"name: 'abc\nengine: cpu\n", "bad.yaml:1: not valid YAML: the quote opened here is not closed"),
     "a colon too many": (b"name: a: b\n", "bad.yaml:1: not valid YAML: a ':' inside a value"),
     "Latin-1": (GOOD.encode() + b"# G\xf6ttingen\n", "bad.yaml:11: byte"),
     "UTF-16": (GOOD.encode("utf-16"), "bad.yaml:1: byte 0 is not UTF-8"),
