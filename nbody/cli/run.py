@@ -1,6 +1,5 @@
 """``nbody run``: a scenario becomes a recorded run."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -49,7 +48,7 @@ def run(
 
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
     """
-    from nbody.cli.progress import progress_bar, say, summary_text
+    from nbody.cli.progress import progress_bar, say, summary_json, summary_text
     from nbody.scenario import Scenario
     from nbody.simulation import Simulation
 
@@ -61,9 +60,6 @@ def run(
     simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
-    if as_json:
-        print(json.dumps(summary.as_dict()))
-    else:
-        print(summary_text(summary))
+    print(summary_json(summary) if as_json else summary_text(summary))
     sys.stdout.flush()
     return 130 if summary.interrupted else 0
