@@ -1,10 +1,13 @@
 """``nbody info`` tells what is in a file, ``nbody doctor`` what works here; and numbers are written for people."""
 
 import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from nbody import doctor, opengl, units
+from nbody import doctor, machine, opengl, units
 from nbody.cli import main
 from nbody.trajectory import Trajectory
 
@@ -161,7 +164,33 @@ def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
     monkeypatch.setattr(gpu, "why_unavailable", lambda: "the driver is asleep")
     finding = doctor._card()
     assert finding.state == doctor.MISSING and "the driver is asleep" in finding.text
-    assert "nbody[cu13]" in finding.remedy and finding.facts["gpu"] is None
+    assert machine.install_extra("cu13") in finding.remedy and finding.facts["gpu"] is None
+
+
+@pytest.mark.parametrize(
+    "origin,says",
+    [
+        ({"url": "file:///src/nbody", "dir_info": {}}, "'nbody[view] @ file:///src/nbody'"),
+        ({"url": "https://host/nbody", "vcs_info": {"vcs": "git"}}, "'nbody[view] @ git+https://host/nbody'"),
+        (None, "'nbody[view]'"),  # from an index
+    ],
+)
+def test_an_extra_comes_from_where_the_program_came_from(monkeypatch, tmp_path, origin, says):
+    monkeypatch.chdir(tmp_path)
+    assert machine.install_extra("view").endswith(f"pip install -e '{machine.ROOT}[view]'")  # this checkout
+    monkeypatch.chdir(machine.ROOT)
+    assert machine.install_extra("view").endswith("pip install -e '.[view]'")  # as in README
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    text = json.dumps(origin) if origin else None
+    monkeypatch.setattr(machine.metadata, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
+    assert machine.install_extra("view").endswith(f"pip install {says}")
+
+
+def test_packages_are_installed_beside_this_python_and_not_beside_the_shells(monkeypatch):
+    monkeypatch.setattr(machine.shutil, "which", lambda name: "/elsewhere/bin/pip")
+    assert machine.pip_install("numpy") == f"{sys.executable} -m pip install numpy"
+    monkeypatch.setattr(machine.shutil, "which", lambda name: str(Path(sys.executable).with_name("pip")))
+    assert machine.pip_install("numpy") == "pip install numpy"
 
 
 # --- Numbers --------------------------------------------------------------------------------------------------------
