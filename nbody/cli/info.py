@@ -7,11 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-RECORDINGS = (".h5", ".hdf5", ".h5md")
+from nbody.cli.completion import RECORDINGS, SCENARIOS, files
 
 
 def info(
-    path: Annotated[Path, typer.Argument(help="A recording (.h5) or a scenario (.yaml).", show_default=False)],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A recording (.h5) or a scenario (.yaml).",
+            show_default=False,
+            autocompletion=files(*RECORDINGS, *SCENARIOS),
+        ),
+    ],
     verify: Annotated[
         bool, typer.Option("--verify", help="Check every frame of a recording against its checksums.")
     ] = False,

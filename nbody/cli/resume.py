@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-Recording = Annotated[Path, typer.Argument(help="The recording, an .h5 file of 'nbody run'.", show_default=False)]
+from nbody.cli.completion import RECORDINGS, files
+
+Recording = Annotated[
+    Path,
+    typer.Argument(
+        help="The recording, an .h5 file of 'nbody run'.", show_default=False, autocompletion=files(*RECORDINGS)
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the summary: no progress bar, no messages.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 

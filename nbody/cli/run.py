@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-Scenario = Annotated[Path, typer.Argument(help="The scenario, a YAML file; see scenarios/.", show_default=False)]
+from nbody.cli.completion import SCENARIOS, engines_or_auto, files, integrators, precisions
+
+Scenario = Annotated[
+    Path,
+    typer.Argument(
+        help="The scenario, a YAML file; see scenarios/.", show_default=False, autocompletion=files(*SCENARIOS)
+    ),
+]
 
 
 def run(
@@ -18,11 +25,17 @@ def run(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="Force engine: auto, reference, cpu, gpu-…, matrix:k07; a wrong name lists them.", show_default=False
+            help="Force engine: auto, reference, cpu, gpu-…, matrix:k07; a wrong name lists them.",
+            show_default=False,
+            autocompletion=engines_or_auto,
         ),
     ] = None,
-    integrator: Annotated[str | None, typer.Option(help="Scheme: taylor, leapfrog, …", show_default=False)] = None,
-    precision: Annotated[str | None, typer.Option(help="float32, mixed or float64.", show_default=False)] = None,
+    integrator: Annotated[
+        str | None, typer.Option(help="Scheme: taylor, leapfrog, …", show_default=False, autocompletion=integrators)
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="float32, mixed or float64.", show_default=False, autocompletion=precisions)
+    ] = None,
     every: Annotated[int | None, typer.Option(help="Steps between recorded frames.", show_default=False)] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The trajectory to write.")] = Path("output/run.h5"),
     overwrite: Annotated[
