@@ -100,7 +100,19 @@ VALUES = [
     ("particles: many", "particles: 10", "2: initial.particles: ", "must be a number, got 'many'"),
     ("particles: 1e12", "particles: 10", "2: initial.particles: ", "GiB are free; use fewer"),
     ("seed: -1", "seed: 1", "2: initial.seed: ", "must be at least 0"),
-    ("seed: 1e30", "seed: 1", "2: initial.seed: ", "must be less than"),
+    ("seed: 1e30", "seed: 1", "2: initial.seed: ", "must be at most 9223372036854775807"),
+    (
+        "{generator: disk, particles: 8, spin: 1e308}\ngravity: {dimensions: 2}",
+        "\n".join(GOOD.splitlines()[1:3]).removeprefix("initial: "),
+        "2: initial: ",
+        "velocity of particle 0",
+    ),
+    ("{file: bad.yaml, frame: 1e300}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.frame: ", "at most"),
+    ("{file: /dev/zero}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.file: ", ".npz, .csv, .h5"),
+    ("cut: 1e300", "seed: 1", "2: initial.cut: ", "must be at most 1000000"),
+    ("on_energy_error: 5", "record: {every: 1}", "10: on_energy_error: ", "must be a group of keys (limit, action)"),
+    ("on_energy_error: {limit: 1, action: explode}", "record: {every: 1}", "10: on_energy_error.action: ", "'warn' or"),
+    ("checkpoint: {minutes: 0}", "record: {every: 1}", "10: checkpoint.minutes: ", "must be greater than 0"),
     ("cut: -1", "seed: 1", "2: initial.cut: ", "must be greater than 0"),
     ("cut: wide", "seed: 1", "2: initial.cut: ", "must be a number, got 'wide'"),
     ("G: -1", "G: 1.0", "3: gravity.G: ", "must be at least 0"),
@@ -130,6 +142,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.filterwarnings("error")  # a warning of NumPy's would be a second line
 @pytest.mark.parametrize(("written", "instead_of", "begins", "says"), VALUES, ids=[row[0][:40] for row in VALUES])
 def test_a_wrong_value(tmp_path, written, instead_of, begins, says):
     assert instead_of in GOOD

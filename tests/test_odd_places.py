@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nbody.bench.output import Output
+from nbody.cli import main
 from nbody.errors import InputError
 from nbody.trajectory import check_output
 
@@ -34,6 +36,14 @@ PLACES = {
     "/proc/no/such.h5": "/proc/no is the kernel's and keeps no files",
     "/sys/kernel/run.h5": "is the kernel's and keeps no files",
 }
+
+
+def nbody(*arguments, **more):
+    """The command, in a process of its own."""
+    more = {"stdout": subprocess.PIPE, "env": {}} | more
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | more.pop("env")
+    command = [sys.executable, "-m", "nbody", *arguments]
+    return subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, **more)
 
 
 @pytest.fixture
@@ -68,7 +78,62 @@ def test_a_scenario_whose_name_is_no_text_is_run_and_recorded(folder):
     """Its name stands in the command line, which is recorded, and HDF5 takes UTF-8 only."""
     name = os.fsdecode(b"G\xf6ttingen.yaml")
     Path(name).write_text("initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.1, steps: 1}\n")
-    command = [sys.executable, "-m", "nbody", "run", name, "-q", "--engine", "reference", "--precision", "float64"]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    done = nbody("run", name, "-q", "--engine", "reference", "--precision", "float64")
     assert done.returncode == 0, done.stderr
     assert (folder / "output/run.h5").exists()
+
+
+# --- A standard output that takes nothing, or not every character ----------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["doctor", "--json"]], ids=" ".join)
+def test_a_standard_output_on_a_full_disk_is_one_line_and_exit_code_1(arguments):
+    with open("/dev/full", "w") as full:
+        done = nbody(*arguments, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "error: standard output can't be written (No space left on device); what was recorded is kept"
+    ]
+
+
+def test_a_run_whose_standard_output_is_closed_is_recorded(folder):
+    Path("small.yaml").write_text("initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.1, steps: 1}\n")
+    options = ["small.yaml", "-q", "--engine", "reference", "--precision", "float64"]
+    done = nbody("run", *options, stdout=None, preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "output/run.h5").exists()
+
+
+def test_a_terminal_without_greek_gets_a_question_mark(folder):
+    Path("small.yaml").write_text(
+        "name: ε\ninitial: {generator: plummer, particles: 8}\nintegrator: {dt: 1, steps: 1}\n"
+    )
+    done = nbody("info", "small.yaml", env={"PYTHONIOENCODING": "latin-1:strict"})
+    assert done.returncode == 0 and "name: ?" in done.stdout
+
+
+# --- A benchmark's output, a picture's -------------------------------------------------------------------------------
+
+
+def test_a_benchmark_puts_no_report_in_the_place_of_another_file(folder):
+    Path("mine.json").write_text('{"work": "of years"}')
+    with pytest.raises(InputError, match=r"mine\.json exists and is no report; name another folder or file"):
+        Output.at(Path("mine.json"))
+    Path("mine.json").write_text('{"machine": {"cpu": "x", "cores": 1, "simd": "y", "gpu": null}, "rows": []}')
+    assert Output.at(Path("mine.json")).report == Path("mine.json")
+
+
+@pytest.mark.parametrize("page,says", [("none.md", "can't be read"), ("notes.txt", "must be marked by a line")])
+@pytest.mark.parametrize("suite", [["--cpu"], ["--matmul", "--rungs", "numpy"]])
+def test_a_page_that_has_no_place_for_a_table_is_told_before_anything_is_measured(folder, capsys, page, says, suite):
+    assert main(["bench", *suite, "--readme", page]) == 2
+    out, err = capsys.readouterr()
+    assert says in err and err.count("\n") == 1 and out == "" and not (folder / "output").exists()
+
+
+def test_a_picture_has_a_name_on_one_line():
+    from nbody.viewer.screenshot import check_picture
+
+    with pytest.raises(InputError, match=r"--screenshot 'a\\nb\.png': a line break"):
+        check_picture(Path("a\nb.png"))

@@ -124,7 +124,7 @@ def bench(
       nbody bench --from laptop.json h200.json --readme README.md
     """
     from nbody.bench import report
-    from nbody.bench.readme import rewrite
+    from nbody.bench.readme import around, rewrite
     from nbody.cli.progress import say
     from nbody.errors import InputError
 
@@ -134,6 +134,8 @@ def bench(
     for option, given in (forces_only if matmul else ladder_only).items():
         if given:
             raise InputError(f"{option} goes {'without' if matmul else 'with'} --matmul")
+    if readme is not None:
+        around(readme, "matmul" if matmul else "bench")
     if matmul:
         from nbody.cli.ladder import ladder
 

@@ -56,11 +56,11 @@ def summary_json(summary: Summary) -> str:
 
 def summary_text(summary: Summary) -> str:
     """A finished run in a few lines."""
-    made = _number(summary.steps, "step")
+    bodies, made = _number(summary.particles, "particle"), _number(summary.steps, "step")
     ended = f"interrupted at step {summary.step}" if summary.interrupted else made
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
     lines = [
-        f"{summary.name}: {summary.particles} particles, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s",
+        f"{summary.name}: {bodies}, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
         f"  energy {energies}, relative error {summary.energy_error:+.2e}",
     ]

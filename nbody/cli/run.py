@@ -1,6 +1,5 @@
 """``nbody run``: a scenario becomes a recorded run."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -74,5 +73,4 @@ def run(
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
     print(summary_json(summary) if as_json else summary_text(summary))
-    sys.stdout.flush()
     return 130 if summary.interrupted else 0
