@@ -23,8 +23,6 @@ GOOD, MISSING, BROKEN = "ok", "missing", "broken"
 TYPICAL = 20480
 """The N that ``auto`` is asked about: the lecture's."""
 
-EXTRA_GPU, EXTRA_VIEW = "pip install 'nbody[cu13]' (or cu12)", "pip install 'nbody[view]'"
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -58,7 +56,7 @@ def _python() -> Finding:
     absent = [name for name, version in versions.items() if version == "not installed"]
     text = ", ".join(f"{name} {version}" for name, version in versions.items())
     facts = {"version": machine.version(), "commit": machine.git_state(), "packages": versions}
-    remedy = f"pip install {' '.join(absent)}" if absent else ""
+    remedy = machine.pip_install(*absent) if absent else ""
     return Finding("python", BROKEN if absent else GOOD, f"nbody {machine.version()}, {text}", remedy, facts)
 
 
@@ -83,7 +81,8 @@ def _card() -> Finding:
         )
         return Finding("gpu", GOOD, text, facts=facts)
     has_driver = Path("/proc/driver/nvidia/version").exists()
-    remedy = EXTRA_GPU if has_driver else f"where there is an NVIDIA card: its driver, and {EXTRA_GPU}"
+    libraries = f"{machine.install_extra('cu13')} (cu12 for a driver older than 580)"
+    remedy = libraries if has_driver else f"where there is an NVIDIA card: its driver, and {libraries}"
     return Finding("gpu", MISSING, f"none can be used ({reason})", remedy, {"gpu": None, "reason": reason})
 
 
@@ -133,7 +132,7 @@ def _window() -> Finding:
     """The viewer's window: Qt, the libraries it loads, and a screen."""
     packages = opengl.missing_packages(opengl.SCREENLESS | opengl.WINDOW)
     screen = os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY") or ""
-    absent = [] if find_spec("PySide6") else [EXTRA_VIEW]
+    absent = [] if find_spec("PySide6") else [machine.install_extra("view")]
     absent += [f"apt install {' '.join(packages)}"] if packages else []
     facts = {"qt": bool(find_spec("PySide6")), "missing_packages": packages, "screen": screen}
     if absent:

@@ -1,13 +1,19 @@
 """Facts about this computer and this program, for the provenance of a run, for benchmarks and for ``nbody doctor``."""
 
 import contextlib
+import json
 import os
 import platform
+import shutil
 import subprocess
+import sys
 import tomllib
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+"""The folder that holds the package: the checkout's, or that of all installed packages."""
 
 PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "vispy", "typer", "pydantic")
 """The packages whose versions may change a run's bits or its file."""
@@ -19,7 +25,7 @@ def version() -> str:
         return metadata.version("nbody")
     except metadata.PackageNotFoundError:  # run from a checkout that was never installed
         with contextlib.suppress(OSError, KeyError, ValueError):
-            project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())
+            project = tomllib.loads((ROOT / "pyproject.toml").read_text())
             return str(project["project"]["version"])
         return "unknown"
 
@@ -36,15 +42,31 @@ def package_versions() -> dict[str, str]:
     return found
 
 
+def pip_install(*what: str) -> str:
+    """The command that installs packages beside this program, whatever the shell's own ``pip`` is."""
+    ours = Path(shutil.which("pip") or "").parent == Path(sys.executable).parent
+    return f"{'pip' if ours else f'{sys.executable} -m pip'} install {' '.join(what)}"
+
+
+def install_extra(name: str) -> str:
+    """The command that adds an extra (``cu13``, ``view``) to this installation: a checkout, or where pip had it from."""
+    if (ROOT / "pyproject.toml").exists():
+        return pip_install("-e", f"'{'.' if Path.cwd() == ROOT else ROOT}[{name}]'")
+    with contextlib.suppress(metadata.PackageNotFoundError, TypeError, KeyError, ValueError):
+        origin = json.loads(metadata.distribution("nbody").read_text("direct_url.json") or "")
+        scheme = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
+        return pip_install(f"'nbody[{name}] @ {scheme}{origin['url']}'")
+    return pip_install(f"'nbody[{name}]'")
+
+
 @cache
 def git_state() -> str:
     """``<commit>`` or ``<commit>+changes`` of the checkout this program runs from; empty when it is not a checkout."""
-    root = Path(__file__).resolve().parents[1]
-    if not (root / ".git").exists():
+    if not (ROOT / ".git").exists():
         return ""
     try:
         run = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty=+changes", "--exclude=*"],
+            ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+changes", "--exclude=*"],
             capture_output=True,
             text=True,
             timeout=5,

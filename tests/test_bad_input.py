@@ -100,7 +100,19 @@ VALUES = [
     ("particles: many", "particles: 10", "2: initial.particles: ", "must be a number, got 'many'"),
     ("particles: 1e12", "particles: 10", "2: initial.particles: ", "GiB are free; use fewer"),
     ("seed: -1", "seed: 1", "2: initial.seed: ", "must be at least 0"),
-    ("seed: 1e30", "seed: 1", "2: initial.seed: ", "must be less than"),
+    ("seed: 1e30", "seed: 1", "2: initial.seed: ", "must be at most 9223372036854775807"),
+    (
+        "{generator: disk, particles: 8, spin: 1e308}\ngravity: {dimensions: 2}",
+        "\n".join(GOOD.splitlines()[1:3]).removeprefix("initial: "),
+        "2: initial: ",
+        "velocity of particle 0",
+    ),
+    ("{file: bad.yaml, frame: 1e300}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.frame: ", "at most"),
+    ("{file: /dev/zero}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.file: ", ".npz, .csv, .h5"),
+    ("cut: 1e300", "seed: 1", "2: initial.cut: ", "must be at most 1000000"),
+    ("on_energy_error: 5", "record: {every: 1}", "10: on_energy_error: ", "must be a group of keys (limit, action)"),
+    ("on_energy_error: {limit: 1, action: explode}", "record: {every: 1}", "10: on_energy_error.action: ", "'warn' or"),
+    ("checkpoint: {minutes: 0}", "record: {every: 1}", "10: checkpoint.minutes: ", "must be greater than 0"),
     ("cut: -1", "seed: 1", "2: initial.cut: ", "must be greater than 0"),
     ("cut: wide", "seed: 1", "2: initial.cut: ", "must be a number, got 'wide'"),
     ("G: -1", "G: 1.0", "3: gravity.G: ", "must be at least 0"),
@@ -130,6 +142,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.filterwarnings("error")  # a warning of NumPy's would be a second line
 @pytest.mark.parametrize(("written", "instead_of", "begins", "says"), VALUES, ids=[row[0][:40] for row in VALUES])
 def test_a_wrong_value(tmp_path, written, instead_of, begins, says):
     assert instead_of in GOOD
@@ -149,8 +162,19 @@ TEXTS = {
     "a key twice": (GOOD.encode() + b"engine: cpu\n", "bad.yaml:11: engine: given twice (first on line 8)"),
     "a key twice, deeper": (b"initial: {file: a, file: b}", "bad.yaml:1: initial.file: given twice"),
     "a tab": (b"initial:\n\tfile: a\n", "bad.yaml:2: not valid YAML: a tab"),
-    "an open bracket": (b"initial: {file: a\nengine: b\n", "bad.yaml:"),
-    "an open quote": (b"name: 'abc\n", "bad.yaml:"),
+    "an open bracket": (
+        b"name: a\ninitial: {file: a,\n  frame: 1\nengine: b\n",
+        "bad.yaml:2: not valid YAML: the bracket ",
+    ),
+    "a bracket open to the end": (
+        b"initial: {file: a\n\n\n",
+        "bad.yaml:1: not valid YAML: the bracket opened here is not",
+    ),
+    "a comma missing": (
+        b"initial: {file: a frame: 1}\n",
+        "bad.yaml:1: not valid YAML: the bracket opened here is not closed, or there is a comma missing",
+    ),
+    "an open quote": (b"name: 'abc\nengine: cpu\n", "bad.yaml:1: not valid YAML: the quote opened here is not closed"),
     "a colon too many": (b"name: a: b\n", "bad.yaml:1: not valid YAML: a ':' inside a value"),
     "Latin-1": (GOOD.encode() + b"# G\xf6ttingen\n", "bad.yaml:11: byte"),
     "UTF-16": (GOOD.encode("utf-16"), "bad.yaml:1: byte 0 is not UTF-8"),

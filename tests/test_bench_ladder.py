@@ -59,6 +59,7 @@ BAD = {
     "--matmul --sizes many": "--sizes",
     "--matmul --precision mixed": "--precision: unknown precision 'mixed'",
     "--matmul --rungs k02 k99": "--rungs: unknown rung 'k99' (did you mean",
+    "--matmul --rungs k00 --sizes 513 1024": "--sizes: k00 would take minutes beyond n = 512; choose a smaller size",
     "--matmul --explain k99": "--explain: unknown rung 'k99' (did you mean",
     "--matmul --from /nowhere.json": "/nowhere.json: not a benchmark's report",
     "--matmul --particles 100": "--particles goes without --matmul",
@@ -84,7 +85,28 @@ def test_without_a_gpu_one_line_says_what_works_all_the_same(capsys, tmp_path, m
     assert main(["bench", "--matmul"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: --matmul: there is no NVIDIA GPU to measure here (") and err.count("\n") == 1
-    assert "--explain RUNG and --from REPORT need none" in err and list(tmp_path.iterdir()) == []
+    assert "--rungs k00 numpy, --explain RUNG and --from REPORT need none" in err and list(tmp_path.iterdir()) == []
+    assert main(["bench", "--matmul", "--rungs", "numpy", "k06"]) == 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_processors_rungs_are_measured_without_a_gpu(capsys, tmp_path, monkeypatch):
+    from nbody.bench import selection
+
+    for module in (matmul, cublas, selection):
+        monkeypatch.setattr(module, "no_gpu", lambda: "it was taken out")
+    cublas.rival.cache_clear()
+    options = ["--rungs", "k00", "numpy", "--sizes", "48", "65", "--json", "-o", str(tmp_path)]
+    assert main(["bench", "--matmul", *options]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert [(row["name"], row["precision"], row["size"]) for row in found["rows"]] == [
+        (name, precision, size) for precision in matmul.PRECISIONS for size in (48, 65) for name in ("k00", "numpy")
+    ]
+    for row in found["rows"]:
+        assert row["seconds"] > 0 and row["device"] == "CPU" and row["percent_of_peak"] is None and not row["wrong"]
+    assert "cuBLAS does not take part: it was taken out" in err and (tmp_path / "matmul.png").exists()
+    cublas.rival.cache_clear()
 
 
 @pytest.mark.parametrize("rung", [*LADDER, *ELEMENTWISE])
@@ -157,8 +179,7 @@ def test_a_rung_that_a_card_cannot_run_leaves_the_others_alone(monkeypatch):
         shape, dtype = Shape(8, 8, 8), np.dtype("float32")
 
     monkeypatch.setattr(matmul, "_device_name", lambda: "an old card")
-    monkeypatch.setattr(matmul, "_peak", lambda facts, dtype: 1.0)
-    monkeypatch.setattr("nbody.gpu.facts", lambda: None)
+    monkeypatch.setattr(matmul, "_peak", lambda dtype: 1.0)
     row = matmul._measured_or_not("k99", Broken(), Factors())
     assert row["seconds"] is None and not row["wrong"]
     assert row["note"] == "does not run here (RuntimeError: ptxas: cp.async needs sm_80 or newer)"

@@ -1,11 +1,14 @@
 """``nbody info`` tells what is in a file, ``nbody doctor`` what works here; and numbers are written for people."""
 
 import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from nbody import doctor, opengl, units
-from nbody.cli import main
+from nbody import doctor, machine, opengl, units
+from nbody.cli import info_page, main
 from nbody.trajectory import Trajectory
 
 SCENARIO = """
@@ -74,6 +77,29 @@ def test_info_of_a_recording_tells_its_contents_and_how_it_was_made(recording, c
     assert abs(found["energy_error"]) <= abs(found["energy_error_largest"]) < 1e-3
     assert found["provenance"]["engine"] == "reference" and found["scenario"]["gravity"]["length"] == 0.1
     assert found["file_bytes"] == recording.stat().st_size and "damaged" not in found
+
+
+def test_the_page_of_a_recording_says_each_thing_once_rounded_and_nothing_empty(recording, capsys):
+    capsys.readouterr()
+    assert main(["info", str(recording)]) == 0
+    head, scenario = capsys.readouterr().out.split("\n\n")
+    facts = dict(line.split(maxsplit=1) for line in head.splitlines() if not line.startswith("energy error"))
+    assert facts["frames"] == "4" and facts["started"].endswith(" UTC") and "." in facts["took"]
+    assert len(facts["took"]) <= len("12.3 ms") and "numba 0." in facts["packages"]
+    assert not {"numpy", "numba", "driver", "status", "engine", "precision", "seed", "wall_s"} & set(facts)
+    assert "engine: reference" in scenario and head.count("numba ") == 1
+
+
+def test_the_page_of_a_stopped_run_says_what_room_it_keeps(recording, monkeypatch, capsys):
+    monkeypatch.setattr(Trajectory, "__len__", lambda run: 2)
+    assert main(["info", str(recording)]) == 0
+    assert "2, with room for the 4 planned\n" in capsys.readouterr().out
+
+
+def test_the_page_tells_a_strangers_notes_and_a_card():
+    facts = info_page._origin({"cpu": "a chip", "device": "a card", "driver": "580.1", "cores": 1, "lab": 0.1 + 0.2})
+    assert facts["cpu"] == "a chip, 1 core" and facts["card"] == "a card, driver 580.1" and facts["lab"] == "0.3"
+    assert info_page._origin({})["cpu"] == ""
 
 
 def test_verify_finds_one_damaged_byte_and_fails(recording, capsys):
@@ -161,7 +187,33 @@ def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
     monkeypatch.setattr(gpu, "why_unavailable", lambda: "the driver is asleep")
     finding = doctor._card()
     assert finding.state == doctor.MISSING and "the driver is asleep" in finding.text
-    assert "nbody[cu13]" in finding.remedy and finding.facts["gpu"] is None
+    assert machine.install_extra("cu13") in finding.remedy and finding.facts["gpu"] is None
+
+
+@pytest.mark.parametrize(
+    "origin,says",
+    [
+        ({"url": "file:///src/nbody", "dir_info": {}}, "'nbody[view] @ file:///src/nbody'"),
+        ({"url": "https://host/nbody", "vcs_info": {"vcs": "git"}}, "'nbody[view] @ git+https://host/nbody'"),
+        (None, "'nbody[view]'"),  # from an index
+    ],
+)
+def test_an_extra_comes_from_where_the_program_came_from(monkeypatch, tmp_path, origin, says):
+    monkeypatch.chdir(tmp_path)
+    assert machine.install_extra("view").endswith(f"pip install -e '{machine.ROOT}[view]'")  # this checkout
+    monkeypatch.chdir(machine.ROOT)
+    assert machine.install_extra("view").endswith("pip install -e '.[view]'")  # as in README
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    text = json.dumps(origin) if origin else None
+    monkeypatch.setattr(machine.metadata, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
+    assert machine.install_extra("view").endswith(f"pip install {says}")
+
+
+def test_packages_are_installed_beside_this_python_and_not_beside_the_shells(monkeypatch):
+    monkeypatch.setattr(machine.shutil, "which", lambda name: "/elsewhere/bin/pip")
+    assert machine.pip_install("numpy") == f"{sys.executable} -m pip install numpy"
+    monkeypatch.setattr(machine.shutil, "which", lambda name: str(Path(sys.executable).with_name("pip")))
+    assert machine.pip_install("numpy") == "pip install numpy"
 
 
 # --- Numbers --------------------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ def test_a_run_is_recorded_to_output_run_h5_and_summed_up(folder):
     done = nbody("run", "small.yaml", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "20 steps" in done.stdout and "output/run.h5" in done.stdout
+    assert " steps/s, " in done.stdout and "interactions/s, once compiled" in done.stdout
     with Trajectory(folder / "output/run.h5") as run:
         assert len(run) == 21
 
@@ -52,6 +53,16 @@ def test_json_is_one_object_on_standard_output(folder):
         "interactions_per_s", "energy_initial", "energy_final", "energy_error", "frames",
     } <= set(summary)  # fmt: skip
     assert (summary["steps"], summary["frames"], summary["precision"]) == (4, 3, "float64")
+
+
+def test_a_speed_that_was_not_measured_is_not_told(folder):
+    """The first step compiles, so a run of one has no speed; and none that was done already."""
+    for arguments in (["run", "small.yaml", "--steps", 1], ["resume", "output/run.h5"]):
+        done = nbody(*arguments, cwd=folder)
+        assert done.returncode == 0 and "/s" not in done.stdout, done.stdout
+        assert "1 step to" in done.stdout or "0 steps to" in done.stdout
+    summary = json.loads(nbody("resume", "output/run.h5", "--json", cwd=folder).stdout)
+    assert summary["steps_per_s"] is None and summary["interactions_per_s"] is None
 
 
 def test_quiet_says_nothing_on_standard_error(folder):
@@ -81,7 +92,7 @@ def test_a_signal_ends_the_run_with_130_and_a_whole_file(folder, number):
     run.send_signal(number)
     output, _ = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert "interrupted at step" in output
+    assert "interrupted at step" in output and "with room for the whole run); go on with: nbody resume" in output
     with Trajectory(folder / "output/run.h5") as recorded:
         assert len(recorded) == 2
         assert not recorded.complete
@@ -121,6 +132,15 @@ WRONG = [
     (["run", "small.yaml", "--precision", "float16"], "--precision"),
     (["run", "small.yaml", "--precision", "mixed"], "float32 or float64"),
     (["run", "small.yaml", "--engine", "reference"], "float64"),
+    (["run", "small.yaml", "--particles", "1e400"], "--particles"),
+    (["run", "small.yaml", "--dt", "1e400"], "--dt"),
+    (["run", "small.yaml", "--seed", 10**30], "--seed"),
+    (["run", "small.yaml", "--engine", "matrix:k99"], "unknown rung 'k99'"),
+    (["run", "small.yaml", "--engine", "cpu:k07"], "did you mean 'cpu'"),
+    (["run", "small.yaml", "--output", ""], "directory"),
+    (["run", "small.yaml", "-o", "small.yaml"], "is no recording"),
+    (["run", "small.yaml", "small.yaml"], "unexpected extra argument"),
+    (["run", "https://host/small.yaml"], "no such file"),
     (["run", "missing.yaml"], "missing.yaml"),
     (["run", "."], "directory"),
     (["run", "small.yaml", "-o", "."], "directory"),

@@ -2,8 +2,10 @@
 
 import math
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -143,8 +145,8 @@ def test_masses_choose_the_form_of_the_kernel():
     assert form([5e11, 9e11], length=1e-5, real=np.float64) == "product"
 
 
-def compiled(name, dimensions, potential, masses="product", tiling=None):
-    """PTX and resources of a rung's float32 kernel for an H200."""
+def compiled(name, dimensions, potential, masses="product", tiling=None, mixed=False):
+    """PTX and resources of a rung's kernel for an H200, in float32 or mixed precision."""
     pytest.importorskip("cuda.core")
     from numba import types
 
@@ -153,11 +155,12 @@ def compiled(name, dimensions, potential, masses="product", tiling=None):
     from nbody.forces.gpu_engine import Shape
 
     real = types.float32
-    shape = Shape("plummer", dimensions, np.dtype(np.float32), potential)
+    wide = types.float64 if mixed else real
+    shape = Shape("plummer", dimensions, np.dtype(np.float32), potential, mixed)
     signature = (real[:, ::1], real[:, ::1], types.int64, real, real)
     if name == "gpu-symmetric":
         kernel = gpu_symmetric.build(shape, tiling, masses)
-        signature = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, types.int64, types.int64)
+        signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, types.int64, types.int64)
     elif name == "gpu-split":
         kernel = gpu_split.build(shape)
     else:
@@ -171,8 +174,8 @@ def compiled(name, dimensions, potential, masses="product", tiling=None):
     return code, gpu.resources(code)
 
 
-@pytest.mark.parametrize("name,most", [("gpu-unrolled", 80), ("gpu-split", 80)])
-@pytest.mark.parametrize("dimensions,potential", [(3, False), (2, True)])
+@pytest.mark.parametrize("name,most", [("gpu-unrolled", 64), ("gpu-split", 80)])
+@pytest.mark.parametrize("dimensions,potential", [(3, False), (3, True), (2, False), (2, True)])
 def test_bodies_wait_in_registers(name, most, dimensions, potential):
     code, resources = compiled(name, dimensions, potential)
     assert ".f64" not in code and ".local" not in code
@@ -199,6 +202,19 @@ def test_the_champion_spills_nothing(masses, potential):
     assert resources.local == 0 and resources.registers <= 168
 
 
+@pytest.mark.parametrize("tiling", [Tiling(1, 9), Tiling(4, 10)])
+@pytest.mark.parametrize("dimensions,potential", [(3, False), (3, True), (2, False)])
+def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(tiling, dimensions, potential):
+    """float64 splits a coordinate when a body is loaded (rows, and one column), and adds a row's sums to its total."""
+    code, resources = compiled("gpu-symmetric", dimensions, potential, tiling=tiling, mixed=True)
+    done = Counter(re.findall(r"^\s+(add|sub|mul|fma|neg|div|sqrt|rsqrt|rcp)\S*\.f64", code, re.MULTILINE))
+    components = 4 if potential else 3
+    assert set(done) == {"add", "sub"}
+    assert done["add"] <= components * tiling.bodies and done["sub"] <= 3 * (tiling.bodies + 1)
+    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (1 + potential)
+    assert ".local" not in code and resources.local == 0 and resources.registers <= 168
+
+
 @pytest.mark.parametrize("masses", ["equal", "product", "separate"])
 def test_a_force_is_rounded_the_same_whether_the_potential_is_asked_for_or_not(masses):
     """Each pair's three multiply-adds for r² and six for the sums are written as such, so that no compiler may round a
@@ -209,13 +225,22 @@ def test_a_force_is_rounded_the_same_whether_the_potential_is_asked_for_or_not(m
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["gpu-split", "gpu-symmetric"])
-def test_the_simulator_with_shuffles_agrees_with_the_referee(tmp_path, engine):
-    """33 bodies of unequal mass: two chunks, the second nearly empty, and rows past the end."""
-    bodies = random_bodies(33)
+@pytest.mark.parametrize(
+    "engine,precision,count,tiling",
+    [
+        ("gpu-split", "float32", 33, ()),
+        ("gpu-symmetric", "float32", 33, ()),  # two chunks, the second nearly empty, and rows past the end: one tile
+        ("gpu-symmetric", "float32", 65, (1, 1)),  # three tiles: columns behind the tile, and sums of several runs
+        ("gpu-symmetric", "mixed", 65, (1, 2)),  # two tiles of two bodies a thread
+    ],
+)
+def test_the_simulator_with_shuffles_agrees_with_the_referee(tmp_path, engine, precision, count, tiling):
+    """Few bodies, of unequal mass: the simulator gives every thread of a block to a thread of the computer's."""
+    bodies = random_bodies(count)
     np.savez(tmp_path / "in.npz", position=bodies.position, mass=bodies.mass)
     script = Path(__file__).parent / "simulated_forces.py"
-    command = [sys.executable, script, tmp_path / "in.npz", tmp_path / "out.npz", engine, "plummer", 0.05, "float32"]
+    files = [script, tmp_path / "in.npz", tmp_path / "out.npz"]
+    command = [sys.executable, *files, engine, "plummer", 0.05, precision, *tiling]
     subprocess.run(
         [str(part) for part in command], check=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, timeout=300
     )

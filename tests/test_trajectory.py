@@ -209,7 +209,7 @@ def test_places_that_are_not_fit_for_a_file_are_refused_in_one_line(tmp_path, mo
         ("/dev/full", "not an ordinary file"),
         (tmp_path / "a/b/run.h5", "there is no folder"),
         (tmp_path / "loop/run.h5", "path|no folder"),
-        ("run\0.h5", "path"),
+        ("run\0.h5", "in this name"),
     ):
         with pytest.raises(InputError, match=reason) as caught:
             TrajectoryWriter(path, bodies(), RunHeader(3))

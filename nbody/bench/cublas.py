@@ -7,6 +7,8 @@ import ctypes
 from functools import cache
 from typing import Any
 
+from nbody.bench.selection import no_gpu
+
 OPERATION_N = 0
 """CUBLAS_OP_N: take the matrix as it is."""
 
@@ -61,6 +63,8 @@ def _load() -> ctypes.CDLL:
 @cache
 def rival() -> tuple[Cublas | None, str]:
     """cuBLAS, or None and why it can't take part."""
+    if reason := no_gpu():
+        return None, reason
     try:
         return Cublas(), ""
     except (ImportError, OSError) as error:

@@ -12,6 +12,7 @@ import numpy as np
 from nbody.bench import cublas
 from nbody.bench.products import Problem, check_fits
 from nbody.bench.queued import device_seconds
+from nbody.bench.selection import no_gpu
 from nbody.bench.timing import Rival, in_turns, seconds
 from nbody.errors import DeviceError, InputError, unknown
 from nbody.linalg import ELEMENTWISE, LADDER
@@ -58,7 +59,7 @@ def measure(
 
     Raises:
         InputError: a size below 1 or beyond the memory, a precision or a rung that does not exist.
-        DeviceError: there is no GPU, or too little memory on it.
+        DeviceError: a rung needs a GPU and there is none, or too little memory on it.
     """
     check(sizes, precisions, rungs)
     for precision in dict.fromkeys(precisions):
@@ -70,14 +71,15 @@ def measure(
 def check(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
     """Nothing, if :func:`measure` can begin; else its error."""
     _check_names(sizes, precisions, rungs)
-    from nbody.bench.selection import no_gpu
-
-    if reason := no_gpu():
+    reason = no_gpu()
+    on_cpu = [name for name in LADDER if LADDER.load(name).on == "cpu"]
+    if reason and not (rungs and set(rungs) <= set(on_cpu)):
         raise DeviceError(
-            f"--matmul: there is no NVIDIA GPU to measure here ({reason}); --explain RUNG and --from REPORT need none"
+            f"--matmul: there is no NVIDIA GPU to measure here ({reason}); --rungs {' '.join(on_cpu)}, --explain RUNG "
+            "and --from REPORT need none"
         )
     for precision in precisions:
-        check_fits(max(sizes), precision)
+        check_fits(max(sizes), precision, on_gpu=not reason)
 
 
 def _check_names(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
@@ -89,6 +91,9 @@ def _check_names(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequenc
             raise unknown("precision", precision, PRECISIONS, "--precision: ")
     for name in rungs:
         check_rung(name, "--rungs: ")
+    if rungs and all(min(sizes) > LARGEST.get(name, min(sizes)) for name in rungs):
+        most = max(LARGEST[name] for name in rungs)
+        raise InputError(f"--sizes: {' and '.join(rungs)} would take minutes beyond n = {most}; choose a smaller size")
 
 
 def check_rung(name: str, where: str) -> None:
@@ -124,7 +129,7 @@ def _measured_or_not(name: str, rung: Rung, problem: Problem) -> Row:
         return _measure(name, rung, problem)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
-        row = _row(name, rung.title, problem, ErrorReport(np.inf, np.inf), np.inf, lambda: None, lambda work: None)
+        row = _row(name, rung.title, problem, ErrorReport(np.inf, np.inf), np.inf, None)
         return row | {"improves": rung.improves, "note": f"does not run here ({type(error).__name__}: {reason})"}
 
 
@@ -143,9 +148,7 @@ def _measure(name: str, rung: Rung, problem: Problem) -> Row:
         product = target.copy_to_host()
     reads = rung.reads(shape)
     error = problem.error(product)
-    clock = _host_seconds if rung.on == "cpu" else device_seconds
-    return _row(name, rung.title, problem, error, rung.tolerance(shape.k, dtype), work, clock) | {
-        "device": "CPU" if rung.on == "cpu" else _device_name(),
+    return _row(name, rung.title, problem, error, rung.tolerance(shape.k, dtype), work, rung.on) | {
         "improves": rung.improves,
         "reads_global": reads.from_global,
         "bytes_global": reads.from_global * shape.m * shape.n * dtype.itemsize,
@@ -185,29 +188,28 @@ def _row(
     problem: Problem,
     error: ErrorReport,
     tolerance: float,
-    work: Callable[[], Any],
-    clock: Callable[[Callable[[], Any]], float | None] = device_seconds,
+    work: Callable[[], Any] | None,
+    on: str = "gpu",
 ) -> Row:
-    """What every row has; ``work`` is timed only if its error is within the tolerance."""
-    from nbody import gpu
-
+    """What every row has; ``work``, if there is any, is timed only if its error is within the tolerance."""
     shape, itemsize = problem.shape, problem.dtype.itemsize
     wrong = not error.maximum <= tolerance
-    seconds = None if wrong else clock(work)
+    clock = _host_seconds if on == "cpu" else device_seconds
+    seconds = None if wrong or work is None else clock(work)
     rate = shape.flops / seconds if seconds else None
     numbers = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n
     return {
         "suite": "matmul",
         "name": name,
         "title": title,
-        "device": _device_name(),
+        "device": "CPU" if on == "cpu" else _device_name(),
         "precision": problem.dtype.name,
         "particles": None,
         "interactions_per_s": None,
         **shape._asdict(),
         "seconds": seconds,
         "gflops": rate and rate / 1e9,
-        "percent_of_peak": rate and 100 * rate / _peak(gpu.facts(), problem.dtype),
+        "percent_of_peak": _ratio(rate, _peak(problem.dtype), 100),
         "gbytes_per_s": seconds and numbers * itemsize / seconds / 1e9,
         "error": error.maximum,
         "error_mean": error.mean,
@@ -233,8 +235,14 @@ def _ratio(numerator: float | None, denominator: float | None, scale: float = 1.
     return scale * numerator / denominator if numerator and denominator else None
 
 
-def _peak(facts: Any, dtype: np.dtype) -> float:
-    """FLOP/s of the float pipes: float64 has half as many lanes on the chips made for computing, else 1/64."""
+def _peak(dtype: np.dtype) -> float | None:
+    """FLOP/s of the card's float pipes: float64 has half as many lanes on the chips made for computing, else 1/64. None
+    without a card."""
+    from nbody import gpu
+
+    if no_gpu():
+        return None
+    facts = gpu.facts()
     full = facts.compute_capability in ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
     return facts.peak_float32 * (1.0 if dtype == np.float32 else 0.5 if full else 1 / 64)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbody.bench.report import Report
+from nbody.bench.report import Report, load
 from nbody.errors import InputError
 
 SUFFIXES = (".json", ".png")
@@ -24,7 +24,8 @@ class Output:
         """The files in a folder, or beside each other under the name of a .json or .png file.
 
         Raises:
-            InputError: the folder can't be made or written to (better known before the measuring than after).
+            InputError: the folder can't be made or written to, or what stands there is no report, and would be lost
+                (better known before the measuring than after).
         """
         base = place.with_suffix("") if place.suffix in SUFFIXES else place / stem
         try:
@@ -34,6 +35,12 @@ class Output:
         for path in (base.parent, *(p for p in map(base.with_suffix, SUFFIXES) if p.exists())):
             if not os.access(path, os.W_OK) or (path != base.parent and path.is_dir()):
                 raise InputError(f"--output: {path} can't be written; name another folder")
+        report = base.with_suffix(".json")
+        if report.exists() and report.stat().st_size:
+            try:
+                load(report)
+            except InputError:
+                raise InputError(f"--output: {report} exists and is no report; name another folder or file") from None
         return cls(*map(base.with_suffix, SUFFIXES))
 
     def replaced(self) -> list[Path]:

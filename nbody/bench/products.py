@@ -1,11 +1,12 @@
 """The products that the ladder is measured on: random matrices, and what their product should be."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from nbody import machine
-from nbody.errors import DeviceError, InputError
+from nbody.errors import DeviceError, InputError, NBodyError
 from nbody.linalg.accuracy import ErrorReport, error_report
 from nbody.linalg.rung import Shape
 
@@ -17,15 +18,19 @@ class Problem:
     """Random matrices of a shape, on the host and the device, and some rows of their float64 product."""
 
     def __init__(self, shape: Shape, precision: str) -> None:
-        from nbody.gpu import cuda
-
         rng = np.random.default_rng(7)
         self.shape, self.dtype = shape, np.dtype(precision)
         self.a = rng.random((shape.m, shape.k), dtype=self.dtype.type)
         self.b = rng.random((shape.k, shape.n), dtype=self.dtype.type)
         self.rows = np.unique(np.linspace(0, shape.m - 1, CHECKED_ROWS).astype(int))
         self.reference = self.a[self.rows].astype(np.float64) @ self.b.astype(np.float64)
-        self.on_device = [cuda.to_device(matrix) for matrix in (self.a, self.b, self.nothing())]
+
+    @cached_property
+    def on_device(self) -> list[Any]:
+        """A, B and the result's array on the GPU; copied when a kernel first asks for them."""
+        from nbody.gpu import cuda
+
+        return [cuda.to_device(matrix) for matrix in (self.a, self.b, self.nothing())]
 
     def nothing(self) -> np.ndarray:
         """A result that no kernel has written yet."""
@@ -41,7 +46,7 @@ class Problem:
         return error_report(product[self.rows], self.reference)
 
 
-def check_fits(size: int, precision: str) -> None:
+def check_fits(size: int, precision: str, on_gpu: bool = True) -> None:
     """Nothing, if the matrices of a size fit.
 
     Raises:
@@ -53,10 +58,10 @@ def check_fits(size: int, precision: str) -> None:
     matrix = size**2 * np.dtype(precision).itemsize
     # On the host beside A, B and C another C, and the float64 forms of some rows and of B.
     host = 4 * matrix + 8 * size**2 + 16 * CHECKED_ROWS * size
-    for kind, place, needed, free in (
-        (InputError, "memory", host, machine.memory_available()),
-        (DeviceError, "GPU memory", 3 * matrix, gpu.facts().memory_free),
-    ):
+    places: list[tuple[type[NBodyError], str, int, int]] = [(InputError, "memory", host, machine.memory_available())]
+    if on_gpu:
+        places.append((DeviceError, "GPU memory", 3 * matrix, gpu.facts().memory_free))
+    for kind, place, needed, free in places:
         if needed > free:
             raise kind(
                 f"--sizes: products of {size}x{size} matrices in {precision} need {needed / 2**30:.3g} GiB of {place} "

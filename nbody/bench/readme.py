@@ -20,6 +20,22 @@ def markers(suite: str) -> tuple[str, str]:
 BEGIN, END = markers("bench")
 
 
+def around(path: Path, suite: str = "bench") -> tuple[str, str]:
+    """A Markdown file's text before and after the place of a suite's tables (better asked before the measuring).
+
+    Raises:
+        InputError: the file can't be read, or does not have each marker once, in order.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: can't be read ({getattr(error, 'strerror', error)}); check the path") from None
+    begin, end = markers(suite)
+    if not (text.count(begin) == text.count(end) == 1 and text.index(begin) < text.index(end)):
+        raise InputError(f"{path}: the table's place must be marked by a line {begin} and, below it, a line {end}")
+    return text.split(begin)[0], text.split(end)[1]
+
+
 def rewrite(
     path: Path, reports: Sequence[Report], suite: str = "bench", table: Callable[[Report], str] | None = None
 ) -> None:
@@ -29,15 +45,8 @@ def rewrite(
     Raises:
         InputError: the file can't be read or written, or does not have each marker once, in order.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: can't be read ({getattr(error, 'strerror', error)}); check the path") from None
     begin, end = markers(suite)
-    if not (text.count(begin) == text.count(end) == 1 and text.index(begin) < text.index(end)):
-        raise InputError(f"{path}: the table's place must be marked by a line {begin} and, below it, a line {end}")
-    before, rest = text.split(begin)
-    _, after = rest.split(end)
+    before, after = around(path, suite)
     if table is None and not all(map(force_rows, reports)):
         raise InputError("--readme: there is no force suite in this report; make one with 'nbody bench', no --roofline")
     tables = "\n\n".join((table or markdown)(each) for each in reports)

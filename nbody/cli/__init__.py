@@ -4,6 +4,8 @@ Results go to standard output, progress and messages to standard error. Exit cod
 user's input was wrong (one line says what, where and the fix), 130 interrupted.
 """
 
+import io
+import os
 import sys
 from typing import Annotated
 
@@ -55,8 +57,12 @@ for command in (run, resume, view, info, bench, doctor, rerun, diff):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # where the terminal has no × or ε, '?' is better than an end
+        sys.stdout.reconfigure(errors="replace")
     try:
         result = app(arguments, standalone_mode=False)
+        if sys.stdout is not None:  # it is where the shell has closed it
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except NBodyError as error:
         return _fail(str(error), error.exit_code)
@@ -65,6 +71,10 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # 'nbody bench | head' is not an error
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if not _lost_output():
+            raise
+        return _fail(f"standard output can't be written ({error.strerror}); what was recorded is kept", 1)
     except Exception as error:
         # Typer's own errors (an unknown option, a missing argument) know how to say themselves in one line.
         if not hasattr(error, "format_message"):
@@ -72,6 +82,16 @@ def main(arguments: list[str] | None = None) -> int:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "nbody"
         return _fail(f"{error.format_message().strip()} (see '{path} --help')", 2)
+
+
+def _lost_output() -> bool:
+    """True if standard output takes nothing any more (a full disk behind it); it is then given up."""
+    try:
+        print(flush=True)  # a flush alone succeeds: what could not be written has been thrown away
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
+        return True
+    return False
 
 
 def _fail(message: str, code: int) -> int:

@@ -2,67 +2,92 @@
 
 import json
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-Numbers = Annotated[
+from nbody.cli import completion
+
+FORCES, PRODUCTS, REPORT = "Forces", "Matrix products", "The report"
+"""The help's panels."""
+
+
+def _of(panel: str, help: str, *names: str, **more: Any) -> Any:
+    """An option of a panel."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **({"show_default": False} | more))
+
+
+ParticleCounts = Annotated[
     list[int] | None,
-    typer.Option(help="Numbers of particles, such as 1024 20480 (where none are given: 1024 4096 10240 20480, "
-                 "and on a GPU 65536 262144).", show_default=False),
+    _of(FORCES, "Numbers of particles, such as 1024 20480 (where none are given: 1024 4096 10240 20480, and on a GPU "
+                "65536 262144)."),
 ]  # fmt: skip
-Names = list[str] | None
+Engines = Annotated[
+    list[str] | None,
+    _of(FORCES, "Only these engines, beside the cpu engine.", autocompletion=completion.engines),
+]
+Precisions = Annotated[
+    list[str] | None,
+    _of(FORCES, "Only these of float32, mixed and float64; with --matmul, of float32 and float64.",
+        autocompletion=completion.precisions),
+]  # fmt: skip
+Roofline = Annotated[
+    bool,
+    _of(FORCES, "Hold the GPU's engines against the card's bounds and against torch, JAX and CuPy, where these are "
+                "installed.", "--roofline"),
+]  # fmt: skip
+Matmul = Annotated[
+    bool, _of(PRODUCTS, "Measure the ladder of matrix products, beside cuBLAS, instead of forces.", "--matmul")
+]
+Sizes = Annotated[list[int] | None, _of(PRODUCTS, "The n of the n x n matrices (512 1024 2048 4096).")]
+Rungs = Annotated[list[str] | None, _of(PRODUCTS, "Only these rungs.", autocompletion=completion.rungs)]
+Explain = Annotated[
+    str | None,
+    _of(PRODUCTS, "Say what a rung does, what its kernel takes of the card, and what limits it; measures nothing.",
+        autocompletion=completion.rungs),
+]  # fmt: skip
+Place = Annotated[
+    Path,
+    _of(REPORT, "The folder of bench.json and bench.png (with --roofline: roofline, with --matmul: matmul), or a "
+                "file's name.", "--output", "-o", show_default=True),
+]  # fmt: skip
+AsJson = Annotated[bool, _of(REPORT, "Print the report as one JSON object, no table.", "--json")]
+Readme = Annotated[
+    Path | None,
+    _of(REPORT, "Also write the table into this Markdown file, between its markers <!-- bench:begin --> and "
+                "<!-- bench:end --> (with --matmul: matmul:begin, matmul:end).",
+        autocompletion=completion.files(".md")),
+]  # fmt: skip
+Compare = Annotated[
+    Path | None,
+    _of(REPORT, "Also show how much faster each row is than in this earlier report, and which became slower by more "
+                "than noise (not with --matmul).", autocompletion=completion.files(".json")),
+]  # fmt: skip
+From = Annotated[
+    list[Path] | None,
+    _of(REPORT, "Show these earlier reports (bench.json) instead of measuring.", "--from",
+        autocompletion=completion.files(".json")),
+]  # fmt: skip
 
 
 def bench(
-    cpu: Annotated[bool, typer.Option("--cpu", help="Measure the CPU's engines.")] = False,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Measure the GPU's engines.")] = False,
-    particles: Numbers = None,
-    engines: Annotated[
-        Names, typer.Option(help="Only these engines, beside the cpu engine.", show_default=False)
-    ] = None,
-    precision: Annotated[
-        Names, typer.Option(help="Only these of float32, mixed and float64.", show_default=False)
-    ] = None,
-    roofline: Annotated[
-        bool, typer.Option("--roofline", help="Hold the GPU's engines against the card's bounds and against torch, JAX "
-                                              "and CuPy, where these are installed.")
-    ] = False,
-    matmul: Annotated[
-        bool, typer.Option("--matmul", help="Measure the ladder of matrix products instead, beside cuBLAS.")
-    ] = False,
-    sizes: Annotated[
-        list[int] | None, typer.Option(help="With --matmul: the n of its n x n matrices (512 1024 2048 4096).",
-                                       show_default=False)
-    ] = None,
-    rungs: Annotated[Names, typer.Option(help="With --matmul: only these rungs.", show_default=False)] = None,
-    explain: Annotated[
-        str | None, typer.Option(help="With --matmul: say what a rung does, what its kernel takes of the card, and "
-                                      "what limits it; measures nothing.", show_default=False)
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder of bench.json and bench.png (with --roofline: "
-                                                  "roofline.json and .png, with --matmul: matmul.json and .png), or a "
-                                                  "file's name.")
-    ] = Path("output"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object, no table.")] = False,
-    readme: Annotated[
-        Path | None, typer.Option(help="Also write the table into this Markdown file, between its markers "
-                                  "<!-- bench:begin --> and <!-- bench:end --> (with --matmul: matmul:begin, "
-                                  "matmul:end).", show_default=False)
-    ] = None,
-    compare: Annotated[
-        Path | None, typer.Option(help="Also show how much faster each row is than in this earlier report, and which "
-                                       "became slower by more than noise.", show_default=False)
-    ] = None,
-    reports: Annotated[
-        list[Path] | None, typer.Option("--from", help="Show these earlier reports (bench.json) instead of measuring.",
-                                        show_default=False)
-    ] = None,
-) -> int:  # fmt: skip
+    cpu: Annotated[bool, _of(FORCES, "Measure the CPU's engines.", "--cpu")] = False,
+    gpu: Annotated[bool, _of(FORCES, "Measure the GPU's engines.", "--gpu")] = False,
+    particles: ParticleCounts = None,
+    engines: Engines = None,
+    precision: Precisions = None,
+    roofline: Roofline = False,
+    matmul: Matmul = False,
+    sizes: Sizes = None,
+    rungs: Rungs = None,
+    explain: Explain = None,
+    output: Place = Path("output"),
+    as_json: AsJson = False,
+    readme: Readme = None,
+    compare: Compare = None,
+    reports: From = None,
+) -> int:
     """Measure every force engine that this machine has.
 
     Each result is checked against float64 sums before it is timed. Without
@@ -99,7 +124,8 @@ def bench(
       nbody bench --from laptop.json h200.json --readme README.md
     """
     from nbody.bench import report
-    from nbody.bench.readme import rewrite
+    from nbody.bench.readme import around, rewrite
+    from nbody.cli.progress import say
     from nbody.errors import InputError
 
     ladder_only = {"--sizes": sizes, "--rungs": rungs, "--explain": explain}
@@ -108,6 +134,8 @@ def bench(
     for option, given in (forces_only if matmul else ladder_only).items():
         if given:
             raise InputError(f"{option} goes {'without' if matmul else 'with'} --matmul")
+    if readme is not None:
+        around(readme, "matmul" if matmul else "bench")
     if matmul:
         from nbody.cli.ladder import ladder
 
@@ -127,21 +155,24 @@ def bench(
         _show(each, as_json, old, str(compare))
     if readme is not None:
         rewrite(readme, found)
-        _say(f"the table in {readme} is now this report's")
+        say(f"the table in {readme} is now this report's")
     wrong = [row for each in found for row in each["rows"] if row.get("wrong")]
     for row in wrong:
-        _say(f"error: {row['name']} {row['precision']}, N = {row['particles']}: {row['note']}")
+        say(f"error: {row['name']} {row['precision']}, N = {row['particles']}: {row['note']}")
     return 1 if wrong else 0
 
 
-def _measured(cpu: bool, gpu: bool, particles: list[int], engines: Names, precision: Names, output: Path) -> Any:
+def _measured(
+    cpu: bool, gpu: bool, particles: list[int], engines: list[str], precision: list[str], output: Path
+) -> Any:
     """Measure, write the files, and return the report."""
     from nbody.bench import selection
     from nbody.bench.forces import measure
     from nbody.bench.output import Output
     from nbody.bench.plot import plot_forces
     from nbody.bench.report import report
-    from nbody.cli.progress import status_line
+    from nbody.cli.progress import say, status_line
+    from nbody.cli.reports import keep
 
     counts = selection.check_counts(particles)
     precisions = selection.check_precisions(precision or [])
@@ -150,21 +181,22 @@ def _measured(cpu: bool, gpu: bool, particles: list[int], engines: Names, precis
     taking_part = selection.contestants(engines or [], precisions, on, max(counts))
     others, absent = selection.peers(precisions, on) if not engines else ([], [])
     for line in absent:
-        _say(line)
+        say(line)
     files = Output.at(output)
     _warn_of_load()
     with status_line() as notify:
         rows = measure([*taking_part, *others], counts, notify)
         notify("drawing")
-        return _kept(report(rows), files, plot_forces)
+        return keep(report(rows), files, plot_forces)
 
 
-def _roofline(cpu: bool, particles: list[int], engines: Names, precision: Names, output: Path) -> Any:
+def _roofline(cpu: bool, particles: list[int], engines: list[str], precision: list[str], output: Path) -> Any:
     """Measure the roofline and the lecture's table, write the files, and return the report."""
     from nbody.bench import roofline, selection
     from nbody.bench.output import Output
     from nbody.bench.roofline_plot import plot_roofline
-    from nbody.cli.progress import status_line
+    from nbody.cli.progress import say, status_line
+    from nbody.cli.reports import keep
     from nbody.errors import InputError
 
     if cpu:
@@ -175,47 +207,30 @@ def _roofline(cpu: bool, particles: list[int], engines: Names, precision: Names,
     taking_part = selection.contestants(engines or [], precisions, ("gpu",), max(counts))
     others, absent = selection.gpu_peers(precisions) if not engines else ([], [])
     if absent:
-        _say(f"not beside them: {', '.join(absent)}")
+        say(f"not beside them: {', '.join(absent)}")
     files = Output.at(output, "roofline")
     _warn_of_load()
     with status_line() as notify:
         found = roofline.run_suite(taking_part, others, counts, notify) | {"absent": absent}
         notify("drawing")
-        return _kept(found, files, plot_roofline)
+        return keep(found, files, plot_roofline)
 
 
 def _warn_of_load() -> None:
+    from nbody.cli.progress import say
+
     if (load := os.getloadavg()[0]) > 0.5:
-        _say(f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone")
-
-
-def _kept(found: Any, files: Any, draw: Callable) -> Any:
-    """The report, once its files are written."""
-    replaced = files.replaced()
-    files.write(found, draw)
-    for path in (files.report, files.picture):
-        _say(f"wrote {path}" + (", in place of an earlier one" if path in replaced else ""))
-    return found
+        say(f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone")
 
 
 def _show(found: Any, as_json: bool, old: Any, path: str) -> None:
     """The report on standard output, and what became of an old one."""
-    from rich.console import Console
-
     from nbody.bench.compare import compare, comparison_table
     from nbody.bench.tables import TABLE_WIDTH, tables
+    from nbody.cli.reports import print_tables
 
     compared = compare(old, found) if old else None
     if as_json:
         print(json.dumps(found | {"comparison": compared.plain() | {"with": path}} if compared else found))
         return
-    console = Console(highlight=False)
-    console.width = max(console.width, TABLE_WIDTH)
-    for table in tables(found):
-        console.print(table)
-    if compared:
-        console.print(comparison_table(compared, path))
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    print_tables([*tables(found), *([comparison_table(compared, path)] if compared else [])], TABLE_WIDTH)

@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
+from nbody.cli.completion import RECORDINGS, files
+
 
 def diff(
-    first: Annotated[Path, typer.Argument(help="A recording.", show_default=False)],
-    second: Annotated[Path, typer.Argument(help="Another one.", show_default=False)],
+    first: Annotated[Path, typer.Argument(help="A recording.", show_default=False, autocompletion=files(*RECORDINGS))],
+    second: Annotated[Path, typer.Argument(help="Another one.", show_default=False, autocompletion=files(*RECORDINGS))],
 ) -> int:
     """Compare two recordings bit by bit and name the first frame, field and particle that differ.
 

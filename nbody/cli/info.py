@@ -7,11 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-RECORDINGS = (".h5", ".hdf5", ".h5md")
+from nbody.cli.completion import RECORDINGS, SCENARIOS, files
 
 
 def info(
-    path: Annotated[Path, typer.Argument(help="A recording (.h5) or a scenario (.yaml).", show_default=False)],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A recording (.h5) or a scenario (.yaml).",
+            show_default=False,
+            autocompletion=files(*RECORDINGS, *SCENARIOS),
+        ),
+    ],
     verify: Annotated[
         bool, typer.Option("--verify", help="Check every frame of a recording against its checksums.")
     ] = False,
@@ -43,7 +50,9 @@ def info(
     if as_json:
         print(json.dumps(found))
     else:
-        print("\n".join(_lines(found)))
+        from nbody.cli.info_page import lines
+
+        print("\n".join(lines(found)))
     return 1 if found.get("damaged") else 0
 
 
@@ -126,43 +135,3 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             "scenario": run.resolved,
         }
         return found | ({"damaged": run.verify()} if verify else {})
-
-
-def _lines(found: dict[str, Any]) -> list[str]:
-    """The findings as text: a line each, the scenario as YAML at the end."""
-    from nbody.scenario.yaml_reader import dump
-    from nbody.units import size
-
-    if found["kind"] == "recording":
-        span = [f"{a:g} to {b:g}" for a, b in (found["time"], found["steps"])] if found["frames"] else ["none", "none"]
-        facts = {
-            "recording": f"{found['file']}, {size(found['file_bytes'])}, {found['status']}",
-            "particles": f"{found['particles']} in {found['dimensions']} dimensions",
-            "frames": f"{found['frames']} of {found['frames_planned']} planned",
-            "time": f"{span[0]} (steps {span[1]})",
-        }
-        if found["frames"]:
-            facts["energy"] = f"{found['energy'][0]:.6g} to {found['energy'][1]:.6g}"
-            facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
-        if "damaged" in found:
-            facts["checksums"] = "; ".join(found["damaged"]) or "all right"
-        facts |= {name: _flat(value) for name, value in found["provenance"].items() if name != "status"}
-    else:
-        free = {name: size(found[f"{name}_free"]) for name in ("memory", "disk")}
-        memory = ", ".join(f"{size(value)} of {place}" for place, value in found["memory_bytes"].items())
-        facts = {
-            "scenario": found["file"],
-            "engine": f"{found['engine']} ({found['engine_reason']})",
-            "memory": f"{memory} ({free['memory']} are free)",
-            "recording": f"{size(found['file_bytes'])} for {found['frames']} frames ({free['disk']} are free)",
-        }
-        if found["engine_problem"]:
-            facts["but"] = found["engine_problem"]
-    width = max(map(len, facts))
-    lines = [f"{name:<{width}}  {value}" for name, value in facts.items()]
-    return [*lines, "", dump(found["scenario"]).rstrip()]
-
-
-def _flat(value: Any) -> str:
-    """A value on one line; a mapping as ``key value`` pairs."""
-    return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)

@@ -57,6 +57,7 @@ def _measured(sizes: list[int] | None, precision: list[str] | None, rungs: list[
     from nbody.bench.output import Output
     from nbody.bench.report import report
     from nbody.cli.progress import say, status_line
+    from nbody.cli.reports import keep
 
     sizes, precision, rungs = sizes or [*matmul.SIZES], precision or [*matmul.PRECISIONS], rungs or []
     matmul.check(sizes, precision, rungs)
@@ -68,11 +69,7 @@ def _measured(sizes: list[int] | None, precision: list[str] | None, rungs: list[
         found = report(matmul.run_suite(sizes, precision, rungs, notify))
         found["machine"] |= {"cublas": library and library.version, "no_cublas": reason}
         notify("drawing")
-        replaced = files.replaced()
-        files.write(found, plot_ladder)
-    for path in (files.report, files.picture):
-        say(f"wrote {path}" + (", in place of an earlier one" if path in replaced else ""))
-    return found
+        return keep(found, files, plot_ladder)
 
 
 def _show(found: Report, as_json: bool) -> None:
@@ -80,11 +77,7 @@ def _show(found: Report, as_json: bool) -> None:
     if as_json:
         print(json.dumps(found))
         return
-    from rich.console import Console
-
     from nbody.bench.ladder import TABLE_WIDTH, tables
+    from nbody.cli.reports import print_tables
 
-    console = Console(highlight=False)
-    console.width = max(console.width, TABLE_WIDTH)
-    for table in tables(found):
-        console.print(table)
+    print_tables(tables(found), TABLE_WIDTH)

@@ -4,6 +4,9 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperOption
 
+OPEN_LIST = "nbody.cli.lists.open"
+"""Where a context remembers the list option that may still get values."""
+
 
 class ListCommand(TyperCommand):
     """A command whose list options take every word up to the next option. (Click's own take one word each.)"""
@@ -17,7 +20,7 @@ class ListCommand(TyperCommand):
             for name in option.opts
         }
         spread: list[str] = []
-        current, values = "", 0
+        current, values = "", 0  # the list option whose values these are, and how many it has
         for word in args:
             if word.startswith("-") and not _is_number(word):
                 current, values = (word if word in lists else ""), 0
@@ -26,7 +29,15 @@ class ListCommand(TyperCommand):
                 if values > 1:
                     spread.append(current)
             spread.append(word)
+        ctx.meta[OPEN_LIST] = current
         return super().parse_args(ctx, spread)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """What the shell offers: further values of the list option that stands last, or options as usual."""
+        for option in self.params:
+            if ctx.meta.get(OPEN_LIST) in option.opts and not incomplete.startswith("-"):
+                return option.shell_complete(ctx, incomplete)
+        return super().shell_complete(ctx, incomplete)
 
 
 def _is_number(word: str) -> bool:

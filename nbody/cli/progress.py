@@ -1,12 +1,14 @@
 """What a run shows while it goes on (on standard error) and when it ends."""
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from nbody.progress import Progress, Summary
-from nbody.units import rate
+from nbody.units import rate, size
 
 LOG_SECONDS = 10.0
 
@@ -34,33 +36,55 @@ def status_line() -> Iterator[Callable[[str], None]]:
 
 
 def facts(now: Progress) -> str:
-    """Speed and energy error, and how far a long step is, short enough for a bar."""
-    doing = f"{now.doing}: {now.fraction:.0%}  " if now.doing else ""
-    if not now.steps_per_s:  # nothing is known before the first steps are done
-        return doing
-    speed = f"{now.steps_per_s:.4g} steps/s  {rate(now.interactions_per_s)}interactions/s"
-    return f"{doing}{speed}  ΔE/E {now.energy_error:+.1e}"
+    """How far a long step is, the speed, once there is one, and the energy error: short enough for a bar."""
+    doing = [f"{now.doing}: {now.fraction:.0%}"] if now.doing else []
+    error = [f"ΔE/E {now.energy_error:+.1e}"] if now.steps_per_s or not doing else []
+    return "  ".join([*doing, *_speed(now), *error])
+
+
+def _speed(now: Progress | Summary) -> list[str]:
+    """Steps and interactions a second; nothing where the steps were too few to measure."""
+    if not now.steps_per_s:
+        return []
+    return [f"{now.steps_per_s:.4g} steps/s", f"{rate(now.interactions_per_s).strip()}interactions/s"]
+
+
+def summary_json(summary: Summary) -> str:
+    """A finished run as one JSON object; a speed that was not measured is null."""
+    found = summary.as_dict()
+    unmeasured = [] if summary.steps_per_s else ["steps_per_s", "interactions_per_s"]
+    return json.dumps(found | dict.fromkeys(unmeasured))
 
 
 def summary_text(summary: Summary) -> str:
-    """A finished run in four lines."""
-    ended = f"interrupted at step {summary.step}" if summary.interrupted else f"{summary.steps} steps"
+    """A finished run in a few lines."""
+    bodies, made = _number(summary.particles, "particle"), _number(summary.steps, "step")
+    ended = f"interrupted at step {summary.step}" if summary.interrupted else made
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
     lines = [
-        f"{summary.name}: {summary.particles} particles, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s",
+        f"{summary.name}: {bodies}, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
-        f"  {summary.steps_per_s:.4g} steps/s, {rate(summary.interactions_per_s)}interactions/s",
         f"  energy {energies}, relative error {summary.energy_error:+.2e}",
     ]
+    if speed := _speed(summary):
+        lines.insert(2, f"  {', '.join(speed)}, once compiled")
     if summary.output:
-        frames = "1 frame" if summary.frames == 1 else f"{summary.frames} frames"
-        then = (
-            f"go on with: nbody resume {summary.output}"
-            if summary.interrupted
-            else f"look: nbody view {summary.output}"
-        )
-        lines.append(f"  {frames} in {summary.output}; {then}")
+        lines.append(f"  {_number(summary.frames, 'frame')} in {_place(summary)}")
     return "\n".join(lines)
+
+
+def _place(summary: Summary) -> str:
+    """The recording, and what to do with it."""
+    if not summary.interrupted:
+        return f"{summary.output}; look: nbody view {summary.output}"
+    with suppress(OSError):
+        room = f" ({size(Path(str(summary.output)).stat().st_size)}, with room for the whole run)"
+        return f"{summary.output}{room}; go on with: nbody resume {summary.output}"
+    return str(summary.output)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 @contextmanager

@@ -1,12 +1,18 @@
 """``nbody resume``: go on with a recording from its last checkpoint."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-Recording = Annotated[Path, typer.Argument(help="The recording, an .h5 file of 'nbody run'.", show_default=False)]
+from nbody.cli.completion import RECORDINGS, files
+
+Recording = Annotated[
+    Path,
+    typer.Argument(
+        help="The recording, an .h5 file of 'nbody run'.", show_default=False, autocompletion=files(*RECORDINGS)
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the summary: no progress bar, no messages.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
@@ -34,14 +40,14 @@ def resume(
 
       nbody resume output/run.h5 --steps 2000
     """
-    from nbody.cli.progress import progress_bar, say, summary_text
+    from nbody.cli.progress import progress_bar, say, summary_json, summary_text
     from nbody.repeat import resume as resumed
 
     notify = (lambda line: None) if quiet else say
     simulation = resumed(run, steps, every, notify)
     if simulation.step == simulation.scenario.integrator.steps:
-        notify(f"{run}: the run has made all its {simulation.step} steps; to go on, say --steps with a larger number")
+        notify(f"{run}: the run is at its last step, {simulation.step}; to go on, say --steps with a larger number")
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
-    print(json.dumps(summary.as_dict()) if as_json else summary_text(summary))
+    print(summary_json(summary) if as_json else summary_text(summary))
     return 130 if summary.interrupted else 0

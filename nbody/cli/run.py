@@ -1,13 +1,18 @@
 """``nbody run``: a scenario becomes a recorded run."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-Scenario = Annotated[Path, typer.Argument(help="The scenario, a YAML file; see scenarios/.", show_default=False)]
+from nbody.cli.completion import SCENARIOS, engines_or_auto, files, integrators, precisions
+
+Scenario = Annotated[
+    Path,
+    typer.Argument(
+        help="The scenario, a YAML file; see scenarios/.", show_default=False, autocompletion=files(*SCENARIOS)
+    ),
+]
 
 
 def run(
@@ -19,11 +24,17 @@ def run(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="Force engine: auto, reference, cpu, gpu-…, matrix:k07; a wrong name lists them.", show_default=False
+            help="Force engine: auto, reference, cpu, gpu-…, matrix:k07; a wrong name lists them.",
+            show_default=False,
+            autocompletion=engines_or_auto,
         ),
     ] = None,
-    integrator: Annotated[str | None, typer.Option(help="Scheme: taylor, leapfrog, …", show_default=False)] = None,
-    precision: Annotated[str | None, typer.Option(help="float32, mixed or float64.", show_default=False)] = None,
+    integrator: Annotated[
+        str | None, typer.Option(help="Scheme: taylor, leapfrog, …", show_default=False, autocompletion=integrators)
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="float32, mixed or float64.", show_default=False, autocompletion=precisions)
+    ] = None,
     every: Annotated[int | None, typer.Option(help="Steps between recorded frames.", show_default=False)] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The trajectory to write.")] = Path("output/run.h5"),
     overwrite: Annotated[
@@ -49,7 +60,7 @@ def run(
 
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
     """
-    from nbody.cli.progress import progress_bar, say, summary_text
+    from nbody.cli.progress import progress_bar, say, summary_json, summary_text
     from nbody.scenario import Scenario
     from nbody.simulation import Simulation
 
@@ -61,9 +72,5 @@ def run(
     simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
-    if as_json:
-        print(json.dumps(summary.as_dict()))
-    else:
-        print(summary_text(summary))
-    sys.stdout.flush()
+    print(summary_json(summary) if as_json else summary_text(summary))
     return 130 if summary.interrupted else 0

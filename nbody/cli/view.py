@@ -5,11 +5,16 @@ from typing import Annotated
 
 import typer
 
-SCENARIOS = (".yaml", ".yml")
+from nbody.cli.completion import RECORDINGS, SCENARIOS, files
 
 
 def view(
-    run: Annotated[Path, typer.Argument(help="A recording (.h5) made by 'nbody run'.", show_default=False)],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A recording (.h5) made by 'nbody run'.", show_default=False, autocompletion=files(*RECORDINGS)
+        ),
+    ],
     screenshot: Annotated[
         Path | None, typer.Option(help="Save a picture (.png) instead; no screen is needed.", show_default=False)
     ] = None,

@@ -3,14 +3,15 @@
 In ``gpu_tiled`` every interaction needs its own load of the acting body. Only four instructions start a clock on a
 multiprocessor, so a load costs what a multiply-add costs. A thread that keeps BODIES bodies in registers loads once
 for all of them, and their sums are independent of one another, which gives the scheduler something to do while a
-reciprocal square root is under way: 13.75 issue slots an interaction, 14.9 in ``gpu-tiled``. The price: BODIES times
-fewer threads, too few to fill a card below some 200000 bodies.
+reciprocal square root is under way: 13.75 issue slots an interaction, 14.2 in ``gpu-tiled`` (counted in the machine code
+for sm_90, float32, 3-D). The price: BODIES times fewer threads, too few to fill a card below some 200000 bodies.
 
 The sums of a tile are added up apart and then to the total: rounding errors grow with √THREADS + √(N/THREADS), not √N.
 
-One H200, float32, 3-D, Plummer, N = 262144: 1.87e12 interactions/s (``gpu-tiled``: 1.84e12) with 256 threads a block,
-1.74e12 with 128; eight bodies a thread 1.58e12. What it saves in slots it mostly loses again to register banks, see
-:mod:`nbody.forces.gpu_symmetric`: it is the stepping stone to that kernel rather than a gain of its own.
+One H200, float32, 3-D, Plummer, N = 262144, in an early form of both: 1.87e12 interactions/s (``gpu-tiled``: 1.84e12) with
+256 threads a block, 1.74e12 with 128; eight bodies a thread 1.58e12. Later, as README's table has it: 1.95e12 (1.94e12).
+``gpu-tiled`` has since come to 2.00e12, so no gain is left: what is saved in slots is lost again to register banks, see
+:mod:`nbody.forces.gpu_symmetric`. It is the stepping stone to that kernel.
 """
 
 from typing import Any
@@ -37,15 +38,15 @@ def build(shape: Shape) -> Any:
         tile = cuda.shared.array((THREADS, 4), real, alignment=16)
         x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         ax, ay, az = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
-        phi = cuda.local.array(BODIES, real)
         sx, sy, sz = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
+        phi, sphi = cuda.local.array(BODIES, real), cuda.local.array(BODIES, real)
         n = body.shape[0]
         t = cuda.threadIdx.x
         begin = start + cuda.blockIdx.x * THREADS * BODIES + t
         for k in range(BODIES):
             i = min(begin + k * THREADS, n - 1)  # threads past the end help to load tiles and write nothing
             x[k], y[k], z[k] = body[i, 0], body[i, 1], body[i, 2]
-            sx[k] = sy[k] = sz[k] = phi[k] = real(0)
+            sx[k] = sy[k] = sz[k] = sphi[k] = real(0)
         for first in range(0, n, THREADS):
             j = min(first + t, n - 1)
             for c in range(3):
@@ -53,7 +54,7 @@ def build(shape: Shape) -> Any:
             tile[t, 3] = body[j, 3] if first + t < n else real(0)
             cuda.syncthreads()
             for k in range(BODIES):
-                ax[k] = ay[k] = az[k] = real(0)
+                ax[k] = ay[k] = az[k] = phi[k] = real(0)
             for turn in range(0, THREADS, TURN):
                 for s in range(TURN):
                     s += turn
@@ -72,13 +73,14 @@ def build(shape: Shape) -> Any:
                 sx[k] += ax[k]
                 sy[k] += ay[k]
                 sz[k] += az[k]
+                sphi[k] += phi[k]
             cuda.syncthreads()
         for k in range(BODIES):
             i = begin + k * THREADS
             if i < n:
                 acceleration[i, 0], acceleration[i, 1], acceleration[i, 2] = G * sx[k], G * sy[k], G * sz[k]
                 if potential:
-                    acceleration[i, 3] = G * phi[k]
+                    acceleration[i, 3] = G * sphi[k]
 
     return accelerate_unrolled
 

@@ -26,10 +26,16 @@ class Graph:
         self._call(driver.cuStreamBeginCapture, self._stream, mode)
         try:
             work()
+        except BaseException:
+            # The stream is of no use until its capture has ended, which may fail too, because of what failed here.
+            with contextlib.suppress(DeviceError):
+                self._call(driver.cuGraphDestroy, self._call(driver.cuStreamEndCapture, self._stream))
+            raise
+        graph = self._call(driver.cuStreamEndCapture, self._stream)
+        try:
+            self._graph = self._call(driver.cuGraphInstantiate, graph, 0)
         finally:
-            graph = self._call(driver.cuStreamEndCapture, self._stream)
-        self._graph = self._call(driver.cuGraphInstantiate, graph, 0)
-        self._call(driver.cuGraphDestroy, graph)
+            self._call(driver.cuGraphDestroy, graph)
 
     def replay(self) -> None:
         """Launch all of it again, on the same stream."""

@@ -43,7 +43,8 @@ def make_particles(scenario: Scenario) -> Particles:
     generator = _generator(scenario, chosen)
     _check_memory(scenario, chosen.particles)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(chosen.seed)))
-    particles = generator.generate(chosen.particles, scenario.gravity, rng)
+    with np.errstate(over="ignore", invalid="ignore"):  # check() tells what came of it, in one line
+        particles = generator.generate(chosen.particles, scenario.gravity, rng)
     return particles.check(scenario.where("initial"))
 
 

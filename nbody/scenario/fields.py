@@ -89,7 +89,7 @@ Positive = Annotated[Finite, Field(gt=0)]
 NotNegative = Annotated[Finite, Field(ge=0)]
 Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**53)]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=2**53)]
-Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
+Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**63 - 1)]
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(_name)]
 

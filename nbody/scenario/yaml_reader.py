@@ -61,7 +61,8 @@ def read_text(text: str, name: str, folder: Path) -> Source:
         line = text.count("\n", 0, error.position) + 1
         raise InputError(f"{name}:{line}: character {error.character:#x} is not text; remove it") from None
     except yaml.MarkedYAMLError as error:
-        raise InputError(f"{name}:{_line(error.problem_mark)}: not valid YAML: {_problem(error)}") from None
+        line, problem = _problem(error)
+        raise InputError(f"{name}:{line}: not valid YAML: {problem}") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # an escape such as "\UFFFFFFFF"
         raise InputError(f"{name}: not valid YAML: {' '.join(str(error).split())[:120]}; mend it") from None
     return Source(name, folder, text, values, reader.lines)
@@ -186,13 +187,19 @@ def _line(mark: Any) -> int:
     return mark.line + 1
 
 
-def _problem(error: yaml.MarkedYAMLError) -> str:
-    """PyYAML's account of a syntax error, and the likely remedy."""
-    problem = " ".join(str(error.problem or error.context).split())[:120]
+def _problem(error: yaml.MarkedYAMLError) -> tuple[int, str]:
+    """The line to look at, and PyYAML's account of a syntax error with the likely remedy."""
+    problem, line = " ".join(str(error.problem or error.context).split())[:120], _line(error.problem_mark)
     if "'\\t'" in problem:
-        return "a tab; indent with spaces"
-    if "flow" in str(error.context):
-        return f"a bracket opened on line {_line(error.context_mark)} is not closed ({problem}); close it"
+        return line, "a tab; indent with spaces"
+    if "flow" in str(error.context):  # noticed where the text no longer fits, which may be far below
+        opened = _line(error.context_mark)
+        if "<stream end>" in problem:
+            return opened, "the bracket opened here is not closed; close it"
+        comma = "there is a comma missing" if opened == line else f"line {line} lacks a comma"
+        return opened, f"the bracket opened here is not closed, or {comma} ({problem}); mend it"
     if "mapping values are not allowed" in problem:
-        return "a ':' inside a value, or a line indented too far; put the text in quotes or mend the indentation"
-    return f"{problem}; mend this line or the one above"
+        return line, "a ':' inside a value, or a line indented too far; put the text in quotes or mend the indentation"
+    if "quoted scalar" in str(error.context):
+        return _line(error.context_mark), "the quote opened here is not closed; close it"
+    return line, f"{problem}; mend this line or the one above"

@@ -1,6 +1,7 @@
 """Where the file goes: is the place fit for it, which name an older file keeps, and who is writing."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -8,7 +9,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from nbody.errors import InputError
+from nbody.errors import InputError, printable
 from nbody.units import size
 
 Notify = Callable[[str], object]
@@ -18,22 +19,39 @@ def check_output(path: str | os.PathLike) -> Path:
     """The path to write to, links followed, if a run can be recorded there. Creates nothing.
 
     Raises:
-        InputError: a directory or a device; no folder to put it in (a missing folder is made if the one above it
-            exists); no permission; another run is writing it.
+        InputError: a directory or a device; a file that is no recording; no folder to put it in (a missing folder is
+            made if the one above it exists); no permission; another run is writing it.
     """
+    if not os.fspath(path).isprintable():  # messages, scripts and HDF5 would each show it in another way
+        raise InputError(f"{printable(path)}: a line break or the like is in this name; give another --output")
     target = _resolved(path)
     if target.exists() and not target.is_file():
         what = "a directory" if target.is_dir() else "not an ordinary file"
         raise InputError(f"{path}: is {what}; give the name of a file to write, such as output/run.h5")
     folder = target.parent if target.parent.exists() else target.parent.parent
+    if target.parts[1:2] in (("proc",), ("sys",)):
+        raise InputError(f"{path}: {target.parent} is the kernel's and keeps no files; give another --output")
+    if target.parent.exists() and not target.parent.is_dir():
+        raise InputError(f"{path}: {target.parent} is a file and no folder; give another --output")
     if not folder.is_dir():
         raise InputError(f"{path}: there is no folder {target.parent}; make it first, or give another --output")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{path}: the folder {folder} is not writable; give another --output")
+    if not _may_be_replaced(target):
+        raise InputError(f"{path}: exists and is no recording; give another --output, or move it away")
     writer = being_written(target)
     if writer:
         raise InputError(f"{path}: is being written by {writer}; wait for it, or give another --output")
     return target
+
+
+def _may_be_replaced(target: Path) -> bool:
+    """False for a file that a mistyped name would put a recording in the place of: a scenario, a script."""
+    try:
+        data = target.open("rb").read(8)
+    except OSError:  # none there, or one that can't be read
+        return True
+    return not data or data.startswith(b"\x89HDF")
 
 
 def check_space(path: str | os.PathLike, needed: int, what: str = "the run") -> None:
@@ -60,9 +78,14 @@ def as_input_error(path: Path) -> Iterator[None]:
 
 def _resolved(path: str | os.PathLike) -> Path:
     try:
-        return Path(path).resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links; a NUL byte
-        raise InputError(f"{path}: is not a path that can be opened ({error}); give another --output") from error
+        target = Path(path).resolve()
+        if target.is_symlink():  # Python 3.13 resolves a loop to itself
+            raise OSError(errno.ELOOP, "a loop of links")
+        target.exists()  # raises for a name that is too long
+        return target
+    except (OSError, RuntimeError, ValueError) as error:  # the loop before Python 3.13; a NUL byte
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: is not a path that can be opened ({reason}); give another --output") from error
 
 
 def numbered(path: Path) -> Path:

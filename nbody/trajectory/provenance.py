@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from nbody import machine
+from nbody.errors import printable
 
 
 def collect_provenance(**known: Any) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def collect_provenance(**known: Any) -> dict[str, Any]:
         "cpu": machine.cpu_name(),
         "simd": machine.simd_level(),
         "cores": machine.cores(),
-        "command": shlex.join(sys.argv)[:8192],  # an attribute holds 64 kB at most
+        "command": printable(shlex.join(sys.argv))[:8192],  # an attribute holds 64 kB of UTF-8 at most
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         **known,
     }

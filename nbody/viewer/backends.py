@@ -5,7 +5,7 @@ import os
 import sys
 from importlib.util import find_spec
 
-from nbody import opengl
+from nbody import machine, opengl
 from nbody.errors import DeviceError
 
 INSTEAD = "'--screenshot OUT.png' makes a picture without a screen"
@@ -43,7 +43,7 @@ def use_window() -> None:
         DeviceError: no screen, no Qt, or no libraries for it.
     """
     if not find_spec("PySide6"):
-        raise DeviceError(f"a window needs PySide6: pip install 'nbody[view]'; or {INSTEAD}")
+        raise DeviceError(f"a window needs PySide6: {machine.install_extra('view')}; or {INSTEAD}")
     if sys.platform == "linux":
         _check_screen()
     import vispy

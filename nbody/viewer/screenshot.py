@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, printable
 from nbody.trajectory import place
 from nbody.viewer.recording import Recording
 
@@ -33,8 +33,10 @@ def check_picture(path: Path) -> Path:
     """``path``, if a picture can be written there; better known before it is drawn than after.
 
     Raises:
-        InputError: not a .png, a directory, no such folder, or not writable.
+        InputError: not a .png, a name with a line break, a directory, no such folder, or not writable.
     """
+    if not str(path).isprintable():
+        raise InputError(f"--screenshot {printable(path)}: a line break or the like is in this name; give another")
     if path.suffix.lower() != ".png":
         raise InputError(f"--screenshot {path}: pictures are PNG files; give it a name that ends in .png")
     if path.is_dir():

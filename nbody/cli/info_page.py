@@ -1,0 +1,81 @@
+"""The page that ``nbody info`` prints: a line a fact, rounded, the scenario as YAML at the end."""
+
+from typing import Any
+
+from nbody.scenario.yaml_reader import dump
+from nbody.units import duration, size
+
+TOLD_ELSEWHERE = {"status", "engine", "precision", "seed", "python", "numpy", "numba", "numba-cuda"}
+"""What a recording's provenance repeats for programs: the scenario, the packages and the first line say it."""
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """The findings as text, without lines that would say nothing."""
+    facts = _recording(found) if found["kind"] == "recording" else _scenario(found)
+    shown = {name: value for name, value in facts.items() if value}
+    width = max(map(len, shown))
+    page = [f"{name:<{width}}  {value}" for name, value in shown.items()]
+    return [*page, "", dump(found["scenario"]).rstrip()]
+
+
+def _recording(found: dict[str, Any]) -> dict[str, str]:
+    """Name and text of every line about a recording."""
+    frames, planned = found["frames"], found["frames_planned"]
+    facts = {
+        "recording": f"{found['file']}, {size(found['file_bytes'])}, {found['status']}",
+        "particles": f"{found['particles']} in {found['dimensions']} dimensions",
+        "frames": f"{frames}" if frames == planned else f"{frames}, with room for the {planned} planned",
+    }
+    if frames:
+        (begin, end), (first, last) = found["time"], found["steps"]
+        facts["time"] = f"{begin:g} to {end:g} (steps {first} to {last})"
+        facts["energy"] = " to ".join(f"{energy:.9g}" for energy in found["energy"])
+        facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
+    if "damaged" in found:
+        facts["checksums"] = "; ".join(found["damaged"]) or "all right"
+    return facts | _origin(found["provenance"])
+
+
+def _origin(provenance: dict[str, Any]) -> dict[str, str]:
+    """How a recording came about; whatever another program noted, besides what nbody does."""
+    known = {name: value for name, value in provenance.items() if name not in TOLD_ELSEWHERE}
+
+    def told(*names: str) -> str:
+        return ", ".join(str(value) for value in (known.pop(name, "") for name in names) if value not in ("", None))
+
+    cores, driver, device = known.pop("cores", ""), known.pop("driver", ""), known.pop("device", "")
+    if device != known.get("cpu"):
+        known["card"] = ", ".join(filter(None, [str(device), driver and f"driver {driver}"]))
+    known["cpu"] = told("cpu", "simd") + (f", {cores} core{'s' * (cores != 1)}" if cores else "")
+    started, wall = str(known.pop("started", "")), known.pop("wall_s", None)
+    facts = {
+        "nbody": told("version", "git"),
+        "command": told("command"),
+        "started": started.replace("T", " ").replace("+00:00", " UTC"),
+        "took": duration(wall) if wall else "",
+        "cpu": told("cpu"),
+        "card": told("card"),
+        "platform": told("platform"),
+    }
+    return facts | {name: _flat(value) for name, value in known.items()}
+
+
+def _scenario(found: dict[str, Any]) -> dict[str, str]:
+    """Name and text of every line about a scenario."""
+    memory = ", ".join(f"{size(value)} of {place}" for place, value in found["memory_bytes"].items())
+    frames = f"{found['frames']} frame{'s' * (found['frames'] != 1)}"
+    return {
+        "scenario": found["file"],
+        "particles": f"{found['particles']}",
+        "engine": f"{found['engine']} ({found['engine_reason']})",
+        "but": found["engine_problem"],
+        "needs": f"{memory} ({size(found['memory_free'])} are free)",
+        "recording": f"{size(found['file_bytes'])} for {frames} ({size(found['disk_free'])} are free)",
+    }
+
+
+def _flat(value: Any) -> str:
+    """A value on one line; a mapping as ``key value`` pairs."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {each}" for name, each in value.items())
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

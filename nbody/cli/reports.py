@@ -1,0 +1,28 @@
+"""What ``nbody bench`` does with a report of either suite: its files, and its tables on the terminal."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nbody.bench.output import Output
+from nbody.bench.report import Report
+from nbody.cli.progress import say
+
+
+def keep(found: Report, files: Output, draw: Callable) -> Report:
+    """The report, once its files are written."""
+    replaced = files.replaced()
+    files.write(found, draw)
+    for path in (files.report, files.picture):
+        say(f"wrote {path}" + (", in place of an earlier one" if path in replaced else ""))
+    return found
+
+
+def print_tables(tables: Iterable[Any], width: int) -> None:
+    """Rich tables on standard output, so many columns wide at least: a narrow terminal folds lines, and cuts no
+    number."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.width = max(console.width, width)
+    for table in tables:
+        console.print(table)

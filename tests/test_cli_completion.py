@@ -1,0 +1,74 @@
+"""What the shell offers after Tab: names from the registries and files of the right kind, without a wait."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbody.forces import ENGINES
+from nbody.integrators import INTEGRATORS
+from nbody.linalg import ELEMENTWISE, LADDER
+
+ROOT = Path(__file__).resolve().parents[1]
+CODE = "import sys; from nbody.cli import main; sys.argv[0] = 'nbody'; main()"
+
+
+@pytest.fixture
+def offered(tmp_path):
+    """A function: the words that bash is offered for a line that ends with a word begun, or with a blank."""
+    (tmp_path / "scenarios").mkdir()
+    for name in ("disk.yaml", "run.h5", "notes.txt", "two words.yaml", "scenarios/plummer.yml"):
+        (tmp_path / name).touch()
+
+    def ask(line: str) -> list[str]:
+        words = line.split(" ")
+        environment = os.environ | {
+            "PYTHONPATH": str(ROOT), "_NBODY_COMPLETE": "complete_bash",
+            "COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1),
+        }  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", CODE], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert done.stderr == ""
+        return [word for word in done.stdout.splitlines() if word]
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "line,words",
+    [
+        ("nbody run --engine ", ["auto", *ENGINES]),
+        ("nbody run --engine gpu-t", ["gpu-tiled"]),
+        ("nbody run --engine matrix:k1", [f"matrix:{name}" for name in LADDER if name.startswith("k1")]),
+        ("nbody run --integrator ", [*INTEGRATORS]),
+        ("nbody run --precision ", ["float32", "mixed", "float64"]),
+        ("nbody bench --precision m", ["mixed"]),
+        ("nbody bench --engines ", [*ENGINES]),
+        ("nbody bench --engines cpu gpu-tiled gpu-s", ["gpu-split", "gpu-symmetric"]),
+        ("nbody bench --matmul --rungs k00 n", ["numpy"]),
+        ("nbody bench --matmul --explain ", [*LADDER, *ELEMENTWISE]),
+        ("nbody bench --engines cpu --roof", ["--roofline"]),
+        ("nbody run ", ["disk.yaml", "scenarios/plummer.yml"]),
+        ("nbody run scenarios/", ["scenarios/plummer.yml"]),
+        ("nbody view ", ["run.h5"]),
+        ("nbody diff run.h5 r", ["run.h5"]),
+        ("nbody info d", ["disk.yaml"]),
+        ("nbody info [", []),
+        ("nbody run n", []),  # and the shell goes on with all files
+    ],
+)
+def test_the_shell_is_offered(offered, line, words):
+    assert offered(line) == words
+
+
+def test_nothing_heavy_is_imported_for_it():
+    code = (
+        "import sys; from nbody.cli import completion as c\n"
+        "for offer in (c.engines_or_auto, c.integrators, c.precisions, c.rungs, c.files('.h5')): offer('')\n"
+        "print([name for name in ('numba', 'h5py', 'vispy', 'matplotlib') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,139 @@
+"""Wherever a user points an output, it is fit for a recording, or one true line says why not; and nothing is made."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbody.bench.output import Output
+from nbody.cli import main
+from nbody.errors import InputError
+from nbody.trajectory import check_output
+
+ROOT = Path(__file__).resolve().parents[1]
+
+PLACES = {
+    ".": "is a directory",
+    "": "is a directory",
+    "folder/": "is a directory",
+    "pipe": "not an ordinary file",
+    "pipe/run.h5": "is a file and no folder",
+    "notes.txt/run.h5": "is a file and no folder",
+    "no/such/run.h5": "there is no folder",
+    "round": "is not a path that can be opened",
+    "a\0b.h5": "a line break or the like is in this name",
+    "a\nb.h5": "a line break or the like is in this name",
+    "\udcff.h5": "a line break or the like is in this name",
+    "x" * 300 + ".h5": "is not a path that can be opened (File name too long)",
+    "notes.txt": "exists and is no recording",
+    "link.txt": "exists and is no recording",
+    "/dev/null": "not an ordinary file",
+    "/dev/full": "not an ordinary file",
+    "/dev/null/run.h5": "is a file and no folder",
+    "/proc/run.h5": "/proc is the kernel's and keeps no files",
+    "/proc/no/such.h5": "/proc/no is the kernel's and keeps no files",
+    "/sys/kernel/run.h5": "is the kernel's and keeps no files",
+}
+
+
+def nbody(*arguments, **more):
+    """The command, in a process of its own."""
+    more = {"stdout": subprocess.PIPE, "env": {}} | more
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | more.pop("env")
+    command = [sys.executable, "-m", "nbody", *arguments]
+    return subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, **more)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with odd things in it."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "round").symlink_to("round")
+    (tmp_path / "notes.txt").write_text("do not lose me")
+    (tmp_path / "link.txt").symlink_to("notes.txt")
+    (tmp_path / "ahead.h5").symlink_to("folder/run.h5")
+    (tmp_path / "empty.h5").touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: ascii(place)[:20])
+def test_a_place_that_no_run_can_be_recorded_in(folder, place):
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(InputError) as caught:
+        check_output(Path(place))
+    assert PLACES[place] in str(caught.value) and str(caught.value).isprintable()
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("place", ["run.h5", "new/run.h5", "ahead.h5", "empty.h5", "a b ö.h5"])
+def test_a_place_that_is_fit(folder, place):
+    assert check_output(Path(place)) == (folder / place).resolve()
+
+
+def test_a_scenario_whose_name_is_no_text_is_run_and_recorded(folder):
+    """Its name stands in the command line, which is recorded, and HDF5 takes UTF-8 only."""
+    name = os.fsdecode(b"G\xf6ttingen.yaml")
+    Path(name).write_text("initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.1, steps: 1}\n")
+    done = nbody("run", name, "-q", "--engine", "reference", "--precision", "float64")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "output/run.h5").exists()
+
+
+# --- A standard output that takes nothing, or not every character ----------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["doctor", "--json"]], ids=" ".join)
+def test_a_standard_output_on_a_full_disk_is_one_line_and_exit_code_1(arguments):
+    with open("/dev/full", "w") as full:
+        done = nbody(*arguments, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "error: standard output can't be written (No space left on device); what was recorded is kept"
+    ]
+
+
+def test_a_run_whose_standard_output_is_closed_is_recorded(folder):
+    Path("small.yaml").write_text("initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.1, steps: 1}\n")
+    options = ["small.yaml", "-q", "--engine", "reference", "--precision", "float64"]
+    done = nbody("run", *options, stdout=None, preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "output/run.h5").exists()
+
+
+def test_a_terminal_without_greek_gets_a_question_mark(folder):
+    Path("small.yaml").write_text(
+        "name: ε\ninitial: {generator: plummer, particles: 8}\nintegrator: {dt: 1, steps: 1}\n"
+    )
+    done = nbody("info", "small.yaml", env={"PYTHONIOENCODING": "latin-1:strict"})
+    assert done.returncode == 0 and "name: ?" in done.stdout
+
+
+# --- A benchmark's output, a picture's -------------------------------------------------------------------------------
+
+
+def test_a_benchmark_puts_no_report_in_the_place_of_another_file(folder):
+    Path("mine.json").write_text('{"work": "of years"}')
+    with pytest.raises(InputError, match=r"mine\.json exists and is no report; name another folder or file"):
+        Output.at(Path("mine.json"))
+    Path("mine.json").write_text('{"machine": {"cpu": "x", "cores": 1, "simd": "y", "gpu": null}, "rows": []}')
+    assert Output.at(Path("mine.json")).report == Path("mine.json")
+
+
+@pytest.mark.parametrize("page,says", [("none.md", "can't be read"), ("notes.txt", "must be marked by a line")])
+@pytest.mark.parametrize("suite", [["--cpu"], ["--matmul", "--rungs", "numpy"]])
+def test_a_page_that_has_no_place_for_a_table_is_told_before_anything_is_measured(folder, capsys, page, says, suite):
+    assert main(["bench", *suite, "--readme", page]) == 2
+    out, err = capsys.readouterr()
+    assert says in err and err.count("\n") == 1 and out == "" and not (folder / "output").exists()
+
+
+def test_a_picture_has_a_name_on_one_line():
+    from nbody.viewer.screenshot import check_picture
+
+    with pytest.raises(InputError, match=r"--screenshot 'a\\nb\.png': a line break"):
+        check_picture(Path("a\nb.png"))
