@@ -46,7 +46,7 @@ def _speed(now: Progress | Summary) -> list[str]:
     """Steps and interactions a second; nothing where the steps were too few to measure."""
     if not now.steps_per_s:
         return []
-    return [f"{now.steps_per_s:.4g} steps/s", f"{rate(now.interactions_per_s).strip()}interactions/s"]
+    return [f"{now.steps_per_s:.4g} steps/s", f"{rate(now.interactions_per_s).strip()} interactions/s"]
 
 
 def summary_json(summary: Summary) -> str:
