@@ -226,17 +226,28 @@ def test_a_force_is_rounded_the_same_whether_the_potential_is_asked_for_or_not(m
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "engine,precision,count,tiling",
+    "engine,precision,tiling,bodies",
     [
-        ("gpu-split", "float32", 33, ()),
-        ("gpu-symmetric", "float32", 33, ()),  # two chunks, the second nearly empty, and rows past the end: one tile
-        ("gpu-symmetric", "float32", 65, (1, 1)),  # three tiles: columns behind the tile, and sums of several runs
-        ("gpu-symmetric", "mixed", 65, (1, 2)),  # two tiles of two bodies a thread
+        ("gpu-split", "float32", (), random_bodies(33)),
+        (
+            "gpu-symmetric",
+            "float32",
+            (),
+            random_bodies(33),
+        ),  # two chunks, one nearly empty; rows past the end; one tile
+        (
+            "gpu-symmetric",
+            "float32",
+            (1, 1),
+            random_bodies(65),
+        ),  # three tiles: columns behind the tile, sums of several runs
+        ("gpu-symmetric", "float32", (1, 2), with_masses(np.full(65, 0.7))),  # the potential is weighted at the end
+        ("gpu-symmetric", "mixed", (1, 2), random_bodies(65)),  # two tiles of two bodies a thread
     ],
+    ids=["split", "one tile", "three tiles", "equal masses", "mixed"],
 )
-def test_the_simulator_with_shuffles_agrees_with_the_referee(tmp_path, engine, precision, count, tiling):
-    """Few bodies, of unequal mass: the simulator gives every thread of a block to a thread of the computer's."""
-    bodies = random_bodies(count)
+def test_the_simulator_with_shuffles_agrees_with_the_referee(tmp_path, engine, precision, tiling, bodies):
+    """Few bodies: the simulator gives every thread of a block to a thread of the computer's."""
     np.savez(tmp_path / "in.npz", position=bodies.position, mass=bodies.mass)
     script = Path(__file__).parent / "simulated_forces.py"
     files = [script, tmp_path / "in.npz", tmp_path / "out.npz"]
