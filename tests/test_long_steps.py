@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -101,6 +102,15 @@ def test_a_wait_answers_signals_and_is_hardly_ever_late(monkeypatch):
     assert len(heard) == 1 and heard[0] - began < 0.4
     assert time.perf_counter() - event.at < 0.05  # 1 ms, where nobody else computes
     assert len(asked) > 20
+
+
+def test_an_event_is_asked_of_the_driver_without_a_word_in_the_log(monkeypatch, caplog):
+    driver = pytest.importorskip("cuda.bindings.driver")
+    answers = [(driver.CUresult.CUDA_ERROR_NOT_READY,), (driver.CUresult.CUDA_SUCCESS,)]
+    monkeypatch.setattr(driver, "cuEventQuery", lambda handle: answers[handle])
+    assert not waiting.is_done(SimpleNamespace(handle=0))
+    assert waiting.is_done(SimpleNamespace(handle=1, query=lambda: True))
+    assert not caplog.records
 
 
 def test_a_long_step_shows_how_far_it_is(slow):

@@ -33,7 +33,7 @@ cores, waiting at every distance took 304 ms an evaluation, and this 153 (N = 20
 
 PIECE = 1 << 31
 """Interactions of a round of many particles, at most, unless one distance has more: 0.2 s on two cores. (One distance has
-that many from 2 million particles on, and takes 0.5 s for 4 million.)"""
+that many from 2 million particles on, and takes 0.4 s for 4 million.)"""
 
 PAGE = 4096
 """Bytes; tiles are whole pages."""
