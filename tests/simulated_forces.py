@@ -15,7 +15,7 @@ from nbody.forces.gpu_triangle import Tiling
 
 source, target, engine, softening, length, precision, *tiling = sys.argv[1:]
 if tiling:
-    gpu_symmetric.tiling_for = lambda count, precision: Tiling(*map(int, tiling))
+    gpu_symmetric.tiling_for = lambda *of: Tiling(*map(int, tiling))
 with np.load(source) as bodies:
     acceleration, potential = accelerations(
         bodies["position"], bodies["mass"], softening=softening, length=float(length),

@@ -1,6 +1,7 @@
 """``nbody info`` tells what is in a file, ``nbody doctor`` what works here; and numbers are written for people."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -84,8 +85,8 @@ def test_the_page_of_a_recording_says_each_thing_once_rounded_and_nothing_empty(
     assert main(["info", str(recording)]) == 0
     head, scenario = capsys.readouterr().out.split("\n\n")
     facts = dict(line.split(maxsplit=1) for line in head.splitlines() if not line.startswith("energy error"))
-    assert facts["frames"] == "4" and facts["started"].endswith(" UTC") and "." in facts["took"]
-    assert len(facts["took"]) <= len("12.3 ms") and "numba 0." in facts["packages"]
+    assert facts["frames"] == "4" and facts["started"].endswith(" UTC")
+    assert re.fullmatch(r"[0-9.]{3,5} m?s", facts["took"]) and "numba 0." in facts["packages"]
     assert not {"numpy", "numba", "driver", "status", "engine", "precision", "seed", "wall_s"} & set(facts)
     assert "engine: reference" in scenario and head.count("numba ") == 1
 
