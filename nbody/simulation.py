@@ -27,7 +27,7 @@ from nbody.trajectory.provenance import collect_provenance
 
 Notify = Callable[[str], None]
 
-MOST_STEPS = 128
+MOST_STEPS = 256
 """Steps of which a block of frames is made in one go. (Python takes some 0.1 ms for each when a GPU records them.)"""
 
 
