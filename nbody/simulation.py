@@ -28,7 +28,7 @@ from nbody.watch import Watch
 
 Notify = Callable[[str], None]
 
-MOST_STEPS = 128
+MOST_STEPS = 256
 """Steps of which a block of frames is made in one go. (Python takes some 0.1 ms for each when a GPU records them.)"""
 
 

@@ -75,7 +75,7 @@ FRAMES_OF_A_STATE = textwrap.dedent("""
     from nbody.integrators.scheme import advance_many, advance_to_frames
     run = Simulation(Scenario.load("run.yaml").override(engine=sys.argv[1]))
     moments = []
-    for count in (8, 1, 8, 8, 3, 8):  # more blocks than a ring has
+    for count in (16, 1, 8, 8, 3, 8):  # more blocks than a ring has
         arguments = run.scheme, run.engine, run.state, run.scenario.integrator.dt
         for snapshot in advance_to_frames(*arguments, count, every=1 + count % 2):
             snapshot.wait()
@@ -88,7 +88,7 @@ FRAMES_OF_A_STATE = textwrap.dedent("""
 
 @pytest.mark.parametrize("integrator", ["taylor", "leapfrog"])
 def test_frames_leave_a_simulated_gpu_in_order_and_whole(tmp_path, integrator):
-    """Eight at a time and fewer: the positions, velocities and sums that the CPU has, to rounding."""
+    """Sixteen at a time and fewer: the positions, velocities and sums that the CPU has, to rounding."""
     text = PLUMMER.replace("plummer, particles: 256", "disk, particles: 20").replace("0.05", "0.05, dimensions: 2")
     (tmp_path / "run.yaml").write_text(text.replace("leapfrog, dt: 0.0078125", f"{integrator}, dt: 0.0001"))
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_ENABLE_CUDASIM": "1"}
@@ -96,8 +96,8 @@ def test_frames_leave_a_simulated_gpu_in_order_and_whole(tmp_path, integrator):
     for engine in ("cpu", "gpu-tiled"):
         subprocess.run([sys.executable, "-c", FRAMES_OF_A_STATE, engine], cwd=tmp_path, env=environment, check=True)
         found.append(np.load(tmp_path / f"{engine}.npz").values())
-    for cpu, gpu, shape in zip(*found, [(36, 20, 3), (36, 20, 3), (36, 8)], strict=True):
-        assert gpu.shape == shape and len(np.unique(gpu.reshape(36, -1), axis=0)) == 36
+    for cpu, gpu, shape in zip(*found, [(44, 20, 3), (44, 20, 3), (44, 8)], strict=True):
+        assert gpu.shape == shape and len(np.unique(gpu.reshape(44, -1), axis=0)) == 44
         np.testing.assert_allclose(gpu, cpu, rtol=1e-9, atol=1e-9 * np.abs(cpu).max())
 
 
@@ -130,14 +130,14 @@ def test_a_run_without_an_output_still_measures_its_energy():
 
 @pytest.mark.parametrize("every", [1, 3, 10, 300])
 def test_frames_made_in_blocks_are_those_of_the_schedule(tmp_path, every):
-    """Eight frames at a time where the steps between are few and fast; and the last, off schedule."""
-    run = Simulation(scenario(steps=1065, every=every, particles=8), tmp_path / "run.h5")
+    """Sixteen frames at a time where the steps between are few and fast; and the last, off schedule."""
+    run = Simulation(scenario(steps=2065, every=every, particles=8), tmp_path / "run.h5")
     sizes, advance = [], run._advance
     run._advance = lambda *arguments: sizes.append(advance(*arguments)) or sizes[-1]
     run.run()
     with Trajectory(tmp_path / "run.h5") as whole:
-        assert list(whole.step) == [*range(0, 1066, every), *([1065] if 1065 % every else [])] and whole.verify() == []
-    assert sum(sizes) == 1065 and (every == 300 or 8 * every in sizes)
+        assert list(whole.step) == [*range(0, 2066, every), *([2065] if 2065 % every else [])] and whole.verify() == []
+    assert sum(sizes) == 2065 and (every == 300 or 16 * every in sizes)
 
 
 def test_zero_steps_record_the_start(tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 
 from nbody.particles import Particles
 
-MOST_AT_A_TIME, BYTES_AT_A_TIME, BLOCKS = 8, 16 << 20, 4
+MOST_AT_A_TIME, BYTES_AT_A_TIME, BLOCKS = 16, 16 << 20, 4
 """Frames of a block at most, bytes of it (or one frame), and how many blocks there are: one is written, one arrives, one is
 made, and one waits, so that nobody does."""
 
