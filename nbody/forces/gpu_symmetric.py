@@ -133,8 +133,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
 
     @gpu.device_function
     def weigh_potential(u, mi, mj):
-        """The pair's u as i and as j feel it. (Not weighted where masses are equal: 171 µs instead
-        of the 179 below.)"""
+        """The pair's u as i and as j feel it. (Not weighted where masses are equal: 171 µs instead of the 179 below.)"""
         return (u, u) if masses == "equal" else (u * mj, u * mi)
 
     def meeting(with_itself: bool) -> Callable:
