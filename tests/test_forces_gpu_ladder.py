@@ -224,7 +224,12 @@ SIMULATED = {
     "split": ("gpu-split", "float32", (), random_bodies(33)),
     "rows past the end": ("gpu-symmetric", "float32", (), random_bodies(33)),  # one tile, two chunks, one nearly empty
     "three tiles": ("gpu-symmetric", "float32", (1, 1), random_bodies(65)),  # columns behind the tile, many runs
-    "equal masses": ("gpu-symmetric", "float32", (1, 2), with_masses(np.full(65, 0.7))),  # weighted at the end
+    "equal masses": (
+        "gpu-symmetric",
+        "float32",
+        (1, 2),
+        with_masses(np.full(65, 0.7)),
+    ),  # forces are weighted at the end
     "mixed": ("gpu-symmetric", "mixed", (1, 2), random_bodies(65)),
 }
 
@@ -233,6 +238,23 @@ SIMULATED = {
 @pytest.mark.parametrize("engine,precision,tiling,bodies", SIMULATED.values(), ids=SIMULATED)
 def test_the_simulator_with_shuffles_agrees_with_the_referee(tmp_path, engine, precision, tiling, bodies):
     """Few bodies: the simulator gives every thread of a block to a thread of the computer's."""
+    got = simulated(tmp_path, bodies, engine, precision, tiling)
+    a, phi = accelerations(
+        bodies.position, bodies.mass, softening="plummer", length=0.05, engine="reference", potential=True
+    )
+    assert np.abs(got["acceleration"] - a).max() < 5e-6 * np.sqrt((a**2).sum(axis=1)).mean()
+    assert np.abs(got["potential"] - phi).max() < 5e-6 * np.abs(phi).mean()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+def test_a_body_alone_feels_nothing_of_the_places_beside_it(tmp_path, precision):
+    got = simulated(tmp_path, random_bodies(1), "gpu-symmetric", precision, (1, 2))
+    assert not got["acceleration"].any() and not got["potential"].any()
+
+
+def simulated(tmp_path, bodies, engine, precision, tiling):
+    """What an engine computes in the simulator, with Plummer's softening of 0.05."""
     np.savez(tmp_path / "in.npz", position=bodies.position, mass=bodies.mass)
     script = Path(__file__).parent / "simulated_forces.py"
     files = [script, tmp_path / "in.npz", tmp_path / "out.npz"]
@@ -240,12 +262,7 @@ def test_the_simulator_with_shuffles_agrees_with_the_referee(tmp_path, engine, p
     subprocess.run(
         [str(part) for part in command], check=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, timeout=300
     )
-    a, phi = accelerations(
-        bodies.position, bodies.mass, softening="plummer", length=0.05, engine="reference", potential=True
-    )
-    got = np.load(tmp_path / "out.npz")
-    assert np.abs(got["acceleration"] - a).max() < 5e-6 * np.sqrt((a**2).sum(axis=1)).mean()
-    assert np.abs(got["potential"] - phi).max() < 5e-6 * np.abs(phi).mean()
+    return np.load(tmp_path / "out.npz")
 
 
 def judged(bodies, **law):

@@ -141,7 +141,7 @@ def build_sum(tiling: Tiling, masses: str, real: type) -> Any:
 
     Sums are float64 and some hundred terms a body; a thread alone would wait for one read after another. ``masses`` says
     by what they still must be multiplied, see :func:`nbody.forces.gpu_symmetric.masses_of`; the potential's (component 3)
-    were weighted by the other's mass at once, unless masses are equal.
+    were weighted by the other's mass at once.
     """
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
     before, block_with = gpu.device_function(units_before), gpu.device_function(block_of)
@@ -172,10 +172,11 @@ def build_sum(tiling: Tiling, masses: str, real: type) -> Any:
         for other in range(1, SLICES):
             total += of_slice[other, lane]
         factor = G
-        if masses == "equal":
-            factor = G * body[i, 3]
-        elif masses == "product" and component < 3:
-            factor = G / real(body[i, 3])  # as the pairs were weighted
+        if component < 3:
+            if masses == "equal":
+                factor = G * body[i, 3]
+            elif masses == "product":
+                factor = G / real(body[i, 3])  # as the pairs were weighted
         if first > 0:
             acceleration[i, component] += factor * total
         else:
