@@ -79,6 +79,8 @@ class Recorder:
         at_a_time: how many frames are written as one group at most; :data:`~nbody.state.BLOCKS` times as many may
             be queued.
 
+    ``has_checkpoint`` turns True when the sink has one of this recorder's.
+
     An error in the background (a full disk, a NaN in the state) is raised by the next :meth:`record` or
     :meth:`close`. As a context manager it ends on an error by :meth:`abandon`.
     """
@@ -94,6 +96,7 @@ class Recorder:
     ) -> None:
         self.energies = energies or Energies()
         self.frames = frames
+        self.has_checkpoint = False
         self._sink, self._limit, self._notify = sink, limit, notify
         self._error: BaseException | None = None
         self._failed = self._complete = False
@@ -107,7 +110,14 @@ class Recorder:
 
     def record(self, step: int, time: float, snapshot: Snapshot) -> None:
         """Queue a snapshot; waits while too many are queued."""
-        self._put(Moment(step, time, snapshot))
+        self.record_many([Moment(step, time, snapshot)])
+
+    def record_many(self, moments: Sequence[Moment]) -> None:
+        """Queue snapshots, all of them whatever has gone wrong in the background: who takes them releases them."""
+        for moment in moments:
+            self._room.acquire()
+            self._jobs.put(moment)
+        self._raise()
 
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Queue a checkpoint, to be kept after the frames queued before it."""
@@ -179,6 +189,7 @@ class Recorder:
         sound = all(np.isfinite(array).all() for array in state.values())
         if sound and not self._failed and self._sink is not None:
             self._sink.checkpoint(state, meta)
+            self.has_checkpoint = True
 
     def _next(self) -> Job | None:
         return self._ahead.pop() if self._ahead else self._jobs.get()

@@ -38,7 +38,9 @@ def resume(path: Path, steps: int | None = None, every: int | None = None, notif
         scenario = _scenario(run, facts["engine"]).override(steps=steps, every=every)
         simulation = Simulation(scenario, path, notify=notify, particles=_start(run))
         with one_line(path):
-            kept = min(checkpoint.frames, len(run))
+            # (Not simply checkpoint.frames: a run that went on from here, and was killed before its own first checkpoint,
+            # may have put another frame in the place of the last.)
+            kept = min(checkpoint.frames, int(np.searchsorted(run.step[:], step, side="right")))
             # A frame off the schedule marked the end of a run, or an interruption; a longer run does not have it.
             if run.step[kept - 1] % recorded_every and scenario.integrator.steps > step:
                 kept -= 1

@@ -18,7 +18,7 @@ from nbody.integrators.scheme import Scheme, advance_many, advance_to_frames
 from nbody.interrupt import StopRequest, stop_on_signals
 from nbody.particles import Particles
 from nbody.progress import Clock, Progress, Summary
-from nbody.recorder import Energies, Recorder
+from nbody.recorder import Energies, Moment, Recorder
 from nbody.scenario import Generated, Scenario
 from nbody.schedule import Schedule
 from nbody.state import frames_at_a_time
@@ -87,6 +87,7 @@ class Simulation:
         """Those of the file's first and last frame."""
         self._checkpointed = time.perf_counter()
         self._recorded = False
+        self._recorder: Recorder | None = None
 
     def run(self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None) -> Summary:
         """Make the scenario's steps (or so many), recording frame 0, every ``record.every``-th step and the last.
@@ -110,7 +111,7 @@ class Simulation:
         try:
             # What overflows is told by the recorder, in one line with the particle, and not by NumPy.
             quiet = np.errstate(over="ignore", invalid="ignore")
-            with quiet, stop_on_signals() as stop, self._recorder(schedule) as recorder:
+            with quiet, stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
 
                 def show(doing: str = "", fraction: float = 0.0) -> None:
                     progress(self._progress(clock, recorder, schedule, doing, fraction))
@@ -118,13 +119,19 @@ class Simulation:
                 self._watch = Watch(self.engine, self.scheme, self.state, stop, show, self.notify)
                 self._run(schedule, recorder, clock, stop, show)
         except KeyboardInterrupt:
-            if self.output is not None:
-                self.notify(f"interrupted at step {self.step}; go on with: nbody resume {self.output}")
+            self._tell_of_interrupt()
             raise
         finally:
             self.state.watch = None
         self.kept = recorder.frames
         return self._summary(clock, recorder, self.step - first, stop.requested and self.step < schedule.last)
+
+    def _tell_of_interrupt(self) -> None:
+        """Say how to go on, if that is possible."""
+        if self.continued is not None or (self._recorder is not None and self._recorder.has_checkpoint):
+            self.notify(f"interrupted at step {self.step}; go on with: nbody resume {self.output}")
+        elif self.output is not None:
+            self.notify(f"interrupted at step {self.step}, before there was anything to go on from")
 
     def _run(
         self,
@@ -172,22 +179,28 @@ class Simulation:
             self.step += between
             return between
         self._watch.step(begun + frames * every, True, frames * every)
-        for snapshot in advance_to_frames(self.scheme, self.engine, self.state, dt, frames, every):
-            self.step += every
-            recorder.record(self.step, self.time, snapshot)
+        snapshots = advance_to_frames(self.scheme, self.engine, self.state, dt, frames, every)
+        self.step += frames * every
+        numbers = range(begun + every, self.step + 1, every)
+        recorder.record_many([Moment(k, self._time(k), one) for k, one in zip(numbers, snapshots, strict=True)])
         return self.step - begun
 
     @property
     def time(self) -> float:
-        """The moment of the state: the start's, plus steps times dt (summing dt would drift)."""
-        return self.particles.time + self.step * self.scenario.integrator.dt
+        """The moment of the state."""
+        return self._time(self.step)
+
+    def _time(self, step: int) -> float:
+        """The moment of a step: the start's, plus steps times dt (summing dt would drift)."""
+        return self.particles.time + step * self.scenario.integrator.dt
 
     # --- What goes to the file ---
 
-    def _recorder(self, schedule: Schedule) -> Recorder:
+    def _make_recorder(self, schedule: Schedule) -> Recorder:
         writer = None if self.output is None else self._writer(schedule)
         limit = self.scenario.on_energy_error
-        return Recorder(writer, limit, self.notify, self.energies, self.kept, self.at_a_time)
+        self._recorder = Recorder(writer, limit, self.notify, self.energies, self.kept, self.at_a_time)
+        return self._recorder
 
     def _record(self, recorder: Recorder) -> None:
         if not self.state.has_potential:

@@ -14,7 +14,7 @@ import pytest
 
 from nbody.errors import RunFailed
 from nbody.interrupt import stop_on_signals
-from nbody.recorder import Recorder
+from nbody.recorder import Moment, Recorder
 from nbody.state import Snapshot
 from nbody.state.sums import SUMS
 from nbody.trajectory import Trajectory
@@ -126,6 +126,26 @@ def test_the_frames_before_one_that_is_refused_are_stored_though_they_came_toget
         sink.answer.set()
         recorder.close()
     assert sink.said == [0, 1, 2, "stopped"] and recorder.frames == 3
+
+
+def test_snapshots_queued_after_an_error_are_released_all_the_same():
+    released = []
+
+    class Noted(Counted):
+        def release(self):
+            super().release()
+            released.append(self)
+
+    class Full(SlowSink):
+        def append_many(self, frames):
+            raise RunFailed("the disk is full")
+
+    recorder = Recorder(Full(), at_a_time=4)
+    with pytest.raises(RunFailed, match="full"), recorder:
+        recorder.record(0, 0.0, Noted())
+        assert waits_for(lambda: recorder._failed)
+        recorder.record_many([Moment(step, 0.0, Noted()) for step in range(1, 5)])
+    assert waits_for(lambda: len(released) == 5)
 
 
 def test_a_third_interrupt_leaves_the_sink_to_the_thread_that_is_writing():

@@ -229,6 +229,38 @@ def test_a_second_resume_knows_which_frames_the_first_one_found_on_schedule(tmp_
         assert list(run.step)[:4] == [0, 7, 14, 15]
 
 
+def test_no_frame_is_kept_twice_when_a_longer_run_was_killed_before_its_first_checkpoint(tmp_path):
+    """Ended at 10 (every 7) with a frame off the schedule; made longer, whose frame 14 took that one's place; killed;
+    made longer again."""
+    path, longer = simulate(tmp_path / "run.h5", steps=10), simulate(tmp_path / "longer.h5", steps=40)
+    killed = resume(path, steps=40)
+    killed._checkpoint = lambda recorder: None
+    killed.run(steps=4)
+    resume(path, steps=40).run()
+    with Trajectory(path) as run:
+        assert list(run.step) == [0, 7, 14, 21, 28, 35, 40]
+    assert first_difference(longer, path) is None
+
+
+@pytest.mark.parametrize("frames", [0, 1])
+def test_who_is_interrupted_before_the_first_checkpoint_is_not_told_to_resume(tmp_path, frames):
+    """Least of all with somebody else's recording, which is at that place from before."""
+    path = simulate(tmp_path / "run.h5")
+    told = []
+    simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml"), path, overwrite=True, notify=told.append)
+    work = "_record" if frames == 0 else "_checkpoint"
+
+    def interrupted(recorder):
+        raise KeyboardInterrupt
+
+    setattr(simulation, work, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        simulation.run()
+    assert told[-1] == "interrupted at step 0, before there was anything to go on from"
+    with Trajectory(path) as run:
+        assert run.complete and run.step[-1] == 40
+
+
 def test_going_on_with_an_engine_that_auto_chose_makes_no_copy(tmp_path, monkeypatch):
     path = interrupted_after(tmp_path / "run.h5", 14, engine="auto")
     before = path.stat().st_ino

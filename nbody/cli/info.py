@@ -75,7 +75,7 @@ def _scenario(path: Path) -> dict[str, Any]:
     from nbody.initial import check_initial, make_particles, resolved_initial
     from nbody.scenario import FromFile, Scenario
     from nbody.schedule import Schedule
-    from nbody.trajectory import RunHeader, required_bytes
+    from nbody.trajectory import RunHeader, required_bytes, state_bytes_foreseen
 
     scenario = Scenario.load(path)
     check_initial(scenario)
@@ -92,7 +92,8 @@ def _scenario(path: Path) -> dict[str, Any]:
         problem = str(error)
     frames = 1 + Schedule(scenario.record.every, scenario.integrator.steps).count_after(0)
     dtype = "float32" if precision == "float32" else "float64"
-    header = RunHeader(frames, dtype, scenario.text, resolved)
+    room = state_bytes_foreseen(count, dtype)
+    header = RunHeader(frames, dtype, scenario.text, resolved, state_bytes=room)
     return {
         "file": str(path),
         "kind": "scenario",

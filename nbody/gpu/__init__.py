@@ -23,7 +23,7 @@ from nbody.gpu.device import (
     why_unavailable,
 )
 from nbody.gpu.graph import Graph, milliseconds
-from nbody.gpu.waiting import mark, wait_for
+from nbody.gpu.waiting import is_done, mark, wait_for
 
 if SIMULATED:
     from nbody.gpu.simulated import add, device_function, multiply, multiply_add, row, rsqrt, subtract
@@ -45,6 +45,7 @@ __all__ = [
     "cuda",
     "device_function",
     "facts",
+    "is_done",
     "launches",
     "mark",
     "milliseconds",

@@ -14,8 +14,9 @@ class Graph:
     """The kernel launches of ``work()`` on a stream, recorded once and replayed by one call each.
 
     A launch from Python costs some ten microseconds of processor time, a replay of all of them two or three: at small
-    N that is the difference between waiting for Python and waiting for the GPU. ``work`` must launch on ``stream``
-    alone, allocate nothing, copy nothing to the host, and have been run before (so that its kernels are compiled).
+    N that is the difference between waiting for Python and waiting for the GPU. ``work`` must launch on ``stream``,
+    and on others only between an event of ``stream`` that they wait for and one of theirs that it waits for; it must
+    allocate nothing, copy to the host only into pinned memory, and have been run before (so that its kernels are compiled).
     """
 
     def __init__(self, stream: Any, work: Callable[[], Any]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import cuda, out_of_memory
+from nbody.gpu import cuda, is_done, out_of_memory
 from nbody.state import BLOCKS, Snapshot, frame_bytes, frames_at_a_time
 from nbody.state.sums import SUMS
 
@@ -103,7 +103,7 @@ class Block:
 
     def arrived(self) -> bool:
         """True once its frames are here."""
-        self._here = self._here or self._arrived.query()
+        self._here = self._here or is_done(self._arrived)
         return self._here
 
     def wait(self) -> None:

@@ -37,6 +37,7 @@ _HOMES = {
     "Checkpoint": "checkpoint",
     "read_checkpoint": "checkpoint",
     "state_bytes": "checkpoint",
+    "state_bytes_foreseen": "checkpoint",
     "first_difference": "difference",
     "check_output": "place",
     "check_space": "place",

@@ -53,6 +53,11 @@ def state_bytes(state: Mapping[str, Array], meta: Mapping[str, Any]) -> int:
     return len(pack(Checkpoint(state, meta, 0, 0))) + META_ROOM
 
 
+def state_bytes_foreseen(particles: int, dtype: str) -> int:
+    """The same for a state that is not made yet: at most twelve numbers a particle (see :mod:`nbody.state.device`)."""
+    return particles * 12 * np.dtype(dtype).itemsize + META_ROOM
+
+
 def pack(checkpoint: Checkpoint) -> bytes:
     """The bytes of a slot."""
     arrays = {name: np.asarray(array) for name, array in checkpoint.state.items()}
