@@ -114,15 +114,19 @@ def begin(*arguments: object, said: Path) -> int:
     child = os.fork()
     if child:
         return child
-    code = 1
+    code, begun = 1, False
     try:
         log = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, 1)
         os.dup2(log, 2)
+        begun = True
         code = main([str(argument) for argument in arguments])
         sys.stdout.flush()
-    except BaseException:
-        traceback.print_exc()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and not begun:
+            code = 130  # there is no command yet to answer it
+        else:
+            traceback.print_exc()
     finally:
         os._exit(code)
 
