@@ -110,14 +110,11 @@ class Recorder:
 
     def record(self, step: int, time: float, snapshot: Snapshot) -> None:
         """Queue a snapshot; waits while too many are queued."""
-        self.record_many([Moment(step, time, snapshot)])
+        self._put(Moment(step, time, snapshot))
 
     def record_many(self, moments: Sequence[Moment]) -> None:
         """Queue snapshots, all of them whatever has gone wrong in the background: who takes them releases them."""
-        for moment in moments:
-            self._room.acquire()
-            self._jobs.put(moment)
-        self._raise()
+        self._put(*moments)
 
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Queue a checkpoint, to be kept after the frames queued before it."""
@@ -152,9 +149,10 @@ class Recorder:
         elif not self._ended.is_set():
             self.close()
 
-    def _put(self, job: Job) -> None:
-        self._room.acquire()
-        self._jobs.put(job)
+    def _put(self, *jobs: Job) -> None:
+        for job in jobs:
+            self._room.acquire()
+            self._jobs.put(job)
         self._raise()
 
     def _raise(self) -> None:
