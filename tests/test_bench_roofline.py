@@ -35,14 +35,14 @@ class Compiled:
         pytest.importorskip("cuda.core")
         from numba import types
 
-        from nbody.forces import gpu_symmetric
+        from nbody.forces import gpu_pairs
         from nbody.forces.gpu_engine import Shape
         from nbody.forces.gpu_triangle import Tiling
 
         real = getattr(types, precision)
         shape = Shape("plummer", 3, np.dtype(precision), False)
         if name == "gpu-symmetric":
-            kernel = gpu_symmetric.build(shape, Tiling(4, 8 if precision == "float32" else 4), "product")
+            kernel = gpu_pairs.build(shape, Tiling(4, 8 if precision == "float32" else 4), "product")
             arguments = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, types.int64, types.int64)
         else:
             kernel = ENGINES.load(name).build(shape)

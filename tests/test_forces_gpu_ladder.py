@@ -128,7 +128,7 @@ def with_masses(mass):
 
 
 def test_masses_choose_the_form_of_the_kernel():
-    from nbody.forces.gpu_symmetric import masses_of
+    from nbody.forces.gpu_pairs import masses_of
     from nbody.pairlaw import Gravity
 
     def form(mass, length=0.01, scale=1.0, real=np.float32):
@@ -151,7 +151,7 @@ def compiled(name, dimensions, potential, masses="product", tiling=None, mixed=F
     from numba import types
 
     from nbody import gpu
-    from nbody.forces import gpu_split, gpu_symmetric, gpu_unrolled
+    from nbody.forces import gpu_pairs, gpu_split, gpu_unrolled
     from nbody.forces.gpu_engine import Shape
 
     real = types.float32
@@ -159,7 +159,7 @@ def compiled(name, dimensions, potential, masses="product", tiling=None, mixed=F
     shape = Shape("plummer", dimensions, np.dtype(np.float32), potential, mixed)
     signature = (real[:, ::1], real[:, ::1], types.int64, real, real)
     if name == "gpu-symmetric":
-        kernel = gpu_symmetric.build(shape, tiling, masses)
+        kernel = gpu_pairs.build(shape, tiling, masses)
         signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, types.int64, types.int64)
     elif name == "gpu-split":
         kernel = gpu_split.build(shape)
@@ -187,11 +187,13 @@ def test_bodies_wait_in_registers(name, most, dimensions, potential):
 @pytest.mark.parametrize("count", [20480, 262144])
 @pytest.mark.parametrize("dimensions,potential", [(3, False), (3, True), (2, False)])
 def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, dimensions, potential):
-    gpu_symmetric = pytest.importorskip("nbody.forces.gpu_symmetric")
-    tiling = gpu_symmetric.tiling_for(count, "float32", masses)
+    from nbody.forces.gpu_pairs import resident_warps
+    from nbody.forces.gpu_symmetric import tiling_for
+
+    tiling = tiling_for(count, "float32", masses)
     code, resources = compiled("gpu-symmetric", dimensions, potential, masses, tiling)
     assert ".f64" not in code and ".local" not in code
-    warps = gpu_symmetric.resident_warps(tiling.bodies)
+    warps = resident_warps(tiling.bodies)
     assert resources.local == 0 and resources.registers <= min(255, 65536 // (32 * warps))
     # The pairs of a turn are written out once, for the turn in which a body meets itself once more, and never rolled up.
     assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (1 + potential)

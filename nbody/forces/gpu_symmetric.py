@@ -3,24 +3,8 @@
 A warp keeps 32 × BODIES bodies in registers, with their sums: the rows. 32 other bodies, the columns, sit one in a lane,
 with their sums, and move on by a lane each turn, by shuffles. After 32 turns every row has met every column and each
 column is back in its lane. The warps of a block take turns at the columns of a chunk, so that no two add to one sum at a
-time. Which block works on what is the matter of :mod:`nbody.forces.gpu_triangle`.
-
-Issue slots of a pair, that is of two interactions (float32, 3-D, counted in the machine code for sm_90): 3 subtractions, 3
-multiply-adds for r², 1 reciprocal square root, 4 multiplications for its cube and the masses, 6 multiply-adds for the two
-sums, and with 18 bodies a thread 0.4 for the shuffles and 0.3 for counting: 17.7, where two interactions of
-``gpu-unrolled`` take 27.5. That would be 3.8e12 interactions/s on an H200.
-
-What is missing to it are the register banks. There are two, each gives one number a clock, and a multiply-add reads three:
-it takes two clocks, unless one of the three was an operand of this warp's last instruction and was kept. All six
-multiply-adds of the sums are of that kind, and the assembler decides in which order they run: 2.9 of them wait for a bank.
-Slots and waits make 20.6 clocks a pair; measured are 21.5. (Over 500 forms of this loop: 1.0 to 1.07 times slots and waits.)
-Hence some rules that are seen in this file only as oddities:
-
-- few warps (:func:`resident_warps`), since what was kept is lost when the scheduler changes to another warp;
-- only the columns are loaded by 128 bits. A row loaded so would have its x, y and z in registers of the same banks as the
-  column's, and each subtraction would take two clocks too (predicted from the machine code: 3 clocks a pair);
-- the order of the sums, of the products in ``weigh``, and of the parts in ``difference`` is that of the form with the
-  fewest waits among 250: 3 % (float32), 5 % (mixed) faster than the order one would write first.
+time. The kernel is in :mod:`nbody.forces.gpu_pairs`; which block works on what is the matter of
+:mod:`nbody.forces.gpu_triangle`.
 
 One H200, 3-D, Plummer, interactions/s: float32 3.11e12 at N = 262144 and 3.39e12 with equal masses (``gpu-tiled``:
 2.00e12), 2.86e12 at 65536 and 2.37e12 at 20480; mixed 2.24e12 and float64 1.15e12 at 262144. Median force error at 262144,
@@ -28,7 +12,6 @@ of the positions as they were given: float32 6e-8, mixed 3e-8, where what is lef
 """
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -36,6 +19,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.gpu_engine import GpuEngine, Shape
+from nbody.forces.gpu_pairs import build, masses_of
 from nbody.forces.gpu_triangle import (
     LANES,
     SLICES,
@@ -46,208 +30,10 @@ from nbody.forces.gpu_triangle import (
     panels,
     room_on_card,
     shapes_of_buffers,
-    units_before,
 )
-from nbody.gpu import cuda
-from nbody.pairlaw import Gravity, pair_law
 from nbody.particles import Particles
 from nbody.state import itemsize
 from nbody.state.device import DeviceState
-
-ALL = 0xFFFFFFFF
-FOLD = 1024
-"""Columns after which a row's sum in registers is added to its total: errors grow with √FOLD + √(N/FOLD), not √N."""
-
-
-def resident_warps(bodies: int) -> int:
-    """Warps a multiprocessor that a kernel with so many bodies a thread leaves registers for: three for each of its four
-    schedulers, with 168 registers a thread, or two, with 255. More warps are slower: a scheduler that changes warps loses
-    the operand kept from the last instruction. At N = 262144 on an H200 20 warps made 2.60e12 interactions/s, 16 2.81e12,
-    12 2.86e12, all with 8 bodies a thread."""
-    return 12 if bodies <= 14 else 8
-
-
-def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -> str:
-    """How the kernel weights a pair:
-
-    - ``equal``: not at all; the sums are multiplied by the one mass in the end.
-    - ``product``: by m_i m_j (first by one, then by the other), and the sums are divided by the body's own mass in the
-      end: sums of forces, equal and opposite to the last bit.
-    - ``separate``: by m_j for i and by m_i for j; where a mass is zero, or where m_i m_j / distance³ of the farthest pair or
-      the sum of the closest ones might leave the range of ``real``.
-    """
-    smallest, largest = float(particles.mass.min()), float(particles.mass.max())
-    if smallest == largest:
-        return "equal"
-    margin = 1e8  # the bodies may spread to some 400 times their extent
-    far = max(float(np.ptp(particles.position, axis=0).max()), 1e-30)
-    near = gravity.length if gravity.length2 else 1e-6 * far
-    range_ = np.finfo(real)
-    with np.errstate(over="ignore"):
-        weakest = min(smallest, smallest**2) / np.float64(far) ** 3
-        strongest = particles.count * max(largest, largest**2) / np.float64(near) ** 3
-    fits = weakest > margin * float(range_.tiny) and strongest < float(range_.max) / margin
-    return "product" if fits else "separate"
-
-
-def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
-    """The kernel of the pairs, for a law, a precision, 2 or 3 dimensions, a tiling and a form of :func:`masses_of`."""
-    real, flat, potential, mixed = shape.real, shape.flat, shape.potential, shape.mixed
-    warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
-    wide = np.float64 if mixed else real
-    fold = chunk_size if mixed else FOLD
-    components = 4 if potential else 3
-    nowhere = real(1e19) if real is np.float32 else real(1e153)  # 1/distance³ is zero
-    # The law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
-    law = pair_law(shape.softening, shape.dimensions, gpu.rsqrt, gpu.device_function, inverse_cube=gpu.rsqrt)
-    before = gpu.device_function(units_before)
-
-    @gpu.device_function
-    def load(body, i):
-        """Body i: x, y, z, m, and in mixed precision what float32 leaves of x, y, z. Past the end one without mass, out of
-        reach."""
-        if i < body.shape[0]:
-            x, y, z, m = real(body[i, 0]), real(body[i, 1]), real(body[i, 2]), real(body[i, 3])
-            return x, y, z, m, real(body[i, 0] - x), real(body[i, 1] - y), real(body[i, 2] - z)
-        return nowhere, real(0), real(0), real(0), real(0), real(0), real(0)
-
-    @gpu.device_function
-    def difference(a, a_low, b, b_low):
-        """a - b."""
-        if mixed:
-            return gpu.add(gpu.subtract(a_low, b_low), gpu.subtract(a, b))
-        return a - b
-
-    @gpu.device_function
-    def weigh(u, mi, mj):
-        """1/distance³ from u = 1/distance, as i and as j feel it; the same bits whether the potential is asked for or not,
-        in which fast-math would find u m to share."""
-        if masses == "equal":
-            f = gpu.multiply(u, gpu.multiply(u, u))
-            return f, f
-        if masses == "product":
-            f = gpu.multiply(gpu.multiply(gpu.multiply(u, u), gpu.multiply(u, mj)), mi)
-            return f, f
-        f = gpu.multiply(u, gpu.multiply(u, u))
-        return gpu.multiply(f, mj), gpu.multiply(f, mi)
-
-    def meeting(with_itself: bool) -> Callable:
-        """The function of one turn. With ``with_itself`` it leaves a body's own potential out; that can happen in the
-        first turn of a diagonal chunk only, and costs four instructions a pair, so there are two such functions. And
-        the first turn stands before the loop: with the choice in it, the loop has twice the code, and a step of the
-        lecture's disc with its potential took 247 µs instead of 179 (20480 bodies, one H200; 142 without it)."""
-
-        @gpu.device_function
-        def meet(at, felt, column, pull, length2, itself):
-            """The thread's rows and the column that is in its lane now pull on each other; row ``itself`` is the same body.
-            Returns what the column has felt so far."""
-            xj, yj, zj, mj, pj, qj, rj = column
-            bx, by, bz, bphi = pull
-            for k in range(bodies):
-                dx, dy = difference(xj, pj, at[0, k], at[4, k]), difference(yj, qj, at[1, k], at[5, k])
-                dz = difference(zj, rj, at[2, k], at[6, k])
-                root, u = law(dx, dy, dz, length2)
-                fi, fj = weigh(root, at[3, k], mj)
-                bx = gpu.multiply_add(-fj, dx, bx)
-                felt[0, k] = gpu.multiply_add(fi, dx, felt[0, k])
-                by = gpu.multiply_add(-fj, dy, by)
-                felt[1, k] = gpu.multiply_add(fi, dy, felt[1, k])
-                if not flat:
-                    felt[2, k] = gpu.multiply_add(fi, dz, felt[2, k])
-                    bz = gpu.multiply_add(-fj, dz, bz)
-                if potential and not (with_itself and k == itself):
-                    felt[3, k] -= u * mj  # equal masses too: a place past the end has none, and must not be felt
-                    bphi -= u * at[3, k]
-            return bx, by, bz, bphi
-
-        return meet
-
-    meet, meet_itself = meeting(False), meeting(True)
-
-    @gpu.device_function
-    def pass_on(column, pull, lane):
-        """The column, and what it felt, from the lane given: each lane gets its neighbour's."""
-        x, y, z, m, p, q, r = column
-        bx, by, bz, bphi = pull
-        x, bx = cuda.shfl_sync(ALL, x, lane), cuda.shfl_sync(ALL, bx, lane)
-        y, by = cuda.shfl_sync(ALL, y, lane), cuda.shfl_sync(ALL, by, lane)
-        if not flat:
-            z, bz = cuda.shfl_sync(ALL, z, lane), cuda.shfl_sync(ALL, bz, lane)
-        if mixed:
-            p, q, r = cuda.shfl_sync(ALL, p, lane), cuda.shfl_sync(ALL, q, lane), cuda.shfl_sync(ALL, r, lane)
-        if potential or masses != "equal":
-            m = cuda.shfl_sync(ALL, m, lane)
-        if potential:
-            bphi = cuda.shfl_sync(ALL, bphi, lane)
-        return (x, y, z, m, p, q, r), (bx, by, bz, bphi)
-
-    @cuda.jit(**gpu.bounded(chunk_size, resident_warps(bodies) // warps))
-    def accelerate_pairs(body, rows, columns, length2, first, last):
-        near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
-        low = cuda.shared.array((3, chunk_size if mixed else 1), real)
-        pull = cuda.shared.array((4, chunk_size), real)  # what the columns of the chunk felt so far
-        total = cuda.shared.array((4, tile_size), wide)  # what the rows felt so far
-        at, felt = cuda.local.array((7, bodies), real), cuda.local.array((4, bodies), real)  # the rows, in registers
-        t = cuda.threadIdx.x
-        lane, warp = t % LANES, t // LANES
-        chunks = (body.shape[0] + chunk_size - 1) // chunk_size
-        start = before(first, chunks, bodies)
-        units = before(last, chunks, bodies) - start
-        unit = start + cuda.blockIdx.x * units // cuda.gridDim.x
-        stop = start + (cuda.blockIdx.x + 1) * units // cuda.gridDim.x
-        tile = first
-        while unit < stop:
-            while before(tile + 1, chunks, bodies) <= unit:
-                tile += 1
-            for k in range(bodies):
-                i = tile * tile_size + k * chunk_size + t
-                at[0, k], at[1, k], at[2, k], at[3, k], at[4, k], at[5, k], at[6, k] = load(body, i)
-                for c in range(4):
-                    felt[c, k] = real(0)
-                    total[c, k * chunk_size + t] = wide(0)
-            chunk = tile * bodies + unit - before(tile, chunks, bodies)
-            end = min(chunks, chunk + stop - unit)
-            unit += end - chunk
-            while chunk < end:
-                j = chunk * chunk_size + t
-                near[t, 0], near[t, 1], near[t, 2], near[t, 3], p, q, r = load(body, j)
-                if mixed:
-                    low[0, t], low[1, t], low[2, t] = p, q, r
-                for c in range(4):
-                    pull[c, t] = real(0)
-                cuda.syncthreads()
-                for shift in range(warps):
-                    mine = (warp + shift) % warps * LANES + lane
-                    if mixed:
-                        p, q, r = low[0, mine], low[1, mine], low[2, mine]
-                    column = near[mine, 0], near[mine, 1], near[mine, 2], near[mine, 3], p, q, r
-                    felt_by = pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine]
-                    met = np.uint32(lane)  # counts the columns met; a Python int would be 64 bits wide
-                    last_met = np.uint32(met + np.uint32(LANES))
-                    if potential and mine == t:
-                        felt_by = meet_itself(at, felt, column, felt_by, length2, chunk - tile * bodies)
-                        column, felt_by = pass_on(column, felt_by, (lane + 1) % LANES)
-                        met = np.uint32(met + np.uint32(1))
-                    while met != last_met:
-                        felt_by = meet(at, felt, column, felt_by, length2, 0)
-                        column, felt_by = pass_on(column, felt_by, (lane + 1) % LANES)
-                        met = np.uint32(met + np.uint32(1))
-                    pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine] = felt_by
-                    cuda.syncthreads()
-                if chunk >= (tile + 1) * bodies and j < body.shape[0]:
-                    for c in range(components):
-                        columns[tile - first, c, j] = pull[c, t]
-                chunk += 1
-                if chunk == end or chunk * chunk_size % fold == 0:
-                    for k in range(bodies):
-                        for c in range(components):
-                            total[c, k * chunk_size + t] += felt[c, k]
-                            felt[c, k] = real(0)
-            for k in range(bodies):
-                for c in range(components):
-                    rows[cuda.blockIdx.x + tile - first, c, k * chunk_size + t] = total[c, k * chunk_size + t]
-
-    return accelerate_pairs
 
 
 @cache

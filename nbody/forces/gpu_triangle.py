@@ -140,7 +140,7 @@ def build_sum(tiling: Tiling, masses: str, real: type) -> Any:
     """The kernel that adds partial sums to accelerations: SLICES threads for each body, and blockIdx.y is the component.
 
     Sums are float64 and some hundred terms a body; a thread alone would wait for one read after another. ``masses`` says
-    by what they still must be multiplied, see :func:`nbody.forces.gpu_symmetric.masses_of`; the potential's (component 3)
+    by what they still must be multiplied, see :func:`nbody.forces.gpu_pairs.masses_of`; the potential's (component 3)
     were weighted by the other's mass at once.
     """
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
