@@ -21,7 +21,7 @@ from nbody.progress import Clock, Progress, Summary
 from nbody.recorder import Energies, Moment, Recorder
 from nbody.scenario import Generated, Scenario
 from nbody.schedule import Schedule
-from nbody.state import frames_at_a_time
+from nbody.state import Potential, frames_at_a_time
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, state_bytes
 from nbody.trajectory.provenance import collect_provenance
 from nbody.watch import Watch
@@ -205,7 +205,7 @@ class Simulation:
     def _record(self, recorder: Recorder) -> None:
         if not self.state.has_potential:
             self._watch.frame(self.step)
-        self.engine.evaluate(self.state, potential=True)
+        self.engine.evaluate(self.state, Potential.ENERGY)
         recorder.record(self.step, self.time, self.state.snapshot())
 
     def _checkpoint(self, recorder: Recorder) -> None:

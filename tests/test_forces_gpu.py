@@ -11,6 +11,7 @@ from conftest import random_bodies
 
 from nbody.forces import ENGINES, accelerations
 from nbody.pairlaw import SOFTENINGS
+from nbody.state import Potential
 
 GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu")]
 ONE_BODY_A_THREAD = ("gpu-global", "gpu-tiled", "gpu-kahan")
@@ -60,7 +61,7 @@ def test_the_simulator_agrees_with_the_referee(tmp_path, engine, softening, dime
 @pytest.mark.parametrize("engine", ONE_BODY_A_THREAD)
 @pytest.mark.parametrize("softening", SOFTENINGS)
 @pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize("potential", [False, True])
+@pytest.mark.parametrize("potential", [Potential.NONE, Potential.OF_EACH])
 def test_a_float32_kernel_has_no_float64_and_no_local_memory(engine, softening, dimensions, potential):
     """One stray literal makes a kernel thirty times slower without a word; spills make it slower too."""
     code, resources = compiled_form(engine, softening, dimensions, np.float32, potential)

@@ -16,6 +16,7 @@ from nbody.forces import accelerations
 from nbody.forces.gpu_triangle import Room, Tiling, panels, room_on_card, shapes_of_buffers, units_before
 from nbody.forces.gpu_triangle import block_of as block_with
 from nbody.particles import Particles
+from nbody.state import Potential
 
 TILINGS = [Tiling(1, 8), Tiling(2, 4), Tiling(4, 8)]
 WIDE = Room(blocks=132, budget=1 << 31, piece=1 << 40)
@@ -175,7 +176,8 @@ def compiled(name, dimensions, potential, masses="product", tiling=None, mixed=F
 
 
 @pytest.mark.parametrize("name,most", [("gpu-unrolled", 64), ("gpu-split", 80)])
-@pytest.mark.parametrize("dimensions,potential", [(3, False), (3, True), (2, False), (2, True)])
+@pytest.mark.parametrize("dimensions", [3, 2])
+@pytest.mark.parametrize("potential", [Potential.NONE, Potential.OF_EACH])
 def test_bodies_wait_in_registers(name, most, dimensions, potential):
     code, resources = compiled(name, dimensions, potential)
     assert ".f64" not in code and ".local" not in code
@@ -185,7 +187,8 @@ def test_bodies_wait_in_registers(name, most, dimensions, potential):
 
 @pytest.mark.parametrize("masses", ["equal", "product", "separate"])
 @pytest.mark.parametrize("count", [20480, 262144])
-@pytest.mark.parametrize("dimensions,potential", [(3, False), (3, True), (2, False)])
+@pytest.mark.parametrize("dimensions", [3, 2])
+@pytest.mark.parametrize("potential", Potential)
 def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, dimensions, potential):
     from nbody.forces.gpu_pairs import resident_warps
     from nbody.forces.gpu_symmetric import tiling_for
@@ -196,28 +199,31 @@ def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, 
     warps = resident_warps(tiling.bodies)
     assert resources.local == 0 and resources.registers <= min(255, 65536 // (32 * warps))
     # The pairs of a turn are written out once, for the turn in which a body meets itself once more, and never rolled up.
-    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (1 + potential)
+    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if potential else 1)
 
 
 @pytest.mark.parametrize("tiling", [Tiling(1, 9), Tiling(4, 10)])
-@pytest.mark.parametrize("dimensions,potential", [(3, False), (3, True), (2, False)])
+@pytest.mark.parametrize("dimensions", [3, 2])
+@pytest.mark.parametrize("potential", Potential)
 def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(tiling, dimensions, potential):
     """float64 splits a coordinate when a body is loaded (rows, and one column), and adds a row's sums to its total."""
     code, resources = compiled("gpu-symmetric", dimensions, potential, tiling=tiling, mixed=True)
     done = Counter(re.findall(r"^\s+(add|sub|mul|fma|neg|div|sqrt|rsqrt|rcp)\S*\.f64", code, re.MULTILINE))
     components = 4 if potential else 3
-    assert set(done) == {"add", "sub"}
+    # What a tile's rows have from each other for the energy is halved.
+    assert set(done) == {"add", "sub"} | ({"mul"} if potential == Potential.ENERGY else set())
+    assert done["mul"] <= tiling.bodies
     assert done["add"] <= components * tiling.bodies and done["sub"] <= 3 * (tiling.bodies + 1)
-    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (1 + potential)
+    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if potential else 1)
     # A frame's kernel may keep two numbers of a thread elsewhere than in registers.
-    assert ".local" not in code and resources.local <= 8 * potential and resources.registers <= 168
+    assert ".local" not in code and resources.local <= (8 if potential else 0) and resources.registers <= 168
 
 
 @pytest.mark.parametrize("masses", ["equal", "product", "separate"])
 def test_a_force_is_rounded_the_same_whether_the_potential_is_asked_for_or_not(masses):
     """Each pair's three multiply-adds for r² and six for the sums are written as such, so that no compiler may round a
     product by itself in one kernel and not in the other: the bits of a run must not depend on what it records."""
-    for potential in (False, True):
+    for potential in Potential:
         code, _ = compiled("gpu-symmetric", 3, potential, masses, Tiling(4, 2))
         assert code.count("fma.rn.ftz.f32") == 9 * code.count("rsqrt.approx.ftz.f32")
 
@@ -246,13 +252,15 @@ def test_the_simulator_with_shuffles_agrees_with_the_referee(tmp_path, engine, p
     )
     assert np.abs(got["acceleration"] - a).max() < 5e-6 * np.sqrt((a**2).sum(axis=1)).mean()
     assert np.abs(got["potential"] - phi).max() < 5e-6 * np.abs(phi).mean()
+    assert got["energy"] == pytest.approx(0.5 * bodies.mass @ phi, rel=1e-6)
+    assert np.array_equal(got["acceleration"], got["acceleration_with_energy"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
 def test_a_body_alone_feels_nothing_of_the_places_beside_it(tmp_path, precision):
     got = simulated(tmp_path, random_bodies(1), "gpu-symmetric", precision, (1, 2))
-    assert not got["acceleration"].any() and not got["potential"].any()
+    assert not got["acceleration"].any() and not got["potential"].any() and got["energy"] == 0
 
 
 def simulated(tmp_path, bodies, engine, precision, tiling):

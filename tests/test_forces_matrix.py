@@ -19,6 +19,7 @@ from nbody.forces.reference import direct_sum
 from nbody.linalg import LADDER
 from nbody.pairlaw import SOFTENINGS, Gravity
 from nbody.repeat import rerun, resume
+from nbody.state import Potential
 from nbody.trajectory import first_difference
 
 LENGTHS = {"plummer": 0.05, "cutoff": 0.5, "none": 0.0}
@@ -207,7 +208,7 @@ def test_the_simulator_agrees_with_the_referee(tmp_path, engine, softening, dime
 
 
 @pytest.mark.parametrize("softening", SOFTENINGS)
-@pytest.mark.parametrize("potential", [False, True])
+@pytest.mark.parametrize("potential", [Potential.NONE, Potential.OF_EACH])
 def test_a_float32_kernel_has_no_float64_and_no_local_memory(softening, potential):
     pytest.importorskip("cuda.core")
     from numba import types

@@ -166,17 +166,17 @@ def test_a_run_that_stops_at_once_does_not_say_when(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", INTEGRATORS)
-@pytest.mark.parametrize("potential", [False, True])
+@pytest.mark.parametrize("energy", [False, True])
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("name", ["reference", "cpu"])
-def test_the_passes_of_a_step_are_foretold(scheme, potential, fresh, name):
+def test_the_passes_of_a_step_are_foretold(scheme, energy, fresh, name):
     scheme, engine = INTEGRATORS.load(scheme), ENGINES.load(name)(LAW, "float64")
     state = engine.load(random_bodies(100))
     if fresh:
         engine.evaluate(state)
-    told = passes(scheme, engine, state, potential)
+    told = passes(scheme, engine, state, energy)
     before = state.computed
-    advance(scheme, engine, state, 0.01, potential)
+    advance(scheme, engine, state, 0.01, energy)
     assert state.computed - before == pytest.approx(told * 100**2, abs=2)
 
 
@@ -216,6 +216,7 @@ import numpy as np
 from nbody.forces import gpu_global, gpu_rows, ENGINES
 from nbody.pairlaw import Gravity
 from nbody.particles import Particles
+from nbody.state import Potential
 gpu_global.THREADS = 8
 rng = np.random.default_rng(1)
 bodies = Particles(rng.uniform(1, 2, 50), rng.standard_normal((50, 3)), np.zeros((50, 3)))
@@ -225,7 +226,7 @@ for piece in (1, 10**6):
     engine = ENGINES.load("gpu-global")(Gravity(1.0, 3, "plummer", 0.1), "float32")
     state, told = engine.load(bodies), []
     state.report = told.append
-    engine.evaluate(state, potential=True)
+    engine.evaluate(state, Potential.ENERGY)
     found.append(state.acceleration.copy_to_host())
     print(told)
 assert np.array_equal(*found) and found[0].any(axis=1).all()

@@ -15,6 +15,7 @@ from conftest import random_bodies
 from nbody import Trajectory
 from nbody.forces import ENGINES
 from nbody.pairlaw import Gravity
+from nbody.state import Potential
 
 pytestmark = pytest.mark.gpu
 
@@ -113,7 +114,7 @@ def test_who_watches_changes_no_bit(engine, monkeypatch):
         made, state = on_card(engine, count)
         seen = []
         state.watch = seen.append if watched else None
-        made.evaluate(state, potential=True)
+        made.evaluate(state, Potential.ENERGY)
         found.append(np.hstack([part.reshape(count, -1) for part in state.forces()]))
     assert np.array_equal(*found)
     assert seen[-1] == pytest.approx(count**2, rel=1e-6) and (engine == "gpu-symmetric" or len(set(seen)) > 4)

@@ -115,6 +115,7 @@ def accelerations(
     from nbody.forces.memory import check_fits
     from nbody.pairlaw import Gravity
     from nbody.particles import Particles
+    from nbody.state import Potential
 
     try:
         x = np.asarray(position, np.float64)
@@ -129,6 +130,6 @@ def accelerations(
     check_fits(kind, particles.count, precision, "accelerations: ")
     machine = kind(gravity, precision)
     state = machine.load(particles)
-    machine.evaluate(state, potential)
+    machine.evaluate(state, Potential.OF_EACH if potential else Potential.NONE)
     result, phi = state.forces()
     return (result, phi) if potential else result

@@ -10,7 +10,7 @@ from nbody.forces.cpu_tiles import Tiles, Units, pack, unpack
 from nbody.forces.engine import Engine
 from nbody.pairlaw import Gravity
 from nbody.particles import Particles
-from nbody.state import State
+from nbody.state import Potential, State
 from nbody.state.host import HostState
 
 EXTENT = {"float32": 20, "float64": 60}
@@ -52,12 +52,12 @@ class CpuEngine(Engine):
         """See :meth:`Engine.load`."""
         return HostState(particles, self.dtype)
 
-    def _compute(self, state: State, potential: bool) -> None:
+    def _compute(self, state: State, potential: Potential) -> None:
         self._run(state, potential=False)
         if potential:
-            self._compute_potential(state)
+            self._compute_potential(state, potential)
 
-    def _compute_potential(self, state: State) -> None:
+    def _compute_potential(self, state: State, potential: Potential) -> None:
         self._run(state, potential=True)
 
     def _run(self, state: State, potential: bool) -> None:

@@ -13,7 +13,7 @@ from nbody import machine
 from nbody.errors import InputError
 from nbody.pairlaw import Gravity
 from nbody.particles import Particles
-from nbody.state import State
+from nbody.state import Potential, State
 
 
 class Engine(ABC):
@@ -31,6 +31,9 @@ class Engine(ABC):
 
     potential_apart: ClassVar[bool] = False
     """True if accelerations and potential are two passes over all pairs, and not one."""
+
+    energy_apart: ClassVar[bool] = False
+    """True if it has something cheaper than the potential of each body where only the energy is wanted."""
 
     def __init__(self, gravity: Gravity, precision: str = "float64") -> None:
         self.require_precision(precision)
@@ -58,12 +61,12 @@ class Engine(ABC):
         """The particles where this engine works, in its precision."""
 
     @abstractmethod
-    def _compute(self, state: State, potential: bool) -> None:
-        """Fill the state's accelerations, and its potential too if asked."""
+    def _compute(self, state: State, potential: Potential) -> None:
+        """Fill the state's accelerations, and as much of its potential as is asked for."""
 
-    def _compute_potential(self, state: State) -> None:
+    def _compute_potential(self, state: State, potential: Potential) -> None:
         """Fill the state's potential; its accelerations belong to its positions already, and keep their bits."""
-        self._compute(state, potential=True)
+        self._compute(state, potential)
 
     @classmethod
     @abstractmethod
@@ -84,14 +87,16 @@ class Engine(ABC):
         """The version of the device's driver; empty where there is none."""
         return ""
 
-    def evaluate(self, state: State, potential: bool = False) -> None:
-        """Make the state's accelerations (and its potential, if asked) belong to its positions.
+    def evaluate(self, state: State, potential: Potential = Potential.NONE) -> None:
+        """Make the state's accelerations, and as much of its potential as is asked for, belong to its positions.
 
         Does nothing when they already do, so a scheme may ask at the start of a step for what the end of the last step
         or a recorded frame has computed."""
+        if potential and not self.energy_apart:
+            potential = Potential.OF_EACH
         if not state.fresh:
             self._compute(state, potential)
-        elif potential and not state.has_potential:
-            self._compute_potential(state)
-        state.has_potential = potential or (state.fresh and state.has_potential)
+        elif potential > state.has_potential:
+            self._compute_potential(state, potential)
+        state.has_potential = max(potential, state.has_potential) if state.fresh else potential
         state.fresh = True

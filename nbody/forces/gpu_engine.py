@@ -19,19 +19,24 @@ from nbody import gpu
 from nbody.forces.engine import Engine
 from nbody.pairlaw import Gravity, pair_law
 from nbody.particles import Particles
-from nbody.state import State, frame_bytes, frames_at_a_time, itemsize
+from nbody.state import Potential, State, frame_bytes, frames_at_a_time, itemsize
 from nbody.state.device import DeviceState
 
 
 class Shape(NamedTuple):
-    """What a kernel is compiled for; ``dtype`` is that of a pair's arithmetic, and ``mixed`` says that the state and the
-    sums are float64 all the same."""
+    """What a kernel is compiled for; ``dtype`` is that of a pair's arithmetic, ``wanted`` what it computes beside
+    accelerations, and ``mixed`` says that the state and the sums are float64 all the same."""
 
     softening: str
     dimensions: int
     dtype: np.dtype
-    potential: bool
+    wanted: Potential = Potential.NONE
     mixed: bool = False
+
+    @property
+    def potential(self) -> bool:
+        """True if it computes anything of the potential."""
+        return self.wanted > Potential.NONE
 
     @property
     def law(self) -> Callable:
@@ -87,7 +92,7 @@ class GpuEngine(Engine):
         """See :meth:`Engine.driver`."""
         return gpu.facts().driver
 
-    def shape(self, potential: bool) -> Shape:
+    def shape(self, potential: Potential = Potential.NONE) -> Shape:
         """What a kernel for this engine's gravity and precision is compiled for."""
         mixed = self.precision == "mixed"
         dtype = np.dtype(np.float32) if mixed else self.dtype
@@ -97,13 +102,13 @@ class GpuEngine(Engine):
         """What a kernel for so many particles is compiled for besides: further arguments of ``build``."""
         return ()
 
-    def kernel(self, potential: bool, state: DeviceState) -> Any:
+    def kernel(self, potential: Potential, state: DeviceState) -> Any:
         """The kernel for this engine's gravity and precision, and a state's number of particles."""
         return compiled(self.build, self.shape(potential), *self.tuning(state.count))
 
-    def _compute(self, state: State, potential: bool) -> None:
+    def _compute(self, state: State, potential: Potential) -> None:
         assert isinstance(state, DeviceState)
-        kernel, real = self.kernel(potential, state), self.shape(potential).real
+        kernel, real = self.kernel(potential, state), self.shape().real
         self.launch(kernel, state, self.dtype.type(self.gravity.G), real(self.gravity.length2))
 
     @abstractmethod

@@ -29,6 +29,7 @@ from nbody.forces.gpu_triangle import LANES, Tiling, units_before
 from nbody.gpu import cuda
 from nbody.pairlaw import Gravity, pair_law
 from nbody.particles import Particles
+from nbody.state import Potential
 
 ALL = 0xFFFFFFFF
 FOLD = 1024
@@ -69,11 +70,16 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
 def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     """The kernel of the pairs, for a law, a precision, 2 or 3 dimensions, a tiling and a form of :func:`masses_of`."""
     real, flat, potential, mixed = shape.real, shape.flat, shape.potential, shape.mixed
+    of_each, energy = shape.wanted == Potential.OF_EACH, shape.wanted == Potential.ENERGY
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
     wide = np.float64 if mixed else real
     fold = chunk_size if mixed else FOLD
-    components = 4 if potential else 3
-    nowhere = real(1e19) if real is np.float32 else real(1e153)  # 1/distance³ is zero
+    row_sums, column_sums = 4 if potential else 3, 4 if of_each else 3
+    # 1/distance³ is zero, and in float32 1/distance too: its square is infinite there. (float64's root of that is a NaN.)
+    nowhere = real(1e25) if real is np.float32 else real(1e153)
+    # The energy has one term a pair, and all of it goes to the row. Often there is a number that is that term.
+    counted = energy and masses == "equal" and real is np.float32
+    weighed = energy and masses == "product" and shape.softening == "plummer"
     # The law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
     law = pair_law(shape.softening, shape.dimensions, gpu.rsqrt, gpu.device_function, inverse_cube=gpu.rsqrt)
     before = gpu.device_function(units_before)
@@ -84,6 +90,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
         reach."""
         if i < body.shape[0]:
             x, y, z, m = real(body[i, 0]), real(body[i, 1]), real(body[i, 2]), real(body[i, 3])
+            m = real(1) if masses == "equal" else m
             return x, y, z, m, real(body[i, 0] - x), real(body[i, 1] - y), real(body[i, 2] - z)
         return nowhere, real(0), real(0), real(0), real(0), real(0), real(0)
 
@@ -107,11 +114,18 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
         f = gpu.multiply(u, gpu.multiply(u, u))
         return gpu.multiply(f, mj), gpu.multiply(f, mi)
 
+    @gpu.device_function
+    def bind(u, mj):
+        """What the column adds to minus the potential of the row: for the energy 1/distance, or a product of ``weigh``."""
+        if counted:
+            return u
+        return gpu.multiply(u, mj) if weighed else u * mj
+
     def meeting(with_itself: bool) -> Callable:
         """The function of one turn. With ``with_itself`` it leaves a body's own potential out; that can happen in the
         first turn of a diagonal chunk only, and costs four instructions a pair, so there are two such functions. And
         the first turn stands before the loop: with the choice in it, the loop has twice the code, and a step of the
-        lecture's disc with its potential took 247 µs instead of 179 (20480 bodies, one H200; 142 without it)."""
+        lecture's disc with its bodies' potentials took 247 µs instead of 179 (20480 bodies, one H200)."""
 
         @gpu.device_function
         def meet(at, felt, column, pull, length2, itself):
@@ -132,8 +146,9 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                     felt[2, k] = gpu.multiply_add(fi, dz, felt[2, k])
                     bz = gpu.multiply_add(-fj, dz, bz)
                 if potential and not (with_itself and k == itself):
-                    felt[3, k] -= u * mj  # equal masses too: a place past the end has none, and must not be felt
-                    bphi -= u * at[3, k]
+                    felt[3, k] -= bind(u, mj)
+                    if of_each:
+                        bphi -= u * at[3, k]
             return bx, by, bz, bphi
 
         return meet
@@ -151,9 +166,9 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
             z, bz = cuda.shfl_sync(ALL, z, lane), cuda.shfl_sync(ALL, bz, lane)
         if mixed:
             p, q, r = cuda.shfl_sync(ALL, p, lane), cuda.shfl_sync(ALL, q, lane), cuda.shfl_sync(ALL, r, lane)
-        if potential or masses != "equal":
+        if masses != "equal" or (potential and not counted):
             m = cuda.shfl_sync(ALL, m, lane)
-        if potential:
+        if of_each:
             bphi = cuda.shfl_sync(ALL, bphi, lane)
         return (x, y, z, m, p, q, r), (bx, by, bz, bphi)
 
@@ -200,7 +215,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                     felt_by = pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine]
                     met = np.uint32(lane)  # counts the columns met; a Python int would be 64 bits wide
                     last_met = np.uint32(met + np.uint32(LANES))
-                    if potential and mine == t:
+                    if potential and mine == t and chunk < (tile + 1) * bodies:
                         felt_by = meet_itself(at, felt, column, felt_by, length2, chunk - tile * bodies)
                         column, felt_by = pass_on(column, felt_by, (lane + 1) % LANES)
                         met = np.uint32(met + np.uint32(1))
@@ -211,16 +226,20 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                     pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine] = felt_by
                     cuda.syncthreads()
                 if chunk >= (tile + 1) * bodies and j < body.shape[0]:
-                    for c in range(components):
+                    for c in range(column_sums):
                         columns[tile - first, c, j] = pull[c, t]
                 chunk += 1
+                if energy and chunk == min(end, (tile + 1) * bodies):  # the tile's pairs were met from both sides
+                    for k in range(bodies):
+                        felt[3, k] *= real(0.5)
+                        total[3, k * chunk_size + t] *= wide(0.5)
                 if chunk == end or chunk * chunk_size % fold == 0:
                     for k in range(bodies):
-                        for c in range(components):
+                        for c in range(row_sums):
                             total[c, k * chunk_size + t] += felt[c, k]
                             felt[c, k] = real(0)
             for k in range(bodies):
-                for c in range(components):
+                for c in range(row_sums):
                     rows[cuda.blockIdx.x + tile - first, c, k * chunk_size + t] = total[c, k * chunk_size + t]
 
     return accelerate_pairs

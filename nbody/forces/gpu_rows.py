@@ -49,7 +49,7 @@ class RowEngine(GpuEngine):
         """Rows of a slab: all, if they are two pieces; else the waves that come nearest to a piece. (What a slab's end
         costs is seen only where they are few: one H200, N = 2²⁰, two slabs or one: ``gpu-unrolled`` 1.95e12 and 2.02e12
         interactions/s, ``gpu-tiled`` 2.02e12 and 2.03e12.)"""
-        piece = interactions_a_piece(self.shape(False).dtype)
+        piece = interactions_a_piece(self.shape().dtype)
         if count * count <= 2 * piece:
             return count
         wave = gpu.resident_blocks(kernel, arguments, block.threads) * block.bodies

@@ -117,7 +117,7 @@ class Buffers:
 
     Attributes:
         columns: (tiles, 4, N): what tile R did to body j, for j behind the tile: a force's three components, and the
-            potential.
+            potential, if that of each body is wanted.
         rows: (blocks + tiles, 4, T): what block b found for tile R, in row b + R. (From one run to the next either the
             block or the tile changes, or both, and neither ever falls: b + R is different for each.)
     """
@@ -136,13 +136,14 @@ def shapes_of_buffers(count: int, tiling: Tiling, largest: Panel) -> tuple[tuple
     return (largest.blocks + tiles, 4, tiling.tile), (tiles, 4, count)
 
 
-def build_sum(tiling: Tiling, masses: str, real: type) -> Any:
+def build_sum(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
     """The kernel that adds partial sums to accelerations: SLICES threads for each body, and blockIdx.y is the component.
 
     Sums are float64 and some hundred terms a body; a thread alone would wait for one read after another. ``masses`` says
-    by what they still must be multiplied, see :func:`nbody.forces.gpu_pairs.masses_of`; the potential's (component 3)
-    were weighted by the other's mass at once.
+    by what they still must be multiplied, see :func:`nbody.forces.gpu_pairs.masses_of`; those of the potential (component
+    3) were weighted by the other's mass only, and are those of each body or the energy's.
     """
+    felt_by_columns = 4 if of_each else 3
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
     before, block_with = gpu.device_function(units_before), gpu.device_function(block_of)
 
@@ -155,8 +156,9 @@ def build_sum(tiling: Tiling, masses: str, real: type) -> Any:
         total = 0.0
         if i < n:
             tile = i // tile_size
-            for above in range(first + piece, min(tile, last), SLICES):
-                total += columns[above - first, component, i]
+            if component < felt_by_columns:
+                for above in range(first + piece, min(tile, last), SLICES):
+                    total += columns[above - first, component, i]
             if first <= tile < last:
                 chunks = (n + chunk_size - 1) // chunk_size
                 start = before(first, chunks, bodies)
@@ -172,11 +174,12 @@ def build_sum(tiling: Tiling, masses: str, real: type) -> Any:
         for other in range(1, SLICES):
             total += of_slice[other, lane]
         factor = G
-        if component < 3:
-            if masses == "equal":
-                factor = G * body[i, 3]
-            elif masses == "product":
-                factor = G / real(body[i, 3])  # as the pairs were weighted
+        if masses == "equal":
+            factor = G * body[i, 3]
+        elif masses == "product" and component < 3:
+            factor = G / real(body[i, 3])  # as the pairs were weighted
+        if component == felt_by_columns:
+            factor += factor  # the energy's: the whole term of a pair went to one body
         if first > 0:
             acceleration[i, component] += factor * total
         else:

@@ -19,7 +19,7 @@ from nbody.forces.memory import block_rows
 from nbody.linalg.rung import Rung, Shape
 from nbody.pairlaw import Gravity, pair_law
 from nbody.particles import Particles
-from nbody.state import State
+from nbody.state import Potential, State
 from nbody.state.host import HostState
 
 BUDGET = 64 << 20
@@ -89,16 +89,16 @@ class CpuMatrixEngine(Engine):
         state.workspace = Operands(np.empty((rows, count), self.dtype), np.empty((count, 4), self.dtype))
         return state
 
-    def _compute(self, state: State, potential: bool) -> None:
+    def _compute(self, state: State, potential: Potential) -> None:
         assert isinstance(state, HostState)
         dimensions, product = state.dimensions, state.workspace.product
         factor = self._multiply(state, potential=False)
         towards = product[:, :dimensions] - factor[:, :dimensions] * product[:, 3:]
         state.acceleration[...] = self.dtype.type(self.gravity.G) * towards
         if potential:
-            self._compute_potential(state)
+            self._compute_potential(state, potential)
 
-    def _compute_potential(self, state: State) -> None:
+    def _compute_potential(self, state: State, potential: Potential) -> None:
         assert isinstance(state, HostState)
         self._multiply(state, potential=True)
         state.potential[...] = -self.dtype.type(self.gravity.G) * state.workspace.product[:, 3]

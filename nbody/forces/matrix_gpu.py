@@ -24,6 +24,7 @@ from nbody.linalg.rung import Launch, Rung
 from nbody.linalg.rung import Shape as ProductShape
 from nbody.pairlaw import Gravity
 from nbody.particles import Particles
+from nbody.state import Potential
 from nbody.state.device import DeviceState
 
 THREADS = 256
@@ -161,15 +162,15 @@ class GpuMatrixEngine(GpuEngine):
         state.workspace = Operands(factor, result, blocks)
         return state
 
-    def _compute(self, state: Any, potential: bool) -> None:
-        super()._compute(state, False)
+    def _compute(self, state: Any, potential: Potential) -> None:
+        super()._compute(state, Potential.NONE)
         if potential:
-            super()._compute(state, True)
+            self._compute_potential(state, potential)
 
-    def _compute_potential(self, state: Any) -> None:
-        super()._compute(state, True)
+    def _compute_potential(self, state: Any, potential: Potential) -> None:
+        super()._compute(state, potential)
 
-    def kernel(self, potential: bool, state: DeviceState) -> Any:
+    def kernel(self, potential: Potential, state: DeviceState) -> Any:
         """The kernels that lay the factor out, write a block, and fold the product."""
         shape = self.shape(potential)
         return compiled(build_lay_out, shape.real), compiled(self.build, shape), compiled(build_fold, shape)

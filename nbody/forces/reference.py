@@ -9,7 +9,7 @@ import numpy as np
 from nbody.forces.engine import Engine
 from nbody.pairlaw import Gravity
 from nbody.particles import Particles
-from nbody.state import State
+from nbody.state import Potential, State
 from nbody.state.host import HostState
 
 BLOCK_PAIRS = 1 << 15
@@ -74,7 +74,7 @@ class ReferenceEngine(Engine):
         """See :meth:`Engine.load`."""
         return HostState(particles, self.dtype)
 
-    def _compute(self, state: State, potential: bool) -> None:
+    def _compute(self, state: State, potential: Potential) -> None:
         assert isinstance(state, HostState)
         rows = SLAB_BLOCKS * max(1, BLOCK_PAIRS // state.count)
         for first in range(0, state.count, rows):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from nbody.forces.engine import Engine
-from nbody.state import Snapshot, State
+from nbody.state import Potential, Snapshot, State
 
 
 @dataclass(frozen=True)
@@ -40,24 +40,25 @@ class Scheme:
         return not any(kind.startswith("drift") for kind in kinds[last_force:])
 
 
-def advance(scheme: Scheme, engine: Engine, state: State, dt: float, potential: bool = False) -> None:
+def advance(scheme: Scheme, engine: Engine, state: State, dt: float, energy: bool = False) -> None:
     """Move the state on by one step of ``dt``.
 
-    With ``potential``, the potential belongs to the final positions too: schemes that end on a force evaluation get it
+    With ``energy``, the potential energy belongs to the final positions too: schemes that end on a force evaluation get it
     from that one (a recorded frame then costs no extra pass over the pairs); the others are evaluated once more, and
     their next step begins with that evaluation done.
     """
+    wanted = Potential.ENERGY if energy else Potential.NONE
     last_force = max(k for k, move in enumerate(scheme.moves) if move.kind == "force")
     for k, move in enumerate(scheme.moves):
         if move.kind == "force":
-            engine.evaluate(state, potential and scheme.forces_at_end and k == last_force)
+            engine.evaluate(state, wanted if scheme.forces_at_end and k == last_force else Potential.NONE)
         else:
             getattr(state, move.kind)(move.fraction * dt)
-    if potential:
-        engine.evaluate(state, potential=True)
+    if energy:
+        engine.evaluate(state, wanted)
 
 
-def passes(scheme: Scheme, engine: Engine, state: State, potential: bool = False) -> int:
+def passes(scheme: Scheme, engine: Engine, state: State, energy: bool = False) -> int:
     """How often :func:`advance` will go over all pairs, from the state as it is now."""
     fresh, count = state.fresh, 0
     for move in scheme.moves:
@@ -66,7 +67,7 @@ def passes(scheme: Scheme, engine: Engine, state: State, potential: bool = False
             fresh = True
         elif move.kind.startswith("drift"):
             fresh = False
-    return count + (engine.potential_apart + (not fresh) if potential else 0)
+    return count + (engine.potential_apart + (not fresh) if energy else 0)
 
 
 def advance_many(scheme: Scheme, engine: Engine, state: State, dt: float, count: int) -> None:
@@ -83,6 +84,6 @@ def advance_to_frames(
     def steps() -> None:
         for _ in range(every - 1):
             advance(scheme, engine, state, dt)
-        advance(scheme, engine, state, dt, potential=True)
+        advance(scheme, engine, state, dt, energy=True)
 
     return state.snapshots(steps, frames, key=(scheme, dt, every))

@@ -7,6 +7,7 @@ back to the host.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,17 @@ def bytes_on_the_way(particles: int, precision: str) -> int:
     return BLOCKS * frames_at_a_time(particles, precision) * frame_bytes(particles, precision)
 
 
+class Potential(IntEnum):
+    """How much of the potential belongs to the positions, or is to be computed for them; each includes those before it."""
+
+    NONE = 0
+    ENERGY = 1
+    """Numbers q_i with which W = ½ Σ m_i q_i is the potential energy. Where each pair is met once, they cost less than φ:
+    the whole term of a pair goes to one of the two bodies."""
+    OF_EACH = 2
+    """The potential of each body per unit mass, φ_i = -G Σ_{j≠i} m_j u_ij. These are such numbers q_i."""
+
+
 class Snapshot:
     """One moment of a state on its way to the host.
 
@@ -69,8 +81,8 @@ class Snapshot:
 class State(ABC):
     """N particles in D dimensions somewhere; ``dtype`` is float32 or float64.
 
-    ``fresh`` is True while the accelerations belong to the positions (a drift makes them stale), ``has_potential``
-    while the potential does too. Engines set both; see :meth:`nbody.forces.engine.Engine.evaluate`.
+    ``fresh`` is True while the accelerations belong to the positions (a drift makes them stale), and ``has_potential``
+    says how much of the potential does too. Engines set both; see :meth:`nbody.forces.engine.Engine.evaluate`.
 
     Attributes:
         workspace: what the engine that loaded the state keeps beside it: buffers, and a plan of the work. They belong to
@@ -85,7 +97,7 @@ class State(ABC):
         self.dimensions = particles.dimensions
         self.dtype = np.dtype(dtype)
         self.fresh = False
-        self.has_potential = False
+        self.has_potential = Potential.NONE
         self.workspace: Any = None
         self.watch: Callable[[int], None] | None = None
         self.asked = self.computed = 0
@@ -112,13 +124,16 @@ class State(ABC):
     def drift(self, dt: float) -> None:
         """x += v dt. The accelerations are stale afterwards."""
         self._drift(self.dtype.type(dt))
-        self.fresh = self.has_potential = False
+        self._make_stale()
 
     def drift_taylor(self, dt: float) -> None:
         """x += v dt + a dt²/2, the lecture's position update. The accelerations are stale afterwards, but kept: the
         kick that follows uses the old ones."""
         self._drift_taylor(self.dtype.type(dt), self.dtype.type(0.5 * dt * dt))
-        self.fresh = self.has_potential = False
+        self._make_stale()
+
+    def _make_stale(self) -> None:
+        self.fresh, self.has_potential = False, Potential.NONE
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
         """Call ``step`` so many times. A device may record it once, under ``key``, and replay it."""
@@ -136,7 +151,7 @@ class State(ABC):
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """The moment as it is now, whatever later steps do; the potential must belong to the positions."""
+        """The moment as it is now, whatever later steps do; the potential's energy at least must belong to the positions."""
 
     def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
         """The moments after each of ``count`` calls of ``step``, :func:`frames_at_a_time` at most. A device may record
@@ -149,7 +164,8 @@ class State(ABC):
 
     @abstractmethod
     def forces(self) -> tuple[np.ndarray, np.ndarray]:
-        """The accelerations (N, D) and the potential per unit mass (N,) on the host, as copies."""
+        """The accelerations (N, D) and the potential per unit mass (N,) on the host, as copies; the latter only
+        after it was asked for (``Potential.OF_EACH``)."""
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:

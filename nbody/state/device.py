@@ -4,7 +4,7 @@ Rows of four numbers, so that a body is one 128-bit load in float32:
 
     body         (N, 4)   x   y   z   m
     velocity     (N, 4)   vx  vy  vz  0
-    acceleration (N, 4)   ax  ay  az  φ      (φ: potential per unit mass, when it was asked for)
+    acceleration (N, 4)   ax  ay  az  φ      (φ: potential per unit mass, or the energy's q, when asked for)
 
 In 2-D, z = vz = az = 0. A kernel here touches each number once, so it is bound by memory traffic and launch time, not
 by arithmetic: 20480 bodies are 0.3 MB, which an H200 moves in less than a launch takes.
@@ -18,7 +18,7 @@ import numpy as np
 
 from nbody.gpu import SIMULATED, Graph, cuda, mark, out_of_memory, wait_for
 from nbody.particles import Particles
-from nbody.state import Snapshot, State
+from nbody.state import Potential, Snapshot, State
 from nbody.state.staging import Block, Staging
 
 THREADS = 256
@@ -53,7 +53,7 @@ class Replay(NamedTuple):
 
     graph: Graph
     fresh: bool
-    has_potential: bool
+    has_potential: Potential
 
 
 class DeviceState(State):
@@ -172,14 +172,15 @@ class DeviceState(State):
             "body": self.body.copy_to_host(),
             "velocity": self.velocity.copy_to_host(),
             "acceleration": self.acceleration.copy_to_host(),
-            "fresh": np.array([self.fresh, self.has_potential]),
+            "fresh": np.array([self.fresh, self.has_potential], np.uint8),
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """See :meth:`State.restore`."""
         for name in ("body", "velocity", "acceleration"):
             getattr(self, name).copy_to_device(arrays[name])
-        self.fresh, self.has_potential = (bool(flag) for flag in arrays["fresh"])
+        fresh, potential = arrays["fresh"]
+        self.fresh, self.has_potential = bool(fresh), Potential(int(potential))
 
     def synchronize(self, soon: bool = False) -> None:
         """See :meth:`State.synchronize`. Frames on their way to the host are not waited for."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbody.particles import Particles
-from nbody.state import Snapshot, State
+from nbody.state import Potential, Snapshot, State
 from nbody.state.sums import system_sums
 
 
@@ -54,7 +54,8 @@ class HostState(State):
         """See :meth:`State.restore`."""
         for name in ("position", "velocity", "acceleration", "potential"):
             getattr(self, name)[...] = arrays[name]
-        self.fresh, self.has_potential = (bool(flag) for flag in arrays["fresh"])
+        fresh, potential = arrays["fresh"]
+        self.fresh, self.has_potential = bool(fresh), Potential(int(potential))
 
     def _flags(self) -> np.ndarray:
-        return np.array([self.fresh, self.has_potential])
+        return np.array([self.fresh, self.has_potential], np.uint8)
