@@ -9,6 +9,7 @@ The file belongs to the thread: it alone writes to it and closes it. So however 
 is pressed while the disk is slow, nobody closes the file under a write.
 """
 
+import math
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -23,6 +24,10 @@ from nbody.errors import RunFailed
 from nbody.scenario import EnergyLimit
 from nbody.state import BLOCKS, Snapshot
 from nbody.trajectory import Frame
+
+TOGETHER = 2
+"""Blocks of frames that are written as one group at most: where the recorder holds the run up, there are half as many
+groups, each of which takes 0.2 ms beside its frames (an H200's host)."""
 
 
 class FrameSink(Protocol):
@@ -52,7 +57,7 @@ class Energies:
 
     def after(self, energy: float) -> "Energies":
         """With one more frame."""
-        return Energies(energy if np.isnan(self.initial) else self.initial, energy)
+        return Energies(energy if math.isnan(self.initial) else self.initial, energy)
 
 
 class Moment(NamedTuple):
@@ -76,8 +81,8 @@ class Recorder:
         notify: gets one line when it does, if the run is to go on.
         energies: those of the frames that are in the file already, when a run goes on.
         frames: how many frames are there already.
-        at_a_time: how many frames are written as one group at most; :data:`~nbody.state.BLOCKS` times as many may
-            be queued.
+        at_a_time: how many frames come together. :data:`~nbody.state.BLOCKS` times as many may be queued; :data:`TOGETHER`
+            times as many, where so many wait, are written as one group.
 
     ``has_checkpoint`` turns True when the sink has one of this recorder's.
 
@@ -104,7 +109,7 @@ class Recorder:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._ahead: list[Job | None] = []  # taken from the queue too early
         self._room = threading.Semaphore(BLOCKS * at_a_time)
-        self._at_a_time = at_a_time
+        self._in_a_group = TOGETHER * at_a_time
         self._ended = threading.Event()  # Thread.join, once interrupted, returns at once (Python 3.11, gh-90882)
         threading.Thread(target=self._work, name="recorder", daemon=True).start()
 
@@ -195,7 +200,9 @@ class Recorder:
     def _store(self, moments: list[Moment]) -> None:
         """Store a moment, and those behind it that are here too, which join it in the list."""
         try:
-            while len(moments) < self._at_a_time and moments[0].snapshot.arrived() and not self._jobs.empty():
+            if not self._failed:
+                moments[0].snapshot.wait()  # those of its block come with it: not a group for it, and one for the rest
+            while len(moments) < self._in_a_group and not self._jobs.empty():
                 job = self._jobs.get()
                 if not isinstance(job, Moment) or not job.snapshot.arrived():
                     self._ahead.append(job)
@@ -218,19 +225,19 @@ class Recorder:
                 values = observables(snapshot.sums)
                 frames.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
                 energies = energies.after(float(values["total_energy"]))
-                self._check_energy(step, energies.error)
+                self._check_energy(step, energies)
         finally:
             if frames and self._sink is not None:
                 self._sink.append_many(frames)
             self.energies, self.frames = energies, self.frames + len(frames)
 
-    def _check_energy(self, step: int, error: float) -> None:
+    def _check_energy(self, step: int, energies: Energies) -> None:
         """Warn once, or stop, when the energy error passes its limit."""
         limit = self._limit
-        if limit is None or abs(error) <= limit.limit:
+        if limit is None or abs(energies.error) <= limit.limit:
             return
         line = (
-            f"step {step}: the relative energy error is {error:+.2e}, beyond the limit of "
+            f"step {step}: the relative energy error is {energies.error:+.2e}, beyond the limit of "
             f"{limit.limit:g} (on_energy_error); try a smaller --dt"
         )
         self._limit = None
@@ -242,7 +249,7 @@ class Recorder:
 def check_finite(step: int, snapshot: Snapshot) -> None:
     """Raise RunFailed if a number of the state is a NaN or an infinity, with the step, the particle and the likely
     cause."""
-    if np.isfinite(snapshot.sums).all():
+    if all(map(math.isfinite, snapshot.sums.tolist())):  # for eight numbers four times as fast as NumPy
         return
     what = "the potential"
     for name in ("position", "velocity"):

@@ -96,7 +96,7 @@ def test_frames_that_wait_are_written_in_groups_and_what_has_not_arrived_is_not_
             assert arrive.wait(20)
 
     sink, arrive, Counted.released = SlowSink(), threading.Event(), 0
-    with Recorder(sink, at_a_time=6) as recorder:
+    with Recorder(sink, at_a_time=3) as recorder:
         recorder.record(0, 0.0, Counted())
         assert waits_for(lambda: sink.writing)
         for step in range(1, 9):
@@ -106,7 +106,7 @@ def test_frames_that_wait_are_written_in_groups_and_what_has_not_arrived_is_not_
         recorder.record(10, 0.0, Late())
         sink.answer.set()
         assert waits_for(lambda: recorder.frames == 10)
-        assert sink.groups == [1, 6, 2, 1]  # six at a time; none past a checkpoint, none that is late
+        assert sink.groups == [1, 6, 2, 1]  # twice three at a time; none past a checkpoint, none that is late
         arrive.set()
     assert sink.said == [*range(9), "checkpoint", 9, 10, "complete"] and Counted.released == 11
 
