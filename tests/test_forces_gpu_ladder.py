@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
-from nbody.forces import accelerations
+from nbody.forces import ENGINES, accelerations
 from nbody.forces.gpu_triangle import Room, Tiling, panels, room_on_card, shapes_of_buffers, units_before
 from nbody.forces.gpu_triangle import block_of as block_with
+from nbody.pairlaw import Gravity
 from nbody.particles import Particles
 from nbody.state import Potential
 
@@ -294,6 +295,34 @@ def test_the_symmetric_engine_is_right_for_any_masses_and_any_count(masses, coun
     elif masses == "some are zero":
         mass[::3] = 0.0
     assert max(judged(with_masses(mass), engine="gpu-symmetric")) < 5e-6
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("softening,length", [("plummer", 0.05), ("cutoff", 0.05), ("none", 0.0)])
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+@pytest.mark.parametrize("masses", ["equal", "product", "separate"])
+def test_the_energy_alone_is_that_of_the_potentials_and_changes_no_bit(
+    softening, length, dimensions, precision, masses
+):
+    """1001 bodies leave places in the last chunk and tile; one body has nothing to be bound to."""
+    engine = ENGINES.load("gpu-symmetric")(Gravity(2.5, dimensions, softening, length), precision)
+    for count in (1, 1001):
+        bodies = random_bodies(count, dimensions)
+        if masses != "product":
+            bodies.mass[: None if masses == "equal" else count // 3] = 0.7 if masses == "equal" else 0.0
+        acceleration, energy = {}, {}
+        for wanted in Potential:
+            state = engine.load(bodies)
+            engine.evaluate(state, wanted)
+            acceleration[wanted], phi = state.forces()
+            energy[wanted] = state.snapshot().wait().sums[1]
+        for wanted in (Potential.ENERGY, Potential.OF_EACH):
+            assert np.array_equal(acceleration[wanted], acceleration[Potential.NONE])
+        assert energy[Potential.OF_EACH] == pytest.approx(0.5 * bodies.mass @ phi, rel=1e-6)
+        rounding = 1e-12 if precision == "float64" else 1e-6
+        assert energy[Potential.ENERGY] == (pytest.approx(energy[Potential.OF_EACH], rel=rounding) if count > 1 else 0)
+        assert count == 1 or state.workspace.masses == masses
 
 
 @pytest.mark.gpu
