@@ -203,6 +203,19 @@ def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, 
     assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if potential else 1)
 
 
+@pytest.mark.parametrize("masses", ["equal", "product", "separate"])
+@pytest.mark.parametrize("dimensions", [3, 2])
+def test_the_energy_takes_no_block_of_a_small_kernel_from_a_multiprocessor(masses, dimensions):
+    """The number of blocks is the same for both, and what fits only without the energy would come in a second wave."""
+    from nbody.forces.gpu_symmetric import tiling_for
+
+    def blocks(potential):
+        _, resources = compiled("gpu-symmetric", dimensions, potential, masses, tiling_for(20480, "float32", masses))
+        return 65536 // (32 * 8 * math.ceil(resources.registers / 8))
+
+    assert blocks(Potential.ENERGY) >= blocks(Potential.NONE)
+
+
 @pytest.mark.parametrize("tiling", [Tiling(1, 9), Tiling(4, 10)])
 @pytest.mark.parametrize("dimensions", [3, 2])
 @pytest.mark.parametrize("potential", Potential)

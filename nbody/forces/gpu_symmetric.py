@@ -93,9 +93,9 @@ class SymmetricEngine(GpuEngine):
 
     def _resident_blocks(self, tiling: Tiling, masses: str) -> int:
         """Blocks that fit on the card at a time of the kernel, with the energy's sums and without: one wave of them shares
-        the work out evenly, and the bits must not depend on what is asked for. (In 2-D the kernel without has registers
-        for 16 blocks a multiprocessor, and the other for 14: in 16 each, of which the last came after all others, the
-        lecture's disc took 191 µs with its energy and 138 without; 20480 bodies, one H200.)"""
+        the work out evenly, and the bits must not depend on what is asked for. (With 16 a multiprocessor, as many as there
+        is room for without the energy, where there was room for 14 with it, the lecture's disc took 191 µs with it, 138
+        without; 20480 bodies, one H200.)"""
         return min(self._resident(potential, tiling, masses) for potential in (Potential.NONE, Potential.ENERGY))
 
     def _resident(self, potential: Potential, tiling: Tiling, masses: str) -> int:
