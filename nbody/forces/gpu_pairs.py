@@ -25,7 +25,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.gpu_engine import Shape
-from nbody.forces.gpu_triangle import LANES, Tiling, units_before
+from nbody.forces.gpu_triangle import LANES, Tiling, first_unit, units_before
 from nbody.gpu import cuda
 from nbody.pairlaw import Gravity, pair_law
 from nbody.particles import Particles
@@ -86,7 +86,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     weighed = energy and masses == "product" and shape.softening == "plummer"
     # The law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
     law = pair_law(shape.softening, shape.dimensions, gpu.rsqrt, gpu.device_function, inverse_cube=gpu.rsqrt)
-    before = gpu.device_function(units_before)
+    before, first_of = gpu.device_function(units_before), gpu.device_function(first_unit)
 
     @gpu.device_function
     def load(body, i):
@@ -177,7 +177,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
         return (x, y, z, m, p, q, r), (bx, by, bz, bphi)
 
     @cuda.jit(**gpu.bounded(chunk_size, resident // warps))
-    def accelerate_pairs(body, rows, columns, length2, first, last):
+    def accelerate_pairs(body, rows, columns, length2, first, last, share, extra):
         near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
         low = cuda.shared.array((3, chunk_size if mixed else 1), real)
         pull = cuda.shared.array((4, chunk_size), real)  # what the columns of the chunk felt so far
@@ -187,9 +187,8 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
         lane, warp = t % LANES, t // LANES
         chunks = (body.shape[0] + chunk_size - 1) // chunk_size
         start = before(first, chunks, bodies)
-        units = before(last, chunks, bodies) - start
-        unit = start + cuda.blockIdx.x * units // cuda.gridDim.x
-        stop = start + (cuda.blockIdx.x + 1) * units // cuda.gridDim.x
+        unit = start + first_of(cuda.blockIdx.x, cuda.gridDim.x, share, extra)
+        stop = start + first_of(cuda.blockIdx.x + 1, cuda.gridDim.x, share, extra)
         tile = first
         while unit < stop:
             while before(tile + 1, chunks, bodies) <= unit:
@@ -217,13 +216,12 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                         p, q, r = low[0, mine], low[1, mine], low[2, mine]
                     column = near[mine, 0], near[mine, 1], near[mine, 2], near[mine, 3], p, q, r
                     felt_by = pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine]
-                    met = np.uint32(lane)  # counts the columns met; a Python int would be 64 bits wide
-                    last_met = np.uint32(met + np.uint32(LANES))
-                    if potential and mine == t and chunk < (tile + 1) * bodies:
+                    met, every = np.uint32(0), np.uint32(LANES)  # columns; a Python int would be 64 bits wide
+                    if potential and shift == 0 and chunk < (tile + 1) * bodies:
                         felt_by = meet_itself(at, felt, column, felt_by, length2, chunk - tile * bodies)
                         column, felt_by = pass_on(column, felt_by, (lane + 1) % LANES)
                         met = np.uint32(met + np.uint32(1))
-                    while met != last_met:
+                    while met != every:
                         felt_by = meet(at, felt, column, felt_by, length2, 0)
                         column, felt_by = pass_on(column, felt_by, (lane + 1) % LANES)
                         met = np.uint32(met + np.uint32(1))

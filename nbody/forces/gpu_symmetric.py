@@ -103,7 +103,7 @@ class SymmetricEngine(GpuEngine):
         body, rows, columns = (
             np.empty((1, 4), self.dtype), np.empty((1, 1, 4), self.dtype), np.empty((1, 1, 4), shape.dtype)
         )  # fmt: skip
-        arguments = (body, rows, columns, shape.real(0), np.int64(0), np.int64(0))
+        arguments = (body, rows, columns, shape.real(0), np.int64(0), np.int64(0), np.int64(0), np.uint32(0))
         return gpu.resident_blocks(pairs_kernel(shape, tiling, masses), arguments, tiling.chunk)
 
     def kernel(self, potential: Potential, state: DeviceState) -> Any:
@@ -120,7 +120,9 @@ class SymmetricEngine(GpuEngine):
         sum_blocks, units = (-(-state.count // LANES), components), sum(panel.units for panel in plan.panels)
         for panel in plan.panels:
             first, last, blocks = np.int64(panel.first), np.int64(panel.last), np.int64(panel.blocks)
-            pairs[panel.blocks, threads, state.stream](state.body, rows, columns, length2, first, last)
+            pairs[panel.blocks, threads, state.stream](
+                state.body, rows, columns, length2, first, last, *panel.shares
+            )
             add[sum_blocks, (LANES, SLICES), state.stream](
                 state.body, rows, columns, state.acceleration, G, first, last, blocks
             )

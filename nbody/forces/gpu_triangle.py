@@ -63,6 +63,15 @@ def units_before(tile, chunks, bodies):
     return tile * chunks - bodies * (tile * (tile - 1) // 2)
 
 
+def first_unit(block, blocks, share, extra):
+    """block · units // blocks, where a block's run of units begins, for units = share · blocks + extra.
+
+    A division of 64 bits would be a call in a kernel, after which the assembler can't tell any more whether the threads of
+    a warp go the same way, and prepares every shuffle for lanes apart: 2 % slower (one H200, N = 262144).
+    """
+    return block * share + np.int64(np.uint32(np.uint32(block) * np.uint32(extra)) // np.uint32(blocks))
+
+
 def block_of(unit, units, blocks):
     """The block whose run ``[b units // blocks, (b+1) units // blocks)`` holds a unit."""
     return ((unit + 1) * blocks - 1) // units
@@ -96,6 +105,11 @@ class Panel:
     last: int
     blocks: int
     units: int
+
+    @property
+    def shares(self) -> tuple[np.int64, np.uint32]:
+        """``share`` and ``extra`` of :func:`first_unit`."""
+        return np.int64(self.units // self.blocks), np.uint32(self.units % self.blocks)
 
 
 def panels(count: int, tiling: Tiling, itemsize: int, room: Room) -> Iterator[Panel]:
