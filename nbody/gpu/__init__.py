@@ -4,7 +4,16 @@ Kernel files import :data:`cuda` from here and nothing else of Numba's CUDA targ
 a change of this room. Importing it costs 0.6 s; commands that need no GPU do not import it.
 """
 
-from nbody.gpu.compiled import Launch, Resources, assembled, launches, ptx, resources
+from nbody.gpu.compiled import (
+    Launch,
+    Resources,
+    assembled,
+    launches,
+    machine_code,
+    ptx,
+    replace_machine_code,
+    resources,
+)
 from nbody.gpu.device import (
     FAST,
     SIMULATED,
@@ -47,12 +56,14 @@ __all__ = [
     "facts",
     "is_done",
     "launches",
+    "machine_code",
     "mark",
     "milliseconds",
     "multiply",
     "multiply_add",
     "out_of_memory",
     "ptx",
+    "replace_machine_code",
     "require",
     "resident_blocks",
     "resources",

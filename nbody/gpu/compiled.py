@@ -68,6 +68,22 @@ def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_regis
     return Resources(registers, shared, max(local, stack))
 
 
+def machine_code(kernel: Any) -> bytes:
+    """The machine code (a cubin) of a compiled kernel, for the current device."""
+    code = kernel._codelibrary.get_cubin()
+    return getattr(code, "code", code)
+
+
+def replace_machine_code(kernel: Any, cubin: bytes) -> None:
+    """Let a compiled kernel run other machine code from now on. What was recorded in graphs goes on running the old."""
+    from cuda.core import ObjectCode
+
+    library = kernel._codelibrary
+    library._cubin_cache = dict.fromkeys(library._cubin_cache, ObjectCode.from_cubin(cubin))
+    library._cufunc_cache.clear()
+    kernel.bind()
+
+
 @dataclass(frozen=True)
 class Launch:
     """A kernel, compiled for its arguments, with the grid and the block of one launch."""

@@ -1,0 +1,97 @@
+"""The instructions of an order: with their registers, and with control bits that let none read what is not there yet."""
+
+from nbody.gpu.sass.block import Block, Turn, Value
+from nbody.gpu.sass.instruction import BARRIER_RISES, BARRIERS, NO_BARRIER, PLACES, Instruction
+
+LONGEST_STALL = 15
+
+
+def emitted(block: Block, turns: list[Turn], register: dict[Value, int]) -> list[Instruction] | None:
+    """The instructions; None if one would have to wait longer than control bits can say."""
+    begins, guard = beginnings(block, turns), Guard(block)
+    barriers: dict[int, int] = {}  # of roots and shuffles under way
+    made = []
+    for k, turn in enumerate(turns):
+        waits = 0
+        for value in turn.sources.values():
+            if value in barriers:
+                waits |= 1 << barriers[value]
+                barriers = {at: barrier for at, barrier in barriers.items() if barrier != barriers[value]}
+        if block.known[turn.at].waited:
+            barriers[turn.at] = _barrier_for(block, turns, k, barriers)
+        touched = [register[value] for value in turn.sources.values()]
+        fills = block.fills(turn.at) is not None
+        waits |= guard.waits([*touched, register[turn.at]] if fills else touched)
+        if k == len(turns) - 1:
+            waits |= guard.waits_left() | sum({1 << barriers[at] for at in barriers if at not in block.pending})
+        stall = begins[k + 1] - begins[k]
+        keeps = kept_places(block, turns, k + 1) if stall == 1 else set()  # as the assembler does
+        if fills:
+            keeps = {place for place in keeps if register[turn.sources[place]] != register[turn.at]}
+        bits = sum(1 << "abc".index(place) for place in keeps)
+        if stall > LONGEST_STALL:
+            return None
+        instruction = _with_registers(block, turn, register)
+        made.append(instruction.controlled(stall, barriers.get(turn.at, NO_BARRIER), waits, bits))
+    return made
+
+
+def _barrier_for(block: Block, turns: list[Turn], k: int, under_way: dict[int, int]) -> int:
+    """A barrier for turn ``k``: the one that it had, if somebody behind the block waits for it; else one that is
+    free, or the latest one's. Who waits for a barrier waits for all that share it."""
+    if turns[k].at in block.pending:
+        return block.pending[turns[k].at]
+    free = [barrier for barrier in range(BARRIERS) if barrier not in under_way.values()]
+    return free[0] if free else list(under_way.values())[-1]
+
+
+def kept_places(block: Block, turns: list[Turn], k: int) -> set[str]:
+    """The places in which turn ``k`` reads what the turn before it has read there."""
+    if k in (0, len(turns)) or any(block.known[turn.at].kind != "float" for turn in turns[k - 1 : k + 1]):
+        return set()
+    before, now = turns[k - 1], turns[k]
+    return {place for place, value in now.sources.items() if before.sources.get(place) == value}
+
+
+def beginnings(block: Block, turns: list[Turn]) -> list[int]:
+    """The cycle in which each turn begins at the earliest, and, last, that in which the results of the block are there
+    (except those that are waited for behind it)."""
+    begin: dict[int, int] = {}
+    clock, found = 0, []
+    for turn in turns:
+        for k, delay in block.after[turn.at].items():
+            clock = max(clock, begin[k] + (BARRIER_RISES if block.known[k].waited else delay))
+        begin[turn.at] = clock
+        found.append(clock)
+        clock += 1
+    there = [
+        when + (BARRIER_RISES if block.known[at].waited else block.known[at].latency) for at, when in begin.items()
+    ]
+    return [*found, max([clock, *there])]
+
+
+def _with_registers(block: Block, turn: Turn, register: dict[Value, int]) -> Instruction:
+    instruction = block.body[turn.at]
+    for place, value in turn.sources.items():
+        instruction = instruction.replaced(PLACES[place], 8, register[value])
+    return instruction if block.fills(turn.at) is None else instruction.replaced(16, 8, register[turn.at])
+
+
+class Guard:
+    """The barriers from before the block that are still to be waited for."""
+
+    def __init__(self, block: Block) -> None:
+        self._block, self._waited = block, 0
+
+    def waits(self, registers: list[int]) -> int:
+        """What must be waited for before some registers are touched."""
+        needed = 0
+        for register in registers:
+            needed |= self._block.guards(register)
+        new = needed & ~self._waited
+        self._waited |= new
+        return new
+
+    def waits_left(self) -> int:
+        """What the block waited for, and has not yet."""
+        return self._block.waited & ~self._waited
