@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from nbody import remembered
 from nbody.forces import ENGINES, choose, fastest
 from nbody.forces.fastest import CANDIDATES, COUNTS, fastest_engines, nearest
 
@@ -46,11 +47,11 @@ def test_a_card_is_measured_once_for_each_precision(measured):
     "text", ["", "{", "[1, 2]", '{"some card, float32": {"1024": "gpu-warp"}}', '{"some card, float32": 7}']
 )
 def test_a_file_that_is_damaged_or_old_is_measured_anew(measured, text):
-    fastest.cache_file().parent.mkdir()
-    fastest.cache_file().write_text(text)
+    remembered.file("fastest").parent.mkdir()
+    remembered.file("fastest").write_text(text)
     assert fastest_engines(ENGINES_ABLE, "float32") == TABLE
     assert measured == ["float32"]
-    stored = json.loads(fastest.cache_file().read_text())
+    stored = json.loads(remembered.file("fastest").read_text())
     assert stored["some card, float32"]["1024"] == "gpu-split"
 
 
@@ -64,7 +65,7 @@ def test_a_folder_that_can_not_be_written_costs_only_the_time(measured, tmp_path
 def test_a_count_that_no_engine_has_memory_for_is_left_out_and_not_remembered(measured, monkeypatch):
     monkeypatch.setattr(fastest, "measure", lambda engines, precision: {1024: "gpu-split"})
     assert nearest(fastest_engines(ENGINES_ABLE, "float32"), 10**6) == "gpu-split"
-    assert not fastest.cache_file().exists()
+    assert not remembered.file("fastest").exists()
     monkeypatch.setattr(fastest, "measure", lambda engines, precision: {})
     assert nearest(fastest_engines(ENGINES_ABLE, "float32"), 1000) == CANDIDATES[0]
 
@@ -97,7 +98,7 @@ def card(monkeypatch, measured):
 def test_auto_leaves_out_what_does_not_fit_the_memory(card, monkeypatch):
     monkeypatch.setattr("nbody.forces.memory.fits", lambda engine, *_: True)
     assert choose("float32", 10**6) == ("gpu-symmetric", "the fastest for 1000000 particles on a card")
-    monkeypatch.setattr("nbody.forces.memory.fits", lambda engine, *_: engine.name != "gpu-symmetric")
+    monkeypatch.setattr("nbody.forces.memory.fits", lambda engine, *_: engine.name in ("gpu-tiled", "gpu-split"))
     assert choose("float32", 10**6) == ("gpu-tiled", "gpu-symmetric needs more memory than is free")
     monkeypatch.setattr("nbody.forces.memory.fits", lambda *_: False)  # the run will say how much is missing
     assert choose("float32", 10**6)[0] == "gpu-symmetric"
@@ -106,7 +107,7 @@ def test_auto_leaves_out_what_does_not_fit_the_memory(card, monkeypatch):
 def test_a_look_at_what_auto_is_measures_nothing(card, monkeypatch):
     monkeypatch.setattr("nbody.forces.memory.fits", lambda *_: True)
     assert choose("float32", 1000, measure=False) == (
-        "gpu-symmetric",
+        "gpu-scheduled",
         "a card is not measured yet: the first run does that",
     )
     assert card == []

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "nbody"
 
 FLOORS = (
     ("errors", "units", "opengl", "schedule"),
-    ("registry", "machine", "interrupt", "gpu", "particles"),
+    ("registry", "machine", "interrupt", "gpu", "particles", "remembered"),
     ("unroll",),
     ("pairlaw",),
     ("scenario",),

@@ -21,6 +21,7 @@ ENGINES = Registry(
         "gpu-unrolled": Entry("nbody.forces.gpu_unrolled:UnrolledEngine", "several bodies a thread"),
         "gpu-split": Entry("nbody.forces.gpu_split:SplitEngine", "a few bodies a warp, for small N"),
         "gpu-symmetric": Entry("nbody.forces.gpu_symmetric:SymmetricEngine", "each pair once, for large N"),
+        "gpu-scheduled": Entry("nbody.forces.gpu_scheduled:ScheduledEngine", "the same, its machine code reordered"),
         "matrix": Entry(
             "nbody.forces.matrix:matrix_engine",
             "the force matrix, multiplied by a rung of the ladder: matrix:k07",

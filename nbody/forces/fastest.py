@@ -7,17 +7,13 @@ have it measured again.
 """
 
 import contextlib
-import json
 import math
-import os
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nbody import machine
+from nbody import machine, remembered
 from nbody.errors import DeviceError
 from nbody.forces.engine import Engine
 from nbody.pairlaw import Gravity
@@ -26,7 +22,7 @@ from nbody.particles import Particles
 COUNTS = tuple(1024 << k for k in range(8))
 """The N that are measured, each twice the one before; another N takes the engine of the nearest."""
 
-CANDIDATES = ("gpu-symmetric", "gpu-tiled", "gpu-unrolled", "gpu-split")
+CANDIDATES = ("gpu-scheduled", "gpu-symmetric", "gpu-tiled", "gpu-unrolled", "gpu-split")
 """The engines worth measuring, the fastest for a large N first: ``gpu-global`` and ``gpu-kahan`` are slower than
 ``gpu-tiled`` by construction."""
 
@@ -60,7 +56,7 @@ def fastest_engines(
         notify(f"measuring which engine is the fastest on this card in {precision}, once, for the runs to come")
         table = measure(engines, precision)
         if set(table) == set(COUNTS):
-            _remember(key, table)
+            remembered.keep(KIND, key, table)
     return table or dict.fromkeys(COUNTS, next(iter(engines)))
 
 
@@ -110,10 +106,8 @@ def _seconds(engine: Any, bodies: Particles) -> float:
 # --- The file -----------------------------------------------------------------------------------------------------------
 
 
-def cache_file() -> Path:
-    """Where tables are kept: ``nbody/fastest.json`` in the user's folder for caches."""
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(folder) / "nbody" / "fastest.json"
+KIND = "fastest"
+"""What tables are kept as; see :mod:`nbody.remembered`."""
 
 
 def _key(precision: str) -> str:
@@ -127,11 +121,11 @@ def _key(precision: str) -> str:
 
 
 def _remembered() -> dict[str, Table]:
-    """All tables in the file; none where it can't be read or was made by somebody else."""
+    """All tables in the file; none where it was made by somebody else."""
     try:
-        stored = json.loads(cache_file().read_text())
+        stored = remembered.recall(KIND)
         return {key: {int(count): str(name) for count, name in table.items()} for key, table in stored.items()}
-    except (OSError, ValueError, AttributeError, RuntimeError):  # RuntimeError: there is no home
+    except (ValueError, AttributeError):
         return {}
 
 
@@ -140,14 +134,3 @@ def _table(engines: dict[str, type[Engine]], key: str) -> Table | None:
     table = _remembered().get(key)
     whole = table is not None and set(table) == set(COUNTS) and set(table.values()) <= set(engines)
     return table if whole else None
-
-
-def _remember(key: str, table: Table) -> None:
-    """Add a table to the file, if it can be written: whole, or not at all."""
-    tables = _remembered() | {key: table}
-    with contextlib.suppress(OSError, RuntimeError):
-        folder = cache_file().parent
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
-            json.dump(tables, file, indent=1)
-        os.replace(file.name, cache_file())

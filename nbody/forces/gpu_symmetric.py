@@ -13,7 +13,7 @@ of the positions as they were given: float32 6e-8, mixed 3e-8, where what is lef
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -76,10 +76,12 @@ class SymmetricEngine(GpuEngine):
     """
 
     name = "gpu-symmetric"
-    precisions = ("float32", "mixed", "float64")
+    precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed", "float64")
     build = staticmethod(build)
     interactions_a_root = 2
     energy_apart = True
+    pairs = staticmethod(pairs_kernel)
+    """The kernel of the pairs for a shape, a tiling and a form of the masses."""
 
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`. Chooses how pairs are weighted, and takes memory for the partial sums."""
@@ -104,13 +106,13 @@ class SymmetricEngine(GpuEngine):
             np.empty((1, 4), self.dtype), np.empty((1, 1, 4), self.dtype), np.empty((1, 1, 4), shape.dtype)
         )  # fmt: skip
         arguments = (body, rows, columns, shape.real(0), np.int64(0), np.int64(0), np.int64(0), np.uint32(0))
-        return gpu.resident_blocks(pairs_kernel(shape, tiling, masses), arguments, tiling.chunk)
+        return gpu.resident_blocks(self.pairs(shape, tiling, masses), arguments, tiling.chunk)
 
     def kernel(self, potential: Potential, state: DeviceState) -> Any:
         """The kernel of the pairs, the one that adds their partial sums, and how many components these have."""
         shape, plan = self.shape(potential), state.workspace
         add = sum_kernel(plan.tiling, plan.masses, shape.real, potential == Potential.OF_EACH)
-        return pairs_kernel(shape, plan.tiling, plan.masses), add, 4 if potential else 3
+        return self.pairs(shape, plan.tiling, plan.masses), add, 4 if potential else 3
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
@@ -120,9 +122,7 @@ class SymmetricEngine(GpuEngine):
         sum_blocks, units = (-(-state.count // LANES), components), sum(panel.units for panel in plan.panels)
         for panel in plan.panels:
             first, last, blocks = np.int64(panel.first), np.int64(panel.last), np.int64(panel.blocks)
-            pairs[panel.blocks, threads, state.stream](
-                state.body, rows, columns, length2, first, last, *panel.shares
-            )
+            pairs[panel.blocks, threads, state.stream](state.body, rows, columns, length2, first, last, *panel.shares)
             add[sum_blocks, (LANES, SLICES), state.stream](
                 state.body, rows, columns, state.acceleration, G, first, last, blocks
             )

@@ -1,0 +1,133 @@
+"""Each pair once, with the kernel's machine code in an order that does not wait for register banks.
+
+The kernel is that of ``gpu-symmetric``; what bounds it is told in :mod:`nbody.forces.gpu_pairs`. The assembler's order of
+the loop lets multiply-adds wait for operands that they could share. Here the loop is put into other orders, which
+:mod:`nbody.gpu.sass` shows to do the same; they are timed on the card, and the fastest of them and the assembler's is kept.
+All have the same bits, so it does not matter which.
+
+On a card that is not a Hopper, and for a softening whose loop has instructions that are not known there, the assembler's
+order stays.
+
+One H200, 3-D, Plummer, float32, interactions/s: see the table in the README, beside ``gpu-symmetric``.
+"""
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nbody import gpu, remembered
+from nbody.forces.gpu_engine import Shape
+from nbody.forces.gpu_pairs import build
+from nbody.forces.gpu_symmetric import Plan, SymmetricEngine
+from nbody.forces.gpu_triangle import Panel, Tiling, units_before
+from nbody.gpu.sass import STYLES, rescheduled
+from nbody.particles import Particles
+from nbody.state import Potential
+from nbody.state.device import DeviceState
+
+KIND = "orders"
+"""What the fastest orders are kept as; see :mod:`nbody.remembered`."""
+
+HOPPER = (9, 0)
+
+TIMED = 1 << 33
+"""Interactions that an order is timed with, at most: some 3 ms on an H200."""
+
+REPEATS = 3
+"""Timings, of which the shortest counts."""
+
+ASSEMBLER = -1
+"""Stands for the assembler's order among the numbers of :data:`~nbody.gpu.sass.STYLES`."""
+
+
+@cache
+def scheduled_kernel(shape: Shape, tiling: Tiling, masses: str) -> Any:
+    """The kernel of the pairs, one that ``gpu-symmetric`` does not use: its machine code is replaced."""
+    return build(shape, tiling, masses)
+
+
+class ScheduledEngine(SymmetricEngine):
+    """Each pair once, and the kernel's instructions in the fastest order that is found."""
+
+    name = "gpu-scheduled"
+    precisions = ("float32",)
+    pairs = staticmethod(scheduled_kernel)
+
+    _ordered: ClassVar[set[tuple]] = set()
+    """The kernels of this process that have their order."""
+
+    def load(self, particles: Particles) -> DeviceState:
+        """See :meth:`Engine.load`. The first time, finds the order of the kernels' instructions."""
+        state = super().load(particles)
+        if not gpu.SIMULATED and gpu.facts().compute_capability == HOPPER:
+            for potential in (Potential.NONE, Potential.ENERGY):
+                self._order(potential, state)
+        return state
+
+    def _order(self, potential: Potential, state: DeviceState) -> None:
+        plan, shape = state.workspace, self.shape(potential)
+        which = shape, plan.tiling, plan.masses
+        if which in self._ordered:
+            return
+        kernel = _Orders(scheduled_kernel(*which), lambda pairs: self._launch_some(pairs, state))
+        key = f"{gpu.facts().name}, driver {gpu.facts().driver}, {kernel.digest}"
+        number = remembered.recall(KIND).get(key)
+        if not isinstance(number, int) or not ASSEMBLER <= number < len(STYLES) or not kernel.use(number):
+            number = kernel.fastest()
+            remembered.keep(KIND, key, number)
+            kernel.use(number)
+        self._ordered.add(which)
+
+    def _launch_some(self, pairs: Any, state: DeviceState) -> None:
+        """Let the kernel work on the first tiles of a state, some :data:`TIMED` interactions."""
+        plan: Plan = state.workspace
+        panel, (chunks, bodies) = plan.panels[0], (-(-state.count // plan.tiling.chunk), plan.tiling.bodies)
+        last = panel.first + 1
+        while last < panel.last and units_before(last, chunks, bodies) * plan.tiling.tile * plan.tiling.chunk < TIMED:
+            last += 1
+        units = units_before(last, chunks, bodies) - units_before(panel.first, chunks, bodies)
+        some = Panel(panel.first, last, min(panel.blocks, units), units)
+        pairs[some.blocks, plan.tiling.chunk](
+            state.body, plan.buffers.rows, plan.buffers.columns, self.shape().real(self.gravity.length2),
+            np.int64(some.first), np.int64(some.last), *some.shares,
+        )  # fmt: skip
+
+
+class _Orders:
+    """The orders of one kernel.
+
+    Args:
+        pairs: the kernel.
+        launch: lets it work on something.
+    """
+
+    def __init__(self, pairs: Any, launch: Callable[[Any], None]) -> None:
+        self._work = lambda: launch(pairs)
+        self._work()  # compiles
+        self._compiled = list(pairs.overloads.values())
+        self._codes = [gpu.machine_code(compiled) for compiled in self._compiled]
+
+    @property
+    def digest(self) -> str:
+        """What tells its machine code, and the orders that it is tried in, from others."""
+        return hashlib.sha256(b"".join(self._codes) + repr(STYLES).encode()).hexdigest()[:24]
+
+    def use(self, number: int) -> bool:
+        """Give the kernel an order, if there is one of that number."""
+        for compiled, code in zip(self._compiled, self._codes, strict=True):
+            anew = code if number == ASSEMBLER else rescheduled(code, STYLES[number])
+            if anew is None:
+                return False
+            gpu.replace_machine_code(compiled, anew)
+        return True
+
+    def fastest(self) -> int:
+        """The number of the order in which the kernel is the fastest."""
+        times = {number: self._milliseconds() for number in (ASSEMBLER, *range(len(STYLES))) if self.use(number)}
+        return min(times, key=lambda number: times[number])
+
+    def _milliseconds(self) -> float:
+        return min(gpu.milliseconds(self._work, 1, 2) for _ in range(REPEATS))

@@ -1,0 +1,88 @@
+"""gpu-scheduled: whatever order its machine code is in, the bits are those of gpu-symmetric."""
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody import remembered
+from nbody.forces import ENGINES
+from nbody.gpu.sass import STYLES
+from nbody.pairlaw import Gravity
+from nbody.state import Potential
+
+PLUMMER = Gravity(1.5, 3, "plummer", 0.05)
+
+
+def evaluated(engine, bodies, potential=Potential.NONE):
+    state = engine.load(bodies)
+    engine.evaluate(state, potential)
+    return state.forces()[0], state.snapshot().wait().sums[1]
+
+
+def bodies_of(count, masses, dimensions=3):
+    bodies = random_bodies(count, dimensions)
+    if masses == "equal":
+        bodies.mass[:] = 0.7
+    elif masses == "separate":
+        bodies.mass[: count // 3] = 0.0
+    return bodies
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("masses", ["equal", "product", "separate"])
+@pytest.mark.parametrize("count", [1, 33, 5001, 40000, 140000])
+@pytest.mark.parametrize("softening,length", [("plummer", 0.05), ("cutoff", 0.05), ("none", 0.0)])
+def test_it_has_the_bits_of_the_symmetric_engine(masses, count, softening, length, own_cache):
+    bodies = bodies_of(count, masses)
+    law = Gravity(1.5, 3, softening, length)
+    for potential in (Potential.NONE, Potential.ENERGY):
+        here, energy = evaluated(ENGINES.load("gpu-scheduled")(law, "float32"), bodies, potential)
+        there, expected = evaluated(ENGINES.load("gpu-symmetric")(law, "float32"), bodies, potential)
+        assert np.array_equal(here, there)
+        assert energy == expected or potential == Potential.NONE
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("masses", ["equal", "product"])
+@pytest.mark.parametrize("count", [20000, 40000, 140000])
+def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache):
+    """All that could be chosen, with and without the energy; on a Hopper most styles give one."""
+    from nbody import gpu
+    from nbody.forces import gpu_scheduled
+
+    if gpu.facts().compute_capability != gpu_scheduled.HOPPER:
+        pytest.skip("the assembler's order stays on this card")
+    bodies, found = bodies_of(count, masses), 0
+    expected, energy = evaluated(ENGINES.load("gpu-symmetric")(PLUMMER, "float32"), bodies, Potential.ENERGY)
+    for number in range(len(STYLES)):
+        monkeypatch.setattr(gpu_scheduled._Orders, "fastest", lambda orders, n=number: n if orders.use(n) else -1)
+        monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
+        monkeypatch.setattr(remembered, "recall", lambda kind: {})
+        for potential in (Potential.NONE, Potential.ENERGY):
+            here, also = evaluated(ENGINES.load("gpu-scheduled")(PLUMMER, "float32"), bodies, potential)
+            assert np.array_equal(here, expected), (number, potential)
+            assert potential == Potential.NONE or also == energy
+        kept = []
+        monkeypatch.setattr(gpu_scheduled._Orders, "fastest", lambda orders, n=number: kept.append(orders.use(n)) or -1)
+        monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
+        ENGINES.load("gpu-scheduled")(PLUMMER, "float32").load(bodies)
+        found += kept[0]
+    assert found >= len(STYLES) // 2
+
+
+@pytest.mark.gpu
+def test_the_order_is_measured_once(monkeypatch, own_cache):
+    from nbody.forces import gpu_scheduled
+
+    bodies, measured = bodies_of(3000, "product"), []
+    monkeypatch.setattr(gpu_scheduled._Orders, "fastest", lambda orders: measured.append(1) or -1)
+    for _ in range(2):
+        monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
+        evaluated(ENGINES.load("gpu-scheduled")(PLUMMER, "float32"), bodies)
+    assert len(measured) == 2  # with the energy and without
+    assert len(remembered.recall(gpu_scheduled.KIND)) == 2
