@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, SHUFFLES_READ, ZERO, Instruction, Operation
-from nbody.gpu.sass.liveness import APART, BRANCH, ELSEWHERE, MEET, live_before, target
+from nbody.gpu.sass.liveness import APART, BRANCH, ELSEWHERE, MEET, live_before, target, written
 from nbody.gpu.sass.scoreboard import State, under_way, untold
 
 Value = int
@@ -31,6 +31,7 @@ class Block:
         after: for each, the others that it must follow, and by how many cycles at least.
         results: the value that a register which is filled here, and needed at the end, has there.
         state: what is under way at the beginning, see :mod:`nbody.gpu.sass.scoreboard`.
+        has: the registers that the kernel has, as far as it fills them anywhere (a bit each).
         waited: all barriers that are waited for in the block.
         pending: the instructions whose results are still under way at the end, and their barriers.
     """
@@ -41,6 +42,7 @@ class Block:
     live_in: int
     live_out: int
     state: State
+    has: int
     known: list[Operation] = field(default_factory=list)
     sources: list[dict[str, Value]] = field(default_factory=list)
     after: list[dict[int, int]] = field(default_factory=list)
@@ -123,11 +125,13 @@ def blocks(body: list[Instruction]) -> Iterator[Block]:
     if any(instruction.opcode in ELSEWHERE for instruction in body):
         return
     entries = {target(at, x) for at, x in enumerate(body) if x.opcode in (BRANCH, MEET, APART)}
-    live, states, start = live_before(body), under_way(body), 0
+    live, states, start, has = live_before(body), under_way(body), 0, 0
+    for instruction in body:
+        has |= written(instruction)
     for at in range(len(body) + 1):
         ends = at == len(body) or body[at].operation is None
         if (ends or at in entries) and at > start:
-            block = Block(start, at, body[start:at], live[start], live[at] if at < len(body) else 0, states[start])
+            block = Block(start, at, body[start:at], live[start], live[at] if at < len(body) else 0, states[start], has)
             touched = sum({1 << r for k in range(at - start) for r in block.registers(k)})
             if not touched & untold(states[start]):
                 yield block
