@@ -2,14 +2,15 @@
 
 Issue slots of a pair, that is of two interactions (float32, 3-D, counted in the machine code for sm_90): 3 subtractions, 3
 multiply-adds for r², 1 reciprocal square root, 4 multiplications for its cube and the masses, 6 multiply-adds for the two
-sums, and with 18 bodies a thread 0.4 for the shuffles and 0.3 for counting: 17.7, where two interactions of
+sums, and with 18 bodies a thread 0.4 for the shuffles and 0.1 for counting: 17.5, where two interactions of
 ``gpu-unrolled`` take 27.5. That would be 3.8e12 interactions/s on an H200.
 
 What is missing to it are the register banks. There are two, each gives one number a clock, and a multiply-add reads three:
 it takes two clocks, unless one of the three was an operand of this warp's last instruction and was kept. All six
 multiply-adds of the sums are of that kind, and the assembler decides in which order they run: 2.9 of them wait for a bank.
-Slots and waits make 20.6 clocks a pair; measured are 21.5. (Over 500 forms of this loop: 1.0 to 1.07 times slots and waits.)
-Hence some rules that are seen in this file only as oddities:
+That makes 20.4 clocks a pair; measured are 21.2. (Over 500 forms of this loop: 1.0 to 1.07 times slots and waits.) An order
+with next to no waits is found by ``gpu-scheduled``: 20.0 measured. The banks are the cause of some rules that are
+seen in this file only as oddities:
 
 - few warps (:func:`resident_warps`), since what was kept is lost when the scheduler changes to another warp;
 - only the columns are loaded by 128 bits. A row loaded so would have its x, y and z in registers of the same banks as the
