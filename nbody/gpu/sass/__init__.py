@@ -31,9 +31,9 @@ ROOTS = 4
 
 def reordered(block: Block, style: Style) -> list[Instruction] | None:
     """A block in an order of some style; None if it finds no registers, or is not shown to do the same."""
-    order = Ordering(block, style, fixed_banks(block)).made()
-    register = allocated(block, order.turns, banks(block, order.turns))
-    body = emitted(block, order.turns, register) if register is not None else None
+    turns = Ordering(block, style, fixed_banks(block)).made()
+    register = allocated(block, turns, banks(block, turns))
+    body = emitted(block, turns, register) if register is not None else None
     return None if body is None or fault(block, body) else body
 
 

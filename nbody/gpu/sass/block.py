@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, SHUFFLES_READ, ZERO, Instruction, Operation
-from nbody.gpu.sass.liveness import APART, BRANCH, ELSEWHERE, MEET, live_before, target, written
-from nbody.gpu.sass.scoreboard import State, under_way, untold
+from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, SHUFFLES_READ, ZERO, Instruction, Operation, Place
+from nbody.gpu.sass.liveness import APART, BRANCH, ELSEWHERE, EVERY, MEET, live_before, target, written
+from nbody.gpu.sass.scoreboard import State, fresh, is_punctual, under_way, untold
 
 Value = int
 """A number in a block: the index of the instruction that makes it, or ``~r`` for what register r holds at the beginning."""
@@ -32,6 +32,8 @@ class Block:
         results: the value that a register which is filled here, and needed at the end, has there.
         state: what is under way at the beginning, see :mod:`nbody.gpu.sass.scoreboard`.
         has: the registers that the kernel has, as far as it fills them anywhere (a bit each).
+        fresh: places that are filled just before the block, and in which of its cycles they are there.
+        behind: cycles that pass behind the block before one may read early there, see :func:`early_reader`.
         waited: all barriers that are waited for in the block.
         pending: the instructions whose results are still under way at the end, and their barriers.
     """
@@ -43,12 +45,14 @@ class Block:
     live_out: int
     state: State
     has: int
-    known: list[Operation] = field(default_factory=list)
-    sources: list[dict[str, Value]] = field(default_factory=list)
-    after: list[dict[int, int]] = field(default_factory=list)
-    results: dict[int, Value] = field(default_factory=dict)
-    waited: int = 0
-    pending: dict[int, int] = field(default_factory=dict)
+    fresh: dict[Place, int] = field(default_factory=dict)
+    behind: int = 0
+    known: list[Operation] = field(init=False)
+    sources: list[dict[str, Value]] = field(init=False, default_factory=list)
+    after: list[dict[int, int]] = field(init=False, default_factory=list)
+    results: dict[int, Value] = field(init=False)
+    waited: int = field(init=False)
+    pending: dict[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.known = [instruction.operation for instruction in self.body if instruction.operation]
@@ -65,6 +69,12 @@ class Block:
     def guards(self, register: int) -> int:
         """The barriers from before the block, a bit each, that must be waited for before a register is touched."""
         return sum(1 << barrier for barrier in range(BARRIERS) if self.state[barrier] >> register & 1)
+
+    @property
+    def usable(self) -> int:
+        """The registers that a new order may touch, a bit each: those that the kernel fills anywhere or needs here, but for
+        those under way at the beginning of which no barrier tells."""
+        return (self.has | self.live_in) & EVERY & ~untold(self.state)
 
     def registers(self, at: int) -> list[int]:
         """The registers that instruction ``at`` reads or fills."""
@@ -119,19 +129,33 @@ class Block:
         self.waited = waited
 
 
+def early_reader(body: list[Instruction], at: int) -> int:
+    """Cycles from before instruction ``at`` to the first behind it that may read as early as a shuffle: one of which it is
+    not known that it does not. Behind a branch they are counted no further."""
+    cycles = 0
+    while at < len(body) and (body[at].opcode == BRANCH or is_punctual(body[at])):
+        cycles += body[at].stall
+        if body[at].opcode == BRANCH or cycles >= SHUFFLES_READ:
+            break
+        at += 1
+    return cycles
+
+
 def blocks(body: list[Instruction]) -> Iterator[Block]:
     """The blocks of a kernel: as long as all instructions are known, and no branch goes into their midst; without those
     at whose beginning something is under way that no barrier tells yet."""
     if any(instruction.opcode in ELSEWHERE for instruction in body):
         return
     entries = {target(at, x) for at, x in enumerate(body) if x.opcode in (BRANCH, MEET, APART)}
-    live, states, start, has = live_before(body), under_way(body), 0, 0
+    live, states, new, start, has = live_before(body), under_way(body), fresh(body), 0, 0
     for instruction in body:
         has |= written(instruction)
     for at in range(len(body) + 1):
         ends = at == len(body) or body[at].operation is None
         if (ends or at in entries) and at > start:
-            block = Block(start, at, body[start:at], live[start], live[at] if at < len(body) else 0, states[start], has)
+            live_out = live[at] if at < len(body) else 0
+            later = early_reader(body, at)
+            block = Block(start, at, body[start:at], live[start], live_out, states[start], has, new[start], later)
             touched = sum({1 << r for k in range(at - start) for r in block.registers(k)})
             if not touched & untold(states[start]):
                 yield block

@@ -36,6 +36,10 @@ BARRIER_RISES = 2
 """Cycles until a barrier that an instruction names is up, and can be waited for."""
 
 
+Place = tuple[str, int]
+"""A register, a uniform register or a predicate, and its number."""
+
+
 class Operation(NamedTuple):
     """What is known of an operation.
 
@@ -69,16 +73,19 @@ def _bits(at: int, width: int, value: int = -1) -> int:
     return ((1 << width) - 1 if value < 0 else value) << at
 
 
-NO_CARRY = _bits(81, 10)  # neither carries out nor in
+NO_CARRY = _bits(77, 14)  # neither carries out nor in, of which there are two each
+MAGNITUDES = _bits(62, 1) | _bits(73, 1)  # of operands b and a: they stay when these change places
+EVERY_BYTE = _bits(72, 4)
+SIZE, WORD = _bits(73, 3), _bits(73, 3, 4)  # one register of 32 bits, not two
 ONE_TEST = _bits(84, 7) | _bits(72, 1)  # one result, not combined with another test
 OPERATIONS = {
-    0x220: Operation("FMUL", "float", "ab", 4),
+    0x220: Operation("FMUL", "float", "ab", 4, mask=MAGNITUDES),
     0x221: Operation("FADD", "float", "ab", 4),
-    0x223: Operation("FFMA", "float", "abc", 4),
+    0x223: Operation("FFMA", "float", "abc", 4, mask=MAGNITUDES),
     0xE23: Operation("FFMA", "float", "ac", 4, uniform=True),
     0x308: Operation("MUFU", "root", "b", 24),
     0x589: Operation("SHFL", "shuffle", "ab", 24, mask=_bits(81, 3), plain=_bits(81, 3)),
-    0x202: Operation("MOV", "integer", "b", 6),
+    0x202: Operation("MOV", "integer", "b", 6, mask=EVERY_BYTE, plain=EVERY_BYTE),
     0x810: Operation("IADD3", "integer", "ac", 6, mask=NO_CARRY, plain=NO_CARRY),
     0x836: Operation("VIADD", "integer", "a", 6),
     0x80C: Operation(
@@ -87,7 +94,7 @@ OPERATIONS = {
     0x20C: Operation(
         "ISETP", "integer", "ab", 14, "predicate", mask=ONE_TEST, plain=_bits(84, 3) | _bits(87, 4, ALWAYS)
     ),
-    0xAB9: Operation("ULDC", "integer", "", 14, "uniform"),
+    0xAB9: Operation("ULDC", "integer", "", 14, "uniform", mask=SIZE, plain=WORD),
     0x882: Operation("UMOV", "integer", "", 14, "uniform"),
 }
 """The operations that may be put into another order: those of a loop over pairs. An unknown one ends a block. The latencies
@@ -126,7 +133,7 @@ class Instruction:
         return known if known and self.predicate == ALWAYS and self.word & known.mask == known.plain else None
 
     @property
-    def filled(self) -> tuple[str, int] | None:
+    def filled(self) -> Place | None:
         """What takes the result: the kind and its number; None where that is nothing."""
         known = self.operation
         if known is None or (known.fills == "predicate" and self.field(81, 3) == ALWAYS):

@@ -8,7 +8,7 @@ from nbody.gpu.sass.instruction import ALWAYS, ZERO, Instruction
 EVERY = (1 << ZERO) - 1
 """All registers, a bit each."""
 
-CALL, RETURN, EXIT = 0x943, 0x950, 0x94D
+RETURN, EXIT = 0x950, 0x94D
 BRANCH, MEET, APART = 0x947, 0x945, 0x348
 """Operations that name another place: a branch, where branches meet again (BSSY), and where shuffles of lanes apart do."""
 
@@ -18,8 +18,8 @@ PLAIN = 0xE0
 ARRIVALS = {0x941, 0x942, 0x91B}
 """Operations after which a lane goes on at a place that a ``MEET`` or ``APART`` has named."""
 
-ELSEWHERE = {0x949, 0x94A, 0x94B, 0x94C}
-"""Branches to where a register says: with one of these nothing is known."""
+ELSEWHERE = {0x949, 0x94A, 0x94B, 0x94C, 0x343, 0x344, 0x943, 0x944}
+"""Branches to where a register says, and calls: with one of these nothing is known."""
 
 IMMEDIATE, CONSTANT, UNIFORM = 4, 5, 6
 """What stands in place b, in bits 9 to 11, where it is no register."""
@@ -52,7 +52,7 @@ def target(at: int, instruction: Instruction) -> int:
 def read(instruction: Instruction) -> int:
     """The registers that it may read, a bit each: four from each place that might name one, unless it is known better."""
     operation, opcode = instruction.operation, instruction.opcode
-    if opcode in (CALL, RETURN):
+    if opcode == RETURN:
         return EVERY
     kind = opcode >> 9
     places = "a" if opcode in LOADS else "ac" if kind in (IMMEDIATE, CONSTANT, UNIFORM) else "abc"

@@ -33,13 +33,6 @@ class Style(NamedTuple):
     sharing: float
 
 
-class Order(NamedTuple):
-    """An order, and the clocks that one warp alone would take for it."""
-
-    turns: list[Turn]
-    clocks: int
-
-
 def strands(block: Block) -> list[int]:
     """For each instruction of a block, the strand that it belongs to, numbered in the order in which their sums go on; -1 if
     to none."""
@@ -83,15 +76,15 @@ class Ordering:
         self._pipeline = Pipeline(block, bank, style.root_every, style.patient)
         self._oldest = 0
 
-    def made(self) -> Order:
-        """The order."""
+    def made(self) -> list[Turn]:
+        """The instructions in their order."""
         turns = []
         while self._ready:
             turn, begun, free = self._best()
             self._pipeline.take(turn, begun, free)
             turns.append(turn)
             self._finish(turn.at, begun)
-        return Order(turns, self._pipeline.clock + 1)
+        return turns
 
     def _best(self) -> tuple[Turn, int, list[int]]:
         strand, block, style = self._strand, self._block, self._style

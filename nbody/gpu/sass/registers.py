@@ -87,7 +87,7 @@ def allocated(block: Block, turns: list[Turn], bank: dict[Value, int]) -> dict[V
         if block.live_in >> r & 1:
             through = block.live_out >> r & 1 and r not in block.results
             taken[r].append((-1, len(turns) if through else lives.last.get(~r, -1)))
-    spare = [r for r in range(ZERO) if block.has >> r & 1]
+    spare = [r for r in range(ZERO) if block.usable >> r & 1]
     made = [turn.at for turn in turns if turn.at in lives.made]
     for at in sorted(made, key=lambda at: at not in register):  # those that have one already come first
         k, end = lives.made[at], max(lives.last[at], lives.made[at] + 1)

@@ -1,20 +1,31 @@
-"""Which registers are under way before each instruction: being filled or read by one that takes as long as it takes.
+"""What is under way before each instruction.
+
+First, the registers that are being filled or read by one that takes as long as it takes.
 
 Such an instruction names a barrier, and who needs its result waits for that. One that names none is told by the barrier of
-the next one of its kind: they end in the order in which they began.
+the next one of its kind: they end in the order in which they began. Second, what one of fixed length fills some cycles
+later: the assembler has counted those to the first that reads it in its own order, not in another.
 """
 
-from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, Instruction
-from nbody.gpu.sass.liveness import filled_widely, read, successors
+from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, ZERO, Instruction, Place
+from nbody.gpu.sass.liveness import BRANCH, COMPARISONS, NARROW, STORES, WIDE, filled_widely, read, successors, written
 
-VARYING = (0x184, 0x181, 0x182, 0x108, 0x189, 0x119, 0x105, 0x106, 0x111, 0x112)
-"""Operations of varying length (their lower nine bits): loads, special functions, shuffles, conversions."""
+VARYING = (0x184, 0x181, 0x182, 0x108, 0x189, 0x119, 0x105, 0x106, 0x111, 0x112, 0x188, 0x186)
+"""Operations of varying length (their lower nine bits): loads, special functions, shuffles, conversions, stores."""
 
-KIND = 0x1FF
+KIND, ROOT = 0x1FF, 0x108
+
+LONGEST = {"register": 11, "uniform": 14, "predicate": 14}
+"""Cycles until the result of an instruction of fixed length is there, at most. (11 is what the assembler lets pass between
+a HFMA2.MMA, the slowest, and a loop that reads its result tens of cycles later: it keeps no account beyond a loop's edge.)
+"""
+
+UNIFORM = 256
+"""The bit of the first uniform register."""
 
 State = tuple[int, ...]
-"""For each barrier the registers that are under way, a bit each; then, for each of :data:`VARYING`, those of which no
-barrier tells yet."""
+"""For each barrier the registers that are under way, a bit each, the uniform ones behind the others; then, for each of
+:data:`VARYING`, those of which no barrier tells yet."""
 
 NOTHING: State = (0,) * (BARRIERS + len(VARYING))
 
@@ -23,6 +34,8 @@ def after(state: State, instruction: Instruction) -> State:
     """The state after an instruction has begun."""
     masks = [0 if k < BARRIERS and instruction.waits >> k & 1 else mask for k, mask in enumerate(state)]
     touched, kind = read(instruction) | filled_widely(instruction), instruction.opcode & KIND
+    if not written(instruction):  # then what it fills may be a uniform register
+        touched |= filled_widely(instruction) << UNIFORM
     untold = BARRIERS + VARYING.index(kind) if kind in VARYING else None
     if instruction.write_barrier != NO_BARRIER:
         masks[instruction.write_barrier] |= touched
@@ -33,6 +46,9 @@ def after(state: State, instruction: Instruction) -> State:
         masks[untold] |= touched
     if instruction.read_barrier != NO_BARRIER:
         masks[instruction.read_barrier] |= read(instruction)
+        if instruction.opcode in STORES and untold is not None:  # they have no result that another barrier tells of
+            masks[instruction.read_barrier] |= masks[untold]
+            masks[untold] = 0
     return tuple(masks)
 
 
@@ -58,4 +74,42 @@ def under_way(body: list[Instruction]) -> list[State]:
                 merged = tuple(a | b for a, b in zip(states[k], state, strict=True))
                 if merged != states[k]:
                     states[k], changed[k] = merged, True
+    return states
+
+
+def is_punctual(instruction: Instruction) -> bool:
+    """True for what certainly reads when it begins: arithmetic, moves, comparisons, and roots."""
+    kind = instruction.opcode & KIND
+    return instruction.opcode in NARROW | WIDE | COMPARISONS and (kind == ROOT or kind not in VARYING)
+
+
+def filled_late(instruction: Instruction) -> dict[Place, int]:
+    """The places that an instruction of fixed length may fill, and after how many cycles: where it is not known, all that
+    its fields may name, and the longest time."""
+    known = instruction.operation
+    if known:
+        return {instruction.filled: known.latency} if instruction.filled and not known.waited else {}
+    varying = instruction.opcode & KIND in VARYING or instruction.write_barrier != NO_BARRIER
+    if varying or instruction.opcode in STORES or instruction.opcode == BRANCH:
+        return {}
+    filled = filled_widely(instruction)
+    found = [(kind, r) for kind in ("register", "uniform") for r in range(ZERO) if filled >> r & 1]
+    found += [("predicate", instruction.field(at, 3)) for at in (81, 84)]
+    return {(kind, number): LONGEST[kind] for kind, number in found}
+
+
+def fresh(body: list[Instruction]) -> list[dict[Place, int]]:
+    """The places that are not there yet before each instruction, and how many cycles are left, whatever way control came.
+    A branch is counted with no more than the cycles that its control bits say."""
+    behind, states = successors(body), [dict[Place, int]() for _ in body]
+    changed = list(range(len(body) - 1, -1, -1))
+    while changed:
+        at = changed.pop()
+        state = states[at] | filled_late(body[at])
+        state = {place: left - body[at].stall for place, left in state.items() if left > body[at].stall}
+        for k in behind[at]:
+            later = {place: left for place, left in state.items() if left > states[k].get(place, 0)}
+            if later:
+                states[k] |= later
+                changed.append(k)
     return states
