@@ -7,10 +7,7 @@ LONGEST_STALL = 15
 
 
 def emitted(block: Block, turns: list[Turn], register: dict[Value, int]) -> list[Instruction] | None:
-    """The instructions; None if one would have to wait longer than control bits can say, or if somebody behind the block
-    may wait for what is under way at its end to have been read."""
-    if any(block.body[at].read_barrier != NO_BARRIER for at in block.pending):
-        return None
+    """The instructions; None if one would have to wait longer than control bits can say."""
     begins, guard = beginnings(block, turns), Guard(block)
     barriers: dict[int, int] = {}  # of roots and shuffles under way
     made = []
