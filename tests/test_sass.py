@@ -115,7 +115,7 @@ def test_an_operation_of_another_meaning_is_not_taken_for_a_known_one(word, why)
 
 KERNELS = [
     ((4, 18), "product", Potential.NONE), ((4, 18), "product", Potential.ENERGY), ((4, 22), "equal", Potential.NONE),
-    ((2, 18), "product", Potential.NONE), ((1, 10), "product", Potential.NONE), ((1, 10), "product", Potential.ENERGY),
+    ((2, 18), "product", Potential.NONE), ((1, 10), "product", Potential.NONE),
 ]  # fmt: skip
 
 

@@ -77,7 +77,8 @@ class Lifetimes:
 
 
 def allocated(block: Block, turns: list[Turn], bank: dict[Value, int]) -> dict[Value, int] | None:
-    """A register for each value, in its bank if one is free there; None if there are not enough."""
+    """A register for each value, in its bank if one is free there; None if there are not enough. Only registers that the
+    block fills already are used: those are the allocations that have run on a card."""
     lives = Lifetimes(block, turns)
     register = {value: r for r, value in block.results.items()}
     register |= {value: register[at] for value, at in lives.passed_on.items() if at in register and value >= 0}
@@ -87,7 +88,8 @@ def allocated(block: Block, turns: list[Turn], bank: dict[Value, int]) -> dict[V
         if block.live_in >> r & 1:
             through = block.live_out >> r & 1 and r not in block.results
             taken[r].append((-1, len(turns) if through else lives.last.get(~r, -1)))
-    spare = [r for r in range(ZERO) if block.usable >> r & 1]
+    filled = {block.fills(at) for at in range(len(block.body))}
+    spare = sorted(r for r in filled if r is not None and block.usable >> r & 1)
     made = [turn.at for turn in turns if turn.at in lives.made]
     for at in sorted(made, key=lambda at: at not in register):  # those that have one already come first
         k, end = lives.made[at], max(lives.last[at], lives.made[at] + 1)
