@@ -37,5 +37,10 @@ def keep(kind: str, key: str, value: Any) -> None:
         target = file(kind)
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as draft:
-            json.dump(recall(kind) | {key: value}, draft, indent=1)
-        os.replace(draft.name, target)
+            try:
+                json.dump(recall(kind) | {key: value}, draft, indent=1)
+                draft.close()
+                os.replace(draft.name, target)
+            except BaseException:
+                Path(draft.name).unlink(missing_ok=True)
+                raise

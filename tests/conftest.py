@@ -1,6 +1,9 @@
 """What all tests share: the GPU's marker and the bodies they use."""
 
+import os
 import signal
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,12 @@ from nbody.particles import Particles
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, which runs are right to respect
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# What tests measure is not for the user's own runs.
+os.environ["XDG_CACHE_HOME"] = str(
+    Path(tempfile.gettempdir()) / f"nbody-tests-{os.getuid() if hasattr(os, 'getuid') else 0}"
+)
 
 
 def pytest_collection_modifyitems(items):

@@ -44,12 +44,13 @@ def test_a_card_is_measured_once_for_each_precision(measured):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[1, 2]", '{"some card, float32": {"1024": "gpu-warp"}}', '{"some card, float32": 7}']
+    "text", ["", "{", "[1, 2]", '{"some card, float32": {"1024": "gpu-warp"}}', '{"some card, float32": 7}', '{"x": 7}']
 )
 def test_a_file_that_is_damaged_or_old_is_measured_anew(measured, text):
     remembered.file("fastest").parent.mkdir()
     remembered.file("fastest").write_text(text)
-    assert fastest_engines(ENGINES_ABLE, "float32") == TABLE
+    for _ in range(2):
+        assert fastest_engines(ENGINES_ABLE, "float32") == TABLE
     assert measured == ["float32"]
     stored = json.loads(remembered.file("fastest").read_text())
     assert stored["some card, float32"]["1024"] == "gpu-split"

@@ -67,6 +67,7 @@ def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache):
     for number in range(len(STYLES)):
         monkeypatch.setattr(gpu_scheduled._Orders, "fastest", lambda orders, n=number: noted(orders, n))
         monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
+        gpu_scheduled.scheduled_kernel.cache_clear()  # or it would be an order of an order
         monkeypatch.setattr(remembered, "recall", lambda kind: {})
         for potential in (Potential.NONE, Potential.ENERGY):
             here, also = evaluated(ENGINES.load("gpu-scheduled")(PLUMMER, "float32"), bodies, potential)
@@ -79,10 +80,11 @@ def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache):
 def test_the_order_is_measured_once(monkeypatch, own_cache):
     from nbody.forces import gpu_scheduled
 
-    bodies, measured = bodies_of(3000, "product"), []
+    bodies, measured = bodies_of(20000, "product"), []
     monkeypatch.setattr(gpu_scheduled._Orders, "fastest", lambda orders: measured.append(1) or -1)
     for _ in range(2):
         monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
+        gpu_scheduled.scheduled_kernel.cache_clear()  # or it would be an order of an order
         evaluated(ENGINES.load("gpu-scheduled")(PLUMMER, "float32"), bodies)
     assert len(measured) == 2  # with the energy and without
     assert len(remembered.recall(gpu_scheduled.KIND)) == 2

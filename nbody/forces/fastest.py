@@ -117,20 +117,13 @@ def _key(precision: str) -> str:
     card = gpu.facts()
     packages = machine.package_versions()
     versions = f"nbody {machine.version()}, numba {packages['numba']}, numba-cuda {packages['numba-cuda']}"
-    return f"{card.name}, driver {card.driver}, {versions}, {precision}"
-
-
-def _remembered() -> dict[str, Table]:
-    """All tables in the file; none where it was made by somebody else."""
-    try:
-        stored = remembered.recall(KIND)
-        return {key: {int(count): str(name) for count, name in table.items()} for key, table in stored.items()}
-    except (ValueError, AttributeError):
-        return {}
+    return f"{card.name}, driver {card.driver}, {versions}, {precision} of {', '.join(CANDIDATES)}"
 
 
 def _table(engines: dict[str, type[Engine]], key: str) -> Table | None:
     """The table that is remembered under a key, if it is whole and names no engines but these."""
-    table = _remembered().get(key)
-    whole = table is not None and set(table) == set(COUNTS) and set(table.values()) <= set(engines)
-    return table if whole else None
+    try:
+        table = {int(count): str(name) for count, name in remembered.recall(KIND)[key].items()}
+    except (KeyError, ValueError, AttributeError):  # none, or made by somebody else
+        return None
+    return table if set(table) == set(COUNTS) and set(table.values()) <= set(engines) else None

@@ -25,7 +25,7 @@ from nbody.forces.gpu_engine import Shape
 from nbody.forces.gpu_pairs import build
 from nbody.forces.gpu_symmetric import Plan, SymmetricEngine
 from nbody.forces.gpu_triangle import Panel, Tiling, units_before
-from nbody.gpu.sass import STYLES, rescheduled
+from nbody.gpu.sass import STYLES, kernels, rescheduled
 from nbody.particles import Particles
 from nbody.state import Potential
 from nbody.state.device import DeviceState
@@ -36,7 +36,10 @@ KIND = "orders"
 HOPPER = (9, 0)
 
 TIMED = 1 << 33
-"""Interactions that an order is timed with, at most: some 3 ms on an H200."""
+"""Interactions that an order is timed with, about, and a tile at least: some 3 ms on an H200."""
+
+FEWEST = 16384
+"""Bodies that it takes to tell one order from another; for fewer the assembler's is as good."""
 
 REPEATS = 3
 """Timings, of which the shortest counts."""
@@ -64,7 +67,7 @@ class ScheduledEngine(SymmetricEngine):
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`. The first time, finds the order of the kernels' instructions."""
         state = super().load(particles)
-        if not gpu.SIMULATED and gpu.facts().compute_capability == HOPPER:
+        if not gpu.SIMULATED and gpu.facts().compute_capability == HOPPER and state.count >= FEWEST:
             for potential in (Potential.NONE, Potential.ENERGY):
                 self._order(potential, state)
         return state
@@ -77,10 +80,14 @@ class ScheduledEngine(SymmetricEngine):
         kernel = _Orders(scheduled_kernel(*which), lambda pairs: self._launch_some(pairs, state))
         key = f"{gpu.facts().name}, driver {gpu.facts().driver}, {kernel.digest}"
         number = remembered.recall(KIND).get(key)
-        if not isinstance(number, int) or not ASSEMBLER <= number < len(STYLES) or not kernel.use(number):
-            number = kernel.fastest()
-            remembered.keep(KIND, key, number)
-            kernel.use(number)
+        try:
+            if not isinstance(number, int) or not ASSEMBLER <= number < len(STYLES) or not kernel.use(number):
+                number = kernel.fastest()
+                remembered.keep(KIND, key, number)
+                kernel.use(number)
+        except BaseException:  # Ctrl-C: who comes next must find the assembler's order
+            kernel.use(ASSEMBLER)
+            raise
         self._ordered.add(which)
 
     def _launch_some(self, pairs: Any, state: DeviceState) -> None:
@@ -111,19 +118,26 @@ class _Orders:
         self._work()  # compiles
         self._compiled = list(pairs.overloads.values())
         self._codes = [gpu.machine_code(compiled) for compiled in self._compiled]
+        self._now = ASSEMBLER
 
     @property
     def digest(self) -> str:
-        """What tells its machine code, and the orders that it is tried in, from others."""
-        return hashlib.sha256(b"".join(self._codes) + repr(STYLES).encode()).hexdigest()[:24]
+        """What tells its instructions, and the orders that they are tried in, from others. (The rest of its machine code has
+        the kernel's name, which counts what a process has compiled.)"""
+        parts = [code[part.start : part.start + part.size] for code in self._codes for part in kernels(code)]
+        return hashlib.sha256(b"".join(parts) + repr(STYLES).encode()).hexdigest()[:24]
 
     def use(self, number: int) -> bool:
         """Give the kernel an order, if there is one of that number."""
-        for compiled, code in zip(self._compiled, self._codes, strict=True):
-            anew = code if number == ASSEMBLER else rescheduled(code, STYLES[number])
-            if anew is None:
-                return False
-            gpu.replace_machine_code(compiled, anew)
+        if number == self._now:
+            return True
+        codes = [anew for code in self._codes if (anew := _in_order(code, number)) is not None]
+        if len(codes) < len(self._codes):
+            return False
+        gpu.cuda.synchronize()  # what runs is not unloaded
+        for compiled, code in zip(self._compiled, codes, strict=True):
+            gpu.replace_machine_code(compiled, code)
+        self._now = number
         return True
 
     def fastest(self) -> int:
@@ -133,3 +147,12 @@ class _Orders:
 
     def _milliseconds(self) -> float:
         return min(gpu.milliseconds(self._work, 1, 2) for _ in range(REPEATS))
+
+
+def _in_order(code: bytes, number: int) -> bytes | None:
+    """Machine code in the order of a number; None if there is none, or if the code is of a kind that is not understood: for
+    the sake of some per cent no run may end."""
+    try:
+        return code if number == ASSEMBLER else rescheduled(code, STYLES[number])
+    except (ValueError, LookupError, AssertionError):
+        return None

@@ -55,4 +55,4 @@ def rescheduled(cubin: bytes, style: Style) -> bytes | None:
     return cubin if changed else None
 
 
-__all__ = ["STYLES", "Style", "rescheduled"]
+__all__ = ["STYLES", "Style", "kernels", "rescheduled"]
