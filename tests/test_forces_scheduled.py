@@ -1,5 +1,7 @@
 """gpu-scheduled: whatever order its machine code is in, the bits are those of gpu-symmetric."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from conftest import random_bodies
@@ -88,3 +90,59 @@ def test_the_order_is_measured_once(monkeypatch, own_cache):
         evaluated(ENGINES.load("gpu-scheduled")(PLUMMER, "float32"), bodies)
     assert len(measured) == 2  # with the energy and without
     assert len(remembered.recall(gpu_scheduled.KIND)) == 2
+
+
+# --- Choosing, without a card -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def orders(monkeypatch):
+    """A function that makes the orders of a kernel out of made-up machine code, and the list of what was run."""
+    from nbody import gpu
+    from nbody.forces import gpu_scheduled
+
+    running = [b"assembler"]
+    monkeypatch.setattr(gpu, "machine_code", lambda compiled: b"assembler")
+    monkeypatch.setattr(gpu, "replace_machine_code", lambda compiled, code: running.append(code))
+    monkeypatch.setattr(gpu.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(gpu_scheduled, "kernels", lambda code: [])
+
+    def made(rescheduled, times):
+        monkeypatch.setattr(gpu_scheduled, "rescheduled", lambda code, style: rescheduled(STYLES.index(style)))
+        monkeypatch.setattr(gpu, "milliseconds", lambda *_: times[running[-1]])
+        pairs = SimpleNamespace(overloads={"a signature": object()})
+        return gpu_scheduled._Orders(pairs, lambda pairs: None), running
+
+    return made
+
+
+def test_the_fastest_of_the_orders_that_there_are_is_chosen(orders):
+    times = {b"assembler": 3.0, b"0": 4.0, b"2": 1.0, b"3": 2.0}
+    kernel, running = orders(lambda k: str(k).encode() if k in (0, 2, 3) else None, times)
+    assert kernel.fastest() == 2
+    assert kernel.use(2) and running[-1] == b"2"
+    assert not kernel.use(1) and running[-1] == b"2"
+    assert kernel.use(-1) and running[-1] == b"assembler"
+
+
+def test_machine_code_of_an_unknown_kind_stays_as_it_is(orders):
+    def refuse(number):
+        raise ValueError("not an ELF file of 64 bits")
+
+    kernel, running = orders(refuse, {b"assembler": 3.0})
+    assert kernel.fastest() == -1 and running == [b"assembler"]
+
+
+def test_a_kernel_is_known_again_by_its_instructions_whatever_its_process_has_compiled_before(monkeypatch):
+    from test_sass import machine_code
+
+    from nbody import gpu
+    from nbody.forces.gpu_scheduled import _Orders
+
+    codes = [machine_code((1, 10), "product", Potential.NONE) for _ in range(2)]
+    assert codes[0] != codes[1]  # the name counts
+    digests = []
+    for code in codes:
+        monkeypatch.setattr(gpu, "machine_code", lambda compiled, code=code: code)
+        digests.append(_Orders(SimpleNamespace(overloads={0: 0}), lambda pairs: None).digest)
+    assert digests[0] == digests[1]
