@@ -105,6 +105,15 @@ def test_auto_leaves_out_what_does_not_fit_the_memory(card, monkeypatch):
     assert choose("float32", 10**6)[0] == "gpu-symmetric"
 
 
+def test_auto_does_not_measure_one_engine_under_two_names(card, monkeypatch):
+    from nbody import gpu
+
+    monkeypatch.setattr("nbody.forces.memory.fits", lambda *_: True)
+    assert choose("float32", 1000, measure=False)[0] == "gpu-scheduled"
+    monkeypatch.setattr(gpu, "facts", lambda: gpu.Facts("a card", (8, 6), 20, 2e9, 8 << 30, 7 << 30, "1"))
+    assert choose("float32", 1000, measure=False)[0] == "gpu-symmetric"
+
+
 def test_a_look_at_what_auto_is_measures_nothing(card, monkeypatch):
     monkeypatch.setattr("nbody.forces.memory.fits", lambda *_: True)
     assert choose("float32", 1000, measure=False) == (

@@ -107,11 +107,13 @@ def orders(monkeypatch):
     monkeypatch.setattr(gpu.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(gpu_scheduled, "kernels", lambda code: [])
 
-    def made(rescheduled, times):
+    def made(rescheduled, times, others=()):
         monkeypatch.setattr(gpu_scheduled, "rescheduled", lambda code, style: rescheduled(STYLES.index(style)))
         monkeypatch.setattr(gpu, "milliseconds", lambda *_: times[running[-1]])
         pairs = SimpleNamespace(overloads={"a signature": object()})
-        return gpu_scheduled._Orders(pairs, lambda pairs: None), running
+        return gpu_scheduled._Orders(
+            pairs, lambda: None, lambda: b"other bits" if running[-1] in others else b"bits"
+        ), running
 
     return made
 
@@ -123,6 +125,15 @@ def test_the_fastest_of_the_orders_that_there_are_is_chosen(orders):
     assert kernel.use(2) and running[-1] == b"2"
     assert not kernel.use(1) and running[-1] == b"2"
     assert kernel.use(-1) and running[-1] == b"assembler"
+
+
+def test_an_order_that_comes_to_other_bits_is_not_taken(orders):
+    def rescheduled(k):
+        return str(k).encode() if k in (0, 2, 3) else None
+
+    times = {b"assembler": 3.0, b"0": 4.0, b"2": 1.0, b"3": 2.0}
+    assert orders(rescheduled, times, [b"2"])[0].fastest() == 3
+    assert orders(rescheduled, times, [b"0", b"2", b"3"])[0].fastest() == -1
 
 
 def test_machine_code_of_an_unknown_kind_stays_as_it_is(orders):
@@ -144,5 +155,5 @@ def test_a_kernel_is_known_again_by_its_instructions_whatever_its_process_has_co
     digests = []
     for code in codes:
         monkeypatch.setattr(gpu, "machine_code", lambda compiled, code=code: code)
-        digests.append(_Orders(SimpleNamespace(overloads={0: 0}), lambda pairs: None).digest)
+        digests.append(_Orders(SimpleNamespace(overloads={0: 0}), lambda: None, lambda: b"").digest)
     assert digests[0] == digests[1]

@@ -49,12 +49,12 @@ def choose(precision: str, particles: int, notify: Notify = lambda line: None, m
     if reason:
         return "cpu", f"no GPU: {reason}"
     engines = {name: ENGINES.load(name) for name in CANDIDATES}
-    able = {name: engine for name, engine in engines.items() if precision in engine.precisions}
+    able = {
+        name: engine for name, engine in engines.items() if precision in engine.precisions and engine.is_of_its_own()
+    }
     if not able or gpu.SIMULATED:  # the simulator has no time worth measuring
         ENGINES.load("gpu-symmetric").require_precision(precision)
         return "gpu-symmetric", "it has every precision"
-    if gpu.facts().compute_capability != (9, 0):
-        able.pop("gpu-scheduled", None)  # it is gpu-symmetric there, compiled a second time
     card = gpu.facts().name
     if not measure and not is_measured(able, precision):
         return next(iter(able)), f"{card} is not measured yet: the first run does that"

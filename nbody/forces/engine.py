@@ -56,6 +56,11 @@ class Engine(ABC):
         """Raise a DeviceError if this machine lacks what the engine computes on. (There always is a processor.)"""
         return
 
+    @classmethod
+    def is_of_its_own(cls) -> bool:
+        """False where it does what another engine does, on this machine: ``auto`` need not measure both."""
+        return True
+
     @abstractmethod
     def load(self, particles: Particles) -> State:
         """The particles where this engine works, in its precision."""

@@ -2,11 +2,11 @@
 
 The kernel is that of ``gpu-symmetric``; what bounds it is told in :mod:`nbody.forces.gpu_pairs`. The assembler's order of
 the loop lets multiply-adds wait for operands that they could share. Here the loop is put into other orders, which
-:mod:`nbody.gpu.sass` shows to do the same; they are timed on the card, and the fastest of them and the assembler's is kept.
-All have the same bits, so it does not matter which.
+:mod:`nbody.gpu.sass` shows to do the same. They are timed on the card, and the fastest is kept that comes to the bits of
+the assembler's order there; that may be this order itself. So it does not matter to a run which it is.
 
-On a card that is not a Hopper, and for a softening whose loop has instructions that are not known there, the assembler's
-order stays.
+On a card that is not a Hopper, for less than :data:`FEWEST` bodies, and for a softening whose loop has instructions that
+are not known there, the assembler's order stays.
 
 One H200, 3-D, Plummer, float32, interactions/s: 2.52e12 at N = 20480 (``gpu-symmetric`` in the same minute: 2.44e12),
 3.01e12 at 65536 (2.89e12), 3.34e12 at 262144 (3.16e12), 3.38e12 at 2^20 (3.20e12); with equal masses 2.82e12, 3.42e12,
@@ -64,10 +64,15 @@ class ScheduledEngine(SymmetricEngine):
     _ordered: ClassVar[set[tuple]] = set()
     """The kernels of this process that have their order."""
 
+    @classmethod
+    def is_of_its_own(cls) -> bool:
+        """See :meth:`Engine.is_of_its_own`: on other cards than a Hopper it is ``gpu-symmetric``, compiled once more."""
+        return not gpu.SIMULATED and gpu.facts().compute_capability == HOPPER
+
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`. The first time, finds the order of the kernels' instructions."""
         state = super().load(particles)
-        if not gpu.SIMULATED and gpu.facts().compute_capability == HOPPER and state.count >= FEWEST:
+        if self.is_of_its_own() and state.count >= FEWEST:
             for potential in (Potential.NONE, Potential.ENERGY):
                 self._order(potential, state)
         return state
@@ -77,7 +82,8 @@ class ScheduledEngine(SymmetricEngine):
         which = shape, plan.tiling, plan.masses
         if which in self._ordered:
             return
-        kernel = _Orders(scheduled_kernel(*which), lambda pairs: self._launch_some(pairs, state))
+        pairs = scheduled_kernel(*which)
+        kernel = _Orders(pairs, lambda: self._launch_some(pairs, state), lambda: self._bits(potential, state))
         key = f"{gpu.facts().name}, driver {gpu.facts().driver}, {kernel.digest}"
         number = remembered.recall(KIND).get(key)
         try:
@@ -104,17 +110,24 @@ class ScheduledEngine(SymmetricEngine):
             np.int64(some.first), np.int64(some.last), *some.shares,
         )  # fmt: skip
 
+    def _bits(self, potential: Potential, state: DeviceState) -> bytes:
+        """What one evaluation comes to."""
+        self._compute(state, potential)
+        return b"".join(part.tobytes() for part in state.forces())
+
 
 class _Orders:
     """The orders of one kernel.
 
     Args:
         pairs: the kernel.
-        launch: lets it work on something.
+        work: what an order is timed with.
+        outcome: the bits that it comes to; an order with others than the assembler's is not taken. (None is known that has:
+            this is for a card, or an assembler, of which nothing was seen.)
     """
 
-    def __init__(self, pairs: Any, launch: Callable[[Any], None]) -> None:
-        self._work = lambda: launch(pairs)
+    def __init__(self, pairs: Any, work: Callable[[], None], outcome: Callable[[], bytes]) -> None:
+        self._work, self._outcome = work, outcome
         self._work()  # compiles
         self._compiled = list(pairs.overloads.values())
         self._codes = [gpu.machine_code(compiled) for compiled in self._compiled]
@@ -141,9 +154,12 @@ class _Orders:
         return True
 
     def fastest(self) -> int:
-        """The number of the order in which the kernel is the fastest."""
+        """The number of the order in which the kernel is the fastest, of those that come to the assembler's bits."""
         times = {number: self._milliseconds() for number in (ASSEMBLER, *range(len(STYLES))) if self.use(number)}
-        return min(times, key=lambda number: times[number])
+        self.use(ASSEMBLER)
+        expected = self._outcome()
+        by_time = sorted(times, key=lambda number: times[number])
+        return next(number for number in by_time if self.use(number) and self._outcome() == expected)
 
     def _milliseconds(self) -> float:
         return min(gpu.milliseconds(self._work, 1, 2) for _ in range(REPEATS))

@@ -114,8 +114,7 @@ class Launch:
 
     def cubin(self) -> bytes:
         """The machine code that runs."""
-        code = self.kernel._codelibrary.get_cubin(cc=facts().compute_capability)
-        return getattr(code, "code", code)
+        return machine_code(self.kernel)
 
     def ptx(self) -> str:
         """What the machine code was made from."""
