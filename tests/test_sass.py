@@ -417,6 +417,21 @@ def test_a_register_read_by_two_is_filled_after_both_have_read_it():
         assert "fills register 4, which is still to be read" in fault(block, body(waits))
 
 
+def test_what_a_shuffle_reads_is_filled_behind_the_block_only_after_it_has_read_it():
+    def kernel(waits):
+        return [
+            add(10, 4, 6, stall=12),
+            shuffle(11, 10, 5, write_barrier=1, stall=6),
+            load(5, 20, write_barrier=2, waits=waits, stall=2),
+            store(20, 11, waits=0b110),
+            EXIT,
+        ]
+
+    for waits, message in ((0b10, ""), (0, "register 5 may be filled behind the block before it is read")):
+        (block,) = blocks(kernel(waits))
+        assert fault(block, block.body) == message
+
+
 def test_a_kernel_with_calls_is_left_alone():
     code = [add(10, 4, 5), add(11, 10, 5), EXIT]
     assert [block.end for block in blocks(code)] == [2]

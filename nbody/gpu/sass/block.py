@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, SHUFFLES_READ, ZERO, Instruction, Operation, Place
 from nbody.gpu.sass.liveness import APART, BRANCH, ELSEWHERE, EVERY, MEET, live_before, target, written
-from nbody.gpu.sass.scoreboard import State, fresh, is_punctual, under_way, untold
+from nbody.gpu.sass.scoreboard import State, filled_too_early, fresh, is_punctual, under_way, untold
 
 Value = int
 """A number in a block: the index of the instruction that makes it, or ``~r`` for what register r holds at the beginning."""
@@ -36,6 +36,7 @@ class Block:
         behind: cycles that pass behind the block before one may read early there, see :func:`early_reader`.
         waited: all barriers that are waited for in the block.
         pending: the instructions whose results are still under way at the end, and their barriers.
+        filled_early: for such a barrier, the registers that may be filled behind the block before it is waited for.
     """
 
     start: int
@@ -53,6 +54,7 @@ class Block:
     results: dict[int, Value] = field(init=False)
     waited: int = field(init=False)
     pending: dict[int, int] = field(init=False, default_factory=dict)
+    filled_early: dict[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.known = [instruction.operation for instruction in self.body if instruction.operation]
@@ -157,6 +159,8 @@ def blocks(body: list[Instruction]) -> Iterator[Block]:
             later = early_reader(body, at)
             block = Block(start, at, body[start:at], live[start], live_out, states[start], has, new[start], later)
             touched = sum({1 << r for k in range(at - start) for r in block.registers(k)})
+            for barrier in set(block.pending.values()):
+                block.filled_early[barrier] = filled_too_early(body, range(start, at), barrier)
             if not touched & untold(states[start]):
                 yield block
         if ends or at in entries:

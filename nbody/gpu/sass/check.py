@@ -154,6 +154,9 @@ class Hardware:
         read_later = {r for at in block.pending for r in block.registers(at)}
         if not set(self._being_read) <= read_later:
             return f"registers {set(self._being_read) - read_later} may be filled before they are read"
+        for register, told in self._being_read.items():
+            if any(told >> barrier & 1 and mask >> register & 1 for barrier, mask in block.filled_early.items()):
+                return f"register {register} may be filled behind the block before it is read"
         behind = clock + block.behind - SHUFFLES_READ  # what comes then may read as early as a shuffle
         late = [place for place, when in self._there.items() if when > behind]
         late += [("barrier", barrier) for barrier, when in self._rises.items() if when > clock]

@@ -1,10 +1,11 @@
 """What is under way before each instruction.
 
-First, the registers that are being filled or read by one that takes as long as it takes.
+First, the registers that are being filled or read by one that takes as long as it takes. Such an instruction names a
+barrier, and who needs its result waits for that. One that names none is told by the barrier of the next one of its kind:
+they end in the order in which they began.
 
-Such an instruction names a barrier, and who needs its result waits for that. One that names none is told by the barrier of
-the next one of its kind: they end in the order in which they began. Second, what one of fixed length fills some cycles
-later: the assembler has counted those to the first that reads it in its own order, not in another.
+Second, what one of fixed length fills some cycles later: the assembler has counted those to the first that reads it in its
+own order, not in another.
 """
 
 from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, ZERO, Instruction, Place
@@ -75,6 +76,21 @@ def under_way(body: list[Instruction]) -> list[State]:
                 if merged != states[k]:
                     states[k], changed[k] = merged, True
     return states
+
+
+def filled_too_early(body: list[Instruction], block: range, barrier: int) -> int:
+    """The registers that instructions behind a block may fill before a barrier is waited for, a bit each. (Where control
+    comes to the block again, that looks after itself.)"""
+    behind, seen, ways, found = successors(body), set(block), [block.stop], 0
+    while ways:
+        at = ways.pop()
+        if at in seen or at >= len(body) or body[at].waits >> barrier & 1:
+            continue
+        if body[at].opcode not in STORES | {BRANCH}:
+            found |= filled_widely(body[at])
+        seen.add(at)
+        ways += behind[at]
+    return found
 
 
 def is_punctual(instruction: Instruction) -> bool:
