@@ -15,24 +15,24 @@ seen in this file only as oddities:
 - few warps (:func:`resident_warps`), since what was kept is lost when the scheduler changes to another warp;
 - only the columns are loaded by 128 bits. A row loaded so would have its x, y and z in registers of the same banks as the
   column's, and each subtraction would take two clocks too (predicted from the machine code: 3 clocks a pair);
-- the order of the sums, of the products in ``weigh``, and of the parts in ``difference`` is that of the form with the
-  fewest waits among 250: 3 % (float32), 5 % (mixed) faster than the order one would write first.
+- the order of the sums, of the products in ``weigh``, and of the parts in ``difference`` (all in
+  :mod:`nbody.forces.gpu_meeting`) is that of the form with the fewest waits among 250: 3 % (float32), 5 % (mixed) faster
+  than the order one would write first.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from nbody import gpu
 from nbody.forces.gpu_engine import Shape
+from nbody.forces.gpu_meeting import loading, meeting, passing_on
 from nbody.forces.gpu_triangle import LANES, Tiling, first_unit, units_before
 from nbody.gpu import cuda
-from nbody.pairlaw import Gravity, pair_law
+from nbody.pairlaw import Gravity
 from nbody.particles import Particles
 from nbody.state import Potential
 
-ALL = 0xFFFFFFFF
 FOLD = 1024
 """Columns after which a row's sum in registers is added to its total: errors grow with √FOLD + √(N/FOLD), not √N."""
 
@@ -70,112 +70,19 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
 
 def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     """The kernel of the pairs, for a law, a precision, 2 or 3 dimensions, a tiling and a form of :func:`masses_of`."""
-    real, flat, potential, mixed = shape.real, shape.flat, shape.potential, shape.mixed
-    of_each, energy = shape.wanted == Potential.OF_EACH, shape.wanted == Potential.ENERGY
+    real, potential, mixed = shape.real, shape.potential, shape.mixed
+    energy = shape.wanted == Potential.ENERGY
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
     wide = np.float64 if mixed else real
     fold = chunk_size if mixed else FOLD
     # In 2-D the small kernel leaves registers for 16 warps unasked. With the energy it does when asked (for the lecture's
     # disc 126 instead of 140, and nothing in memory), and as both have one number of blocks, neither must have fewer.
-    roomy = energy and flat and real is np.float32 and not mixed and bodies <= 10
+    roomy = energy and shape.flat and real is np.float32 and not mixed and bodies <= 10
     resident = 16 if roomy else resident_warps(bodies)
-    row_sums, column_sums = 4 if potential else 3, 4 if of_each else 3
-    # 1/distance³ is zero, and in float32 1/distance too: its square is infinite there. (float64's root of that is a NaN.)
-    nowhere = real(1e25) if real is np.float32 else real(1e153)
-    # The energy has one term a pair, and all of it goes to the row. Often there is a number that is that term.
-    counted = energy and masses == "equal" and real is np.float32
-    weighed = energy and masses == "product" and shape.softening == "plummer"
-    # The law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
-    law = pair_law(shape.softening, shape.dimensions, gpu.rsqrt, gpu.device_function, inverse_cube=gpu.rsqrt)
+    row_sums, column_sums = 4 if potential else 3, 4 if shape.wanted == Potential.OF_EACH else 3
+    load, pass_on = loading(shape, masses), passing_on(shape, masses)
+    meet, meet_itself = (meeting(shape, bodies, masses, with_itself) for with_itself in (False, True))
     before, first_of = gpu.device_function(units_before), gpu.device_function(first_unit)
-
-    @gpu.device_function
-    def load(body, i):
-        """Body i: x, y, z, m, and in mixed precision what float32 leaves of x, y, z. Past the end one without mass, out of
-        reach."""
-        if i < body.shape[0]:
-            x, y, z, m = real(body[i, 0]), real(body[i, 1]), real(body[i, 2]), real(body[i, 3])
-            m = real(1) if masses == "equal" else m
-            return x, y, z, m, real(body[i, 0] - x), real(body[i, 1] - y), real(body[i, 2] - z)
-        return nowhere, real(0), real(0), real(0), real(0), real(0), real(0)
-
-    @gpu.device_function
-    def difference(a, a_low, b, b_low):
-        """a - b."""
-        if mixed:
-            return gpu.add(gpu.subtract(a_low, b_low), gpu.subtract(a, b))
-        return a - b
-
-    @gpu.device_function
-    def weigh(u, mi, mj):
-        """1/distance³ from u = 1/distance, as i and as j feel it; the same bits whether the potential is asked for or not,
-        in which fast-math would find u m to share."""
-        if masses == "equal":
-            f = gpu.multiply(u, gpu.multiply(u, u))
-            return f, f
-        if masses == "product":
-            f = gpu.multiply(gpu.multiply(gpu.multiply(u, u), gpu.multiply(u, mj)), mi)
-            return f, f
-        f = gpu.multiply(u, gpu.multiply(u, u))
-        return gpu.multiply(f, mj), gpu.multiply(f, mi)
-
-    @gpu.device_function
-    def bind(u, mj):
-        """What the column adds to minus the potential of the row: for the energy 1/distance, or a product of ``weigh``."""
-        if counted:
-            return u
-        return gpu.multiply(u, mj) if weighed else u * mj
-
-    def meeting(with_itself: bool) -> Callable:
-        """The function of one turn. With ``with_itself`` it leaves a body's own potential out; that can happen in the
-        first turn of a diagonal chunk only, and costs four instructions a pair, so there are two such functions. And
-        the first turn stands before the loop: with the choice in it, the loop has twice the code, and a step of the
-        lecture's disc with its bodies' potentials took 247 µs instead of 179 (20480 bodies, one H200)."""
-
-        @gpu.device_function
-        def meet(at, felt, column, pull, length2, itself):
-            """The thread's rows and the column that is in its lane now pull on each other; row ``itself`` is the same body.
-            Returns what the column has felt so far."""
-            xj, yj, zj, mj, pj, qj, rj = column
-            bx, by, bz, bphi = pull
-            for k in range(bodies):
-                dx, dy = difference(xj, pj, at[0, k], at[4, k]), difference(yj, qj, at[1, k], at[5, k])
-                dz = difference(zj, rj, at[2, k], at[6, k])
-                root, u = law(dx, dy, dz, length2)
-                fi, fj = weigh(root, at[3, k], mj)
-                bx = gpu.multiply_add(-fj, dx, bx)
-                felt[0, k] = gpu.multiply_add(fi, dx, felt[0, k])
-                by = gpu.multiply_add(-fj, dy, by)
-                felt[1, k] = gpu.multiply_add(fi, dy, felt[1, k])
-                if not flat:
-                    felt[2, k] = gpu.multiply_add(fi, dz, felt[2, k])
-                    bz = gpu.multiply_add(-fj, dz, bz)
-                if potential and not (with_itself and k == itself):
-                    felt[3, k] -= bind(u, mj)
-                    if of_each:
-                        bphi -= u * at[3, k]
-            return bx, by, bz, bphi
-
-        return meet
-
-    meet, meet_itself = meeting(False), meeting(True)
-
-    @gpu.device_function
-    def pass_on(column, pull, lane):
-        """The column, and what it felt, from the lane given: each lane gets its neighbour's."""
-        x, y, z, m, p, q, r = column
-        bx, by, bz, bphi = pull
-        x, bx = cuda.shfl_sync(ALL, x, lane), cuda.shfl_sync(ALL, bx, lane)
-        y, by = cuda.shfl_sync(ALL, y, lane), cuda.shfl_sync(ALL, by, lane)
-        if not flat:
-            z, bz = cuda.shfl_sync(ALL, z, lane), cuda.shfl_sync(ALL, bz, lane)
-        if mixed:
-            p, q, r = cuda.shfl_sync(ALL, p, lane), cuda.shfl_sync(ALL, q, lane), cuda.shfl_sync(ALL, r, lane)
-        if masses != "equal" or (potential and not counted):
-            m = cuda.shfl_sync(ALL, m, lane)
-        if of_each:
-            bphi = cuda.shfl_sync(ALL, bphi, lane)
-        return (x, y, z, m, p, q, r), (bx, by, bz, bphi)
 
     @cuda.jit(**gpu.bounded(chunk_size, resident // warps))
     def accelerate_pairs(body, rows, columns, length2, first, last, share, extra):

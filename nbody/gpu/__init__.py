@@ -35,9 +35,9 @@ from nbody.gpu.graph import Graph, milliseconds
 from nbody.gpu.waiting import is_done, mark, wait_for
 
 if SIMULATED:
-    from nbody.gpu.simulated import add, device_function, multiply, multiply_add, row, rsqrt, subtract
+    from nbody.gpu.simulated import add, device_function, multiply, multiply_add, row, rsqrt, shuffle, subtract
 else:
-    from nbody.gpu.intrinsics import add, device_function, multiply, multiply_add, row, rsqrt, subtract
+    from nbody.gpu.intrinsics import add, device_function, multiply, multiply_add, row, rsqrt, shuffle, subtract
 
 __all__ = [
     "FAST",
@@ -69,6 +69,7 @@ __all__ = [
     "resources",
     "row",
     "rsqrt",
+    "shuffle",
     "subtract",
     "threads_a_multiprocessor",
     "uuid",

@@ -6,10 +6,18 @@ from numba.cuda.extending import intrinsic, overload
 
 from nbody.gpu.device import FAST, cuda
 
+ALL_LANES = 0xFFFFFFFF
+
 
 def device_function(function):
     """Let kernels call ``function``."""
     return cuda.jit(device=True, **FAST)(function)
+
+
+@device_function
+def shuffle(value, lane):
+    """The value of another lane of this thread's warp, all of whose threads take part."""
+    return cuda.shfl_sync(ALL_LANES, value, lane)
 
 
 def rsqrt(x):
