@@ -60,7 +60,7 @@ class Compiled:
             used.registers, used.shared, used.local,
         )  # fmt: skip
         self.py_func = kernel.py_func
-        self._codelibrary = SimpleNamespace(get_cubin=lambda cc: self.machine_code)
+        self._codelibrary = SimpleNamespace(get_cubin=lambda: self.machine_code)
 
     def inspect_asm(self, cc):
         return self.code

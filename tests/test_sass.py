@@ -253,7 +253,8 @@ def test_what_the_assembler_does_is_the_same_and_keeps_the_rules_but_for_its_own
     tell of two; it keeps operands over an instruction that reads another there; it gives a shuffle's operand 5 cycles, not
     8; and its last sums come in while the branch is taken, of which 7 cycles pass, not 8."""
     habits = (
-        r"fills register \d+, which is still to be read|touches register \d+ before a barrier from before the block"
+        r"fills register \d+, which is still to be read|register \d+ may be filled behind the block before it is read"
+        r"|touches register \d+ before a barrier from before the block"
         r"|has no barrier|touches register \d+, which is being filled|register \d+ is under way at the end"
         r"|keeps operand ., which the next one does not read there|reads register \d+ [123] cycles too early"
     )
