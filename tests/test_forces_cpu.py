@@ -1,5 +1,6 @@
 """The cpu engine computes the law's forces, in every shape of problem that its tiles and its rounding could spoil."""
 
+import os
 import re
 import subprocess
 import sys
@@ -8,9 +9,11 @@ import numba
 import numpy as np
 import pytest
 from conftest import random_bodies
+from numba.core.caching import IndexDataCacheFile
 
 from nbody.forces import accelerations, cpu_pairs, cpu_roots, cpu_tiles
 from nbody.forces.cpu import CpuEngine
+from nbody.forces.cpu_kept import KeyedCacheFile
 from nbody.forces.reference import direct_sum
 from nbody.pairlaw import Gravity
 from nbody.state import Potential
@@ -273,6 +276,56 @@ def test_the_inner_loop_is_wide_and_has_no_division_and_no_square_root(real):
         assert not re.findall(r"\bvcvtps2pd", assembly), "float64 has crept into a float32 kernel"
     else:
         assert re.findall(r"vfn?m(?:add|sub)\d+pd.*%zmm", assembly)
+
+
+NAMES = """
+import os
+from numba import njit, types
+from nbody.forces import cpu_kept
+
+def twice(x):
+    return x + x
+
+def name():
+    return njit(types.int64(types.int64))(twice).overloads[types.int64,].fndesc.mangled_name
+
+child = os.fork()
+print(name(), flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork here")
+def test_what_different_processes_compile_has_different_names():
+    """By Numba's own, which count from 1, one that took ``cutoff`` in 3-D and ``plummer`` in 2-D from the disk, compiled by
+    two others, got forces 255 times too large, every other time."""
+    runs = [subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True, check=True) for _ in range(2)]
+    names = [name for run in runs for name in run.stdout.split()]
+    assert len(names) == len(set(names)) == 4
+
+
+def test_processes_that_compile_at_the_same_time_do_not_mix_up_their_kernels(tmp_path):
+    """Two find nothing on disk, compile, and keep what they have."""
+    keys = [("2-D", "x86"), ("3-D", "x86")]
+    for key in keys:
+        file = KeyedCacheFile(str(tmp_path), "gravitate", "stamp")
+        file._load_index = dict  # what both have read before one has written
+        file.save(key, f"kernel for {key}")
+    later = KeyedCacheFile(str(tmp_path), "gravitate", "stamp")
+    assert [later.load(key) for key in keys] == [None, f"kernel for {keys[1]}"]
+    later.save(keys[0], "anew")  # its place in the index was lost
+    assert [later.load(key) for key in keys] == ["anew", f"kernel for {keys[1]}"]
+
+
+def test_kernels_that_numba_has_mixed_up_are_compiled_again(tmp_path):
+    keys = [("2-D", "x86"), ("3-D", "x86")]
+    theirs = IndexDataCacheFile(str(tmp_path), "gravitate", "stamp")
+    theirs._save_index(dict.fromkeys(keys, theirs._data_name(1)))  # both took the first number
+    theirs._save_data(theirs._data_name(1), "kernel for 3-D")
+    assert theirs.load(keys[0]) == "kernel for 3-D"
+    ours = KeyedCacheFile(str(tmp_path), "gravitate", "stamp")
+    assert [ours.load(key) for key in keys] == [None, None]
 
 
 CACHED = """

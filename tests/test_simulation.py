@@ -175,10 +175,11 @@ def test_an_interrupt_ends_the_run_after_a_step_with_a_whole_file(tmp_path):
 
 
 def test_a_lost_terminal_ends_a_run_in_good_order_unless_it_was_to_be_ignored():
+    earlier = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
     with stop_on_signals() as stop:
         os.kill(os.getpid(), signal.SIGHUP)
         assert stop.signal_name == "SIGHUP"
-    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
     try:
         with stop_on_signals() as stop:
             os.kill(os.getpid(), signal.SIGHUP)

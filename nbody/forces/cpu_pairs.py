@@ -18,8 +18,9 @@ from numba.extending import overload
 
 from nbody import pairlaw
 from nbody.forces import cpu_roots, cpu_tiles
+from nbody.forces.cpu_kept import kept
 from nbody.forces.cpu_roots import FAST, compile_for_vectors, roots
-from nbody.forces.cpu_tiles import STRIDE, kept
+from nbody.forces.cpu_tiles import STRIDE
 from nbody.pairlaw import pair_law
 
 REAL = {types.float32: np.float32, types.float64: np.float64}

@@ -5,12 +5,14 @@ twentieth of the speed).
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import config, njit
+from numba import config
+
+from nbody.forces.cpu_kept import kept
 
 TILE = 256
 """Bodies in a tile, at most, among few particles. 128 costs 8 % of the speed (two Zen 4 cores, N = 20480)."""
@@ -90,14 +92,6 @@ class Units(NamedTuple):
     mass: float
     acceleration: float
     potential: float
-
-
-def kept(function: Callable, **options: Any) -> Callable:
-    """The function compiled, and kept on disk; only in memory where no folder can be written to."""
-    try:
-        return njit(function, cache=True, nogil=True, error_model="numpy", **options)
-    except RuntimeError:
-        return njit(function, nogil=True, error_model="numpy", **options)
 
 
 @kept
