@@ -56,6 +56,11 @@ def store(a, b, **control):
     return instruction(0x7388, 0x800, a=a, b=b, **control)
 
 
+def store_beside_uniform(a, b, **control):
+    """To an address with a uniform part."""
+    return instruction(0x4006055007988, 0x800080E, a=a, b=b, **control)
+
+
 def branch(at, to, predicate=0, stall=6):
     offset = (to - at - 1) * 4
     word = 0x947 | (offset & 255) << 16 | (offset >> 8 & (1 << 48) - 1) << 34 | 0xE0 << 82
@@ -510,6 +515,12 @@ def test_what_a_predicate_decides_does_not_end_a_life():
     code = [add(1, 2, 3), add(1, 4, 5, predicate=0), store(7, 1), EXIT]
     assert live_before(code)[1] >> 1 & 1
     assert not live_before([code[0], add(1, 4, 5), *code[2:]])[1] >> 1 & 1
+
+
+def test_what_is_stored_is_read_wherever_it_is_stored_to():
+    for stored in (store, store_beside_uniform):
+        code = [add(40, 2, 3), stored(7, 40), EXIT]
+        assert live_before(code)[1] >> 40 & 1
 
 
 def test_a_register_lives_if_it_is_read_where_branches_meet_again():

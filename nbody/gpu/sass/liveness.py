@@ -33,7 +33,7 @@ NARROW = {
 WIDE = {0x225, 0x825, 0xC25, 0x805}
 """Operations that certainly fill two."""
 
-LOADS, STORES, SIZES = {0x984, 0x981, 0xB82}, {0x388, 0x986}, {4: 1, 5: 2, 6: 4}
+LOADS, STORES, SIZES = {0x984, 0x981, 0xB82}, {0x388, 0x988, 0x986}, {4: 1, 5: 2, 6: 4}
 """Operations that move as many registers as bits 73 to 75 say."""
 
 COMPARISONS = {0x20C, 0x80C, 0xC0C}
