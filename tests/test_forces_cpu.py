@@ -1,5 +1,6 @@
 """The cpu engine computes the law's forces, in every shape of problem that its tiles and its rounding could spoil."""
 
+import errno
 import os
 import re
 import subprocess
@@ -9,11 +10,10 @@ import numba
 import numpy as np
 import pytest
 from conftest import random_bodies
-from numba.core.caching import IndexDataCacheFile
 
 from nbody.forces import accelerations, cpu_pairs, cpu_roots, cpu_tiles
 from nbody.forces.cpu import CpuEngine
-from nbody.forces.cpu_kept import KeyedCacheFile
+from nbody.forces.cpu_kept import KernelFiles, kept
 from nbody.forces.reference import direct_sum
 from nbody.pairlaw import Gravity
 from nbody.state import Potential
@@ -290,9 +290,9 @@ def name():
     return njit(types.int64(types.int64))(twice).overloads[types.int64,].fndesc.mangled_name
 
 child = os.fork()
-print(name(), flush=True)
 if child:
     os.waitpid(child, 0)
+print(name(), flush=True)
 """
 
 
@@ -305,27 +305,53 @@ def test_what_different_processes_compile_has_different_names():
     assert len(names) == len(set(names)) == 4
 
 
-def test_processes_that_compile_at_the_same_time_do_not_mix_up_their_kernels(tmp_path):
-    """Two find nothing on disk, compile, and keep what they have."""
-    keys = [("2-D", "x86"), ("3-D", "x86")]
-    for key in keys:
-        file = KeyedCacheFile(str(tmp_path), "gravitate", "stamp")
-        file._load_index = dict  # what both have read before one has written
-        file.save(key, f"kernel for {key}")
-    later = KeyedCacheFile(str(tmp_path), "gravitate", "stamp")
-    assert [later.load(key) for key in keys] == [None, f"kernel for {keys[1]}"]
-    later.save(keys[0], "anew")  # its place in the index was lost
-    assert [later.load(key) for key in keys] == ["anew", f"kernel for {keys[1]}"]
+KEY = ("2-D", "x86")
 
 
-def test_kernels_that_numba_has_mixed_up_are_compiled_again(tmp_path):
-    keys = [("2-D", "x86"), ("3-D", "x86")]
-    theirs = IndexDataCacheFile(str(tmp_path), "gravitate", "stamp")
-    theirs._save_index(dict.fromkeys(keys, theirs._data_name(1)))  # both took the first number
-    theirs._save_data(theirs._data_name(1), "kernel for 3-D")
-    assert theirs.load(keys[0]) == "kernel for 3-D"
-    ours = KeyedCacheFile(str(tmp_path), "gravitate", "stamp")
-    assert [ours.load(key) for key in keys] == [None, None]
+def kernel_files(folder, stamp="stamp", options="options"):
+    return KernelFiles(str(folder), "gravitate", stamp, options)
+
+
+def test_kernels_are_kept_in_files_of_their_own():
+    for kernel in (cpu_tiles.pack, cpu_tiles.unpack, cpu_pairs.gravitate_for("plummer", 3, False)):
+        assert isinstance(kernel._cache._cache_file, KernelFiles)
+
+
+def test_a_kernel_is_found_by_all_that_it_was_compiled_from_and_for(tmp_path):
+    """Whoever else keeps one, before, after or at the same time."""
+    others = [(KEY, {"stamp": "later"}), (KEY, {"options": "others"}), (("3-D", "x86"), {})]
+    kernel_files(tmp_path).save(KEY, "kernel")
+    for key, made in others:
+        assert kernel_files(tmp_path, **made).load(key) is None
+        kernel_files(tmp_path, **made).save(key, f"kernel for {key} {made}")
+    assert kernel_files(tmp_path).load(KEY) == "kernel"
+    assert all(kernel_files(tmp_path, **made).load(key) == f"kernel for {key} {made}" for key, made in others)
+
+
+def test_a_damaged_kernel_is_as_good_as_none(tmp_path):
+    kernel_files(tmp_path).save(KEY, "kernel")
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    for damaged in (
+        b"",
+        whole[:20],
+        whole[:-1],
+        *(whole[:k] + bytes([whole[k] ^ 1]) + whole[k + 1 :] for k in (3, 50)),
+    ):
+        file.write_bytes(damaged)
+        assert kernel_files(tmp_path).load(KEY) is None
+    kernel_files(tmp_path).save(KEY, "anew")
+    assert kernel_files(tmp_path).load(KEY) == "anew"
+
+
+def test_a_disk_that_takes_no_kernel_ends_no_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+    def full(self, key, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(KernelFiles, "save", full)
+    assert kept(lambda x: x + x)(21) == 42
 
 
 CACHED = """

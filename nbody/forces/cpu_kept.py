@@ -6,20 +6,29 @@ Numba's own way of doing that mixes kernels up, and what then computes is the wr
   the same name; and a third process that takes both from the disk lets one call the other's. (Forces by ``cutoff`` in 3-D,
   then by ``plummer`` in 2-D: 255 times too large.) Here each process counts from a number of its own.
 - It keeps an index of a function's files. Two processes that compile at the same time both take the next free file, and the
-  index then names one's file for the other's kernel. Here a file's number is made from what the kernel was compiled for; the
-  worst that a race leaves is a kernel to be compiled once more.
+  index then names one's file for the other's kernel. Here there is no index: a file's name is made from all that its kernel
+  was compiled from and for.
+
+A file that is damaged is as good as none: it begins with the hash of the rest. Nor does a run end because none can be
+written.
 """
 
+import contextlib
 import hashlib
 import itertools
 import os
+import pickle
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import config, njit
 from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+HASH = hashlib.sha256
+HASH_BYTES = HASH().digest_size
 
 
 def _count_from_somewhere() -> None:
@@ -31,33 +40,60 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_count_from_somewhere)
 
 
-class KeyedCacheFile(IndexDataCacheFile):
-    """Numba's index and files of one function, each file numbered by its key: signature, processor, code, constants."""
+class KernelFiles(IndexDataCacheFile):
+    """The files of one function's kernels.
+
+    A name is made from Numba's version and optimisation, the time and size of the function's source, the ``options`` it is
+    compiled with, and Numba's key: signature, processor, code and constants.
+    """
+
+    def __init__(self, folder: str, base: str, stamp: Any, options: str) -> None:
+        super().__init__(folder, base, stamp)
+        self._options = options
 
     def save(self, key: tuple, data: Any) -> None:
         """Keep what was compiled for a key."""
-        index = self._load_index()
-        index[key] = self._name(key)
-        self._save_data(index[key], data)
-        self._save_index(index)
+        kept = self._dump(data)
+        with self._open_for_write(self._path(key)) as file:
+            file.write(HASH(kept).digest() + kept)
 
     def load(self, key: tuple) -> Any:
-        """What was compiled for a key; None if that is not there, or is from before the files had numbers of their own."""
-        return super().load(key) if self._load_index().get(key) == self._name(key) else None
+        """What was compiled for a key; None if that is not there, whole."""
+        try:
+            found = Path(self._path(key)).read_bytes()
+        except OSError:
+            return None
+        digest, kept = found[:HASH_BYTES], found[HASH_BYTES:]
+        return pickle.loads(kept) if HASH(kept).digest() == digest else None
 
-    def _name(self, key: tuple) -> str:
-        return self._data_name(int(hashlib.sha256(repr(key).encode()).hexdigest()[:16], 16))
+    def _path(self, key: tuple) -> str:
+        whole = repr((self._version, config.OPT, self._source_stamp, self._options, key))
+        return self._data_path(self._data_name(int(HASH(whole.encode()).hexdigest()[:16], 16)))
+
+
+class KernelCache(FunctionCache):
+    """What one function was compiled to, as a compiled function asks for it."""
+
+    def __init__(self, function: Callable, options: str) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = KernelFiles(self.cache_path, self._impl.filename_base, stamp, options)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep it, unless the disk takes no more."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def kept(function: Callable, **options: Any) -> Callable:
     """The function compiled, and kept on disk; only in memory where no folder can be written to."""
     options |= {"nogil": True, "error_model": "numpy"}
-    try:
-        compiled = njit(function, cache=True, **options)
-    except RuntimeError:
-        return njit(function, **options)
-    cache = compiled._cache
-    cache._cache_file = KeyedCacheFile(
-        cache.cache_path, cache._impl.filename_base, cache._impl.locator.get_source_stamp()
-    )
+    compiled = njit(function, **options)
+    with contextlib.suppress(RuntimeError):
+        compiled._cache = KernelCache(function, _told(options))
     return compiled
+
+
+def _told(options: dict[str, Any]) -> str:
+    """Options in an order that is the same in every process."""
+    return repr([(name, sorted(value) if isinstance(value, set) else value) for name, value in sorted(options.items())])

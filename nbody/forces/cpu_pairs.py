@@ -8,6 +8,7 @@ once; and which thread holds a meeting makes no difference, so the bits are the 
 """
 
 import hashlib
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,11 @@ from nbody.forces.cpu_kept import kept
 from nbody.forces.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.cpu_tiles import STRIDE
 from nbody.pairlaw import pair_law
+
+SOURCES = b"".join(
+    Path(str(module.__file__)).read_bytes() for module in (pairlaw, cpu_roots, cpu_tiles, sys.modules[__name__])
+)
+"""What kernels are made of; read at once, since on disk it may be changed before the first is compiled."""
 
 REAL = {types.float32: np.float32, types.float64: np.float64}
 
@@ -39,8 +45,7 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
     Compiling takes 3 s, so it is kept on disk. Numba tells kernels on disk apart by the constants they close over; so
     this one closes over one string, which names the law and what it is made of, and :func:`meet` is compiled from that.
     """
-    made_of = b"".join(Path(str(module.__file__)).read_bytes() for module in (pairlaw, cpu_roots, cpu_tiles))
-    made_of += str(cpu_roots.bare_estimates()).encode()
+    made_of = SOURCES + str(cpu_roots.bare_estimates()).encode()
     variant = f"{softening} {dimensions} {potential} {hashlib.sha256(made_of).hexdigest()}"
 
     def gravitate(count, first, last, length2, tiles):
