@@ -136,6 +136,39 @@ def test_an_order_that_comes_to_other_bits_is_not_taken(orders):
     assert orders(rescheduled, times, [b"0", b"2", b"3"])[0].fastest() == -1
 
 
+def test_an_order_that_was_kept_is_used_again_if_it_is_still_the_same(orders, monkeypatch):
+    from nbody.forces import gpu_scheduled
+
+    made = {2: b"an order"}
+    kernel, running = orders(made.get, {})
+    monkeypatch.setattr(gpu_scheduled, "kernels", lambda code: [SimpleNamespace(start=0, size=len(code))])
+    kept = [2, kernel.digest(2)]
+    for other in (None, 2, [2], [-2, kept[1]], [len(STYLES), kept[1]], [1, kept[1]], [2, "of earlier code"]):
+        assert not kernel.use_again(other), other
+    assert running == [b"assembler"]
+    assert kernel.use_again(kept) and running[-1] == b"an order"
+    assert kernel.use_again([-1, kernel.digest(-1)]) and running[-1] == b"assembler"
+
+
+def test_an_order_that_was_not_wholly_put_in_place_can_be_taken_back(orders, monkeypatch):
+    """Ctrl-C may come at any time; what then runs would not have been compared with anything."""
+    from nbody import gpu
+
+    kernel, running = orders(lambda k: b"an order", {})
+
+    def interrupted(compiled, code):
+        running.append(code)
+        if code != b"assembler":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu, "replace_machine_code", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kernel.use(1)
+    assert running[-1] == b"an order"
+    kernel.use(-1)
+    assert running[-1] == b"assembler"
+
+
 def test_machine_code_of_an_unknown_kind_stays_as_it_is(orders):
     def refuse(number):
         raise ValueError("not an ELF file of 64 bits")
@@ -155,5 +188,5 @@ def test_a_kernel_is_known_again_by_its_instructions_whatever_its_process_has_co
     digests = []
     for code in codes:
         monkeypatch.setattr(gpu, "machine_code", lambda compiled, code=code: code)
-        digests.append(_Orders(SimpleNamespace(overloads={0: 0}), lambda: None, lambda: b"").digest)
+        digests.append(_Orders(SimpleNamespace(overloads={0: 0}), lambda: None, lambda: b"").digest(-1))
     assert digests[0] == digests[1]

@@ -56,11 +56,6 @@ def store(a, b, **control):
     return instruction(0x7388, 0x800, a=a, b=b, **control)
 
 
-def store_beside_uniform(a, b, **control):
-    """To an address with a uniform part."""
-    return instruction(0x4006055007988, 0x800080E, a=a, b=b, **control)
-
-
 def branch(at, to, predicate=0, stall=6):
     offset = (to - at - 1) * 4
     word = 0x947 | (offset & 255) << 16 | (offset >> 8 & (1 << 48) - 1) << 34 | 0xE0 << 82
@@ -428,6 +423,7 @@ def test_what_a_shuffle_reads_is_filled_behind_the_block_only_after_it_has_read_
         return [
             add(10, 4, 6, stall=12),
             shuffle(11, 10, 5, write_barrier=1, stall=6),
+            load(30, 20, write_barrier=2, stall=2),
             load(5, 20, write_barrier=2, waits=waits, stall=2),
             store(20, 11, waits=0b110),
             EXIT,
@@ -517,10 +513,11 @@ def test_what_a_predicate_decides_does_not_end_a_life():
     assert not live_before([code[0], add(1, 4, 5), *code[2:]])[1] >> 1 & 1
 
 
-def test_what_is_stored_is_read_wherever_it_is_stored_to():
-    for stored in (store, store_beside_uniform):
-        code = [add(40, 2, 3), stored(7, 40), EXIT]
-        assert live_before(code)[1] >> 40 & 1
+@pytest.mark.parametrize("opcode", [0x388, 0x988, 0x986, 0x987, 0x98E, 0x9A8])
+def test_what_is_stored_is_read_wherever_it_is_stored_to(opcode):
+    """Whatever the address is made of; the last two add to what is there."""
+    code = [add(40, 2, 3), instruction(0x7000 | opcode, 0x800, dest=ZERO, a=7, b=40, c=ZERO), EXIT]
+    assert live_before(code)[1] >> 40 & 1
 
 
 def test_a_register_lives_if_it_is_read_where_branches_meet_again():

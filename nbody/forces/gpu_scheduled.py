@@ -5,8 +5,8 @@ the loop lets multiply-adds wait for operands that they could share. Here the lo
 :mod:`nbody.gpu.sass` shows to do the same. They are timed on the card, and the fastest is kept that comes to the bits of
 the assembler's order there; that may be this order itself. So it does not matter to a run which it is.
 
-On a card that is not a Hopper, for less than :data:`FEWEST` bodies, and for a softening whose loop has instructions that
-are not known there, the assembler's order stays.
+On a card that is not a Hopper, for a softening whose loop has instructions that are not known there, and until a kernel
+meets :data:`FEWEST` bodies, the assembler's order stays.
 
 One H200, 3-D, Plummer, float32, interactions/s: 2.52e12 at N = 20480 (``gpu-symmetric`` in the same minute: 2.44e12),
 3.01e12 at 65536 (2.89e12), 3.34e12 at 262144 (3.16e12), 3.38e12 at 2^20 (3.20e12); with equal masses 2.82e12, 3.42e12,
@@ -25,7 +25,7 @@ from nbody.forces.gpu_engine import Shape
 from nbody.forces.gpu_pairs import build
 from nbody.forces.gpu_symmetric import Plan, SymmetricEngine
 from nbody.forces.gpu_triangle import Panel, Tiling, units_before
-from nbody.gpu.sass import STYLES, kernels, rescheduled
+from nbody.gpu.sass import STYLES, Style, kernels, rescheduled
 from nbody.particles import Particles
 from nbody.state import Potential
 from nbody.state.device import DeviceState
@@ -84,12 +84,11 @@ class ScheduledEngine(SymmetricEngine):
             return
         pairs = scheduled_kernel(*which)
         kernel = _Orders(pairs, lambda: self._launch_some(pairs, state), lambda: self._bits(potential, state))
-        key = f"{gpu.facts().name}, driver {gpu.facts().driver}, {kernel.digest}"
-        number = remembered.recall(KIND).get(key)
+        key = f"{gpu.facts().name}, driver {gpu.facts().driver}, {kernel.digest(ASSEMBLER)}"
         try:
-            if not isinstance(number, int) or not ASSEMBLER <= number < len(STYLES) or not kernel.use(number):
+            if not kernel.use_again(remembered.recall(KIND).get(key)):
                 number = kernel.fastest()
-                remembered.keep(KIND, key, number)
+                remembered.keep(KIND, key, [number, kernel.digest(number)])
                 kernel.use(number)
         except BaseException:  # Ctrl-C: who comes next must find the assembler's order
             kernel.use(ASSEMBLER)
@@ -130,28 +129,47 @@ class _Orders:
         self._work, self._outcome = work, outcome
         self._work()  # compiles
         self._compiled = list(pairs.overloads.values())
-        self._codes = [gpu.machine_code(compiled) for compiled in self._compiled]
-        self._now = ASSEMBLER
+        self._codes: dict[int, list[bytes] | None] = {
+            ASSEMBLER: [gpu.machine_code(compiled) for compiled in self._compiled]
+        }
+        self._now: int | None = ASSEMBLER  # None while one takes the place of another
 
-    @property
-    def digest(self) -> str:
-        """What tells its instructions, and the orders that they are tried in, from others. (The rest of its machine code has
-        the kernel's name, which counts what a process has compiled.)"""
-        parts = [code[part.start : part.start + part.size] for code in self._codes for part in kernels(code)]
-        return hashlib.sha256(b"".join(parts) + repr(STYLES).encode()).hexdigest()[:24]
+    def codes(self, number: int) -> list[bytes] | None:
+        """The machine code in the order of a number, if there is one."""
+        if number not in self._codes:
+            before = self._codes[ASSEMBLER] or []
+            after = [anew for code in before if (anew := _in_order(code, STYLES[number])) is not None]
+            self._codes[number] = after if len(after) == len(before) else None
+        return self._codes[number]
+
+    def digest(self, number: int) -> str:
+        """What tells the instructions in the order of a number from others. (The rest of the machine code has the kernel's
+        name, which counts what a process has compiled.)"""
+        parts = [
+            code[part.start : part.start + part.size] for code in self.codes(number) or [] for part in kernels(code)
+        ]
+        return hashlib.sha256(b"".join(parts)).hexdigest()[:24]
 
     def use(self, number: int) -> bool:
         """Give the kernel an order, if there is one of that number."""
-        if number == self._now:
-            return True
-        codes = [anew for code in self._codes if (anew := _in_order(code, number)) is not None]
-        if len(codes) < len(self._codes):
+        codes = self.codes(number)
+        if codes is None:
             return False
-        gpu.cuda.synchronize()  # what runs is not unloaded
-        for compiled, code in zip(self._compiled, codes, strict=True):
-            gpu.replace_machine_code(compiled, code)
-        self._now = number
+        if number != self._now:
+            gpu.cuda.synchronize()  # what runs is not unloaded
+            self._now = None
+            for compiled, code in zip(self._compiled, codes, strict=True):
+                gpu.replace_machine_code(compiled, code)
+            self._now = number
         return True
+
+    def use_again(self, kept: Any) -> bool:
+        """Give the kernel the order that was kept: its number, and the digest of what it was then, which was compared with
+        the assembler's on a card."""
+        match kept:
+            case [int(number), digest] if ASSEMBLER <= number < len(STYLES):
+                return self.digest(number) == digest and self.use(number)
+        return False
 
     def fastest(self) -> int:
         """The number of the order in which the kernel is the fastest, of those that come to the assembler's bits."""
@@ -166,10 +184,10 @@ class _Orders:
         return min(gpu.milliseconds(self._work, 1, 2) for _ in range(REPEATS))
 
 
-def _in_order(code: bytes, number: int) -> bytes | None:
-    """Machine code in the order of a number; None if there is none, or if the code is of a kind that is not understood: for
+def _in_order(code: bytes, style: Style) -> bytes | None:
+    """Machine code in an order of some style; None if there is none, or if the code is of a kind that is not understood: for
     the sake of some per cent no run may end."""
     try:
-        return code if number == ASSEMBLER else rescheduled(code, STYLES[number])
+        return rescheduled(code, style)
     except (ValueError, LookupError, AssertionError):
         return None

@@ -36,8 +36,15 @@ WIDE = {0x225, 0x825, 0xC25, 0x805}
 LOADS, STORES, SIZES = {0x984, 0x981, 0xB82}, {0x388, 0x988, 0x986}, {4: 1, 5: 2, 6: 4}
 """Operations that move as many registers as bits 73 to 75 say."""
 
+KIND, MEMORY = 0x1FF, range(0x180, 0x1B0)
+"""An operation without what its operands are; those of them that load, store, or do both: what these store is always in
+registers."""
+
 COMPARISONS = {0x20C, 0x80C, 0xC0C}
 """Operations that read single registers and fill none."""
+
+CERTAIN = NARROW | WIDE | COMPARISONS
+"""Operations of which it is known which registers they read and fill."""
 
 
 def target(at: int, instruction: Instruction) -> int:
@@ -55,7 +62,8 @@ def read(instruction: Instruction) -> int:
     if opcode == RETURN:
         return EVERY
     kind = opcode >> 9
-    places = "a" if opcode in LOADS else "ac" if kind in (IMMEDIATE, CONSTANT, UNIFORM) else "abc"
+    bare = kind in (IMMEDIATE, CONSTANT, UNIFORM) and opcode & KIND not in MEMORY
+    places = "a" if opcode in LOADS else "ac" if bare else "abc"
     places = operation.places if operation else places
     width = 1 if operation or opcode in NARROW | COMPARISONS else 4
     widths = dict.fromkeys(places, width)

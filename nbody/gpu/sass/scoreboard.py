@@ -9,12 +9,12 @@ own order, not in another.
 """
 
 from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, ZERO, Instruction, Place
-from nbody.gpu.sass.liveness import BRANCH, COMPARISONS, NARROW, STORES, WIDE, filled_widely, read, successors, written
+from nbody.gpu.sass.liveness import BRANCH, CERTAIN, KIND, STORES, filled_widely, read, successors, written
 
 VARYING = (0x184, 0x181, 0x182, 0x108, 0x189, 0x119, 0x105, 0x106, 0x111, 0x112, 0x188, 0x186)
 """Operations of varying length (their lower nine bits): loads, special functions, shuffles, conversions, stores."""
 
-KIND, ROOT = 0x1FF, 0x108
+ROOT = 0x108
 
 LONGEST = {"register": 11, "uniform": 14, "predicate": 14}
 """Cycles until the result of an instruction of fixed length is there, at most. (11 is what the assembler lets pass between
@@ -96,7 +96,7 @@ def filled_too_early(body: list[Instruction], block: range, barrier: int) -> int
 def is_punctual(instruction: Instruction) -> bool:
     """True for what certainly reads when it begins: arithmetic, moves, comparisons, and roots."""
     kind = instruction.opcode & KIND
-    return instruction.opcode in NARROW | WIDE | COMPARISONS and (kind == ROOT or kind not in VARYING)
+    return instruction.opcode in CERTAIN and (kind == ROOT or kind not in VARYING)
 
 
 def filled_late(instruction: Instruction) -> dict[Place, int]:
