@@ -45,6 +45,17 @@ def test_a_run_is_recorded_to_output_run_h5_and_summed_up(folder):
         assert len(run) == 21
 
 
+def test_a_whole_number_may_be_written_as_in_a_scenario(folder):
+    done = nbody("run", "small.yaml", "--particles", "1e1", "--steps", "1_0", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "10 particles, 10 steps" in done.stdout
+
+
+def test_no_command_at_all_gets_the_help(folder):
+    done = nbody(cwd=folder)
+    assert done.returncode == 2 and "Usage" in done.stdout and done.stderr == ""
+
+
 def test_json_is_one_object_on_standard_output(folder):
     done = nbody("run", "small.yaml", "--json", "--steps", 4, "--every", 2, "--precision", "float64", cwd=folder)
     summary = json.loads(done.stdout)
@@ -119,6 +130,7 @@ WRONG = [
     (["run", "small.yaml", "--particles", 0], "--particles"),
     (["run", "small.yaml", "--particles", -5], "--particles"),
     (["run", "small.yaml", "--particles", "many"], "--particles"),
+    (["run", "small.yaml", "--particles", 1.5], "must be a whole number, got '1.5'"),
     (["run", "small.yaml", "--particles", 10**12], "memory"),
     (["run", "small.yaml", "--steps", -1], "--steps"),
     (["run", "small.yaml", "--dt", 0], "--dt"),
@@ -131,7 +143,7 @@ WRONG = [
     (["run", "small.yaml", "--integrator", "leapfrg"], "did you mean 'leapfrog'"),
     (["run", "small.yaml", "--precision", "float16"], "--precision"),
     (["run", "small.yaml", "--precision", "mixed"], "float32 or float64"),
-    (["run", "small.yaml", "--engine", "reference"], "float64"),
+    (["run", "small.yaml", "--engine", "reference"], "choose --precision float64"),
     (["run", "small.yaml", "--particles", "1e400"], "--particles"),
     (["run", "small.yaml", "--dt", "1e400"], "--dt"),
     (["run", "small.yaml", "--seed", 10**30], "--seed"),

@@ -80,8 +80,8 @@ def main(arguments: list[str] | None = None) -> int:
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)
-        path = context.command_path if context else "nbody"
-        return _fail(f"{error.format_message().strip()} (see '{path} --help')", 2)
+        path, message = context.command_path if context else "nbody", error.format_message().strip()
+        return _fail(f"{message} (see '{path} --help')", 2) if message else 2  # no command: its help has been printed
 
 
 def _lost_output() -> bool:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from nbody.cli.completion import RECORDINGS, files
+from nbody.cli.numbers import count_option
 
 Recording = Annotated[
     Path,
@@ -20,12 +21,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one J
 def resume(
     run: Recording,
     steps: Annotated[
-        int | None,
-        typer.Option(help="Steps of the whole run, those it has included; by default as planned.", show_default=False),
+        int | None, count_option("Steps of the whole run, those it has included; by default as planned.")
     ] = None,
-    every: Annotated[
-        int | None, typer.Option(help="Steps between recorded frames, from here on.", show_default=False)
-    ] = None,
+    every: Annotated[int | None, count_option("Steps between recorded frames, from here on.")] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> int:

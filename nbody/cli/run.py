@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from nbody.cli.completion import SCENARIOS, engines_or_auto, files, integrators, precisions
+from nbody.cli.numbers import count_option
 
 Scenario = Annotated[
     Path,
@@ -17,10 +18,10 @@ Scenario = Annotated[
 
 def run(
     scenario: Scenario,
-    particles: Annotated[int | None, typer.Option(help="Number of particles.", show_default=False)] = None,
-    steps: Annotated[int | None, typer.Option(help="Number of time steps.", show_default=False)] = None,
+    particles: Annotated[int | None, count_option("Number of particles.")] = None,
+    steps: Annotated[int | None, count_option("Number of time steps.")] = None,
     dt: Annotated[float | None, typer.Option(help="The time step.", show_default=False)] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the initial conditions.", show_default=False)] = None,
+    seed: Annotated[int | None, count_option("Seed of the initial conditions.")] = None,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -35,7 +36,7 @@ def run(
     precision: Annotated[
         str | None, typer.Option(help="float32, mixed or float64.", show_default=False, autocompletion=precisions)
     ] = None,
-    every: Annotated[int | None, typer.Option(help="Steps between recorded frames.", show_default=False)] = None,
+    every: Annotated[int | None, count_option("Steps between recorded frames.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The trajectory to write.")] = Path("output/run.h5"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing output (else it is kept under a numbered name).")

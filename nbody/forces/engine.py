@@ -47,7 +47,7 @@ class Engine(ABC):
         if precision not in cls.precisions:
             raise InputError(
                 f"{where}this engine computes in {' or '.join(cls.precisions)}, not in {precision}; "
-                "choose another --precision, or an --engine that has it"
+                f"choose --precision {cls.precisions[0]}, or an --engine that has {precision}"
                 + (" (gpu-symmetric)" if precision == "mixed" else "")
             )
 

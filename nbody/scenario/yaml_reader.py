@@ -11,6 +11,7 @@ is known before the stack feels it.
 
 import math
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,8 @@ def read_file(path: Path) -> Source:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if b"\0" in data and not data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            raise InputError(f"{name}: this is no text; name a scenario (.yaml), or a recording (.h5)") from None
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"{name}:{line}: byte {error.start} is not UTF-8; save it as UTF-8 text") from None
     return read_text(text, name, path.parent)
