@@ -190,3 +190,68 @@ def test_a_kernel_is_known_again_by_its_instructions_whatever_its_process_has_co
         monkeypatch.setattr(gpu, "machine_code", lambda compiled, code=code: code)
         digests.append(_Orders(SimpleNamespace(overloads={0: 0}), lambda: None, lambda: b"").digest(-1))
     assert digests[0] == digests[1]
+
+
+# --- Loading, without a card ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hopper(monkeypatch):
+    """The engine, as if its card were one; its states are no more than a number of bodies."""
+    from nbody import gpu
+    from nbody.forces import gpu_scheduled
+    from nbody.forces.gpu_symmetric import SymmetricEngine
+
+    monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "is_of_its_own", classmethod(lambda kind: True))
+    monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
+    monkeypatch.setattr(gpu, "require", lambda what: None)
+    monkeypatch.setattr(gpu, "facts", lambda: SimpleNamespace(name="a card", driver="1"))
+    plan = SimpleNamespace(tiling="a tiling", masses="product")
+    monkeypatch.setattr(SymmetricEngine, "load", lambda engine, n: SimpleNamespace(count=n, workspace=plan))
+    monkeypatch.setattr(gpu_scheduled, "scheduled_kernel", lambda *which: which)
+    return gpu_scheduled
+
+
+def test_few_bodies_keep_the_assemblers_order(hopper, monkeypatch):
+    asked = []
+    monkeypatch.setattr(hopper.ScheduledEngine, "_order", lambda engine, potential, state: asked.append(potential))
+    engine = hopper.ScheduledEngine(PLUMMER, "float32")
+    engine.load(hopper.FEWEST - 1)
+    assert asked == []
+    engine.load(hopper.FEWEST)
+    assert asked == [Potential.NONE, Potential.ENERGY]
+
+
+def test_whoever_comes_after_an_interrupt_finds_the_assemblers_order(hopper, monkeypatch, own_cache):
+    used = []
+
+    class Interrupted:
+        def __init__(self, *_):
+            pass
+
+        def digest(self, number):
+            return "a digest"
+
+        def use_again(self, kept):
+            return False
+
+        def fastest(self):
+            raise KeyboardInterrupt
+
+        def use(self, number):
+            used.append(number)
+
+    monkeypatch.setattr(hopper, "_Orders", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        hopper.ScheduledEngine(PLUMMER, "float32").load(hopper.FEWEST)
+    assert used == [hopper.ASSEMBLER] and not hopper.ScheduledEngine._ordered
+    assert remembered.recall(hopper.KIND) == {}
+
+
+def test_an_order_is_judged_by_accelerations_and_potential(hopper):
+    engine = hopper.ScheduledEngine(PLUMMER, "float32")
+    rows, column = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.array([7, 8], np.float32)
+    state, computed = SimpleNamespace(forces=lambda: (rows, column)), []
+    engine._compute = lambda state, potential: computed.append(potential)
+    assert engine._bits(Potential.ENERGY, state) == rows.tobytes() + column.tobytes()
+    assert computed == [Potential.ENERGY]
