@@ -31,7 +31,7 @@ from nbody.gpu.device import (
     version_in,
     why_unavailable,
 )
-from nbody.gpu.graph import Graph, milliseconds
+from nbody.gpu.graph import Graph, milliseconds, times
 from nbody.gpu.waiting import is_done, mark, wait_for
 
 if SIMULATED:
@@ -72,6 +72,7 @@ __all__ = [
     "shuffle",
     "subtract",
     "threads_a_multiprocessor",
+    "times",
     "uuid",
     "version_in",
     "wait_for",

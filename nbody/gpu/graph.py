@@ -54,11 +54,16 @@ class Graph:
 
 
 def milliseconds(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stream: Any = 0) -> float:
-    """Median time of ``work()`` by CUDA events on its stream, in ms, over ``repeats`` measurements of ``inner`` calls
-    each, after one warm-up (which also compiles)."""
+    """Median of :func:`times`."""
+    return float(np.median(times(work, repeats, inner, stream)))
+
+
+def times(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stream: Any = 0) -> list[float]:
+    """Times of ``work()`` by CUDA events on its stream, in ms: ``repeats`` measurements of ``inner`` calls each, after
+    one warm-up (which also compiles)."""
     work()
     cuda.synchronize()
-    times = []
+    found = []
     for _ in range(repeats):
         start, stop = cuda.event(), cuda.event()
         start.record(stream)
@@ -66,5 +71,5 @@ def milliseconds(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stre
             work()
         stop.record(stream)
         stop.synchronize()
-        times.append(cuda.event_elapsed_time(start, stop) / inner)
-    return float(np.median(times))
+        found.append(cuda.event_elapsed_time(start, stop) / inner)
+    return found
