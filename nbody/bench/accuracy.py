@@ -1,16 +1,20 @@
 """Is a force right? The error of an engine's accelerations against the referee, and the most that rounding explains."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from nbody import machine
 from nbody.bench.problems import Problem
 from nbody.forces.reference import direct_sum
 
 ALL_ROWS = 4096
-"""Up to this N every particle is judged; above it a sample of a quarter as many."""
+"""Up to this N every particle is judged; above it a sample of a quarter as many: ten of them are still beyond the 99 %, and
+of a fault in one particle of 300 the sample has an example with a probability of 95 %."""
 
 ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
 """Unit roundoff u of the arithmetic on a pair, by precision."""
@@ -36,6 +40,14 @@ def judged(count: int) -> np.ndarray:
     return np.concatenate([np.arange(64), np.sort(inner), np.arange(count - 64, count)])
 
 
+def on_all_cores(compute: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """``compute(rows)``, a number or more for each of the rows, by as many threads as there are cores, each with rows of
+    its own. NumPy lets other threads run while it computes."""
+    cores = machine.cores()
+    with ThreadPoolExecutor(cores) as pool:
+        return np.concatenate(list(pool.map(compute, np.array_split(rows, min(cores, len(rows))))))
+
+
 class Judge:
     """Knows a problem's right forces; computes them once, when they are first asked for."""
 
@@ -46,8 +58,8 @@ class Judge:
 
     @cached_property
     def _right(self) -> np.ndarray:
-        particles = self._problem.particles
-        return direct_sum(particles.position, particles.mass, self._problem.gravity, self.rows)[0]
+        position, mass = self._problem.particles.position, self._problem.particles.mass
+        return on_all_cores(lambda rows: direct_sum(position, mass, self._problem.gravity, rows)[0], self.rows)
 
     def error(self, acceleration: Any, bound: np.ndarray | float = np.inf) -> ForceError:
         """The error of (N, D) accelerations, beside the :meth:`bound`. Anything that is not finite counts as infinitely

@@ -26,7 +26,8 @@ def fold_condition(particles: Particles, gravity: Gravity, rows: np.ndarray, run
         d = [axis - axis[i, None] for axis in x]  # each (rows, N): x_j - x_i
         weight = mass * pair_factors(sum(dk * dk for dk in d), gravity)[0]
         weight[np.arange(len(i)), i] = 0.0
-        moved = weight @ distance + weight.sum(axis=1) * distance[i]
+        # (No matrix product: the threads of NumPy's BLAS would get into the way of the caller's.)
+        moved = (weight * distance).sum(axis=1) + weight.sum(axis=1) * distance[i]
         force = np.linalg.norm([(weight * dk).sum(axis=1) for dk in d], axis=0)
         condition[first : first + step] = np.divide(moved, force, out=np.ones(len(i)), where=force > 0)
     return condition * max(1.0, rung.roundoff / 2.0**-24)
