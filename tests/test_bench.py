@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbody.bench import contestant, forces, native, readme, report, timing
+from nbody.bench import budget, contestant, forces, native, readme, report, timing
 from nbody.bench.accuracy import ALL_ROWS, Judge, judged
 from nbody.bench.contestant import ALL_CORES, ONE_CORE, EngineContestant
 from nbody.bench.problems import LECTURE, LECTURE_DT, Problem, cluster, lecture_disk
@@ -100,7 +100,7 @@ def test_right_engines_are_within_the_bound_at_ragged_sizes(found):
 
 
 def test_what_would_take_too_long_is_left_out_with_a_reason(monkeypatch):
-    monkeypatch.setattr(forces, "LONGEST", 0.0)
+    monkeypatch.setattr(budget, "LONGEST", 0.0)
     (row,) = forces.measure([EngineContestant("reference", "float64")], [200])
     assert row.seconds is None and not row.wrong and "left out: one evaluation would take about" in row.note
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from nbody import machine
+from nbody.bench.accuracy import on_all_cores
 from nbody.bench.problems import CLUSTER, Problem, cluster
 from nbody.bench.queued import device_times
 from nbody.forces import ENGINES
@@ -18,6 +19,16 @@ from nbody.state import State
 PILOT = 4096
 """Particles of the run that compiles a contestant and tells how fast it is, roughly."""
 
+PILOTS, PILOT_SECONDS = 5, 0.1
+"""Evaluations of that run after the first, of which the fastest counts, and seconds after which no further one begins.
+(Another program's load made one take 25 times as long; and whoever seems so slow is left out.)"""
+
+FULLER = 4
+"""A GPU is far from full with so few (one H200: ``gpu-global`` makes 32e9 interactions/s with 4096, 617e9 with 262144), so
+its rate is learnt once more, with the largest N over this."""
+
+PATIENCE = 5.0
+"""Seconds that this second run may take by the rate of the first, which is too low: else it is made with fewer."""
 
 ALL_CORES, ONE_CORE = "cpu", "cpu (1 core)"
 """The engine that speed-ups refer to, with all threads and with one."""
@@ -33,12 +44,15 @@ class Contestant(ABC):
         device: the processor's or the card's own name.
         threads: CPU threads it uses; 0 on a GPU.
         rate: interactions per second, the best so far; it says how long a larger N would take.
-        compile_s: seconds its first call took longer than its second.
+        took: seconds of the last evaluation that was waited for.
+        measured: True once it was timed with some N.
+        compile_s: seconds its first call took longer than later ones.
     """
 
     backend = "cpu"
     threads = 0
-    rate = 0.0
+    rate = took = 0.0
+    measured = False
     compile_s = 0.0
 
     def __init__(self, name: str, precision: str) -> None:
@@ -73,24 +87,41 @@ class Contestant(ABC):
         """The surroundings in which it runs, its number of threads among them."""
         yield
 
+    def learn(self, count: int, seconds: float) -> None:
+        """Know of an evaluation of so many particles that took so long. (A small N flatters nobody.)"""
+        self.rate = max(self.rate, count**2 / seconds)
+
     def timed(self) -> float:
         """Seconds of one evaluation, waited for."""
         with self.running():
             start = time.perf_counter()
             self.evaluate()
             self.wait()
-            return time.perf_counter() - start
+            self.took = time.perf_counter() - start
+            return self.took
 
     def device_times(self, repeats: int) -> list[float]:
         """Seconds of an evaluation on the GPU, so many times; the host's launches are left out."""
         return device_times(self.evaluate, repeats)
 
     def warm_up(self, largest: int) -> None:
-        """Compile, and learn the rate, with a problem no larger than :data:`PILOT`."""
-        count = min(PILOT, largest)
+        """Compile, and learn the rate, with :data:`PILOT` particles or fewer; on a GPU also with more."""
+        first, fastest = self._pilot(min(PILOT, largest))
+        self.compile_s = max(0.0, first - fastest)
+        count = largest // FULLER if self.backend == "gpu" else 0
+        while self.expected(count) > PATIENCE:
+            count //= FULLER
+        if count > PILOT:
+            self._pilot(count)
+
+    def _pilot(self, count: int) -> tuple[float, float]:
+        """Seconds of the first evaluation of so many particles, and of the fastest of some more, which tells the rate."""
         self.load(cluster(count))
-        first, second = self.timed(), self.timed()
-        self.compile_s, self.rate = max(0.0, first - second), count**2 / second
+        first, others = self.timed(), [self.timed()]
+        while len(others) < PILOTS and sum(others) < PILOT_SECONDS:
+            others.append(self.timed())
+        self.learn(count, min(others))
+        return first, min(others)
 
     def expected(self, count: int) -> float:
         """Seconds that an evaluation of ``count`` particles should take, by the rate so far."""
@@ -143,7 +174,11 @@ class EngineContestant(Contestant):
 
     def condition(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
         """See :meth:`Contestant.condition`."""
-        return self.kind.condition(problem.particles, problem.gravity, rows)
+
+        def of(some: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(self.kind.condition(problem.particles, problem.gravity, some), some.shape)
+
+        return on_all_cores(of, rows)
 
     def release(self) -> None:
         """See :meth:`Contestant.release`."""

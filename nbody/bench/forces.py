@@ -2,22 +2,22 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self, TypeVar
 
 import numpy as np
 
+from nbody.bench import budget
 from nbody.bench.accuracy import ForceError, Judge
+from nbody.bench.budget import Plan, about, makes_lecture_run
 from nbody.bench.contestant import ALL_CORES, ONE_CORE, Contestant, EngineContestant
 from nbody.bench.lecture import LectureRun
 from nbody.bench.problems import LECTURE_STEPS, Problem, cluster, lecture_disk
-from nbody.bench.timing import Rival, Timing, in_turns, on_device
+from nbody.bench.timing import FIRST_COUNTS, Rival, Timing, in_turns, on_device
 from nbody.units import duration
 
 FLOPS = 20
 """Operations that an interaction counts for, by convention (Nyland, Harris & Prins 2007)."""
-
-LONGEST = 10.0
-"""Seconds beyond which an evaluation, or a lecture run, is left out, with a line that says so."""
 
 REFERENCE = "reference"
 
@@ -29,7 +29,8 @@ class ForceRow:
     """One contestant at one N. Times in seconds; None where nothing was measured, and then ``note`` says why.
 
     ``seconds`` is one evaluation of all forces, ``spread`` how far the fastest was below that, as a part of it;
-    ``lecture_seconds`` is ten steps with copies, ``compile_seconds`` what the first call took longer than the second.
+    ``lecture_seconds`` is ten steps with copies, for no more bodies than the lecture had; ``compile_seconds`` what the
+    first call took longer than later ones.
     Speed-ups are ratios of interactions per second (N² a force evaluation) to one core, and to all cores, of the
     ``cpu`` engine in the same precision, and to the NumPy reference, at the same N or the largest below it that was
     measured. ``error`` is the largest relative force error, ``error_bound`` the most that rounding explains; ``wrong``
@@ -92,14 +93,16 @@ def _wrong(what: str, error: ForceError) -> str:
 def measure(
     contestants: Sequence[Contestant], counts: Sequence[int], notify: Notify = lambda _: None
 ) -> list[ForceRow]:
-    """Rows of every contestant at every N, with speed-ups. ``notify`` gets a line before each measurement."""
+    """Rows of every contestant at every N, with speed-ups. ``notify`` gets a line before each measurement, which says how
+    long the rest will take, once that is known."""
     rows: list[ForceRow] = []
-    for contestant in contestants:
-        notify(f"compiling {contestant.name} {contestant.precision}")
+    for number, contestant in enumerate(contestants, 1):
+        notify(f"compiling {contestant.name} {contestant.precision} ({number} of {len(contestants)})")
         contestant.warm_up(max(counts))
         contestant.release()
+    plan = Plan(contestants, counts)
     for count in sorted(counts):
-        bench = _AtCount(count, notify)
+        bench = _AtCount(count, plan, notify)
         on_cpu = [c for c in contestants if c.backend == "cpu"]
         rows += bench.rows(on_cpu)  # together, so that they can take turns
         for contestant in contestants:
@@ -117,11 +120,12 @@ def checked(
     longest: float | None = None,
 ) -> Row:
     """The row, of a kind, of a contestant that has computed a problem's forces: with its error, and no time yet; or
-    with the reason why it is left out, if it would take more than ``longest`` (:data:`LONGEST`) seconds."""
+    with the reason why it is left out, if it would take more than ``longest`` (:func:`~nbody.bench.budget.longest`)
+    seconds."""
     c, count = contestant, problem.particles.count
     row = kind(c.name, c.device, c.backend, c.precision, c.threads, count, compile_seconds=c.compile_s)
     expected = c.expected(count)
-    if expected > (LONGEST if longest is None else longest):
+    if expected > (budget.longest(c, c.measured) if longest is None else longest):
         return row.noted(f"left out: one evaluation would take about {expected:.0f} s")
     notify(f"N = {count}: checking {c.name} {c.precision}")
     c.load(problem)
@@ -131,12 +135,23 @@ def checked(
 
 
 class _AtCount:
-    """The measurements at one N."""
+    """The measurements at one N of a plan."""
 
-    def __init__(self, count: int, notify: Notify) -> None:
-        self._count, self._notify = count, notify
-        self._cluster, self._disk = cluster(count), lecture_disk(count)
-        self._cluster_judge, self._disk_judge = Judge(self._cluster), Judge(self._disk)
+    def __init__(self, count: int, plan: Plan, notify: Notify) -> None:
+        self._count, self._plan, self._to_user = count, plan, notify
+        self._cluster = cluster(count)
+        self._cluster_judge = Judge(self._cluster)
+
+    @cached_property
+    def _disk(self) -> Problem:
+        return lecture_disk(self._count)
+
+    @cached_property
+    def _disk_judge(self) -> Judge:
+        return Judge(self._disk)
+
+    def _notify(self, line: str) -> None:
+        self._to_user(f"{line} (about {about(self._plan.seconds_left())} left)")
 
     def rows(self, group: Sequence[Contestant]) -> list[ForceRow]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
@@ -147,19 +162,23 @@ class _AtCount:
             self._notify(f"N = {self._count}: timing {names}")
         for k, time in zip(right, _times([group[k] for k in right], self._count), strict=True):
             rows[k] = rows[k].timed(time)
-            group[k].rate = max(group[k].rate, self._count**2 / time.best)  # a small N flatters nobody
+            group[k].learn(self._count, time.best)
+            group[k].measured = True
         for contestant in group:
             contestant.release()
-        return [self._with_lecture(c, row) if row.seconds else row for c, row in zip(group, rows, strict=True)]
+            self._plan.timed(contestant, self._count)
+        return [self._with_lecture(c, row) for c, row in zip(group, rows, strict=True)]
 
     def _with_lecture(self, contestant: Contestant, row: ForceRow) -> ForceRow:
-        """The row with its lecture run, checked too."""
-        if not isinstance(contestant, EngineContestant):
+        """The row with its lecture run, checked too, if it is to have one."""
+        self._plan.done(contestant, self._count)
+        if not (row.seconds and makes_lecture_run(contestant, self._count)):
             return row
         expected = LECTURE_STEPS * contestant.expected(self._count)
-        if expected > LONGEST:
+        if expected > budget.LONGEST_RUN:
             return row.noted(f"lecture run left out: it would take about {expected:.0f} s")
         self._notify(f"N = {self._count}: lecture run by {contestant.name} {contestant.precision}")
+        assert isinstance(contestant, EngineContestant)
         run = LectureRun(contestant, self._disk)
         judge = self._disk_judge
         error = run.error(judge, judge.bound(contestant.precision, contestant.condition(self._disk, judge.rows)))
@@ -172,7 +191,10 @@ def _times(group: Sequence[Contestant], count: int) -> list[Timing]:
     """Times of an evaluation by each, all of one backend, loaded and run once."""
     if group and group[0].backend == "gpu":
         return [on_device(c.evaluate, c.expected(count)) for c in group]
-    return in_turns([Rival(c.evaluate, c.expected(count), c.running) for c in group])
+    firsts = [(c.took,) if c.took > FIRST_COUNTS else () for c in group]
+    return in_turns(
+        [Rival(c.evaluate, c.expected(count), c.running, first) for c, first in zip(group, firsts, strict=True)]
+    )
 
 
 def with_speedups(rows: Iterable[ForceRow]) -> list[ForceRow]:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nbody.bench.forces import ForceRow
+from nbody.bench.lecture import LARGEST
 from nbody.bench.report import Report, force_rows, machine_line
 from nbody.errors import InputError
 from nbody.units import duration, rate
 
-LECTURE_COUNT = 20480
+LECTURE_COUNT = LARGEST
 """The N at which the lecture's run is shown, where it was measured."""
 
 
@@ -60,7 +61,8 @@ def markdown(found: Report) -> str:
     """A report's force rows as a Markdown table: a line an engine and precision, a column an N."""
     rows = force_rows(found)
     counts = sorted({row.particles for row in rows})
-    lecture = LECTURE_COUNT if LECTURE_COUNT in counts else max(counts, default=LECTURE_COUNT)
+    runs = {row.particles for row in rows if row.lecture_seconds}
+    lecture = LECTURE_COUNT if LECTURE_COUNT in runs or not runs else max(runs)
     facts = found["machine"]
     heads = [
         "engine", "precision", *(f"N = {count}" for count in counts), "× one core", "error, median", "error, largest",

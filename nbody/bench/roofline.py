@@ -103,7 +103,7 @@ def _measured(
         contestant.evaluate()
     with watching(meter) as card:
         timing = Timing.of(contestant.device_times(_repeats(contestant.expected(judge.count))))
-    contestant.rate = max(contestant.rate, judge.count**2 / timing.best)
+    contestant.learn(judge.count, timing.best)
     row = replace(row.timed(timing), clock=card.clock or gpu.facts().clock, power=card.power,
                   clock_source="measured" if card.clock else "highest")  # fmt: skip
     if not isinstance(contestant, EngineContestant):

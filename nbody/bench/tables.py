@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from nbody.bench.forces import ForceRow
 from nbody.bench.ladder import tables as ladder_tables
+from nbody.bench.lecture import LARGEST
 from nbody.bench.report import Report, error, force_rows, machine_line, ratio
 from nbody.bench.roofline_report import lecture_table, roofline_tables
 from nbody.units import duration, rate
@@ -73,6 +74,7 @@ def _caption(found: Report) -> str:
     explained = (
         "3-D, Plummer softening, unequal masses; compilation apart. GFLOP/s at 20 operations an interaction. Speed-ups "
         "refer to the cpu engine in the same precision and to NumPy. Errors are relative, against float64 sums. The "
-        "lecture's run: 10 steps of its 2-D disc, with the copies to the device and back; memory is taken before."
+        f"lecture's run, up to its N of {LARGEST}: 10 steps of its 2-D disc, with the copies to the device and back; memory "
+        "is taken before."
     )
     return "\n".join([explained, *lines])

@@ -22,6 +22,17 @@ ENOUGH = 0.25
 FEWEST, MOST = 5, 200
 """Timed calls: no fewer unless one call alone takes more than :data:`ENOUGH`, and no more."""
 
+FEWEST_ON_DEVICE = 3
+"""The same on a GPU, where :data:`FEWEST` take longer than :data:`ENOUGH`: its times hardly differ. (One H200, N = 262144,
+24 to 142 ms each: the fastest of five was at most 0.2 % below the median.)"""
+
+FOR_A_SPREAD = 2
+"""Calls that it takes to say how far they differ: no fewer, however long one takes."""
+
+FIRST_COUNTS = 1.0
+"""Seconds beyond which the first call with a problem counts as well: what it does for all later ones, such as taking
+memory, is a small part of it."""
+
 
 @dataclass(frozen=True)
 class Rival:
@@ -31,11 +42,13 @@ class Rival:
         work: what is timed; returns when it is done.
         estimate: seconds a call takes, from an earlier one.
         running: the surroundings of a turn (a number of threads), entered before the clock starts.
+        before: seconds of calls that were timed already, and count.
     """
 
     work: Work
     estimate: float
     running: Callable[[], AbstractContextManager] = nullcontext
+    before: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -70,8 +83,8 @@ def seconds(work: Work) -> float:
 
 def in_turns(rivals: Sequence[Rival]) -> list[Timing]:
     """Times of each rival on the host, measured in turns. Everything must have run once before."""
-    samples: list[list[float]] = [[] for _ in rivals]
-    waiting = list(range(len(rivals)))
+    samples = [list(rival.before) for rival in rivals]
+    waiting = [k for k in range(len(rivals)) if not _enough(samples[k])]
     while waiting:
         for k in waiting:
             samples[k] += _turn(rivals[k])
@@ -91,8 +104,9 @@ def _turn(rival: Rival) -> list[float]:
 
 
 def _enough(sample: list[float]) -> bool:
-    total = sum(sample)
-    return len(sample) >= MOST or (total >= ENOUGH and (len(sample) >= FEWEST or total / len(sample) > ENOUGH))
+    calls, total = len(sample), sum(sample)
+    fewest = FOR_A_SPREAD if total > ENOUGH * calls else FEWEST
+    return calls >= MOST or (total >= ENOUGH and calls >= fewest)
 
 
 def on_device(work: Work, estimate: float) -> Timing:
@@ -100,6 +114,11 @@ def on_device(work: Work, estimate: float) -> Timing:
     short for them (their resolution is 0.5 µs)."""
     from nbody import gpu
 
-    inner = max(1, min(MOST, round(TURN / 4 / max(estimate, 1e-6))))
-    times = [1e-3 * gpu.milliseconds(work, repeats=1, inner=inner) for _ in range(FEWEST)]
-    return Timing.of(times)
+    return Timing.of([1e-3 * time for time in gpu.times(work, *calls_on_device(estimate))])
+
+
+def calls_on_device(estimate: float) -> tuple[int, int]:
+    """How many measurements are made on a GPU of work that takes about so many seconds, and the calls of each."""
+    estimate = max(estimate, 1e-6)
+    repeats = max(FEWEST_ON_DEVICE, min(FEWEST, int(ENOUGH / estimate)))
+    return repeats, max(1, min(MOST, round(TURN / 4 / estimate)))

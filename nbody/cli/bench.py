@@ -94,7 +94,7 @@ def bench(
     --cpu and --gpu, whatever there is gets measured. The cpu engine always
     takes part: the speed-ups refer to it. A table goes to standard output,
     bench.json and a picture, bench.png, to the output folder; earlier ones
-    are replaced.
+    are replaced. What would take too long is left out, and a line says so.
 
     With --roofline each GPU engine stands beside what the card allows at
     most, by the issue slots counted in its own machine code, with its

@@ -11,6 +11,7 @@ from nbody.progress import Progress, Summary
 from nbody.units import rate, size
 
 LOG_SECONDS = 10.0
+"""Between two lines of a batch job's log."""
 
 
 def say(line: str) -> None:
@@ -21,13 +22,17 @@ def say(line: str) -> None:
 
 @contextmanager
 def status_line() -> Iterator[Callable[[str], None]]:
-    """One line on standard error that says what is being measured, where that is a terminal. (No spinner: its thread
-    would compete with what is timed.)"""
-    shown = sys.stderr.isatty()
+    """One line on standard error that says what is being measured; where that is not a terminal (a batch job's log), one
+    every ten seconds. (No spinner: its thread would compete with what is timed.)"""
+    shown, last = sys.stderr.isatty(), time.monotonic()
 
     def notify(line: str) -> None:
+        nonlocal last
         if shown:
             print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+        elif line and time.monotonic() - last >= LOG_SECONDS:
+            last = time.monotonic()
+            say(line)
 
     try:
         yield notify
