@@ -192,8 +192,16 @@ def test_every_notice_says_what_is_done_and_after_compilation_how_long_the_rest_
     lines = []
     forces.measure([EngineContestant("reference", "float64")], [64], lines.append)
     assert lines[0] == "compiling reference float64 (1 of 1)"
-    assert lines[1] == "N = 64: checking reference float64 (about 1 s left)"
-    assert all(line.endswith(" left)") for line in lines[1:])
+    assert lines[1] == "about 1 s left, N = 64: checking reference float64"
+    assert all(" left, N = 64: " in line for line in lines[1:])
+
+
+def test_on_a_terminal_a_notice_takes_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "20")
+    with progress.status_line() as notify:
+        notify("about 40 s left, N = 4096: checking")
+    assert capsys.readouterr().err == "\r\033[Kabout 40 s left, N \r\033[K"
 
 
 @pytest.mark.parametrize(

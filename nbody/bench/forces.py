@@ -151,7 +151,7 @@ class _AtCount:
         return Judge(self._disk)
 
     def _notify(self, line: str) -> None:
-        self._to_user(f"{line} (about {about(self._plan.seconds_left())} left)")
+        self._to_user(f"about {about(self._plan.seconds_left())} left, {line}")
 
     def rows(self, group: Sequence[Contestant]) -> list[ForceRow]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""

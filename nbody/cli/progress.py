@@ -1,6 +1,7 @@
 """What a run shows while it goes on (on standard error) and when it ends."""
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +30,8 @@ def status_line() -> Iterator[Callable[[str], None]]:
     def notify(line: str) -> None:
         nonlocal last
         if shown:
-            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+            columns = shutil.get_terminal_size().columns  # the beginning of a line that is folded is not cleared
+            print(f"\r\033[K{line[: columns - 1]}", end="", file=sys.stderr, flush=True)
         elif line and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
             say(line)
