@@ -24,7 +24,7 @@ FEWEST, MOST = 5, 200
 
 FEWEST_ON_DEVICE = 3
 """The same on a GPU, where :data:`FEWEST` take longer than :data:`ENOUGH`: its times hardly differ. (One H200, N = 262144,
-24 to 142 ms each: the fastest of five was at most 0.2 % below the median.)"""
+24 to 142 ms each: the fastest of a row was at most 0.2 % below its median.)"""
 
 FOR_A_SPREAD = 2
 """Calls that it takes to say how far they differ: no fewer, however long one takes."""
