@@ -84,17 +84,20 @@ def test_the_comparison_is_part_of_the_one_json_object(files, capsys):
     assert [each["verdict"] for each in found["comparison"]["rows"]] == ["faster", "slower"]
 
 
-def test_a_new_measurement_may_take_the_place_of_what_it_is_compared_with(monkeypatch, tmp_path, capsys):
+def test_a_new_measurement_keeps_what_it_is_compared_with_and_measures_its_sizes(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(contestant, "PILOT", 128)
     monkeypatch.setattr(timing, "ENOUGH", 0.01)
-    arguments = ["bench", "--cpu", "--particles", "65", "--precision", "float64", "--engines", "reference"]
-    assert main([*arguments, "-o", str(tmp_path)]) == 0
+    arguments = ["bench", "--cpu", "--precision", "float64", "--engines", "reference"]
+    assert main([*arguments, "--particles", "65", "-o", str(tmp_path)]) == 0
+    before = (tmp_path / "bench.json").read_bytes()
     capsys.readouterr()
     assert main([*arguments, "-o", str(tmp_path), "--compare", str(tmp_path / "bench.json"), "--json"]) == 0
     out, err = capsys.readouterr()
     found = json.loads(out)
     assert {each["name"] for each in found["comparison"]["rows"]} == {row["name"] for row in found["rows"]}
-    assert "in place of an earlier one" in err
+    assert {row["particles"] for row in found["rows"]} == {65}
+    assert "it is kept as bench.1.json" in err
+    assert (tmp_path / "bench.1.json").read_bytes() == before != (tmp_path / "bench.json").read_bytes()
     assert "comparison" not in json.loads((tmp_path / "bench.json").read_text())
 
 

@@ -49,5 +49,7 @@ class Output:
 
     def write(self, found: Report, draw: Callable[[Report, Path], None]) -> None:
         """Write the report and draw its picture, by one of the functions of :mod:`nbody.bench.plot` and its like."""
-        self.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        draft = self.report.with_suffix(".json.part")
+        draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        os.replace(draft, self.report)  # whole, or not at all
         draw(found, self.picture)

@@ -62,7 +62,8 @@ Readme = Annotated[
 Compare = Annotated[
     Path | None,
     _of(REPORT, "Also show how much faster each row is than in this earlier report, and which became slower by more "
-                "than noise (not with --matmul).", autocompletion=completion.files(".json")),
+                "than noise (not with --matmul). It is kept, and its numbers of particles are measured again.",
+        autocompletion=completion.files(".json")),
 ]  # fmt: skip
 From = Annotated[
     list[Path] | None,
@@ -145,12 +146,14 @@ def bench(
     if compare and len(reports or []) > 1:
         raise InputError("--compare compares one report, and --from names several; leave one of the two out")
     old = report.load(compare) if compare else None  # before a new one takes its place
+    if old and not particles:
+        particles = sorted({count for row in old["rows"] if isinstance(count := row.get("particles"), int)})
     if reports:
         found = [report.load(path) for path in reports]
     elif roofline:
-        found = [_roofline(cpu, particles or [], engines or [], precision or [], output)]
+        found = [_roofline(cpu, particles or [], engines or [], precision or [], output, compare)]
     else:
-        found = [_measured(cpu, gpu, particles or [], engines or [], precision or [], output)]
+        found = [_measured(cpu, gpu, particles or [], engines or [], precision or [], output, compare)]
     for each in found:
         _show(each, as_json, old, str(compare))
     if readme is not None:
@@ -163,7 +166,13 @@ def bench(
 
 
 def _measured(
-    cpu: bool, gpu: bool, particles: list[int], engines: list[str], precision: list[str], output: Path
+    cpu: bool,
+    gpu: bool,
+    particles: list[int],
+    engines: list[str],
+    precision: list[str],
+    output: Path,
+    compared: Path | None,
 ) -> Any:
     """Measure, write the files, and return the report."""
     from nbody.bench import selection
@@ -187,10 +196,12 @@ def _measured(
     with status_line() as notify:
         rows = measure([*taking_part, *others], counts, notify)
         notify("drawing")
-        return keep(report(rows), files, plot_forces)
+        return keep(report(rows), files, plot_forces, compared)
 
 
-def _roofline(cpu: bool, particles: list[int], engines: list[str], precision: list[str], output: Path) -> Any:
+def _roofline(
+    cpu: bool, particles: list[int], engines: list[str], precision: list[str], output: Path, compared: Path | None
+) -> Any:
     """Measure the roofline and the lecture's table, write the files, and return the report."""
     from nbody.bench import roofline, selection
     from nbody.bench.output import Output
@@ -213,7 +224,7 @@ def _roofline(cpu: bool, particles: list[int], engines: list[str], precision: li
     with status_line() as notify:
         found = roofline.run_suite(taking_part, others, counts, notify) | {"absent": absent}
         notify("drawing")
-        return keep(found, files, plot_roofline)
+        return keep(found, files, plot_roofline, compared)
 
 
 def _warn_of_load() -> None:

@@ -1,15 +1,19 @@
 """What ``nbody bench`` does with a report of either suite: its files, and its tables on the terminal."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from nbody.bench.output import Output
 from nbody.bench.report import Report
 from nbody.cli.progress import say
+from nbody.trajectory import place
 
 
-def keep(found: Report, files: Output, draw: Callable) -> Report:
-    """The report, once its files are written."""
+def keep(found: Report, files: Output, draw: Callable, compared: Path | None = None) -> Report:
+    """The report, once its files are written. The one that it is ``compared`` with stays, under a numbered name."""
+    if compared and files.report.exists() and files.report.samefile(compared):
+        place.keep(files.report, say)
     replaced = files.replaced()
     files.write(found, draw)
     for path in (files.report, files.picture):
