@@ -76,6 +76,21 @@ def test_a_speed_that_was_not_measured_is_not_told(folder):
     assert summary["steps_per_s"] is None and summary["interactions_per_s"] is None
 
 
+def test_a_run_that_mostly_compiled_says_so():
+    from nbody.cli.progress import summary_text
+    from nbody.progress import Summary
+
+    facts = dict.fromkeys(("name", "output", "engine", "device", "precision", "integrator"), "x")
+    numbers = dict.fromkeys(("particles", "frames", "time", "energy_initial", "energy_final", "energy_error"), 2)
+    run = {"steps": 1000, "step": 1000, "steps_per_s": 500.0, "interactions_per_s": 2e3, "interrupted": False}
+    assert "in 8 s, 6 s of that to compile, start and end\n" in summary_text(
+        Summary(**facts, **numbers, **run, wall_s=8.0)
+    )
+    for usual in (2.4, 2.9):
+        assert "compile," not in summary_text(Summary(**facts, **numbers, **run, wall_s=usual))
+    assert "compile," not in summary_text(Summary(**facts, **numbers, **run | {"steps_per_s": 0.0}, wall_s=8.0))
+
+
 def test_quiet_says_nothing_on_standard_error(folder):
     assert nbody("run", "small.yaml", "--quiet", cwd=folder).stderr == ""
 

@@ -69,7 +69,7 @@ def summary_text(summary: Summary) -> str:
     ended = f"interrupted at step {summary.step}" if summary.interrupted else made
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
     lines = [
-        f"{summary.name}: {bodies}, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s",
+        f"{summary.name}: {bodies}, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s{_of_which(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
         f"  energy {energies}, relative error {summary.energy_error:+.2e}",
     ]
@@ -78,6 +78,12 @@ def summary_text(summary: Summary) -> str:
     if summary.output:
         lines.append(f"  {_number(summary.frames, 'frame')} in {_place(summary)}")
     return "\n".join(lines)
+
+
+def _of_which(summary: Summary) -> str:
+    """How much of a run's time went by without steps, where that is worth a word: a first run compiles for seconds."""
+    apart = summary.wall_s - (summary.steps / summary.steps_per_s if summary.steps_per_s else summary.wall_s)
+    return f", {apart:.2g} s of that to compile, start and end" if apart > max(1.0, summary.wall_s / 5) else ""
 
 
 def _place(summary: Summary) -> str:
