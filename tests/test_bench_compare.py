@@ -97,6 +97,7 @@ def test_a_new_measurement_keeps_what_it_is_compared_with_and_measures_its_sizes
     assert {each["name"] for each in found["comparison"]["rows"]} == {row["name"] for row in found["rows"]}
     assert {row["particles"] for row in found["rows"]} == {65}
     assert "it is kept as bench.1.json" in err
+    assert found["comparison"]["with"] == str(tmp_path / "bench.1.json")
     assert (tmp_path / "bench.1.json").read_bytes() == before != (tmp_path / "bench.json").read_bytes()
     assert "comparison" not in json.loads((tmp_path / "bench.json").read_text())
 
@@ -110,3 +111,23 @@ def test_what_is_no_report_is_refused_before_anything_is_measured(text, tmp_path
     out, err = capsys.readouterr()
     assert err.startswith(f"error: {old}: not a benchmark's report") and err.count("\n") == 1
     assert out == "" and not (tmp_path / "new").exists()
+
+
+def test_a_report_goes_to_the_very_name_that_was_given(tmp_path):
+    from nbody.bench.output import Output
+
+    files = Output.at(tmp_path / "run.v2.json")
+    assert (files.report.name, files.picture.name) == ("run.v2.json", "run.v2.png")
+
+
+@pytest.mark.parametrize(
+    "options,expected",
+    [
+        (["--precision", "mixed"], "no engine on the cpu computes in mixed"),
+        (["--particles", "1.5"], "must be a whole number, got '1.5'"),
+    ],
+)
+def test_nothing_to_measure_is_no_report(options, expected, tmp_path, capsys):
+    assert main(["bench", "--cpu", *options, "-o", str(tmp_path / "new")]) == 2
+    out, err = capsys.readouterr()
+    assert expected in err and err.count("\n") == 1 and out == "" and not (tmp_path / "new").exists()

@@ -344,6 +344,24 @@ def test_a_damaged_kernel_is_as_good_as_none(tmp_path):
     assert kernel_files(tmp_path).load(KEY) == "anew"
 
 
+def test_what_numba_is_told_to_compile_by_is_part_of_a_kernels_name(tmp_path, monkeypatch):
+    """A kernel without vectors, made once to look at something, would else serve every later run."""
+    kernel_files(tmp_path).save(KEY, "kernel")
+    monkeypatch.setattr(numba.config, "LOOP_VECTORIZE", 1 - numba.config.LOOP_VECTORIZE)
+    assert kernel_files(tmp_path).load(KEY) is None
+
+
+def test_an_interrupt_that_llvm_swallows_is_one_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+    def save(self, key, data):
+        raise RuntimeError("no compiled object yet for <Library 'f'>")
+
+    monkeypatch.setattr(KernelFiles, "save", save)
+    with pytest.raises(KeyboardInterrupt):
+        kept(lambda x: x + x)(21)
+
+
 def test_a_disk_that_takes_no_kernel_ends_no_run(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
 

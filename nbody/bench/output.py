@@ -32,16 +32,16 @@ class Output:
             base.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"--output: {base.parent} can't be made ({error.strerror}); name another folder") from None
-        for path in (base.parent, *(p for p in map(base.with_suffix, SUFFIXES) if p.exists())):
+        report, picture = (base.with_name(base.name + suffix) for suffix in SUFFIXES)
+        for path in (base.parent, *(p for p in (report, picture) if p.exists())):
             if not os.access(path, os.W_OK) or (path != base.parent and path.is_dir()):
                 raise InputError(f"--output: {path} can't be written; name another folder")
-        report = base.with_suffix(".json")
         if report.exists() and report.stat().st_size:
             try:
                 load(report)
             except InputError:
                 raise InputError(f"--output: {report} exists and is no report; name another folder or file") from None
-        return cls(*map(base.with_suffix, SUFFIXES))
+        return cls(report, picture)
 
     def replaced(self) -> list[Path]:
         """The files that writing will replace."""
@@ -49,7 +49,7 @@ class Output:
 
     def write(self, found: Report, draw: Callable[[Report, Path], None]) -> None:
         """Write the report and draw its picture, by one of the functions of :mod:`nbody.bench.plot` and its like."""
-        draft = self.report.with_suffix(".json.part")
+        draft = self.report.with_name(self.report.name + ".part")
         draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         os.replace(draft, self.report)  # whole, or not at all
         draw(found, self.picture)

@@ -88,6 +88,10 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
             if baseline:
                 found.append(EngineContestant(name, precision, one_core=True))
             found.append(EngineContestant(name, precision))
+    if not found:
+        raise InputError(
+            f"--precision: no engine on the {' or the '.join(on)} computes in {' or '.join(precisions)}; name another"
+        )
     return found
 
 

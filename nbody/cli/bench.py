@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from nbody.cli import completion
+from nbody.cli.numbers import whole
 
 FORCES, PRODUCTS, REPORT = "Forces", "Matrix products", "The report"
 """The help's panels."""
@@ -21,7 +22,7 @@ def _of(panel: str, help: str, *names: str, **more: Any) -> Any:
 ParticleCounts = Annotated[
     list[int] | None,
     _of(FORCES, "Numbers of particles, such as 1024 20480 (where none are given: 1024 4096 10240 20480, and on a GPU "
-                "65536 262144)."),
+                "65536 262144).", parser=whole, metavar="<list[int]>"),
 ]  # fmt: skip
 Engines = Annotated[
     list[str] | None,
@@ -40,7 +41,10 @@ Roofline = Annotated[
 Matmul = Annotated[
     bool, _of(PRODUCTS, "Measure the ladder of matrix products, beside cuBLAS, instead of forces.", "--matmul")
 ]
-Sizes = Annotated[list[int] | None, _of(PRODUCTS, "The n of the n x n matrices (512 1024 2048 4096).")]
+Sizes = Annotated[
+    list[int] | None,
+    _of(PRODUCTS, "The n of the n x n matrices (512 1024 2048 4096).", parser=whole, metavar="<list[int]>"),
+]
 Rungs = Annotated[list[str] | None, _of(PRODUCTS, "Only these rungs.", autocompletion=completion.rungs)]
 Explain = Annotated[
     str | None,
@@ -147,13 +151,15 @@ def bench(
         raise InputError("--compare compares one report, and --from names several; leave one of the two out")
     old = report.load(compare) if compare else None  # before a new one takes its place
     if old and not particles:
-        particles = sorted({count for row in old["rows"] if isinstance(count := row.get("particles"), int)})
+        particles = sorted({n for row in old["rows"] if type(n := row.get("particles")) is int and n > 0})
     if reports:
         found = [report.load(path) for path in reports]
     elif roofline:
-        found = [_roofline(cpu, particles or [], engines or [], precision or [], output, compare)]
+        new, compare = _roofline(cpu, particles or [], engines or [], precision or [], output, compare)
+        found = [new]
     else:
-        found = [_measured(cpu, gpu, particles or [], engines or [], precision or [], output, compare)]
+        new, compare = _measured(cpu, gpu, particles or [], engines or [], precision or [], output, compare)
+        found = [new]
     for each in found:
         _show(each, as_json, old, str(compare))
     if readme is not None:
@@ -173,15 +179,15 @@ def _measured(
     precision: list[str],
     output: Path,
     compared: Path | None,
-) -> Any:
-    """Measure, write the files, and return the report."""
+) -> tuple[Any, Path | None]:
+    """Measure, write the files, and return the report, and where the one that it is compared with is now."""
     from nbody.bench import selection
     from nbody.bench.forces import measure
     from nbody.bench.output import Output
     from nbody.bench.plot import plot_forces
     from nbody.bench.report import report
     from nbody.cli.progress import say, status_line
-    from nbody.cli.reports import keep
+    from nbody.cli.reports import aside, keep
 
     counts = selection.check_counts(particles)
     precisions = selection.check_precisions(precision or [])
@@ -192,22 +198,23 @@ def _measured(
     for line in absent:
         say(line)
     files = Output.at(output)
+    compared = aside(compared, files)
     _warn_of_load()
     with status_line() as notify:
         rows = measure([*taking_part, *others], counts, notify)
         notify("drawing")
-        return keep(report(rows), files, plot_forces, compared)
+        return keep(report(rows), files, plot_forces), compared
 
 
 def _roofline(
     cpu: bool, particles: list[int], engines: list[str], precision: list[str], output: Path, compared: Path | None
-) -> Any:
-    """Measure the roofline and the lecture's table, write the files, and return the report."""
+) -> tuple[Any, Path | None]:
+    """The same for the roofline and the lecture's table."""
     from nbody.bench import roofline, selection
     from nbody.bench.output import Output
     from nbody.bench.roofline_plot import plot_roofline
     from nbody.cli.progress import say, status_line
-    from nbody.cli.reports import keep
+    from nbody.cli.reports import aside, keep
     from nbody.errors import InputError
 
     if cpu:
@@ -220,11 +227,12 @@ def _roofline(
     if absent:
         say(f"not beside them: {', '.join(absent)}")
     files = Output.at(output, "roofline")
+    compared = aside(compared, files)
     _warn_of_load()
     with status_line() as notify:
         found = roofline.run_suite(taking_part, others, counts, notify) | {"absent": absent}
         notify("drawing")
-        return keep(found, files, plot_roofline, compared)
+        return keep(found, files, plot_roofline), compared
 
 
 def _warn_of_load() -> None:

@@ -10,10 +10,15 @@ from nbody.cli.progress import say
 from nbody.trajectory import place
 
 
-def keep(found: Report, files: Output, draw: Callable, compared: Path | None = None) -> Report:
-    """The report, once its files are written. The one that it is ``compared`` with stays, under a numbered name."""
+def aside(compared: Path | None, files: Output) -> Path | None:
+    """Where the report to compare with is to be found later: under a numbered name if a new one will take its place."""
     if compared and files.report.exists() and files.report.samefile(compared):
-        place.keep(files.report, say)
+        return place.keep(files.report, say)
+    return compared
+
+
+def keep(found: Report, files: Output, draw: Callable) -> Report:
+    """The report, once its files are written."""
     replaced = files.replaced()
     files.write(found, draw)
     for path in (files.report, files.picture):

@@ -27,6 +27,11 @@ from numba import config, njit
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+SETTINGS = (
+    "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML", "LLVM_REFPRUNE_PASS",
+)  # fmt: skip
+"""What Numba compiles by beside a function's own options, each a NUMBA_... in the environment."""
+
 HASH = hashlib.sha256
 HASH_BYTES = HASH().digest_size
 
@@ -43,7 +48,7 @@ if hasattr(os, "register_at_fork"):
 class KernelFiles(IndexDataCacheFile):
     """The files of one function's kernels.
 
-    A name is made from Numba's version and optimisation, the time and size of the function's source, the ``options`` it is
+    A name is made from Numba's version and :data:`SETTINGS`, the stamp of the function's source, the ``options`` it is
     compiled with, and Numba's key: signature, processor, code and constants.
     """
 
@@ -67,7 +72,8 @@ class KernelFiles(IndexDataCacheFile):
         return pickle.loads(kept) if HASH(kept).digest() == digest else None
 
     def _path(self, key: tuple) -> str:
-        whole = repr((self._version, config.OPT, self._source_stamp, self._options, key))
+        settings = [str(getattr(config, name, None)) for name in SETTINGS]
+        whole = repr((self._version, settings, self._source_stamp, self._options, key))
         return self._data_path(self._data_name(int(HASH(whole.encode()).hexdigest()[:16], 16)))
 
 
@@ -81,8 +87,14 @@ class KernelCache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep it, unless the disk takes no more."""
-        with contextlib.suppress(OSError):
+        try:
             super().save_overload(sig, data)
+        except OSError:
+            pass
+        except RuntimeError as error:
+            if "no compiled object" not in str(error):
+                raise
+            raise KeyboardInterrupt from None  # it came while LLVM called back, which swallows it
 
 
 def kept(function: Callable, **options: Any) -> Callable:

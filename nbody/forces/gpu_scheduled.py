@@ -84,7 +84,8 @@ class ScheduledEngine(SymmetricEngine):
             return
         pairs = scheduled_kernel(*which)
         kernel = _Orders(pairs, lambda: self._launch_some(pairs, state), lambda: self._bits(potential, state))
-        key = f"{gpu.facts().name}, driver {gpu.facts().driver}, {kernel.digest(ASSEMBLER)}"
+        card = f"{gpu.facts().name}, driver {gpu.facts().driver}"
+        key = f"{card}, {len(STYLES)} orders, {kernel.digest(ASSEMBLER)}"
         try:
             if not kernel.use_again(remembered.recall(KIND).get(key)):
                 number = kernel.fastest()

@@ -96,8 +96,8 @@ def numbered(path: Path) -> Path:
     return name
 
 
-def keep(path: Path, notify: Notify) -> None:
-    """Give the file at ``path``, if there is one, a second, numbered name, so that the first may be replaced."""
+def keep(path: Path, notify: Notify) -> Path | None:
+    """Give the file at ``path``, if there is one, a second, numbered name, so that the first may be replaced; which one."""
     while path.exists():
         name = numbered(path)
         try:
@@ -107,7 +107,8 @@ def keep(path: Path, notify: Notify) -> None:
         except OSError:  # a file system without hard links
             os.rename(path, name)
         notify(f"{path} existed; it is kept as {name.name}")
-        return
+        return name
+    return None
 
 
 def sync_folder(folder: Path) -> None:
