@@ -169,14 +169,6 @@ def test_an_order_that_was_not_wholly_put_in_place_can_be_taken_back(orders, mon
     assert running[-1] == b"assembler"
 
 
-def test_machine_code_of_an_unknown_kind_stays_as_it_is(orders):
-    def refuse(number):
-        raise ValueError("not an ELF file of 64 bits")
-
-    kernel, running = orders(refuse, {b"assembler": 3.0})
-    assert kernel.fastest() == -1 and running == [b"assembler"]
-
-
 def test_a_kernel_is_known_again_by_its_instructions_whatever_its_process_has_compiled_before(monkeypatch):
     from test_sass import machine_code
 

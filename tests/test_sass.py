@@ -10,11 +10,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nbody.gpu.sass import ROOTS, STYLES, blocks, encoded, fault, instructions, kernels, reordered, rescheduled
+from nbody.bench.slots import disassembler
+from nbody.gpu.sass import (
+    ROOTS,
+    STYLES,
+    blocks,
+    encoded,
+    fault,
+    instructions,
+    kernels,
+    reordered,
+    rescheduled,
+    with_factors_kept,
+)
 from nbody.gpu.sass.block import Block, Turn
 from nbody.gpu.sass.check import Hardware
+from nbody.gpu.sass.emit import emitted
 from nbody.gpu.sass.instruction import NO_BARRIER, PLACES, ZERO, Instruction
-from nbody.gpu.sass.liveness import EVERY, live_before, target
+from nbody.gpu.sass.liveness import EVERY, live_before, read, target, written
 from nbody.gpu.sass.pipeline import clocks
 from nbody.gpu.sass.scoreboard import NOTHING, UNIFORM, fresh, under_way, untold
 from nbody.state import Potential
@@ -115,12 +128,13 @@ def test_an_operation_of_another_meaning_is_not_taken_for_a_known_one(word, why)
 
 KERNELS = [
     ((4, 18), "product", Potential.NONE), ((4, 18), "product", Potential.ENERGY), ((4, 22), "equal", Potential.NONE),
-    ((2, 18), "product", Potential.NONE), ((1, 10), "product", Potential.NONE),
+    ((2, 18), "product", Potential.NONE), ((1, 10), "product", Potential.NONE), ((1, 10), "equal", Potential.ENERGY),
+    ((1, 10), "equal", Potential.NONE, "cutoff", 2), ((1, 10), "equal", Potential.ENERGY, "cutoff", 2),
 ]  # fmt: skip
 
 
-def machine_code(tiling, masses, potential):
-    """The cubin of a kernel of gpu-symmetric for an H200: float32, 3-D."""
+def machine_code(tiling, masses, potential, softening="plummer", dimensions=3):
+    """The cubin of a kernel of gpu-symmetric for an H200, in float32."""
     pytest.importorskip("cuda.core")
     from numba import types
 
@@ -130,7 +144,7 @@ def machine_code(tiling, masses, potential):
     from nbody.forces.gpu_triangle import Tiling
 
     real = types.float32
-    kernel = gpu_pairs.build(Shape("plummer", 3, np.dtype(np.float32), potential), Tiling(*tiling), masses)
+    kernel = gpu_pairs.build(Shape(softening, dimensions, np.dtype(np.float32), potential), Tiling(*tiling), masses)
     signature = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 3, types.uint32)
     try:
         return gpu.assembled(gpu.ptx(kernel, signature))[0]
@@ -145,8 +159,7 @@ def cubin():
     """Kernels' machine code, compiled once."""
     made = {}
 
-    def get(tiling, masses, potential):
-        key = tiling, masses, potential
+    def get(*key):
         if key not in made:
             made[key] = machine_code(*key)
         return made[key]
@@ -179,7 +192,7 @@ def modelled(block, body):
     made = Block(0, len(body), body, block.live_in, block.live_out, block.state, block.has)
     bank = {~register: register & 1 for register in range(ZERO)}
     bank |= {at: register & 1 for at in range(len(body)) if (register := made.fills(at)) is not None}
-    return clocks(made, [Turn(at, sources) for at, sources in enumerate(made.sources)], bank)
+    return clocks(made, [Turn(at, sources) for at, sources in enumerate(made.flow.sources)], bank)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -226,6 +239,7 @@ def test_kernels_are_the_sections_with_instructions_and_other_files_are_refused(
     for other in (b"", b"PK\x03\x04" + bytes(100), b"\x7fELF\x01\x01" + bytes(100)):
         with pytest.raises(ValueError, match="not an ELF file of 64 bits"):
             kernels(other)
+        assert rescheduled(other, STYLES[0]) is None and with_factors_kept(other) is None  # no run ends for that
 
 
 # --- What is broken is found ------------------------------------------------------------------------------------------
@@ -241,7 +255,7 @@ def without(x, barrier):
 
 def dependent(block):
     """Pairs of instructions, the second of which reads what the first makes."""
-    return [(value, at) for at, source in enumerate(block.sources) for value in source.values() if value >= 0]
+    return [(value, at) for at, source in enumerate(block.flow.sources) for value in source.values() if value >= 0]
 
 
 def of_body(block, body):
@@ -251,12 +265,13 @@ def of_body(block, body):
 def test_what_the_assembler_does_is_the_same_and_keeps_the_rules_but_for_its_own_habits(cubin):
     """It uses barriers that tell that an operand was read, where new orders wait for the result; it lets one root's barrier
     tell of two; it keeps operands over an instruction that reads another there; it gives a shuffle's operand 5 cycles, not
-    8; and its last sums come in while the branch is taken, of which 7 cycles pass, not 8."""
+    8, a choice 5, not 6, and a predicate 12, not 14; and its last sums come in while the branch is taken, of which 7 cycles
+    pass, not 8."""
     habits = (
         r"fills register \d+, which is still to be read|register \d+ may be filled behind the block before it is read"
         r"|touches register \d+ before a barrier from before the block"
         r"|has no barrier|touches register \d+, which is being filled|register \d+ is under way at the end"
-        r"|keeps operand ., which the next one does not read there|reads register \d+ [123] cycles too early"
+        r"|keeps operand ., which the next one does not read there|reads (register|predicate) \d+ [123] cycles too early"
     )
     for kernel in KERNELS:
         for block in loops(cubin(*kernel)):
@@ -347,6 +362,75 @@ def test_what_is_fresh_from_before_the_block_is_not_read_before_it_is_there():
     assert block.start == 1 and fault(block, block.body) == ""
     assert "reads register 4 10 cycles too early" in fault(block, [reader, *others[:-1], others[-1].controlled(8)])
     assert fault(block, [*others[:10], reader, others[10], others[11].controlled(8)]) == ""
+
+
+def test_an_order_begins_with_what_is_there():
+    """What the block reads of a slow instruction before it comes as late as the assembler had it."""
+    slow = instruction(0x7435, 0x1FF, dest=4, a=ZERO, b=ZERO, c=ZERO)
+    reader, others = add(40, 4, 5), [add(41 + k, 6, 7) for k in range(11)]
+    code = [slow, *others[:10], reader, others[10].controlled(8), *(store(9, 40 + k) for k in range(12)), EXIT]
+    (block,) = blocks(code)
+    assert block.flow.earliest == [0] * 10 + [10, 0]
+    for style in STYLES:
+        body = reordered(block, style)
+        assert body is not None
+        at = next(k for k, x in enumerate(body) if x.register("a") == 4)
+        assert sum(x.stall for x in body[:at]) >= 10
+
+
+def test_a_barrier_that_is_shared_is_waited_for_only_when_it_is_up():
+    """Seven roots have six barriers, so one waits for a root that has only just begun."""
+    made = [root(10 + k, 20 + k, write_barrier=min(k, 5), stall=2) for k in range(7)]
+    made += [add(40 + k, 10 + k, 30, waits=1 << min(k, 5), stall=8 if k == 6 else 1) for k in range(7)]
+    block = block_of(*made, live_out=bits(*range(40, 47)))
+    assert fault(block, made) == ""
+    order = [*range(6), 5 + 7, 6, *range(7, 12), 13]  # the sixth root's sum before the seventh root
+    turns = [Turn(at, block.flow.sources[at]) for at in [*range(5), 6, 5, 12, *range(7, 12), 13]]
+    assert sorted(order) == sorted(turn.at for turn in turns)
+    body = emitted(block, turns, {~r: r for r in range(ZERO)} | {at: x.dest for at, x in enumerate(made)})
+    assert body is not None and fault(block, body) == ""
+
+
+def test_what_chooses_by_a_predicate_follows_the_test_that_it_was_made_for():
+    """The second test may not come before what chooses by the first."""
+    compare, choose = 0xBFAC000, 0x6800000  # .GTU into P5; by !P5
+
+    def body(*order):
+        first = [
+            instruction(0x720B, compare, dest=0, a=4, b=5, stall=14),
+            instruction(0x7208, choose, dest=10, a=6, b=7),
+        ]
+        then = [
+            instruction(0x720B, compare, dest=0, a=8, b=5, stall=14),
+            instruction(0x7208, choose, dest=11, a=6, b=7),
+        ]
+        made = [*first, *then]
+        return [*(made[at] for at in order[:-1]), made[order[-1]].controlled(14)]
+
+    block = block_of(*body(0, 1, 2, 3), live_out=bits(10, 11))
+    assert block.known[0].name == "FSETP" and block.known[1].name == "FSEL"
+    assert fault(block, body(0, 1, 2, 3)) == ""
+    assert block.flow.after[1] == {0: 14} and block.flow.after[2] == {1: 1, 0: 1}
+    for order in ((0, 2, 1, 3), (2, 3, 0, 1), (1, 0, 2, 3)):
+        assert "holds another number at the end" in fault(block, body(*order))
+    late = body(0, 1, 2, 3)
+    late[0] = late[0].controlled(13)
+    assert "reads predicate 5 1 cycles too early" in fault(block, late)
+
+
+def test_a_test_of_a_float_reads_it_earlier_than_arithmetic():
+    def body(before):
+        return [add(10, 4, 5, stall=before), instruction(0x720B, 0xBFAC000, dest=0, a=10, b=7, stall=14)]
+
+    block = block_of(*body(6))
+    assert block.flow.after[1] == {0: 6} and fault(block, body(6)) == ""
+    assert "reads register 10 1 cycles too early" in fault(block, body(5))
+
+
+def test_a_predicate_is_there_when_the_block_ends_whatever_comes_behind():
+    body = [instruction(0x720B, 0xBFAC000, dest=0, a=10, b=7, stall=14)]
+    assert fault(block_of(*body, behind=10), body) == ""
+    assert "not there at the end" in fault(block_of(*body, behind=10), [body[0].controlled(13)])
 
 
 def test_results_are_there_for_whoever_reads_first_behind_the_block():
@@ -505,6 +589,54 @@ def test_a_register_lives_from_where_it_is_filled_to_its_last_reader_around_a_lo
     assert lives(31) == [0, 1, 1, 1, 0, 0]  # the next turn reads it
     assert lives(34) == [0, 0, 1, 0, 0, 0]
     assert lives(36) == [1, 1, 1, 1, 1, 0]  # a store reads its data
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_what_is_read_and_filled_agrees_with_the_disassembler(cubin, kernel, tmp_path):
+    """nvdisasm shows the lives of registers: ``v`` where one is read, ``^`` where it is filled, ``x`` for both. Nothing that
+    is read may be overlooked, and nothing be said to be filled that is not."""
+    code, lives = code_of(cubin(*kernel))[1], lives_shown(cubin(*kernel), tmp_path)
+    assert len(lives) > 1000
+    for at, shown in lives.items():
+        reads, fills = (bits(*(r for r, mark in shown.items() if mark in marks)) for marks in ("vx", "^x"))
+        assert not reads & ~read(code[at]), f"instruction {at} reads more"
+        assert not written(code[at]) & ~fills, f"instruction {at} does not fill that"
+        if code[at].operation is not None:
+            assert reads == read(code[at]) and fills == written(code[at])
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_at_the_loop_the_same_registers_live_as_for_the_disassembler(cubin, kernel, tmp_path):
+    live, lives = live_before(code_of(cubin(*kernel))[1]), lives_shown(cubin(*kernel), tmp_path)
+    for block in loops(cubin(*kernel)):
+        shown = bits(*(r for r, mark in lives[block.start].items() if mark in ":vx" and r != STACK))
+        assert live[block.start] == shown
+
+
+STACK = 1
+"""The register of the stack's end, which lives for nvdisasm as long as the kernel."""
+
+
+def lives_shown(cubin, tmp_path):
+    """By instruction, the mark of each register that lives there, from ``nvdisasm -plr``."""
+    program = disassembler()
+    if program is None:
+        pytest.skip("no nvdisasm here")
+    (tmp_path / "cubin").write_bytes(cubin)
+    command = [program, "-plr", str(tmp_path / "cubin")]
+    found, columns = {}, {}
+    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+        code, _, table = line.partition("//")
+        registers = table.partition("|")[2].partition("|")[
+            0
+        ]  # the first group of columns; predicates and others follow
+        if registers.lstrip().startswith("#"):
+            begins = len(code) + 2 + table.index("|") + 1
+            columns = {begins + number.end() - 1: int(number.group()) for number in re.finditer(r"\d+", registers)}
+        elif address := re.match(r"\s*/\*([0-9a-f]{4,})\*/", code):
+            marks = {r: line[at] for at, r in columns.items() if line[at : at + 1].strip()}
+            found[int(address[1], 16) // 16] = marks
+    return found
 
 
 def test_what_a_predicate_decides_does_not_end_a_life():

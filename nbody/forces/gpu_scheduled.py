@@ -25,7 +25,7 @@ from nbody.forces.gpu_engine import Shape
 from nbody.forces.gpu_pairs import build
 from nbody.forces.gpu_symmetric import Plan, SymmetricEngine
 from nbody.forces.gpu_triangle import Panel, Tiling, units_before
-from nbody.gpu.sass import STYLES, Style, kernels, rescheduled
+from nbody.gpu.sass import STYLES, kernels, rescheduled
 from nbody.particles import Particles
 from nbody.state import Potential
 from nbody.state.device import DeviceState
@@ -139,7 +139,7 @@ class _Orders:
         """The machine code in the order of a number, if there is one."""
         if number not in self._codes:
             before = self._codes[ASSEMBLER] or []
-            after = [anew for code in before if (anew := _in_order(code, STYLES[number])) is not None]
+            after = [anew for code in before if (anew := rescheduled(code, STYLES[number])) is not None]
             self._codes[number] = after if len(after) == len(before) else None
         return self._codes[number]
 
@@ -183,12 +183,3 @@ class _Orders:
 
     def _milliseconds(self) -> float:
         return min(gpu.milliseconds(self._work, 1, 2) for _ in range(REPEATS))
-
-
-def _in_order(code: bytes, style: Style) -> bytes | None:
-    """Machine code in an order of some style; None if there is none, or if the code is of a kind that is not understood: for
-    the sake of some per cent no run may end."""
-    try:
-        return rescheduled(code, style)
-    except (ValueError, LookupError, AssertionError):
-        return None

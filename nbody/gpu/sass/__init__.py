@@ -9,12 +9,16 @@ these (:mod:`~nbody.gpu.sass.pipeline`). Only blocks of arithmetic are touched, 
 is there. So the results have the same bits.
 """
 
+import contextlib
+from collections.abc import Callable, Collection
+
 from nbody.gpu.sass.block import Block, blocks
 from nbody.gpu.sass.check import fault
 from nbody.gpu.sass.cubin import kernels
 from nbody.gpu.sass.emit import emitted
-from nbody.gpu.sass.instruction import Instruction, encoded, instructions
+from nbody.gpu.sass.instruction import PAIRS, PRODUCTS, Instruction, encoded, instructions
 from nbody.gpu.sass.order import Ordering, Style
+from nbody.gpu.sass.products import NoProducts, Ordered, ProductStyle
 from nbody.gpu.sass.registers import allocated, banks, fixed_banks
 
 STYLES = (
@@ -32,22 +36,68 @@ ROOTS = 4
 """Reciprocal square roots that make a block worth it: those of a loop over pairs, written out for several."""
 
 
+NARROWEST = 4
+"""Strands under way that are tried at least where more find no registers."""
+
+
 def reordered(block: Block, style: Style) -> list[Instruction] | None:
-    """A block in an order of some style; None if it finds no registers, or is not shown to do the same."""
-    turns = Ordering(block, style, fixed_banks(block)).made()
-    register = allocated(block, turns, banks(block, turns))
-    body = emitted(block, turns, register) if register is not None else None
-    return None if body is None or fault(block, body) else body
+    """A block in an order of some style, or of a narrower one that finds registers; None if none does, or if it is not shown
+    to do the same."""
+    for width in range(style.width, NARROWEST - 1, -1):
+        turns = Ordering(block, style._replace(width=width), fixed_banks(block)).made()
+        register = allocated(block, turns, banks(block, turns))
+        if register is not None:
+            body = emitted(block, turns, register)
+            return None if body is None or fault(block, body) else body
+    return None
+
+
+FEWEST_PRODUCTS = 256
+"""Multiply-adds in float64 that make a block worth it: those of a loop over a slab."""
+
+
+def with_factors_kept(cubin: bytes, style: ProductStyle = ProductStyle()) -> bytes | None:
+    """A cubin with its loops over products of float64 in an order in which each multiply-add keeps a factor for the next;
+    None if there is none."""
+
+    def kept(block: Block) -> list[Instruction] | None:
+        if sum(known.kind == "double" for known in block.known) < FEWEST_PRODUCTS:
+            return None
+        try:
+            body = Ordered(block, style).instructions()
+        except NoProducts:
+            return None
+        return None if body is None or fault(block, body) else body
+
+    return _replaced(cubin, PRODUCTS, kept)
 
 
 def rescheduled(cubin: bytes, style: Style) -> bytes | None:
     """A cubin with its loops over pairs in another order; None if none of them can be."""
+
+    def in_order(block: Block) -> list[Instruction] | None:
+        worth_it = sum(known.kind == "root" for known in block.known) >= ROOTS
+        return reordered(block, style) if worth_it else None
+
+    return _replaced(cubin, PAIRS, in_order)
+
+
+def _replaced(
+    cubin: bytes, kinds: Collection[str], change: Callable[[Block], list[Instruction] | None]
+) -> bytes | None:
+    """A cubin with some of its blocks changed; None if none is, or if the code is of a kind that is not understood: for the
+    sake of some per cent no run may end."""
+    with contextlib.suppress(ValueError, LookupError, AssertionError):
+        return _changed(cubin, kinds, change)
+    return None
+
+
+def _changed(cubin: bytes, kinds: Collection[str], change: Callable[[Block], list[Instruction] | None]) -> bytes | None:
     changed = False
     for section in kernels(cubin):
         code = instructions(cubin[section.start : section.start + section.size])
-        for block in blocks(code):
-            worth_it = sum(known.kind == "root" for known in block.known) >= ROOTS
-            body = reordered(block, style) if worth_it else None
+        for block in blocks(code, kinds):
+            body = change(block)
             if body is not None:
                 code[block.start : block.end] = body
                 changed = True
@@ -55,4 +105,4 @@ def rescheduled(cubin: bytes, style: Style) -> bytes | None:
     return cubin if changed else None
 
 
-__all__ = ["STYLES", "Style", "kernels", "rescheduled"]
+__all__ = ["STYLES", "Style", "kernels", "rescheduled", "with_factors_kept"]

@@ -1,15 +1,14 @@
 """A block of arithmetic: instructions that control runs through from the first to the last, and who needs whose result."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
-from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, SHUFFLES_READ, ZERO, Instruction, Operation, Place
-from nbody.gpu.sass.liveness import APART, BRANCH, ELSEWHERE, EVERY, MEET, live_before, target, written
+from nbody.gpu.sass.flow import Flow, Value
+from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, PAIRS, SHUFFLES_READ, Instruction, Operation, Place
+from nbody.gpu.sass.liveness import APART, BRANCH, ELSEWHERE, EVERY, MEET, live_before, target, touched, written
 from nbody.gpu.sass.scoreboard import State, filled_too_early, fresh, is_punctual, under_way, untold
-
-Value = int
-"""A number in a block: the index of the instruction that makes it, or ``~r`` for what register r holds at the beginning."""
 
 
 class Turn(NamedTuple):
@@ -27,9 +26,6 @@ class Block:
     Attributes:
         body: the instructions, and ``known`` what is known of each.
         live_in, live_out: the registers that are needed at the beginning, and at the end (a bit each).
-        sources: for each instruction, the values that it reads, by place.
-        after: for each, the others that it must follow, and by how many cycles at least.
-        results: the value that a register which is filled here, and needed at the end, has there.
         state: what is under way at the beginning, see :mod:`nbody.gpu.sass.scoreboard`.
         has: the registers that the kernel has, as far as it fills them anywhere (a bit each).
         fresh: places that are filled just before the block, and in which of its cycles they are there.
@@ -49,9 +45,6 @@ class Block:
     fresh: dict[Place, int] = field(default_factory=dict)
     behind: int = 0
     known: list[Operation] = field(init=False)
-    sources: list[dict[str, Value]] = field(init=False, default_factory=list)
-    after: list[dict[int, int]] = field(init=False, default_factory=list)
-    results: dict[int, Value] = field(init=False)
     waited: int = field(init=False)
     pending: dict[int, int] = field(init=False, default_factory=dict)
     filled_early: dict[int, int] = field(init=False, default_factory=dict)
@@ -59,12 +52,15 @@ class Block:
     def __post_init__(self) -> None:
         self.known = [instruction.operation for instruction in self.body if instruction.operation]
         assert len(self.known) == len(self.body)
-        self._find_sources()
-        self._follow_last_readers()
         self._find_pending()
 
+    @cached_property
+    def flow(self) -> Flow:
+        """Who needs whose result, where all are on single registers."""
+        return Flow(self.body, self.known, self.live_out, self.fresh)
+
     def fills(self, at: int) -> int | None:
-        """The register that instruction ``at`` fills, if it fills one."""
+        """The register that instruction ``at`` fills, or the first of several, if it fills one."""
         filled = self.body[at].filled
         return filled[1] if filled and filled[0] == "register" else None
 
@@ -77,43 +73,6 @@ class Block:
         """The registers that a new order may touch, a bit each: those that the kernel fills anywhere or needs here, but for
         those under way at the beginning of which no barrier tells."""
         return (self.has | self.live_in) & EVERY & ~untold(self.state)
-
-    def registers(self, at: int) -> list[int]:
-        """The registers that instruction ``at`` reads or fills."""
-        read = [r for place in self.known[at].places if (r := self.body[at].register(place)) != ZERO]
-        filled = self.fills(at)
-        return read if filled is None else [*read, filled]
-
-    def _find_sources(self) -> None:
-        holds: dict[int, Value] = {}
-        others: dict[tuple[str, int], int] = {}  # who filled a uniform register or a predicate
-        readers: dict[tuple[str, int], list[int]] = {}  # who has read it since
-        for at, (instruction, known) in enumerate(zip(self.body, self.known, strict=True)):
-            places = {place: instruction.register(place) for place in known.places}
-            source = {place: holds.get(r, ~r) for place, r in places.items() if r != ZERO}
-            self.sources.append(source)
-            late = SHUFFLES_READ if known.kind == "shuffle" else 0
-            self.after.append({value: self.known[value].latency + late for value in source.values() if value >= 0})
-            if known.uniform:
-                read = "uniform", instruction.register("b")
-                readers.setdefault(read, []).append(at)
-                if read in others:
-                    self.after[at][others[read]] = self.known[others[read]].latency
-            filled = instruction.filled
-            if filled and filled[0] == "register":
-                holds[filled[1]] = at
-            elif filled:
-                before = readers.pop(filled, []) + ([others[filled]] if filled in others else [])
-                self.after[at].update(dict.fromkeys(before, 1))
-                others[filled] = at
-        self.results = {r: value for r, value in holds.items() if self.live_out >> r & 1}
-
-    def _follow_last_readers(self) -> None:
-        """A register that keeps its number from the beginning for some, and gets its last one here, gets it after them."""
-        for register, value in self.results.items():
-            for at, source in enumerate(self.sources):
-                if ~register in source.values() and at != value:
-                    self.after[value].setdefault(at, 1)
 
     def _find_pending(self) -> None:
         """An instruction without a barrier of its own is told by that of a later one of its kind: they end in order."""
@@ -133,19 +92,20 @@ class Block:
 
 def early_reader(body: list[Instruction], at: int) -> int:
     """Cycles from before instruction ``at`` to the first behind it that may read as early as a shuffle: one of which it is
-    not known that it does not. Behind a branch they are counted no further."""
+    not known that it does not. They are counted no further than to a branch; and if one is not the first, no further than
+    arithmetic, which reads at once, can wait."""
+    if at < len(body) and body[at].opcode == BRANCH:
+        return body[at].stall
     cycles = 0
-    while at < len(body) and (body[at].opcode == BRANCH or is_punctual(body[at])):
+    while at < len(body) and cycles < SHUFFLES_READ and is_punctual(body[at]):
         cycles += body[at].stall
-        if body[at].opcode == BRANCH or cycles >= SHUFFLES_READ:
-            break
         at += 1
-    return cycles
+    return min(cycles, SHUFFLES_READ)
 
 
-def blocks(body: list[Instruction]) -> Iterator[Block]:
-    """The blocks of a kernel: as long as all instructions are known, and no branch goes into their midst; without those
-    at whose beginning something is under way that no barrier tells yet."""
+def blocks(body: list[Instruction], kinds: Collection[str] = PAIRS) -> Iterator[Block]:
+    """The blocks of a kernel: as long as all instructions are of some kinds, and no branch goes into their midst; without
+    those at whose beginning something is under way that no barrier tells yet."""
     if any(instruction.opcode in ELSEWHERE for instruction in body):
         return
     entries = {target(at, x) for at, x in enumerate(body) if x.opcode in (BRANCH, MEET, APART)}
@@ -153,15 +113,16 @@ def blocks(body: list[Instruction]) -> Iterator[Block]:
     for instruction in body:
         has |= written(instruction)
     for at in range(len(body) + 1):
-        ends = at == len(body) or body[at].operation is None
+        known = body[at].operation if at < len(body) else None
+        ends = known is None or known.kind not in kinds
         if (ends or at in entries) and at > start:
             live_out = live[at] if at < len(body) else 0
             later = early_reader(body, at)
             block = Block(start, at, body[start:at], live[start], live_out, states[start], has, new[start], later)
-            touched = sum({1 << r for k in range(at - start) for r in block.registers(k)})
+            reached = sum({1 << r for instruction in block.body for r in touched(instruction)})
             for barrier in set(block.pending.values()):
                 block.filled_early[barrier] = filled_too_early(body, range(start, at), barrier)
-            if not touched & untold(states[start]):
+            if not reached & untold(states[start]):
                 yield block
         if ends or at in entries:
             start = at + 1 if ends else at

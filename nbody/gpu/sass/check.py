@@ -4,7 +4,7 @@ Their results are compared as expressions: what each register holds at the end, 
 the control bits of the new one are checked on their own: nothing may be read before it is there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nbody.gpu.sass.block import Block
 from nbody.gpu.sass.instruction import (
@@ -17,6 +17,8 @@ from nbody.gpu.sass.instruction import (
     Operation,
     Place,
 )
+from nbody.gpu.sass.liveness import touched
+from nbody.gpu.sass.operands import operands
 from nbody.gpu.sass.order import COMMUTATIVE
 from nbody.gpu.sass.scoreboard import UNIFORM
 
@@ -31,7 +33,14 @@ def fault(block: Block, body: list[Instruction]) -> str:
         kind, number = place
         if new.get(place) != old.get(place) and (kind != "register" or block.live_out >> number & 1):
             return f"{kind} {number} holds another number at the end"
+    if marks(body) != marks(block.body):
+        return "other groups of copies end here"
     return next(Hardware(block).faults(body), "")
+
+
+def marks(body: Sequence[Instruction]) -> list[tuple[Instruction, int]]:
+    """What ends a group of copies, and the barriers that tell of it."""
+    return [(x.controlled(0), x.write_barrier) for x in body if _known(x).kind == "mark"]
 
 
 class Outcomes:
@@ -44,19 +53,16 @@ class Outcomes:
         """What is in each place that a block fills, at its end."""
         holds: dict[Place, int] = {}
         for instruction in body:
-            known, filled = _known(instruction), instruction.filled
-            operands = [
-                self._held(holds, ("register", instruction.register(p))) if p in known.places else 0 for p in "abc"
-            ]
+            known = _known(instruction)
+            factors = [tuple(self._held(holds, place) for place in _read(instruction, p)) for p in "abc"]
             if instruction.opcode in COMMUTATIVE:
-                operands[:2] = sorted(operands[:2])
-            if known.uniform:
-                operands.append(self._held(holds, ("uniform", instruction.register("b"))))
+                factors[:2] = sorted(factors[:2])
+            factors += [(self._held(holds, place),) for place in instruction.beside]
             bare = instruction.controlled(0)
             for at in [*(PLACES[p] for p in known.places), *([16] if known.fills != "predicate" else [])]:
                 bare = bare.replaced(at, 8, 0)
-            if filled:
-                holds[filled] = self._number((bare.word, *operands))
+            for k, place in enumerate(_filled(instruction)):
+                holds[place] = self._number((k, bare.word, *factors))
         return holds
 
     def _held(self, holds: dict[Place, int], place: Place) -> int:
@@ -74,6 +80,7 @@ class Hardware:
     def __init__(self, block: Block) -> None:
         self._block = block
         self._there = dict(block.fresh)  # from which cycle on
+        self._by: dict[Place, Operation] = {}  # and by what
         self._under_way: dict[int, int] = {}  # registers that are being filled, and the barrier that tells
         self._being_read: dict[int, int] = {}  # registers, and all the barriers that tell, a bit each
         self._rises: dict[int, int] = {}  # when a barrier is up
@@ -82,9 +89,9 @@ class Hardware:
     def faults(self, body: list[Instruction]) -> Iterator[str]:
         """All that is wrong, in the order in which it comes up."""
         clock = 0
-        for at, (instruction, following) in enumerate(zip(body, [*body[1:], None], strict=True)):
+        for at, instruction in enumerate(body):
             wrong = self._lift(instruction.waits, clock) or self._touched(instruction, clock)
-            wrong = wrong or self._filled(instruction, clock) or kept_in_vain(instruction, following)
+            wrong = wrong or self._filled(instruction, clock) or kept_in_vain(instruction, body[at + 1 :])
             if wrong:
                 yield f"instruction {at} {wrong}"
             self._begin(instruction, clock)
@@ -101,14 +108,13 @@ class Hardware:
         return f"waits for barrier {early[0]} before it is up" if early else ""
 
     def _touched(self, instruction: Instruction, clock: int) -> str:
-        known, filled = _known(instruction), instruction.filled
-        reads: list[Place] = [("register", instruction.register(place)) for place in known.places]
-        reads += [("uniform", instruction.register("b"))] if known.uniform else []
-        needed = clock - SHUFFLES_READ if known.kind == "shuffle" else clock
+        known, filled = _known(instruction), _filled(instruction)
+        reads = [*(place for p in known.places for place in _read(instruction, p)), *instruction.beside]
         for place in reads:
+            needed = clock - known.reads_earlier(self._by.get(place)) if place[0] == "register" else clock
             if self._there.get(place, needed) > needed:
                 return f"reads {place[0]} {place[1]} {self._there[place] - needed} cycles too early"
-        for kind, number in [*reads, *([filled] if filled else [])]:
+        for kind, number in [*reads, *filled]:
             if kind == "uniform" and self._block.guards(UNIFORM + number) & ~self._waited:
                 return f"touches uniform {number} before a barrier from before the block"
             if kind != "register" or number == ZERO:
@@ -125,55 +131,77 @@ class Hardware:
 
     def _filled(self, instruction: Instruction, clock: int) -> str:
         """What is wrong with the place that takes the result."""
-        known, filled = _known(instruction), instruction.filled
-        if filled and filled[0] == "register" and filled[1] in self._being_read:
-            return f"fills register {filled[1]}, which is still to be read"
-        if filled and self._there.get(filled, clock) > clock + (0 if known.waited else known.latency):
-            return f"fills {filled[0]} {filled[1]} before an earlier result, which is to come first"
+        known = _known(instruction)
+        for kind, number in _filled(instruction):
+            if kind == "register" and number in self._being_read:
+                return f"fills register {number}, which is still to be read"
+            if self._there.get((kind, number), clock) > clock + (0 if known.waited else known.latency):
+                return f"fills {kind} {number} before an earlier result, which is to come first"
         return ""
 
     def _begin(self, instruction: Instruction, clock: int) -> None:
-        known, filled = _known(instruction), instruction.filled
+        known, filled = _known(instruction), _filled(instruction)
         if known.waited:
             barrier = instruction.write_barrier
             self._rises[barrier] = clock + BARRIER_RISES
-            if filled:
-                self._under_way[filled[1]] = barrier
-            for register in {instruction.register(place) for place in known.places} - {instruction.dest, ZERO}:
+            self._under_way |= {number: barrier for _, number in filled}
+            read = {number for place in known.places for _, number in _read(instruction, place)}
+            for register in read - {number for _, number in filled} - {ZERO}:
                 self._being_read[register] = self._being_read.get(register, 0) | 1 << barrier
-        elif filled:
-            self._there[filled] = clock + known.latency
+        else:
+            self._there |= dict.fromkeys(filled, clock + known.latency)
+        self._by |= dict.fromkeys(filled, known)
+        if known.kind == "mark":
+            self._rises[instruction.write_barrier] = clock + BARRIER_RISES
 
     def _left_over(self, clock: int) -> str:
         """What is wrong at the end: what is under way there must have been so before, with the same barrier."""
         block = self._block
-        allowed = {block.fills(at): barrier for at, barrier in block.pending.items()}
+        allowed = {r: barrier for at, barrier in block.pending.items() for _, r in _filled(block.body[at])}
         for register, barrier in self._under_way.items():
             if allowed.get(register) != barrier:
                 return f"register {register} is under way at the end, and nobody waits for it"
-        read_later = {r for at in block.pending for r in block.registers(at)}
+        read_later = {r for at in block.pending for r in touched(block.body[at])}
         if not set(self._being_read) <= read_later:
             return f"registers {set(self._being_read) - read_later} may be filled before they are read"
         for register, told in self._being_read.items():
             if any(told >> barrier & 1 and mask >> register & 1 for barrier, mask in block.filled_early.items()):
                 return f"register {register} may be filled behind the block before it is read"
         behind = clock + block.behind - SHUFFLES_READ  # what comes then may read as early as a shuffle
-        late = [place for place, when in self._there.items() if when > behind]
+        late = [place for place, when in self._there.items() if when > (clock if place[0] == "predicate" else behind)]
         late += [("barrier", barrier) for barrier, when in self._rises.items() if when > clock]
         if late:
             return f"{late} are not there at the end"
         return "a barrier from before the block is not waited for" if block.waited & ~self._waited else ""
 
 
-def kept_in_vain(instruction: Instruction, following: Instruction | None) -> str:
-    """What is wrong with the operands kept for the next instruction, if that does not find there what it reads."""
+def kept_in_vain(instruction: Instruction, following: Sequence[Instruction]) -> str:
+    """What is wrong with the operands kept for the next instruction, if that does not find there what it reads. (A load
+    between the two leaves what is in another place than its address.)"""
     for place in (p for k, p in enumerate(PLACES) if instruction.keeps >> k & 1):
-        if instruction.filled == ("register", instruction.register(place)):
+        register = instruction.register(place)
+        if ("register", register) in _filled(instruction):
             return f"keeps operand {place}, and fills its register"
-        reads = following is not None and place in _known(following).places
-        if following is None or not reads or following.register(place) != instruction.register(place):
+        reader = next((x for x in following if _known(x).kind != "load" or place in _known(x).places), None)
+        if reader is None or place not in _known(reader).places or reader.register(place) != register:
             return f"keeps operand {place}, which the next one does not read there"
     return ""
+
+
+def _read(instruction: Instruction, place: str) -> list[Place]:
+    """The registers of an operand."""
+    known, first = operands(instruction), instruction.register(place)
+    assert known is not None
+    return [("register", first + k if first != ZERO else ZERO) for k in range(known.read.get(place, 0))]
+
+
+def _filled(instruction: Instruction) -> list[Place]:
+    """The places that take the result."""
+    known, filled = operands(instruction), instruction.filled
+    assert known is not None
+    if filled is None or filled[0] != "register":
+        return [filled] if filled else []
+    return [("register", filled[1] + k) for k in range(known.filled)]
 
 
 def _known(instruction: Instruction) -> Operation:

@@ -1,7 +1,8 @@
 """The instructions of an order: with their registers, and with control bits that let none read what is not there yet."""
 
-from nbody.gpu.sass.block import Block, Turn, Value
-from nbody.gpu.sass.instruction import BARRIER_RISES, BARRIERS, NO_BARRIER, PLACES, Instruction
+from nbody.gpu.sass.block import Block, Turn
+from nbody.gpu.sass.flow import Value
+from nbody.gpu.sass.instruction import BARRIER_RISES, BARRIERS, NO_BARRIER, PLACES, SHUFFLES_READ, Instruction
 
 LONGEST_STALL = 15
 
@@ -29,11 +30,23 @@ def emitted(block: Block, turns: list[Turn], register: dict[Value, int]) -> list
         if fills:
             keeps = {place for place in keeps if register[turn.sources[place]] != register[turn.at]}
         bits = sum(1 << "abc".index(place) for place in keeps)
-        if stall > LONGEST_STALL:
-            return None
         instruction = _with_registers(block, turn, register)
         made.append(instruction.controlled(stall, barriers.get(turn.at, NO_BARRIER), waits, bits))
-    return made
+    return held_back(made)
+
+
+def held_back(made: list[Instruction]) -> list[Instruction] | None:
+    """The same, but no barrier is waited for before it is up: who shares it may only just have begun."""
+    rises, clock = [0] * BARRIERS, 0
+    for k, instruction in enumerate(made):
+        late = max((rises[b] - clock for b in range(BARRIERS) if instruction.waits >> b & 1), default=0)
+        if late > 0:
+            made[k - 1] = made[k - 1].replaced(105, 4, made[k - 1].stall + late)  # short: at most BARRIER_RISES
+            clock += late
+        if instruction.write_barrier < BARRIERS:
+            rises[instruction.write_barrier] = clock + BARRIER_RISES
+        clock += instruction.stall
+    return None if any(instruction.stall > LONGEST_STALL for instruction in made) else made
 
 
 def _barrier_for(block: Block, turns: list[Turn], k: int, under_way: dict[int, int]) -> int:
@@ -59,15 +72,18 @@ def beginnings(block: Block, turns: list[Turn]) -> list[int]:
     begin: dict[int, int] = {}
     clock, found = 0, []
     for turn in turns:
-        for k, delay in block.after[turn.at].items():
+        clock = max(clock, block.flow.earliest[turn.at])
+        for k, delay in block.flow.after[turn.at].items():
             clock = max(clock, begin[k] + (BARRIER_RISES if block.known[k].waited else delay))
         begin[turn.at] = clock
         found.append(clock)
         clock += 1
-    there = [
-        when + (BARRIER_RISES if block.known[at].waited else block.known[at].latency) for at, when in begin.items()
+    early = max(0, SHUFFLES_READ - block.behind)  # what comes then may read as early as a shuffle
+    ends = [
+        when + BARRIER_RISES if block.known[at].waited else when + block.known[at].latency + early
+        for at, when in begin.items()
     ]
-    return [*found, max([clock, *there])]
+    return [*found, max([clock, *ends, *(when + early for when in block.fresh.values())])]
 
 
 def _with_registers(block: Block, turn: Turn, register: dict[Value, int]) -> Instruction:

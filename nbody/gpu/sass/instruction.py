@@ -30,6 +30,10 @@ SHUFFLES_READ = 4
 """Cycles by which a shuffle's operands must be there earlier than another operation's. (Of 662 orders that gave it only
 what others need, 86 came to other sums.)"""
 
+INTEGERS_READ = 2
+"""The same for an operation of the integers' units that reads a float's result: the assembler leaves 5 cycles at least.
+(With 4, one of 56 runs with a cutoff came to other sums.)"""
+
 BARRIER_RISES = 2
 """Cycles until a barrier that an instruction names is up, and can be waited for."""
 
@@ -42,12 +46,14 @@ class Operation(NamedTuple):
 
     Attributes:
         name: as nvdisasm prints it.
-        kind: the units that do it: ``float``, ``root`` (reciprocal square roots), ``shuffle`` or ``integer``.
+        kind: the units that do it: ``float``, ``root`` (reciprocal square roots), ``shuffle``, ``integer``, ``double``,
+            ``load`` or ``mark`` (which ends a group of copies).
         places: where it reads registers.
         latency: cycles until its result can be read. Roots and shuffles are told by a barrier instead, and this is what an
             order is planned with.
-        fills: what takes the result: a ``register``; a ``uniform`` one, which a warp has once; or a ``predicate``.
+        fills: what takes the result: a ``register``; a ``uniform`` one, which a warp has once; a ``predicate``; or nothing.
         uniform: True if it reads a uniform register, in place b.
+        selects: True if it chooses between its operands by a predicate.
         mask, plain: bits that must be so, or its meaning is another one.
     """
 
@@ -57,13 +63,27 @@ class Operation(NamedTuple):
     latency: int
     fills: str = "register"
     uniform: bool = False
+    selects: bool = False
     mask: int = 0
     plain: int = 0
 
     @property
     def waited(self) -> bool:
         """True if a barrier tells when its result is there."""
-        return self.kind in ("root", "shuffle")
+        return self.kind in ("root", "shuffle", "load")
+
+    def reads_earlier(self, fills: "Operation | None") -> int:
+        """Cycles by which it reads earlier than a float operation would what one operation fills (None: an unknown one)."""
+        if self.kind in ("shuffle", "load"):
+            return SHUFFLES_READ
+        return INTEGERS_READ if self.kind == "integer" and (fills is None or fills.kind in ("float", "double")) else 0
+
+
+PAIRS = {"float", "root", "shuffle", "integer"}
+"""The kinds that a loop over pairs is made of."""
+
+PRODUCTS = {"double", "load", "integer", "mark"}
+"""Those that a loop over products of matrices in float64 is made of."""
 
 
 def _bits(at: int, width: int, value: int = -1) -> int:
@@ -73,8 +93,10 @@ def _bits(at: int, width: int, value: int = -1) -> int:
 NO_CARRY = _bits(77, 14)  # neither carries out nor in, of which there are two each
 MAGNITUDES = _bits(62, 1) | _bits(73, 1)  # of operands b and a: they stay when these change places
 EVERY_BYTE = _bits(72, 4)
-SIZE, WORD = _bits(73, 3), _bits(73, 3, 4)  # one register of 32 bits, not two
-ONE_TEST = _bits(84, 7) | _bits(72, 1)  # one result, not combined with another test
+SIGNS = _bits(62, 2) | _bits(72, 7)  # of a product of doubles, and how it is rounded
+SIZE, WORD, QUAD = _bits(73, 3), _bits(73, 3, 4), _bits(73, 3, 6)  # one register of 32 bits, or four of them
+ONE_RESULT, ONE_TRUE = _bits(84, 7), _bits(84, 3) | _bits(87, 4, ALWAYS)  # of one test, not combined with another
+ONE_TEST = ONE_RESULT | _bits(72, 1)
 OPERATIONS = {
     0x220: Operation("FMUL", "float", "ab", 4, mask=MAGNITUDES),
     0x221: Operation("FADD", "float", "ab", 4),
@@ -83,19 +105,23 @@ OPERATIONS = {
     0x308: Operation("MUFU", "root", "b", 24),
     0x589: Operation("SHFL", "shuffle", "ab", 24, mask=_bits(81, 3), plain=_bits(81, 3)),
     0x202: Operation("MOV", "integer", "b", 6, mask=EVERY_BYTE, plain=EVERY_BYTE),
+    0x208: Operation("FSEL", "integer", "ab", 6, selects=True),
+    0x20B: Operation("FSETP", "integer", "ab", 14, "predicate", mask=ONE_RESULT, plain=ONE_TRUE),
+    0xC0B: Operation("FSETP", "integer", "a", 14, "predicate", True, mask=ONE_RESULT, plain=ONE_TRUE),
     0x810: Operation("IADD3", "integer", "ac", 6, mask=NO_CARRY, plain=NO_CARRY),
     0x836: Operation("VIADD", "integer", "a", 6),
-    0x80C: Operation(
-        "ISETP", "integer", "a", 14, "predicate", mask=ONE_TEST, plain=_bits(84, 3) | _bits(87, 4, ALWAYS)
-    ),
-    0x20C: Operation(
-        "ISETP", "integer", "ab", 14, "predicate", mask=ONE_TEST, plain=_bits(84, 3) | _bits(87, 4, ALWAYS)
-    ),
+    0x80C: Operation("ISETP", "integer", "a", 14, "predicate", mask=ONE_TEST, plain=ONE_TRUE),
+    0x20C: Operation("ISETP", "integer", "ab", 14, "predicate", mask=ONE_TEST, plain=ONE_TRUE),
+    0x824: Operation("IMAD", "integer", "ac", 6, mask=NO_CARRY, plain=_bits(81, 3, ALWAYS) | _bits(87, 4)),
+    0x210: Operation("IADD3", "integer", "abc", 6, mask=NO_CARRY, plain=NO_CARRY),
+    0x22B: Operation("DFMA", "double", "abc", 16, mask=SIGNS),
+    0x984: Operation("LDS", "load", "a", 30, mask=SIZE, plain=QUAD),
+    0x9AF: Operation("LDGDEPBAR", "mark", "", 1, ""),
     0xAB9: Operation("ULDC", "integer", "", 14, "uniform", mask=SIZE, plain=WORD),
     0x882: Operation("UMOV", "integer", "", 14, "uniform"),
 }
-"""The operations that may be put into another order: those of a loop over pairs. An unknown one ends a block. The latencies
-are the assembler's for floats (4, as its own code waits), and longer than its own for the others."""
+"""The operations that may be put into another order. An unknown one ends a block. The latencies are the assembler's for
+floats (4, as its own code waits), and longer than its own for the others."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +159,17 @@ class Instruction:
     def filled(self) -> Place | None:
         """What takes the result: the kind and its number; None where that is nothing."""
         known = self.operation
-        if known is None or (known.fills == "predicate" and self.field(81, 3) == ALWAYS):
+        if known is None or not known.fills or (known.fills == "predicate" and self.field(81, 3) == ALWAYS):
             return None
         number = self.field(81, 3) if known.fills == "predicate" else self.dest
         return (known.fills, number) if number != ZERO else None
+
+    @property
+    def beside(self) -> list[Place]:
+        """What it reads beside registers: a uniform one, a predicate."""
+        known, chosen = self.operation, self.field(87, 3)
+        found: list[Place] = [("uniform", self.register("b"))] if known and known.uniform else []
+        return [*found, ("predicate", chosen)] if known and known.selects and chosen != ALWAYS else found
 
     @property
     def dest(self) -> int:
@@ -176,6 +209,10 @@ class Instruction:
         """The same with other control bits. The warp is held on to, so that what it keeps is not lost."""
         bits = stall | 1 << 4 | write_barrier << 5 | NO_BARRIER << 8 | waits << 11 | keeps << 17
         return self.replaced(105, 23, bits)
+
+    def yielding(self) -> "Instruction":
+        """The same, but the warp is not held on to."""
+        return self.replaced(109, 1, 0)
 
 
 def instructions(code: bytes) -> list[Instruction]:

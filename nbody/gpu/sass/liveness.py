@@ -3,7 +3,10 @@
 Where the meaning of an instruction is not known, more is said to be needed than is: that costs registers, nothing else.
 """
 
+from functools import cache
+
 from nbody.gpu.sass.instruction import ALWAYS, ZERO, Instruction
+from nbody.gpu.sass.operands import CONTROL, operands, registers
 
 EVERY = (1 << ZERO) - 1
 """All registers, a bit each."""
@@ -21,30 +24,8 @@ ARRIVALS = {0x941, 0x942, 0x91B}
 ELSEWHERE = {0x949, 0x94A, 0x94B, 0x94C, 0x343, 0x344, 0x943, 0x944}
 """Branches to where a register says, and calls: with one of these nothing is known."""
 
-IMMEDIATE, CONSTANT, UNIFORM = 4, 5, 6
-"""What stands in place b, in bits 9 to 11, where it is no register."""
-
-NARROW = {
-    0x202, 0x802, 0x207, 0x807, 0xC07, 0x208, 0x210, 0x810, 0xC10, 0x211, 0xC11, 0x212, 0x812, 0xC12, 0x219, 0x819, 0x220,
-    0x221, 0x223, 0xE23, 0x224, 0x424, 0x824, 0xC24, 0x836, 0xC36, 0x308, 0x435, 0x589, 0x389, 0x919,
-}  # fmt: skip
-"""Operations that read single registers and certainly fill one: moves, selections, arithmetic of 32 bits, shuffles."""
-
-WIDE = {0x225, 0x825, 0xC25, 0x805}
-"""Operations that certainly fill two."""
-
-LOADS, STORES, SIZES = {0x984, 0x981, 0xB82}, {0x388, 0x988, 0x986}, {4: 1, 5: 2, 6: 4}
-"""Operations that move as many registers as bits 73 to 75 say."""
-
-KIND, MEMORY = 0x1FF, range(0x180, 0x1B0)
-"""An operation without what its operands are; those of them that load, store, or do both: what these store is always in
-registers."""
-
-COMPARISONS = {0x20C, 0x80C, 0xC0C}
-"""Operations that read single registers and fill none."""
-
-CERTAIN = NARROW | WIDE | COMPARISONS
-"""Operations of which it is known which registers they read and fill."""
+WIDEST = 4
+"""Registers that a place names at most."""
 
 
 def target(at: int, instruction: Instruction) -> int:
@@ -56,51 +37,45 @@ def target(at: int, instruction: Instruction) -> int:
     return at + 1 + (signed * 256 + instruction.field(16)) * 4 // 16
 
 
+@cache
 def read(instruction: Instruction) -> int:
-    """The registers that it may read, a bit each: four from each place that might name one, unless it is known better."""
-    operation, opcode = instruction.operation, instruction.opcode
-    if opcode == RETURN:
+    """The registers that it may read, a bit each: where it is not known, four from each place that might name one."""
+    if instruction.opcode == RETURN:
         return EVERY
-    kind = opcode >> 9
-    bare = kind in (IMMEDIATE, CONSTANT, UNIFORM) and opcode & KIND not in MEMORY
-    places = "a" if opcode in LOADS else "ac" if bare else "abc"
-    places = operation.places if operation else places
-    width = 1 if operation or opcode in NARROW | COMPARISONS else 4
-    widths = dict.fromkeys(places, width)
-    if opcode in STORES:
-        widths["b"] = SIZES.get(instruction.field(73, 3), 4)
-    registers = [(instruction.register(place), wide) for place, wide in widths.items()]
-    if predicated(instruction) or not written(instruction):
-        registers.append((instruction.dest, 4))  # what it leaves there, or what it stores
-    return _bits(registers)
+    known = operands(instruction)
+    widths = known.read if known else dict.fromkeys("abcd", WIDEST)  # what is stored may be named by the destination
+    found = 0
+    for place, width in widths.items():
+        found |= registers(instruction.dest if place == "d" else instruction.register(place), width)
+    return found & EVERY
 
 
+@cache
 def written(instruction: Instruction) -> int:
     """The registers that it certainly fills."""
-    opcode = instruction.opcode
-    if predicated(instruction):
-        return 0
-    width = 1 if opcode in NARROW else 2 if opcode in WIDE else 0
-    if opcode in LOADS:
-        width = SIZES.get(instruction.field(73, 3), 0)
-    return _bits([(instruction.dest, width)])
+    known = operands(instruction)
+    return registers(instruction.dest, known.filled) & EVERY if known and not predicated(instruction) else 0
+
+
+def touched(instruction: Instruction) -> list[int]:
+    """The registers that it reads or fills."""
+    left, found = read(instruction) | written(instruction), []
+    while left:
+        found.append((left & -left).bit_length() - 1)
+        left &= left - 1
+    return found
 
 
 def filled_widely(instruction: Instruction) -> int:
     """The registers that it may fill: four from its destination on, unless it is known better."""
-    return written(instruction) or _bits([(instruction.dest, 4)])
+    if instruction.opcode in CONTROL:
+        return 0
+    return written(instruction) or registers(instruction.dest, WIDEST) & EVERY
 
 
 def predicated(instruction: Instruction) -> bool:
     """True if a predicate decides whether it is done."""
     return instruction.predicate != ALWAYS
-
-
-def _bits(registers: list[tuple[int, int]]) -> int:
-    found = 0
-    for first, width in registers:
-        found |= (1 << width) - 1 << first if first != ZERO else 0
-    return found & EVERY
 
 
 def successors(body: list[Instruction]) -> list[set[int]]:

@@ -8,10 +8,11 @@ pair's sums, which share what they multiply, run one after the other.
 
 from typing import NamedTuple
 
-from nbody.gpu.sass.block import Block, Turn, Value
+from nbody.gpu.sass.block import Block, Turn
+from nbody.gpu.sass.flow import Value
 from nbody.gpu.sass.pipeline import Pipeline
 
-COMMUTATIVE = {0x220, 0x223}
+COMMUTATIVE = {0x220, 0x223, 0x22B}
 """Operations whose operands a and b may change places: the sign of the product stands elsewhere."""
 
 
@@ -39,12 +40,12 @@ def strands(block: Block) -> list[int]:
     count, roots = len(block.body), [known.kind == "root" for known in block.known]
     depth, before, behind = [0] * count, [-1] * count, [-1] * count
     for at in range(count):
-        sources = [value for value in block.sources[at].values() if value >= 0]
+        sources = [value for value in block.flow.sources[at].values() if value >= 0]
         depth[at] = 1 + max((depth[value] for value in sources), default=0)
         found = [value if roots[value] else before[value] for value in sources]
         before[at] = max(found, default=-1, key=lambda k: depth[k] if k >= 0 else -1)
     for at in reversed(range(count)):
-        for value in block.sources[at].values():
+        for value in block.flow.sources[at].values():
             if value >= 0 and behind[value] < 0:
                 behind[value] = at if roots[at] else behind[at]
     root = [at if roots[at] else behind[at] if behind[at] >= 0 else before[at] for at in range(count)]
@@ -65,14 +66,14 @@ class Ordering:
     def __init__(self, block: Block, style: Style, bank: dict[Value, int]) -> None:
         self._block, self._style = block, style
         self._strand = strands(block)
-        self._left = [len(after) for after in block.after]
+        self._left = [len(after) for after in block.flow.after]
         self._followers: list[list[int]] = [[] for _ in block.body]
-        for at, after in enumerate(block.after):
+        for at, after in enumerate(block.flow.after):
             for k in after:
                 self._followers[k].append(at)
         self._unfinished = [self._strand.count(k) for k in range(max(self._strand, default=0) + 1)]
         self._ready = {at for at, n in enumerate(self._left) if n == 0}
-        self._earliest = [0] * len(block.body)
+        self._earliest = list(block.flow.earliest)
         self._pipeline = Pipeline(block, bank, style.root_every, style.patient)
         self._oldest = 0
 
@@ -105,7 +106,7 @@ class Ordering:
     def _fitted(self, at: int) -> tuple[Turn, int]:
         """An instruction's turn as it shares most operands with the one before, and how many."""
         block, kept = self._block, self._pipeline.kept
-        sources = block.sources[at]
+        sources = block.flow.sources[at]
         turn = Turn(at, sources)
         shared = sum(kept.get(place) == value for place, value in sources.items())
         if block.body[at].opcode in COMMUTATIVE and "a" in sources and "b" in sources:
@@ -120,7 +121,7 @@ class Ordering:
         if self._strand[at] >= 0:
             self._unfinished[self._strand[at]] -= 1
         for k in self._followers[at]:
-            delay = self._style.root_latency if self._block.known[at].kind == "root" else self._block.after[k][at]
+            delay = self._style.root_latency if self._block.known[at].kind == "root" else self._block.flow.after[k][at]
             self._earliest[k] = max(self._earliest[k], begun + delay)
             self._left[k] -= 1
             if self._left[k] == 0:

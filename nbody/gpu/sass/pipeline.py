@@ -12,7 +12,8 @@ and has its c in the other bank 1 cycle; 1 root in 17 instructions 1 cycle more,
 
 from collections.abc import Mapping
 
-from nbody.gpu.sass.block import Block, Turn, Value
+from nbody.gpu.sass.block import Block, Turn
+from nbody.gpu.sass.flow import Value
 
 ROOT_EVERY = 8
 """Cycles from one reciprocal square root to the next. A third within 16 cycles takes 12 more."""

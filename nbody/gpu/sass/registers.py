@@ -3,7 +3,8 @@
 What is there at the beginning, or needed at the end, keeps its register.
 """
 
-from nbody.gpu.sass.block import Block, Turn, Value
+from nbody.gpu.sass.block import Block, Turn
+from nbody.gpu.sass.flow import Value
 from nbody.gpu.sass.instruction import ZERO
 from nbody.gpu.sass.pipeline import clocks
 
@@ -14,7 +15,7 @@ BEFORE, BEHIND = 3, 6
 
 def fixed_banks(block: Block) -> dict[Value, int]:
     """The banks of the values whose registers are given."""
-    bank = {value: register & 1 for register, value in block.results.items()}
+    bank = {value: register & 1 for register, value in block.flow.results.items()}
     return bank | {~register: register & 1 for register in range(ZERO)}
 
 
@@ -63,12 +64,12 @@ class Lifetimes:
                 for value in turn.sources.values():
                     if self.passed_on.get(value) != turn.at:
                         self.last[value] = max(self.last[value], reader.get(turn.at, len(turns)))
-        for value in block.results.values():
+        for value in block.flow.results.values():
             self.last[value] = len(turns)
 
     def _passed_on(self, block: Block, turns: list[Turn]) -> dict[Value, int]:
         """Values that a shuffle reads last of all, and whose place its result takes."""
-        found, needed = {}, set(block.results.values())
+        found, needed = {}, set(block.flow.results.values())
         for k, turn in enumerate(turns):
             source = turn.sources.get("a", turn.at)
             if block.known[turn.at].kind == "shuffle" and self.last.get(source) == k and source not in needed:
@@ -77,19 +78,24 @@ class Lifetimes:
 
 
 def allocated(block: Block, turns: list[Turn], bank: dict[Value, int]) -> dict[Value, int] | None:
-    """A register for each value, in its bank if one is free there; None if there are not enough. Only registers that the
-    block fills already are used: those are the allocations that have run on a card."""
+    """A register for each value, in its bank if one is free there; None if there are not enough. Those that the block fills
+    already are enough for most; else all that the kernel has are taken."""
+    filled = sum({1 << r for at in range(len(block.body)) if (r := block.fills(at)) is not None})
+    found = _allocated(block, turns, bank, filled & block.usable)
+    return found if found is not None else _allocated(block, turns, bank, block.usable)
+
+
+def _allocated(block: Block, turns: list[Turn], bank: dict[Value, int], room: int) -> dict[Value, int] | None:
     lives = Lifetimes(block, turns)
-    register = {value: r for r, value in block.results.items()}
+    register = {value: r for r, value in block.flow.results.items()}
     register |= {value: register[at] for value, at in lives.passed_on.items() if at in register and value >= 0}
     register |= {value: ~value for value in lives.last if value < 0}
     taken: dict[int, list[tuple[int, int]]] = {r: [] for r in range(ZERO)}
     for r in range(ZERO):
         if block.live_in >> r & 1:
-            through = block.live_out >> r & 1 and r not in block.results
+            through = block.live_out >> r & 1 and r not in block.flow.results
             taken[r].append((-1, len(turns) if through else lives.last.get(~r, -1)))
-    filled = {block.fills(at) for at in range(len(block.body))}
-    spare = sorted(r for r in filled if r is not None and block.usable >> r & 1)
+    spare = [r for r in range(ZERO) if room >> r & 1]
     made = [turn.at for turn in turns if turn.at in lives.made]
     for at in sorted(made, key=lambda at: at not in register):  # those that have one already come first
         k, end = lives.made[at], max(lives.last[at], lives.made[at] + 1)

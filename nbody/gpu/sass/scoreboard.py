@@ -9,12 +9,16 @@ own order, not in another.
 """
 
 from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, ZERO, Instruction, Place
-from nbody.gpu.sass.liveness import BRANCH, CERTAIN, KIND, STORES, filled_widely, read, successors, written
+from nbody.gpu.sass.liveness import BRANCH, filled_widely, read, successors, written
+from nbody.gpu.sass.operands import FAMILY, operands
 
-VARYING = (0x184, 0x181, 0x182, 0x108, 0x189, 0x119, 0x105, 0x106, 0x111, 0x112, 0x188, 0x186)
+VARYING = (0x184, 0x181, 0x182, 0x108, 0x189, 0x119, 0x105, 0x106, 0x111, 0x112, 0x188, 0x186, 0x1AE)
 """Operations of varying length (their lower nine bits): loads, special functions, shuffles, conversions, stores."""
 
 ROOT = 0x108
+
+STORES = {0x388, 0x988, 0x986, 0xFAE}
+"""Operations that fill no register: the last one copies past them."""
 
 LONGEST = {"register": 11, "uniform": 14, "predicate": 14}
 """Cycles until the result of an instruction of fixed length is there, at most. (11 is what the assembler lets pass between
@@ -34,7 +38,7 @@ NOTHING: State = (0,) * (BARRIERS + len(VARYING))
 def after(state: State, instruction: Instruction) -> State:
     """The state after an instruction has begun."""
     masks = [0 if k < BARRIERS and instruction.waits >> k & 1 else mask for k, mask in enumerate(state)]
-    touched, kind = read(instruction) | filled_widely(instruction), instruction.opcode & KIND
+    touched, kind = read(instruction) | filled_widely(instruction), instruction.opcode & FAMILY
     if not written(instruction):  # then what it fills may be a uniform register
         touched |= filled_widely(instruction) << UNIFORM
     untold = BARRIERS + VARYING.index(kind) if kind in VARYING else None
@@ -95,8 +99,8 @@ def filled_too_early(body: list[Instruction], block: range, barrier: int) -> int
 
 def is_punctual(instruction: Instruction) -> bool:
     """True for what certainly reads when it begins: arithmetic, moves, comparisons, and roots."""
-    kind = instruction.opcode & KIND
-    return instruction.opcode in CERTAIN and (kind == ROOT or kind not in VARYING)
+    kind = instruction.opcode & FAMILY
+    return operands(instruction) is not None and (kind == ROOT or kind not in VARYING)
 
 
 def filled_late(instruction: Instruction) -> dict[Place, int]:
@@ -105,7 +109,7 @@ def filled_late(instruction: Instruction) -> dict[Place, int]:
     known = instruction.operation
     if known:
         return {instruction.filled: known.latency} if instruction.filled and not known.waited else {}
-    varying = instruction.opcode & KIND in VARYING or instruction.write_barrier != NO_BARRIER
+    varying = instruction.opcode & FAMILY in VARYING or instruction.write_barrier != NO_BARRIER
     if varying or instruction.opcode in STORES or instruction.opcode == BRANCH:
         return {}
     filled = filled_widely(instruction)
