@@ -8,6 +8,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
+import zlib
 
 import h5py
 import numpy as np
@@ -22,6 +24,7 @@ from nbody.trajectory import (
     TrajectoryWriter,
     check_output,
     check_space,
+    layout,
     required_bytes,
 )
 from nbody.trajectory.frame import OBSERVABLES
@@ -290,8 +293,9 @@ def test_a_disk_that_fails_at_the_first_frame_leaves_no_file(tmp_path, monkeypat
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("count,dimensions", [(37, 2), (100_000, 3)])  # the checksums of the latter have threads
-def test_frames_in_groups_are_the_same_bytes_as_one_by_one(tmp_path, count, dimensions):
+@pytest.mark.parametrize("count,dimensions,cores", [(37, 2, 2), (100_000, 3, 1), (100_000, 3, 16)])  # large: in threads
+def test_frames_in_groups_are_the_same_bytes_as_one_by_one(tmp_path, monkeypatch, count, dimensions, cores):
+    monkeypatch.setattr("nbody.trajectory.threads.cores", lambda: cores)
     particles, stored = bodies(count, dimensions), []
     for sizes in ((1, 1, 1, 1, 1, 1), (1, 3, 2)):
         path = tmp_path / f"{len(sizes)}.h5"
@@ -324,6 +328,57 @@ def test_of_a_group_that_the_disk_has_no_room_for_the_frames_that_fit_are_kept(t
         writer.append_many([moment(k, particles) for k in range(3, 8)])
     with Trajectory(tmp_path / "run.h5") as run:
         assert len(run) == 4 and run.verify() == []
+
+
+def test_a_write_that_fails_leaves_no_thread_at_work_on_the_frames(tmp_path, monkeypatch):
+    """Who handed them over uses their memory again: a checksum taken after that would be another frame's."""
+    particles, pwritev, crc32, at_work = bodies(100_000), os.pwritev, zlib.crc32, set()
+    begun, frames = threading.Event(), [moment(k, particles) for k in range(3)]
+
+    def full_after_two(fd, parts, offset):
+        velocity = writer._file.rows[layout.VELOCITY]
+        if velocity.offset + 2 * velocity.row_bytes < offset + sum(part.nbytes for part in parts):
+            assert begun.wait(20)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return pwritev(fd, parts, offset)
+
+    def slow(data):
+        at_work.add(threading.get_ident())
+        begun.set()
+        time.sleep(0.05)
+        found = crc32(data)
+        at_work.discard(threading.get_ident())
+        return found
+
+    with TrajectoryWriter(tmp_path / "run.h5", particles, RunHeader(3)) as writer, monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", full_after_two)
+        patch.setattr(zlib, "crc32", slow)
+        with pytest.raises(OSError, match="No space"):
+            writer._file.write_frames(0, frames)
+        assert not at_work
+        assert any(thread.name.startswith("frames") for thread in threading.enumerate())
+        with pytest.raises(RunFailed, match=r"frame 2 failed .*the 2 frames before it are whole"):
+            writer.append_many(frames)
+        assert not at_work
+    assert not any(thread.name.startswith("frames") for thread in threading.enumerate())
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert len(run) == 2 and run.verify() == []
+
+
+def test_an_error_in_a_thread_beside_the_writing_is_raised_and_its_frames_stay_hidden(tmp_path, monkeypatch):
+    particles = bodies(100_000)
+
+    def fail(data):
+        raise MemoryError
+
+    with TrajectoryWriter(tmp_path / "run.h5", particles, RunHeader(3)) as writer:
+        writer.append(moment(0, particles))
+        with monkeypatch.context() as patch, pytest.raises(MemoryError):
+            patch.setattr(zlib, "crc32", fail)
+            writer.append_many([moment(1, particles), moment(2, particles)])
+        assert writer.frames == 1
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert len(run) == 1 and run.verify() == []
 
 
 def test_what_the_disk_said_in_the_background_is_told_at_the_end(tmp_path, monkeypatch):

@@ -3,8 +3,10 @@
 The order of the writes is what makes a crash harmless: a frame's numbers first, where nobody looks yet; then the
 lengths, that of the positions last, because readers take the number of frames from there.
 
-Frames may come in groups: their rows lie one after the other, so that the small datasets take one write a group, and so
-does each length. Meanwhile other threads compute the checksums of what is being written.
+Frames may come in groups: their rows lie one after the other, so that each dataset takes one write a group, and so does
+each length. One thread writes, because a file takes one write at a time (ext4 and tmpfs lock it: two threads are no
+faster, and burn a processor waiting). So a group takes as long as what that thread does: other threads work out all but
+positions and velocities while these are written, and the small writes wait until nobody else wants Python's lock.
 """
 
 import os
@@ -16,11 +18,11 @@ import numpy as np
 
 from nbody.particles import Particles
 from nbody.trajectory import h5format, layout
-from nbody.trajectory.checksums import Checksums
 from nbody.trajectory.frame import OBSERVABLES, Frame
 from nbody.trajectory.header import RunHeader
 from nbody.trajectory.rows import Contiguous, write
 from nbody.trajectory.structure import DATASET, Structure
+from nbody.trajectory.threads import Threads
 
 ROWS = (
     layout.TIME,
@@ -61,7 +63,7 @@ class FrameFile:
         except BaseException:
             os.close(self.fd)
             raise
-        self._checksums = Checksums()
+        self._threads = Threads()
 
     def _locate(self) -> None:
         """Find where everything is. Raises UnknownFormat."""
@@ -99,15 +101,27 @@ class FrameFile:
 
     def write_frames(self, k: int, frames: Sequence[Frame]) -> None:
         """Store frames ``k``, ``k`` + 1 … in their room; :meth:`set_length` makes them visible."""
-        numbers = np.array([_numbers(frame) for frame in frames], NUMBERS)
         position = [self._three_columns(frame.position) for frame in frames]
         velocity = [self._three_columns(frame.velocity) for frame in frames]
-        with self._checksums.of(position, velocity, [row.tobytes() for row in numbers]) as sums:
-            for name in NUMBERS.names or ():
-                self.rows[name].write(k, numbers[name].tobytes())
+        size = 2 * len(frames) * self.rows[layout.POSITION].row_bytes
+        small = self._threads.begin(lambda: self._small_rows(frames, position, velocity), size)
+        try:
             self.rows[layout.VELOCITY].write(k, *velocity)
             self.rows[layout.POSITION].write(k, *position)
-        self.rows[layout.CHECKSUMS].write(k, np.column_stack(sums).astype("<u4").tobytes())
+        finally:  # in any case: who handed the arrays over may use their memory again
+            rows = small()
+        for name, data in rows.items():
+            self.rows[name].write(k, data)
+
+    def _small_rows(
+        self, frames: Sequence[Frame], position: Sequence[np.ndarray], velocity: Sequence[np.ndarray]
+    ) -> dict[str, bytes]:
+        """The rows of every dataset but positions and velocities."""
+        numbers = np.array([_numbers(frame) for frame in frames], NUMBERS)
+        sums = self._threads.checksums(position, velocity, [row.tobytes() for row in numbers])
+        rows = {name: numbers[name].tobytes() for name in NUMBERS.names or ()}
+        rows[layout.CHECKSUMS] = np.array(sums, "<u4").T.tobytes()
+        return rows
 
     def _three_columns(self, values: np.ndarray) -> np.ndarray:
         """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions. (What a run records has
@@ -144,7 +158,7 @@ class FrameFile:
 
     def close(self) -> None:
         """Close the file; what it holds is what it held before."""
-        self._checksums.close()
+        self._threads.close()
         os.close(self.fd)
 
 
