@@ -19,7 +19,7 @@ from nbody import gpu
 from nbody.forces.engine import Engine
 from nbody.pairlaw import Gravity, pair_law
 from nbody.particles import Particles
-from nbody.state import Potential, State, frame_bytes, frames_at_a_time, itemsize
+from nbody.state import SIDES, Potential, State, frame_bytes, frames_at_a_time, itemsize
 from nbody.state.device import DeviceState
 
 
@@ -118,5 +118,5 @@ class GpuEngine(Engine):
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """See :meth:`Engine.bytes_needed`: body, velocity and acceleration, four numbers each, and packed frames."""
-        frames = frames_at_a_time(particles, precision) * frame_bytes(particles, precision)
+        frames = SIDES * frames_at_a_time(particles, precision) * frame_bytes(particles, precision)
         return particles * 12 * itemsize(precision) + frames

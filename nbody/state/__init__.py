@@ -18,6 +18,9 @@ MOST_AT_A_TIME, BYTES_AT_A_TIME, BLOCKS = 16, 16 << 20, 4
 """Frames of a block at most, bytes of it (or one frame), and how many blocks there are: one is written, one arrives, one is
 made, and one waits, so that nobody does."""
 
+SIDES = 2
+"""Blocks of frames that there is room for on a device: one is made while the other leaves."""
+
 
 def itemsize(precision: str) -> int:
     """Bytes of a number of a state."""

@@ -19,7 +19,7 @@ import numpy as np
 from nbody.gpu import SIMULATED, Graph, cuda, mark, out_of_memory, wait_for
 from nbody.particles import Particles
 from nbody.state import Potential, Snapshot, State
-from nbody.state.staging import Block, Staging
+from nbody.state.staging import Side, Staging
 
 THREADS = 256
 
@@ -137,27 +137,28 @@ class DeviceState(State):
         """See :meth:`State.snapshot`."""
         staging = self._frames_leave_by()
         block = staging.next_block()
-        self._send(staging, block, 1)
-        return block.under_way(1, self.stream)[0]
+        side = staging.side_for(block, self.stream)
+        self._pack(side, 1)
+        return staging.send(side, block, 1, self.stream)[0]
 
     def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
-        """See :meth:`State.snapshots`: the steps, and the way of their frames to a block, are one replay."""
+        """See :meth:`State.snapshots`: the steps, and the packing of their frames, are one replay."""
         staging = self._frames_leave_by()
         block = staging.next_block()
-        self.repeat(lambda: self._send(staging, block, count, step), 1, (key, count, block.number))
-        return block.under_way(count, self.stream)
+        side = staging.side_for(block, self.stream)
+        self.repeat(lambda: self._pack(side, count, step), 1, (key, count, side.number))
+        return staging.send(side, block, count, self.stream)
 
     def _frames_leave_by(self) -> Staging:
         self._staging = self._staging or Staging(self.count, self.dtype)
         return self._staging
 
-    def _send(self, staging: Staging, block: Block, count: int, step: Callable[[], None] | None = None) -> None:
-        """Send so many frames to a block, each after a step if there is one to make."""
+    def _pack(self, side: Side, count: int, step: Callable[[], None] | None = None) -> None:
+        """Pack so many frames, each after a step if there is one to make."""
         for k in range(count):
             if step is not None:
                 step()
-            staging.send(k, block, self.stream, self.body, self.velocity, self.acceleration)
-        staging.join(self.stream)
+            side.pack(k, self.stream, self.body, self.velocity, self.acceleration)
 
     def forces(self) -> tuple[np.ndarray, np.ndarray]:
         """See :meth:`State.forces`."""
