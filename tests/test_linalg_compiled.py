@@ -1,12 +1,14 @@
 """The kernels as they are compiled for sm_90: no local memory, no float64 in float32, and the instructions they claim."""
 
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from nbody import gpu
-from nbody.linalg import LADDER
+from nbody.bench import slots
+from nbody.linalg import LADDER, k21_factors_kept
 from nbody.linalg.k17_champion import TILINGS, tiled_launch
 from nbody.linalg.rung import Shape
 
@@ -60,3 +62,28 @@ def test_the_champions_slab_is_all_multiply_adds():
     multiply_adds = tiling.thread[0] * tiling.thread[1] * tiling.depth
     assert code.count("fma.rn.ftz.f32") == multiply_adds  # the loop along k is written out once
     assert len(re.findall(r"ld\.shared\.v4\.f32", code)) == tiling.depth * sum(tiling.thread) // 4
+
+
+@pytest.mark.parametrize("side", [4096, 4000, 4001])
+def test_the_kernel_with_carried_addresses_fits_as_many_blocks_as_it_plans(side):
+    launch = LADDER.load("k21").launch(Shape(side, side, side), np.dtype("float64"))
+    assert launch.kernel.py_func.__name__ == "factors_kept"
+    used = gpu.resources(compiled(launch, "float64"))
+    tiling = k21_factors_kept.TILING
+    assert used.local == 0
+    assert used.registers * tiling.threads * tiling.resident <= 65536
+    assert used.shared * tiling.resident <= 233472
+
+
+def test_a_slab_with_carried_addresses_is_one_block_with_few_instructions_beside_its_multiply_adds():
+    if slots.disassembler() is None:
+        pytest.skip("nvdisasm is not installed")
+    code = compiled(k21_factors_kept.own_launch(Shape(4096, 4096, 4096)), "float64")
+    listing = slots.disassembled(gpu.assembled(code)[0])
+    labelled = re.split(r"^\.L_x_\d+:$", listing, flags=re.MULTILINE)
+    operations = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z]+)")
+    loop = Counter(operations.findall(max(labelled, key=lambda block: block.count("LDGSTS") * block.count("DFMA"))))
+    tiling = k21_factors_kept.TILING
+    assert loop["DFMA"] == tiling.thread[0] * tiling.thread[1] * tiling.depth
+    assert loop["LDGSTS"] == 24 and loop["BAR"] == loop["BRA"] == 1
+    assert loop.total() - loop["DFMA"] <= 180  # 175 by nvJitLink 13.0

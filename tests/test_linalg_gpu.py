@@ -61,6 +61,18 @@ def test_the_lectures_product_is_exact_in_double_and_with_kahans_sum(name, dtype
     np.testing.assert_array_equal(matmul(a.astype(dtype), b.astype(dtype), rung=name), exact)
 
 
+@pytest.mark.parametrize(
+    "shape", [(1024, 1024, 1024), (1000, 1030, 1003), (769, 771, 513), (9000, 33, 40), (7700, 5, 17)]
+)
+def test_carried_addresses_give_the_champions_product_bit_for_bit(shape):
+    from nbody.linalg import k21_factors_kept
+
+    launch = LADDER.load("k21").launch(Shape(*shape), np.dtype("float64"))
+    assert launch.kernel is k21_factors_kept.own_launch(Shape(*shape)).kernel
+    a, b = random_factors(shape, "float64")
+    np.testing.assert_array_equal(matmul(a, b, rung="k21"), matmul(a, b, rung="k17"))
+
+
 def test_float32_sums_of_a_thousand_random_numbers_err_as_the_lecture_found():
     a, b = random_factors((1000, 1000, 1000), "float32")
     reference = a.astype(np.float64) @ b.astype(np.float64)

@@ -65,6 +65,23 @@ def test_the_champions_partial_sums_add_up_and_repeat_bit_for_bit(dtype, shape, 
 
 
 @simulated
+@pytest.mark.parametrize("shape", [Shape(64, 64, 32), Shape(70, 66, 35), Shape(3, 67, 17), Shape(5, 6, 34)])
+def test_carried_addresses_give_the_champions_product_bit_for_bit(shape):
+    from nbody.gpu import cuda
+    from nbody.linalg.k17_champion import tiled_launch
+    from nbody.linalg.k21_factors_kept import TILING, own_launch
+
+    a, b = random_factors(shape, "float64")
+    results = []
+    for launch in (own_launch(shape), tiled_launch(shape, np.dtype("float64"), TILING, 1)):
+        c = cuda.to_device(np.full((shape.m, shape.n), np.nan))
+        launch(cuda.to_device(a), cuda.to_device(b), c)
+        results.append(c.copy_to_host())
+    np.testing.assert_array_equal(*results)
+    assert error_report(results[0], a @ b).maximum <= (shape.k + 4) * np.finfo(np.float64).eps
+
+
+@simulated
 def test_kahans_sum_of_the_lectures_matrices_is_exact_in_float32():
     i, k = np.array([0, 1, 2047]), np.arange(2048)
     a = (2 * k[None, :] + i[:, None]).astype("float32")  # rows of the lecture's a[i,j] = 2j + i

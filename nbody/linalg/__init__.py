@@ -33,6 +33,7 @@ LADDER = Registry(
         "k18": Entry("nbody.linalg.k18_skinny:RUNG", "the skinny product (rows x k)·(k x 4)"),
         "k19": Entry("nbody.linalg.k19_tensor_cores:PLAIN", "tensor cores, TF32 factors"),
         "k20": Entry("nbody.linalg.k19_tensor_cores:SPLIT", "tensor cores, 3xTF32: float32 accuracy"),
+        "k21": Entry("nbody.linalg.k21_factors_kept:RUNG", "float64: addresses carried along, factors kept"),
     },
 )
 """Every way to multiply two matrices here, in the order of the lesson."""

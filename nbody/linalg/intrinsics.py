@@ -73,26 +73,26 @@ else:
 
     from nbody.gpu.intrinsics import intrinsic, types
 
-    _SHARED, _GLOBAL = 3, 1  # NVVM's address spaces
+    SHARED, GLOBAL = 3, 1  # NVVM's address spaces
 
     def _element(context, builder, array_type, array, index):
         """Pointer to element ``index`` of an array, or to its start, and LLVM's type of it."""
         data = context.make_array(array_type)(context, builder, array).data
         return builder.gep(data, [index]) if index else data, context.get_data_type(array_type.dtype)
 
-    def _address(context, builder, array_type, array, index, space, offset=None):
+    def address_of(context, builder, array_type, array, index, space, offset=None):
         """Address of an element in its memory space: 32 bits in shared memory, 64 in global.
 
         All arithmetic of a shared address has 32 bits: then the assembler makes constant differences part of the
         instruction, where 64 bits cost three more instructions a copy."""
         data, real = _element(context, builder, array_type, array, None)
-        bits = ir.IntType(32 if space == _SHARED else 64)
+        bits = ir.IntType(32 if space == SHARED else 64)
         start = builder.ptrtoint(builder.addrspacecast(data, ir.PointerType(real, addrspace=space)), bits)
         size = bits(np.dtype(str(array_type.dtype)).itemsize)
         place = builder.add(start, builder.mul(index, size))
         return builder.add(place, builder.mul(offset, size)) if offset else place
 
-    def _assembly(builder, result, operands, text, constraints, volatile=True):
+    def assembly(builder, result, operands, text, constraints, volatile=True):
         kinds = [operand.type for operand in operands]
         asm = ir.InlineAsm(ir.FunctionType(result, kinds), text, constraints, side_effect=volatile)
         return builder.call(asm, operands)
@@ -126,11 +126,11 @@ else:
         def generate(context, builder, signature, arguments):
             to, i, offset, of, j, inside = arguments
             size = VECTOR_BYTES if whole_vector else np.dtype(str(signature.args[0].dtype)).itemsize
-            target = _address(context, builder, signature.args[0], to, i, _SHARED, offset)
-            origin = _address(context, builder, signature.args[3], of, j, _GLOBAL)
+            target = address_of(context, builder, signature.args[0], to, i, SHARED, offset)
+            origin = address_of(context, builder, signature.args[3], of, j, GLOBAL)
             word = ir.IntType(32)
             read = builder.select(inside, word(size), word(0))
-            _assembly(builder, ir.VoidType(), [target, origin, read], text.format(size), "r,l,r")
+            assembly(builder, ir.VoidType(), [target, origin, read], text.format(size), "r,l,r")
             return context.get_dummy_value()
 
         @intrinsic
@@ -146,7 +146,7 @@ else:
         @intrinsic
         def statement(typing_context):
             def generate(context, builder, signature, arguments):
-                _assembly(builder, ir.VoidType(), [], text, "~{memory}")
+                assembly(builder, ir.VoidType(), [], text, "~{memory}")
                 return context.get_dummy_value()
 
             return types.void(), generate
@@ -164,7 +164,7 @@ else:
         """A barrier for ``threads`` of the block's threads, whole warps; ``index`` (1 to 15) tells barriers apart."""
 
         def generate(context, builder, signature, arguments):
-            _assembly(builder, ir.VoidType(), list(arguments), "bar.sync $0, $1;", "r,r,~{memory}")
+            assembly(builder, ir.VoidType(), list(arguments), "bar.sync $0, $1;", "r,r,~{memory}")
             return context.get_dummy_value()
 
         return types.void(types.uint32, types.uint32), generate
@@ -211,7 +211,7 @@ else:
             operands += [builder.load(total) for total in sums]
             result = ir.LiteralStructType([real] * 4)
             constraints = "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f"
-            products = _assembly(builder, result, operands, text, constraints, volatile=False)
+            products = assembly(builder, result, operands, text, constraints, volatile=False)
             for n, total in enumerate(sums):
                 builder.store(builder.extract_value(products, n), total)
             return context.get_dummy_value()

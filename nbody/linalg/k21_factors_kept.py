@@ -1,0 +1,184 @@
+"""k21: the champion's float64 tile, with little beside its multiply-adds, and with their factors kept.
+
+A scheduler starts one instruction a cycle, whatever it does, and a float64 multiply-add takes two cycles at least: what
+else is in the loop comes on top. For a slab, 1024 multiply-adds of each thread, k17 has 299 other instructions, of which
+128 read the factors and 24 start copies. Nearly all the others compute addresses. This kernel has 175:
+
+- The addresses of a thread's copies are carried from slab to slab by one addition each. Eight neighbouring threads share
+  a row of the slab and walk along it, 64 bytes of A or 128 of B at a time. The distance to a thread's next copy in
+  the row is then fixed, a part of the instruction: 10 addresses are enough for 24 copies. (Four threads to a row
+  need 5, but a copy then reads no more than 32 bytes of a row of A, and 64 of B.)
+- Where a thread copies to and where it reads are addresses in shared memory, which change between the two stages by
+  one subtraction from their sum. All within a slab is a fixed distance away.
+- The last slab has nothing to copy behind it: its copies are switched off by a predicate, the one by which the loop
+  ends, and the loop is one block from barrier to branch.
+- Where the last slab or a tile is ragged, all slabs but the last are still copied without a comparison: what is read
+  past the edge of a matrix is in the next row, and its products are never stored.
+- The lanes of a warp stand so that shared memory serves more of them at a time, see
+  :func:`~nbody.linalg.register_tile.lane_placer`.
+- On a Hopper the loop's machine code is put into an order in which nearly every multiply-add keeps a factor for the next
+  one (:mod:`nbody.gpu.sass.products`). It is shown to do the same, and used if a small product comes to the same bits on
+  the card.
+
+One H200, n = 4096: k17 makes 25.0 TFLOP/s; this kernel in the assembler's order, with k17's lanes, 24.3; in its own order
+26.4; with its own lanes 27.4, 82 % of the peak. Without copies the loop would make 28.2, without reads of shared memory
+29.4, without both 30.1 (measured, with wrong results). 4096 tiles on 528 places fill 7.76 of 8 rounds.
+
+The arithmetic and its order are k17's, and so is every bit of the result. For float32, and where k17 has another tile than
+this one or splits the sum, this is k17.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nbody.gpu import SIMULATED, available, bounded, cuda, facts, machine_code, replace_machine_code
+from nbody.gpu.sass import with_factors_kept
+from nbody.linalg import k17_champion, k18_skinny
+from nbody.linalg.addresses import array_at, shared_address
+from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length
+from nbody.linalg.k17_champion import WARP
+from nbody.linalg.register_tile import lane_placer, register_tile
+from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.staging import slab_walker
+
+REAL = np.float64
+TILING = k17_champion.TILINGS["float64"][0][1]
+HOPPER = (9, 0)
+"""The compute capability of the cards whose machine code is known."""
+LANES = 8
+"""Threads that copy from one row of a slab."""
+LONGEST_ROW = 2**32
+"""Bytes of a row of B: from one to the next is a number of 32 bits."""
+
+
+@cache
+def kernel(vectors: bool, guarded: bool) -> Any:
+    """The kernel. ``vectors``: rows of B are multiples of V numbers; ``guarded``: some tile or slab is ragged."""
+    (height, width), (_, warp_width), (rows, columns), depth, *_ = TILING
+    length, threads = vector_length(REAL), TILING.threads
+    lanes = warp_width // columns  # along the columns of a warp's tile
+    pitch, results = height + length, rows * columns
+    a_size, stage = depth * pitch, depth * (pitch + width)
+    room, stage_bytes = 2 * stage, stage * np.dtype(REAL).itemsize
+    strides = (height // rows * length, lanes * length)
+    tile = register_tile(REAL, rows, columns, strides, depth, (pitch, width), TILING.path)
+    place = lane_placer(WARP // lanes, lanes)
+    walk_a = slab_walker(REAL, (height, depth), threads, LANES, (1, pitch), 1)
+    walk_b = slab_walker(REAL, (depth, width), threads, LANES, (width, 1), length if vectors else 1)
+    a_rows, b_rows = walk_a.rows, walk_b.rows
+    wait_for_slab = copies_waiter(0)
+
+    @cuda.jit(**bounded(threads, TILING.resident))
+    def factors_kept(a, b, c):
+        slabs = cuda.shared.array(room, REAL)
+        left = cuda.local.array(rows, REAL)
+        right = cuda.local.array(columns, REAL)
+        sums = cuda.local.array(results, REAL)
+        from_a = cuda.local.array(a_rows, np.uint64)
+        from_b = cuda.local.array(b_rows, np.uint64)
+        m, k = a.shape
+        t = cuda.threadIdx.x
+        lane_row, lane_column = place(t % WARP)
+        u, v = lane_row * length, t // WARP * warp_width + lane_column * length  # the thread's first in the tile
+        top, edge = cuda.blockIdx.y * height, cuda.blockIdx.x * width
+        n = c.shape[1]
+        # Bytes from a column of A to the next, and from a row of B. Where the assembler sees that the first is 8, it
+        # advances an address by two additions of 32 bits and not by one multiply-add.
+        column_of_a, row_of_b = a.strides[1], b.strides[0]
+        walk_a.start(from_a, a, top, 0, t)
+        walk_b.start(from_b, b, 0, edge, t)
+        to_a, to_b = shared_address(slabs, walk_a.target(t)), shared_address(slabs, a_size + walk_b.target(t))
+        at_a, at_b = shared_address(slabs, u), shared_address(slabs, a_size + v)
+        both_to_a, both_to_b = np.uint32(2 * to_a + stage_bytes), np.uint32(2 * to_b + stage_bytes)
+        both_at_a, both_at_b = np.uint32(2 * at_a + stage_bytes), np.uint32(2 * at_b + stage_bytes)
+        tile.clear(sums)
+        walk_a.copy_edge(array_at(slabs, to_a), a, from_a, m - top, k, t)
+        walk_b.copy_edge(array_at(slabs, to_b), b, from_b, k, n - edge, t)
+        commit_copies()
+        slab, count = np.uint32(0), np.uint32((k + depth - 1) // depth)
+        # A row of B that ends within the tile is read on into the next, for products that are never stored.
+        whole = np.uint32(count - 1 if n >= width else 0)
+        while slab < count:
+            slab = np.uint32(slab + 1)
+            walk_a.advance(from_a, depth, column_of_a)
+            walk_b.advance(from_b, depth, row_of_b)
+            to_a, to_b = np.uint32(both_to_a - to_a), np.uint32(both_to_b - to_b)
+            wait_for_slab()
+            cuda.syncthreads()  # this slab has arrived, and nobody reads the one before any more
+            if not guarded or slab < whole:
+                walk_a.copy(array_at(slabs, to_a), a, from_a, guarded or slab < count)
+                walk_b.copy(array_at(slabs, to_b), b, from_b, guarded or slab < count)
+            elif slab < count:
+                k_left = k - np.int64(slab) * depth
+                walk_a.copy_edge(array_at(slabs, to_a), a, from_a, m - top, k_left, t)
+                walk_b.copy_edge(array_at(slabs, to_b), b, from_b, k_left, n - edge, t)
+            commit_copies()
+            tile.multiply(sums, left, right, array_at(slabs, at_a), 0, array_at(slabs, at_b), 0)
+            at_a, at_b = np.uint32(both_at_a - at_a), np.uint32(both_at_b - at_b)
+        tile.store(sums, c, 0, m, top + u, edge + v)
+
+    return factors_kept
+
+
+@cache
+def kernel_in_order(vectors: bool, guarded: bool) -> Any:
+    """The kernel; on a Hopper with its loop in the order of :mod:`nbody.gpu.sass.products`, if there is one, and if it comes
+    to the same bits there."""
+    made = kernel(vectors, guarded)
+    if SIMULATED or not available() or facts().compute_capability != HOPPER:
+        return made
+    height, width = TILING.block
+    side = 0 if not guarded else 2 if vectors else 1
+    rng = np.random.default_rng(1)
+    a = cuda.to_device(rng.random((2 * height + side, 5 * TILING.depth + side)) - 0.5)
+    b = cuda.to_device(rng.random((5 * TILING.depth + side, 2 * width + side)) - 0.5)
+    c = cuda.to_device(np.zeros((2 * height + side, 2 * width + side)))
+
+    def product() -> bytes:
+        c.copy_to_device(np.zeros(c.shape))
+        made[(3, 3) if guarded else (2, 2), TILING.threads](a, b, c)
+        return c.copy_to_host().tobytes()
+
+    expected = product()
+    for compiled in made.overloads.values():
+        code = machine_code(compiled)
+        in_order = with_factors_kept(code)
+        if in_order is None:
+            continue
+        replaced = False
+        try:
+            replace_machine_code(compiled, in_order)
+            replaced = product() == expected
+        finally:
+            if not replaced:
+                replace_machine_code(compiled, code)
+    return made
+
+
+def own_launch(shape: Shape) -> Launch:
+    """The launch of this rung's own kernel, for float64 matrices of any shape."""
+    height, width = TILING.block
+    guarded = shape.m % height > 0 or shape.n % width > 0 or shape.k % TILING.depth > 0
+    grid = (-(-shape.n // width), -(-shape.m // height))
+    return Launch(kernel_in_order(shape.n % vector_length(REAL) == 0, guarded), grid, (TILING.threads,))
+
+
+def launch(shape: Shape, dtype: Any) -> Launch:
+    """This rung's own kernel where k17 would take the same tile and not split the sum, else k17's launch."""
+    suits = shape.n > k18_skinny.COLUMNS and k17_champion.plan(shape, dtype) == (TILING, 1)
+    if suits and shape.n * np.dtype(dtype).itemsize < LONGEST_ROW:
+        return own_launch(shape)
+    return k17_champion.launch(shape, dtype)
+
+
+RUNG = Rung(
+    title="factors kept",
+    idea="float64: addresses carried from slab to slab, and an order in which a multiply-add keeps a factor for the next.",
+    limit="Register reads, two operands in two cycles, and the reads of shared memory.",
+    launch=launch,
+    reads=tile_reads(TILING.block, TILING.thread, words=2),
+    improves="k17",
+    claims=frozenset({"vector loads", "asynchronous copies"}),
+)
