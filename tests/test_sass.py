@@ -23,7 +23,7 @@ from nbody.gpu.sass import (
     rescheduled,
     with_factors_kept,
 )
-from nbody.gpu.sass.block import Block, Turn
+from nbody.gpu.sass.block import Block, Turn, early_reader
 from nbody.gpu.sass.check import Hardware
 from nbody.gpu.sass.emit import emitted
 from nbody.gpu.sass.instruction import NO_BARRIER, PLACES, ZERO, Instruction
@@ -357,7 +357,7 @@ def test_what_is_fresh_from_before_the_block_is_not_read_before_it_is_there():
     slow = instruction(0x7435, 0x1FF, dest=4, a=ZERO, b=ZERO, c=ZERO)  # HFMA2.MMA R4, -RZ, RZ, 0, 0
     others, reader = [add(20 + k, 6, 7) for k in range(12)], add(40, 4, 5)
     code = [slow, *others, reader.controlled(8), EXIT]
-    assert [state.get(("register", 4), 0) for state in fresh(code)] == [0, *range(10, 0, -1), 0, 0, 0, 0]
+    assert [state.get(("register", 4)) for state in fresh(code)] == [None, *range(10, -3, -1), None]
     (block,) = blocks(code)
     assert block.start == 1 and fault(block, block.body) == ""
     assert "reads register 4 10 cycles too early" in fault(block, [reader, *others[:-1], others[-1].controlled(8)])
@@ -478,6 +478,34 @@ def test_an_operand_is_kept_only_for_the_next_instruction_that_reads_it_there():
     filled = [multiply_add(4, 4, 5, 6, keeps=0b001, stall=4), multiply_add(11, 4, 7, 8, stall=8)]
     assert "keeps operand a, and fills its register" in fault(block_of(*filled, live_out=bits(4, 11)), filled)
     assert "keeps operand a, which the next" in fault(block, [kept[0], kept[1].replaced(122, 3, 0b001)])
+
+
+def test_whoever_is_behind_a_block_finds_its_results_as_early_as_it_reads():
+    """Arithmetic reads a float's result when it is there, a choice between two 2 cycles and a load 4 cycles earlier."""
+    made, choose = add(10, 4, 5, stall=4), instruction(0x7208, 0x6800000, dest=11, a=10, b=5, stall=6)
+    for behind, missing in (
+        ([add(11, 10, 5, stall=9)], 0),
+        ([choose], 2),
+        ([add(12, 6, 7, stall=1), choose], 1),
+        ([load(11, 10)], 4),
+        ([add(12, 6, 7, stall=3), load(11, 10)], 1),
+        ([add(12, 6, 7, stall=1), branch(2, 0, stall=1), add(11, 10, 5)], 2),
+    ):
+        first = Block(0, 1, [made], EVERY, bits(10), NOTHING, EVERY, behind=early_reader([made, *behind, EXIT], 1))
+        assert bool(fault(first, [made])) == (missing > 0)
+        assert fault(first, [made.controlled(4 + missing)]) == ""
+
+
+def test_a_load_at_an_address_of_two_registers_one_of_them_uniform_is_not_known():
+    known = instruction(0x7984, 0xC00, dest=20, a=4)
+    assert known.operation.name == "LDS" and Instruction(known.word | 1 << 91).operation is None
+
+
+def test_what_lets_another_warp_come_next_keeps_nothing():
+    body = [multiply_add(10, 4, 5, 6, keeps=0b001), multiply_add(11, 4, 7, 8, stall=8)]
+    block = block_of(*body, live_out=bits(10, 11))
+    assert fault(block, body) == ""
+    assert "lets another warp come next" in fault(block, [body[0].yielding(), body[1]])
 
 
 def test_a_product_may_change_its_factors_and_a_difference_not():

@@ -46,9 +46,11 @@ def kept(body):
 
 
 def test_all_products_but_the_first_of_a_step_find_a_factor_kept(loop, body):
-    """16 steps of 64: the first of each reads three operands, and one behind the instructions that advance addresses."""
+    """16 steps of 64: the first of each reads three operands, one behind the instructions that advance addresses, and one
+    behind each of the 32 that let another warp come next; 16 of these are a step's last."""
     assert fault(loop, body) == ""
-    assert kept(body) == 1024 - 16 - 1 > kept(loop.body) + 150
+    assert kept(body) == 1024 - 16 - 1 - 16 > kept(loop.body) + 150
+    assert sum(not x.holds for x in body) == 32
 
 
 def test_a_product_takes_two_cycles_and_a_load_none_beside_them(body):

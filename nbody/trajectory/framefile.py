@@ -1,6 +1,6 @@
 """Puts frames into a file that has room for them, without the HDF5 library (h5format.py says why).
 
-The order of the writes is what makes a crash harmless: a frame's numbers first, where nobody looks yet; then the
+The order of the writes is what makes a crash harmless: a frame's rows first, where nobody looks yet; then the
 lengths, that of the positions last, because readers take the number of frames from there.
 
 Frames may come in groups: their rows lie one after the other, so that each dataset takes one write a group, and so does

@@ -96,11 +96,12 @@ def _changed(cubin: bytes, kinds: Collection[str], change: Callable[[Block], lis
     changed = False
     for section in kernels(cubin):
         code = instructions(cubin[section.start : section.start + section.size])
+        ends = None  # of the last one that was changed: what the next finds before it would no longer be so
         for block in blocks(code, kinds):
-            body = change(block)
+            body = change(block) if block.start != ends else None
             if body is not None:
                 code[block.start : block.end] = body
-                changed = True
+                changed, ends = True, block.end
         cubin = cubin[: section.start] + encoded(code) + cubin[section.start + section.size :]
     return cubin if changed else None
 

@@ -6,9 +6,22 @@ from functools import cached_property
 from typing import NamedTuple
 
 from nbody.gpu.sass.flow import Flow, Value
-from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, PAIRS, SHUFFLES_READ, Instruction, Operation, Place
+from nbody.gpu.sass.instruction import (
+    BARRIERS,
+    INTEGERS_READ,
+    NO_BARRIER,
+    PAIRS,
+    SHUFFLES_READ,
+    Instruction,
+    Operation,
+    Place,
+)
 from nbody.gpu.sass.liveness import APART, BRANCH, ELSEWHERE, EVERY, MEET, live_before, target, touched, written
-from nbody.gpu.sass.scoreboard import State, filled_too_early, fresh, is_punctual, under_way, untold
+from nbody.gpu.sass.operands import FAMILY
+from nbody.gpu.sass.scoreboard import FLOATS, State, filled_too_early, fresh, is_punctual, under_way, untold
+
+LATEST = 15
+"""Cycles: more than any reader behind a block can be late."""
 
 
 class Turn(NamedTuple):
@@ -91,16 +104,19 @@ class Block:
 
 
 def early_reader(body: list[Instruction], at: int) -> int:
-    """Cycles from before instruction ``at`` to the first behind it that may read as early as a shuffle: one of which it is
-    not known that it does not. They are counted no further than to a branch; and if one is not the first, no further than
-    arithmetic, which reads at once, can wait."""
-    if at < len(body) and body[at].opcode == BRANCH:
-        return body[at].stall
-    cycles = 0
-    while at < len(body) and cycles < SHUFFLES_READ and is_punctual(body[at]):
+    """Cycles from before instruction ``at`` to the first behind it that may read as early as a shuffle. Those that read less
+    early count as later by the difference; behind a branch any may come."""
+    cycles, found = 0, LATEST
+    while at < len(body) and cycles < found:
+        if body[at].opcode == BRANCH:
+            return min(found, cycles + body[at].stall)
+        if not is_punctual(body[at]):
+            return cycles
+        early = 0 if body[at].opcode & FAMILY in FLOATS else INTEGERS_READ
+        found = min(found, cycles + SHUFFLES_READ - early)
         cycles += body[at].stall
         at += 1
-    return min(cycles, SHUFFLES_READ)
+    return min(found, cycles)
 
 
 def blocks(body: list[Instruction], kinds: Collection[str] = PAIRS) -> Iterator[Block]:

@@ -178,6 +178,8 @@ class Hardware:
 def kept_in_vain(instruction: Instruction, following: Sequence[Instruction]) -> str:
     """What is wrong with the operands kept for the next instruction, if that does not find there what it reads. (A load
     between the two leaves what is in another place than its address.)"""
+    if instruction.keeps and not instruction.holds:
+        return "keeps an operand, and lets another warp come next"
     for place in (p for k, p in enumerate(PLACES) if instruction.keeps >> k & 1):
         register = instruction.register(place)
         if ("register", register) in _filled(instruction):

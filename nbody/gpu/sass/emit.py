@@ -2,9 +2,15 @@
 
 from nbody.gpu.sass.block import Block, Turn
 from nbody.gpu.sass.flow import Value
-from nbody.gpu.sass.instruction import BARRIER_RISES, BARRIERS, NO_BARRIER, PLACES, SHUFFLES_READ, Instruction
-
-LONGEST_STALL = 15
+from nbody.gpu.sass.instruction import (
+    BARRIER_RISES,
+    BARRIERS,
+    LONGEST_STALL,
+    NO_BARRIER,
+    PLACES,
+    SHUFFLES_READ,
+    Instruction,
+)
 
 
 def emitted(block: Block, turns: list[Turn], register: dict[Value, int]) -> list[Instruction] | None:
@@ -30,6 +36,8 @@ def emitted(block: Block, turns: list[Turn], register: dict[Value, int]) -> list
         if fills:
             keeps = {place for place in keeps if register[turn.sources[place]] != register[turn.at]}
         bits = sum(1 << "abc".index(place) for place in keeps)
+        if stall > LONGEST_STALL:
+            return None
         instruction = _with_registers(block, turn, register)
         made.append(instruction.controlled(stall, barriers.get(turn.at, NO_BARRIER), waits, bits))
     return held_back(made)
@@ -41,12 +49,14 @@ def held_back(made: list[Instruction]) -> list[Instruction] | None:
     for k, instruction in enumerate(made):
         late = max((rises[b] - clock for b in range(BARRIERS) if instruction.waits >> b & 1), default=0)
         if late > 0:
-            made[k - 1] = made[k - 1].replaced(105, 4, made[k - 1].stall + late)  # short: at most BARRIER_RISES
+            if made[k - 1].stall + late > LONGEST_STALL:
+                return None
+            made[k - 1] = made[k - 1].replaced(105, 4, made[k - 1].stall + late)
             clock += late
         if instruction.write_barrier < BARRIERS:
             rises[instruction.write_barrier] = clock + BARRIER_RISES
         clock += instruction.stall
-    return None if any(instruction.stall > LONGEST_STALL for instruction in made) else made
+    return made
 
 
 def _barrier_for(block: Block, turns: list[Turn], k: int, under_way: dict[int, int]) -> int:

@@ -34,6 +34,8 @@ INTEGERS_READ = 2
 """The same for an operation of the integers' units that reads a float's result: the assembler leaves 5 cycles at least.
 (With 4, one of 56 runs with a cutoff came to other sums.)"""
 
+LONGEST_STALL = 15
+
 BARRIER_RISES = 2
 """Cycles until a barrier that an instruction names is up, and can be waited for."""
 
@@ -115,7 +117,9 @@ OPERATIONS = {
     0x824: Operation("IMAD", "integer", "ac", 6, mask=NO_CARRY, plain=_bits(81, 3, ALWAYS) | _bits(87, 4)),
     0x210: Operation("IADD3", "integer", "abc", 6, mask=NO_CARRY, plain=NO_CARRY),
     0x22B: Operation("DFMA", "double", "abc", 16, mask=SIGNS),
-    0x984: Operation("LDS", "load", "a", 30, mask=SIZE, plain=QUAD),
+    0x984: Operation(
+        "LDS", "load", "a", 30, mask=SIZE | _bits(91, 1), plain=QUAD
+    ),  # no uniform register in its address
     0x9AF: Operation("LDGDEPBAR", "mark", "", 1, ""),
     0xAB9: Operation("ULDC", "integer", "", 14, "uniform", mask=SIZE, plain=WORD),
     0x882: Operation("UMOV", "integer", "", 14, "uniform"),
@@ -186,6 +190,11 @@ class Instruction:
         return self.field(105, 4)
 
     @property
+    def holds(self) -> bool:
+        """True if the warp is held on to."""
+        return bool(self.field(109, 1))
+
+    @property
     def write_barrier(self) -> int:
         """The barrier that its result lifts."""
         return self.field(110, 3)
@@ -207,6 +216,7 @@ class Instruction:
 
     def controlled(self, stall: int, write_barrier: int = NO_BARRIER, waits: int = 0, keeps: int = 0) -> "Instruction":
         """The same with other control bits. The warp is held on to, so that what it keeps is not lost."""
+        assert 0 <= stall <= LONGEST_STALL
         bits = stall | 1 << 4 | write_barrier << 5 | NO_BARRIER << 8 | waits << 11 | keeps << 17
         return self.replaced(105, 23, bits)
 

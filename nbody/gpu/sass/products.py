@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from nbody.gpu.sass.block import Block
 from nbody.gpu.sass.emit import Guard, held_back
-from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, PLACES, SHUFFLES_READ, ZERO, Instruction
+from nbody.gpu.sass.instruction import BARRIERS, LONGEST_STALL, NO_BARRIER, PLACES, SHUFFLES_READ, ZERO, Instruction
 from nbody.gpu.sass.liveness import touched
 
 BEHIND_OTHERS = 4
@@ -138,7 +138,7 @@ class Ordered:
         loads = sorted(self._used, key=lambda at: (self._used[at][0], at))
         first = sum(self._used[at][0] < len(self._steps[0]) for at in loads)
         every = len(self._steps[0]) // first
-        if sorted(loads) != self._of_kind("load"):
+        if sorted(loads) != self._of_kind("load") or every <= self._style.load_after:
             raise NoProducts
         yield from loads[:first]
         yield from self._of_kind("mark")
@@ -189,7 +189,9 @@ class Ordered:
                 waits = barriers.waits(item.left.load) | barriers.waits(item.right.load)
                 keeps = self._keeps(k)
                 if last:
-                    stall = block.known[item.at].latency + SHUFFLES_READ - block.behind  # as in emit.beginnings
+                    stall = max(1, block.known[item.at].latency + SHUFFLES_READ - block.behind)  # as in emit.beginnings
+                    if stall > LONGEST_STALL:
+                        return None
                 elif isinstance(self._sequence[k + 1], Product):
                     stall = self._style.stall
             else:
@@ -200,9 +202,11 @@ class Ordered:
                 elif block.known[item].kind == "mark":
                     barrier = instruction.write_barrier
             waits |= guard.waits(touched(instruction))
-            instruction = instruction.controlled(stall, barrier, waits | guard.waits_left() * last, keeps)
             products += isinstance(item, Product)
             lets_go = isinstance(item, Product) and products % self._style.yields == 0
+            instruction = instruction.controlled(
+                stall, barrier, waits | guard.waits_left() * last, keeps * (not lets_go)
+            )
             made.append(instruction.yielding() if lets_go else instruction)
         return held_back(made)
 

@@ -8,7 +8,7 @@ Second, what one of fixed length fills some cycles later: the assembler has coun
 own order, not in another.
 """
 
-from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, ZERO, Instruction, Place
+from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, SHUFFLES_READ, ZERO, Instruction, Place
 from nbody.gpu.sass.liveness import BRANCH, filled_widely, read, successors, written
 from nbody.gpu.sass.operands import FAMILY, operands
 
@@ -16,6 +16,9 @@ VARYING = (0x184, 0x181, 0x182, 0x108, 0x189, 0x119, 0x105, 0x106, 0x111, 0x112,
 """Operations of varying length (their lower nine bits): loads, special functions, shuffles, conversions, stores."""
 
 ROOT = 0x108
+
+FLOATS = {0x020, 0x021, 0x023, 0x02B, ROOT}
+"""Operations that read a float's result as soon as it is there."""
 
 STORES = {0x388, 0x988, 0x986, 0xFAE}
 """Operations that fill no register: the last one copies past them."""
@@ -119,16 +122,17 @@ def filled_late(instruction: Instruction) -> dict[Place, int]:
 
 
 def fresh(body: list[Instruction]) -> list[dict[Place, int]]:
-    """The places that are not there yet before each instruction, and how many cycles are left, whatever way control came.
-    A branch is counted with no more than the cycles that its control bits say."""
+    """The places that are not there yet before each instruction for those that read the earliest, and how many cycles are
+    left for the others (no more than none), whatever way control came. A branch is counted with no more than the cycles that
+    its control bits say."""
     behind, states = successors(body), [dict[Place, int]() for _ in body]
     changed = list(range(len(body) - 1, -1, -1))
     while changed:
         at = changed.pop()
         state = states[at] | filled_late(body[at])
-        state = {place: left - body[at].stall for place, left in state.items() if left > body[at].stall}
+        state = {place: left - body[at].stall for place, left in state.items()}
         for k in behind[at]:
-            later = {place: left for place, left in state.items() if left > states[k].get(place, 0)}
+            later = {place: left for place, left in state.items() if left > states[k].get(place, -SHUFFLES_READ)}
             if later:
                 states[k] |= later
                 changed.append(k)
