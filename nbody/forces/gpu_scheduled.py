@@ -8,9 +8,10 @@ the assembler's order there; that may be this order itself. So it does not matte
 On a card that is not a Hopper, for a softening whose loop has instructions that are not known there, and until a kernel
 meets :data:`FEWEST` bodies, the assembler's order stays.
 
-One H200, 3-D, Plummer, float32, interactions/s: 2.52e12 at N = 20480 (``gpu-symmetric`` in the same minute: 2.44e12),
-3.01e12 at 65536 (2.89e12), 3.34e12 at 262144 (3.16e12), 3.38e12 at 2^20 (3.20e12); with equal masses 2.82e12, 3.42e12,
-3.80e12 and 3.85e12 (2.57e12, 3.17e12, 3.50e12, 3.54e12).
+One H200, 3-D, Plummer, float32, interactions/s: 2.51e12 at N = 20480 (``gpu-symmetric`` in the same minute: 2.46e12),
+3.07e12 to 3.12e12 at 65536 (3.00e12), 3.35e12 at 262144 (3.18e12), 3.38e12 at 2^20 (3.21e12); with equal masses 2.84e12,
+3.56e12, 3.82e12 and 3.86e12 (2.59e12, 3.29e12, 3.52e12, 3.54e12). At 20480 with the energy's sum 2.34e12 (2.26e12), with
+equal masses 2.65e12 (2.54e12), the lecture's disc 2.70e12 (2.61e12).
 """
 
 import hashlib

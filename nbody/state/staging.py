@@ -8,9 +8,9 @@ its areas at once, while the first goes on stepping and packs into others: there
 ring. One is free when all its snapshots are released; with all of them in use the run waits for the slowest: the disk.
 
 One H200, 20480 bodies of a Plummer sphere, float32, ``gpu-scheduled``: 6570 steps/s; with every step recorded, in blocks of
-16, 6000 if nothing is stored and 5930 in memory. (When each frame's copy was a branch of the block's graph, which waited for
-the last: 5860 and 5500. Launched from Python, such a step took over 0.2 ms of a processor that the recorder's thread wants
-too, and the run 0.63 ms.)
+16, 6000 if nothing is stored and 5930 in memory; on another machine 6490, 5820 and 5480 to 5720. (When each frame's copy was
+a branch of the block's graph, which waited for the last: 5860 and 5500 on the first. Launched from Python, such a step took
+over 0.2 ms of a processor that the recorder's thread wants too, and the run 0.63 ms.)
 """
 
 import queue

@@ -3,7 +3,8 @@
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from contextlib import suppress
+from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 from nbody.machine import cores
@@ -41,7 +42,13 @@ class Threads:
     def checksums(self, *lists: Sequence[Any]) -> list[list[int]]:
         """zlib.crc32 of each of some lists' C-contiguous arrays or bytes. May be part of such a work."""
         begun = [[self._begin_checksums(piece) for piece in self._cut(each)] for each in lists]
-        return [[each for result in results for each in result()] for results in begun]
+        try:
+            return [[each for result in results for each in result()] for results in begun]
+        except BaseException:
+            for result in chain.from_iterable(begun):  # none may go on reading
+                with suppress(Exception):
+                    result()
+            raise
 
     def _begin_checksums(self, arrays: Sequence[Any]) -> Callable[[], list[int]]:
         return self.begin(lambda: [zlib.crc32(array) for array in arrays], _size(arrays))

@@ -1,12 +1,14 @@
 """Machine code of Hopper (sm_90, "SASS"), put into an order with fewer waits than the assembler's.
 
     cubin ─ sections, instructions ─► block ─ order, registers, emit ─► the block anew ─ check ─► cubin
+                                            └ products ───────────────┘
 
 The assembler hides latencies, and does not look at register banks: of a loop over pairs it lets every seventh cycle pass
 while a bank gives a second operand. An order in which the multiply-adds that share operands follow each other needs none of
-these (:mod:`~nbody.gpu.sass.pipeline`). Only blocks of arithmetic are touched, in place, and only if it has been shown
-(:mod:`~nbody.gpu.sass.check`) that every register holds the same expression at the end, and that nothing is read before it
-is there. So the results have the same bits.
+these (:mod:`~nbody.gpu.sass.pipeline`), and in a loop over products of float64 numbers nearly every multiply-add can keep
+a factor for the next (:mod:`~nbody.gpu.sass.products`). Only blocks of arithmetic are touched, in place, and only if it has
+been shown (:mod:`~nbody.gpu.sass.check`) that every register holds the same expression at the end, and that nothing is read
+before it is there. So the results have the same bits.
 """
 
 import contextlib
