@@ -132,12 +132,14 @@ def test_a_short_step_shows_nothing():
 def test_the_first_control_c_is_answered_at_once_and_the_step_finished(slow):
     slow.press(1.6 * EVALUATION)  # in the second of the evaluations of step 1
     summary = slow.simulation.run()
+    took = time.perf_counter() - slow.signalled
     seconds, line = slow.lines[0]
     assert summary.interrupted and summary.step == 1
     assert line.startswith("stopping after step 1, in about ") and line.endswith("; Ctrl-C again stops now")
     assert seconds < EVALUATION / 2  # not at its end
     left = float(line.split("about ")[1].split(" s")[0])
-    assert abs(left - 1.4 * EVALUATION) <= 1.0  # the rest of the step, and the potential for a last frame
+    # The rest of the step, and the potential for a last frame: 1.4 evaluations, or what they take on a busy machine.
+    assert abs(left - took) <= 1.0 + 0.5 * took
     with Trajectory(slow.path) as run:
         assert list(run.step) == [0, 1] and run.verify() == []
 
