@@ -37,7 +37,6 @@ most 1.1 % slower than the fastest for each."""
 ROOTS = 4
 """Reciprocal square roots that make a block worth it: those of a loop over pairs, written out for several."""
 
-
 NARROWEST = 4
 """Strands under way that are tried at least where more find no registers."""
 

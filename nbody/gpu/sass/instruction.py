@@ -99,6 +99,7 @@ SIGNS = _bits(62, 2) | _bits(72, 7)  # of a product of doubles, and how it is ro
 SIZE, WORD, QUAD = _bits(73, 3), _bits(73, 3, 4), _bits(73, 3, 6)  # one register of 32 bits, or four of them
 ONE_RESULT, ONE_TRUE = _bits(84, 7), _bits(84, 3) | _bits(87, 4, ALWAYS)  # of one test, not combined with another
 ONE_TEST = ONE_RESULT | _bits(72, 1)
+BOTH = _bits(91, 1)  # a uniform register in the address as well
 OPERATIONS = {
     0x220: Operation("FMUL", "float", "ab", 4, mask=MAGNITUDES),
     0x221: Operation("FADD", "float", "ab", 4),
@@ -117,9 +118,7 @@ OPERATIONS = {
     0x824: Operation("IMAD", "integer", "ac", 6, mask=NO_CARRY, plain=_bits(81, 3, ALWAYS) | _bits(87, 4)),
     0x210: Operation("IADD3", "integer", "abc", 6, mask=NO_CARRY, plain=NO_CARRY),
     0x22B: Operation("DFMA", "double", "abc", 16, mask=SIGNS),
-    0x984: Operation(
-        "LDS", "load", "a", 30, mask=SIZE | _bits(91, 1), plain=QUAD
-    ),  # no uniform register in its address
+    0x984: Operation("LDS", "load", "a", 30, mask=SIZE | BOTH, plain=QUAD),
     0x9AF: Operation("LDGDEPBAR", "mark", "", 1, ""),
     0xAB9: Operation("ULDC", "integer", "", 14, "uniform", mask=SIZE, plain=WORD),
     0x882: Operation("UMOV", "integer", "", 14, "uniform"),

@@ -82,12 +82,10 @@ def operands(instruction: Instruction) -> Operands | None:
         return Operands({}, 0)
     if opcode in OTHERS:
         size = SIZES.get(instruction.field(SIZE_AT, 3))
+        if size is None and "s" in OTHERS[opcode]:
+            return None
         *read, filled = OTHERS[opcode].replace("s", str(size)).split()
-        return (
-            Operands({each[0]: int(each[1:]) for each in read}, int(filled))
-            if size or "s" not in OTHERS[opcode]
-            else None
-        )
+        return Operands({each[0]: int(each[1:]) for each in read}, int(filled))
     family, form = opcode & FAMILY, opcode >> 9
     if family not in ARITHMETIC or form == 0:
         return None
