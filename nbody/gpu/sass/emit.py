@@ -121,3 +121,31 @@ class Guard:
     def waits_left(self) -> int:
         """What the block waited for, and has not yet."""
         return self._block.waited & ~self._waited
+
+
+class LoadBarriers:
+    """The barriers that tell of loads: one for all that are needed in the same columns."""
+
+    def __init__(self, block: Block) -> None:
+        marked = {x.write_barrier for x, known in zip(block.body, block.known, strict=True) if known.kind == "mark"}
+        unmarked = [barrier for barrier in range(BARRIERS) if barrier not in marked]
+        self._usable = [barrier for barrier in unmarked if not block.state[barrier]] or unmarked
+        self._of: dict[int, int] = {}  # by load
+        self._columns: dict[int, int] = {}  # by barrier
+
+    def taken(self, load: int, columns: int) -> int:
+        """The barrier for a load: that of others for the same columns, a free one, or the latest one's."""
+        same = [barrier for barrier, others in self._columns.items() if others == columns]
+        free = [barrier for barrier in self._usable if barrier not in self._columns]
+        barrier = (same or free or [list(self._columns)[-1]])[0]
+        self._of[load], self._columns[barrier] = barrier, columns
+        return barrier
+
+    def waits(self, load: int) -> int:
+        """What must be waited for before a load's numbers are read."""
+        barrier = self._of.get(load)
+        if barrier is None:
+            return 0
+        self._of = {other: b for other, b in self._of.items() if b != barrier}
+        del self._columns[barrier]
+        return 1 << barrier

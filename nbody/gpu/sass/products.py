@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nbody.gpu.sass.block import Block
-from nbody.gpu.sass.emit import Guard, held_back
-from nbody.gpu.sass.instruction import BARRIERS, LONGEST_STALL, NO_BARRIER, PLACES, SHUFFLES_READ, ZERO, Instruction
+from nbody.gpu.sass.emit import Guard, LoadBarriers, held_back
+from nbody.gpu.sass.instruction import LONGEST_STALL, NO_BARRIER, PLACES, SHUFFLES_READ, ZERO, Instruction
 from nbody.gpu.sass.liveness import touched
 
 BEHIND_OTHERS = 4
@@ -180,7 +180,7 @@ class Ordered:
         quads = self.registers()
         if quads is None:
             return None
-        block, guard, barriers = self._block, Guard(self._block), Barriers(self._block)
+        block, guard, barriers = self._block, Guard(self._block), LoadBarriers(self._block)
         made, products = [], 0
         for k, item in enumerate(self._sequence):
             last, stall, waits, barrier, keeps = k == len(self._sequence) - 1, 1, 0, NO_BARRIER, 0
@@ -226,31 +226,3 @@ class Ordered:
         if not isinstance(item, Product) or not isinstance(reader, Product):
             return 0
         return (reader.left == item.left and not between) << 0 | (reader.right == item.right) << 1
-
-
-class Barriers:
-    """The barriers that tell of loads: one for all that are needed in the same columns."""
-
-    def __init__(self, block: Block) -> None:
-        marked = {x.write_barrier for x, known in zip(block.body, block.known, strict=True) if known.kind == "mark"}
-        unmarked = [barrier for barrier in range(BARRIERS) if barrier not in marked]
-        self._usable = [barrier for barrier in unmarked if not block.state[barrier]] or unmarked
-        self._of: dict[int, int] = {}  # by load
-        self._columns: dict[int, int] = {}  # by barrier
-
-    def taken(self, load: int, columns: int) -> int:
-        """The barrier for a load: that of others for the same columns, a free one, or the latest one's."""
-        same = [barrier for barrier, others in self._columns.items() if others == columns]
-        free = [barrier for barrier in self._usable if barrier not in self._columns]
-        barrier = (same or free or [list(self._columns)[-1]])[0]
-        self._of[load], self._columns[barrier] = barrier, columns
-        return barrier
-
-    def waits(self, load: int) -> int:
-        """What must be waited for before a load's numbers are read."""
-        barrier = self._of.get(load)
-        if barrier is None:
-            return 0
-        self._of = {other: b for other, b in self._of.items() if b != barrier}
-        del self._columns[barrier]
-        return 1 << barrier
