@@ -108,6 +108,7 @@ class GpuEngine(Engine):
 
     def _compute(self, state: State, potential: Potential) -> None:
         assert isinstance(state, DeviceState)
+        state.settle()
         kernel, real = self.kernel(potential, state), self.shape().real
         self.launch(kernel, state, self.dtype.type(self.gravity.G), real(self.gravity.length2))
 

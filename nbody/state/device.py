@@ -1,4 +1,4 @@
-"""The state on a GPU, and the position-update kernels: the third kernel of the lecture.
+"""The state on a GPU.
 
 Rows of four numbers, so that a body is one 128-bit load in float32:
 
@@ -6,8 +6,8 @@ Rows of four numbers, so that a body is one 128-bit load in float32:
     velocity     (N, 4)   vx  vy  vz  0
     acceleration (N, 4)   ax  ay  az  φ      (φ: potential per unit mass, or the energy's q, when asked for)
 
-In 2-D, z = vz = az = 0. A kernel here touches each number once, so it is bound by memory traffic and launch time, not
-by arithmetic: 20480 bodies are 0.3 MB, which an H200 moves in less than a launch takes.
+In 2-D, z = vz = az = 0. Kicks, drifts and the packing of frames wait until a force evaluation, or the host, must see what
+they come to, and are then made by one launch: :mod:`nbody.state.moves`.
 """
 
 from collections import deque
@@ -19,9 +19,9 @@ import numpy as np
 from nbody.gpu import SIMULATED, Graph, cuda, mark, out_of_memory, wait_for
 from nbody.particles import Particles
 from nbody.state import Potential, Snapshot, State
+from nbody.state.moves import BEND, DRIFT, KICK, MOST, NOTHING, PACK, THREADS, Area, Move, blocks, make_moves
 from nbody.state.staging import Side, Staging
-
-THREADS = 256
+from nbody.state.sums import SUMS
 
 MARK = 1 << 34
 """Interactions between two marks in the stream, at least: 5 ms of work on an H200. So a step of few bodies has none."""
@@ -29,31 +29,18 @@ MARK = 1 << 34
 AHEAD = 1
 """Marks that may still be under way when the next is set: the device always has the piece after it."""
 
-
-@cuda.jit
-def _add_rows(target, rate, factor):
-    """target[:, :3] += rate[:, :3] · factor: a kick (v += a dt) or a drift (x += v dt)."""
-    i = cuda.grid(1)
-    if i < target.shape[0]:
-        for k in range(3):
-            target[i, k] += rate[i, k] * factor
-
-
-@cuda.jit
-def _add_taylor(body, velocity, acceleration, dt, half_dt2):
-    """x += v dt + a dt²/2."""
-    i = cuda.grid(1)
-    if i < body.shape[0]:
-        for k in range(3):
-            body[i, k] = body[i, k] + velocity[i, k] * dt + acceleration[i, k] * half_dt2
+STEPS_A_GRAPH = 16
+"""Steps of which nothing is recorded that make a graph, if there are so many: between two graphs the device waits for 1.6 µs
+(one H200)."""
 
 
 class Replay(NamedTuple):
-    """A recorded step, and the flags that it leaves."""
+    """Recorded steps, the flags that they leave, and the moves that they leave to be made."""
 
     graph: Graph
     fresh: bool
     has_potential: Potential
+    waiting: tuple[Move, ...]
 
 
 class DeviceState(State):
@@ -69,48 +56,86 @@ class DeviceState(State):
             self.body = cuda.to_device(body)
             self.velocity = cuda.to_device(velocity)
             self.acceleration = cuda.to_device(np.zeros_like(body))
+            self._no_area = Area(cuda.device_array((2, 0, 3), dtype), cuda.device_array((0, SUMS), np.float64))
         self.stream = cuda.stream()
-        self._launch = (-(-self.count // THREADS), THREADS, self.stream)
-        self._replays: dict[Hashable, Replay | None] = {}  # None: made once, not recorded yet
+        self._waiting: list[Move] = []
+        self._area: Area | None = None  # for the frame that one of them packs
+        self._compiled: set[Hashable] = set()
+        self._replays: dict[Hashable, Replay] = {}
         self._unmarked = 0
         self._marks: deque[tuple[Any, int]] = deque()
         self._staging: Staging | None = None  # made for the first snapshot
 
     def _kick(self, dt) -> None:
-        _add_rows[self._launch](self.velocity, self.acceleration, dt)
+        self._note(KICK, dt)
 
     def _drift(self, dt) -> None:
-        _add_rows[self._launch](self.body, self.velocity, dt)
+        self._note(DRIFT, dt)
 
     def _drift_taylor(self, dt, half_dt2) -> None:
-        _add_taylor[self._launch](self.body, self.velocity, self.acceleration, dt, half_dt2)
+        self._note(DRIFT, dt)
+        self._note(BEND, half_dt2)
+
+    def _note(self, kind: int, factor, area: Area | None = None) -> None:
+        """A move to be made, and the area that it packs into."""
+        if len(self._waiting) == MOST or (area and self._area):
+            self.settle()
+        self._waiting.append(Move(kind, factor))
+        self._area = area or self._area
+
+    def settle(self) -> None:
+        """Make the moves that were asked for. Who launches a kernel on the state's arrays begins with this."""
+        if self._waiting:
+            none = Move(NOTHING, self.dtype.type(0))
+            kinds, factors = zip(*self._waiting, *[none] * (MOST - len(self._waiting)), strict=True)
+            arrays, area = (self.body, self.velocity, self.acceleration), self._area or self._no_area
+            make_moves[blocks(self.count), THREADS, self.stream](*arrays, kinds, factors, *area)
+        self._waiting, self._area = [], None
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
-        """See :meth:`State.repeat`: from the second time on a step is one replay of a CUDA graph, for each state of the
-        flags that it may begin with. (The first time compiles its kernels.) A long step is not: a graph has no marks."""
-        for _ in range(count):
-            begun = key, self.fresh, self.has_potential
-            if SIMULATED or begun not in self._replays or self._is_long():
+        """See :meth:`State.repeat`: many steps are one replay of a CUDA graph."""
+        while count:
+            many = STEPS_A_GRAPH if count >= STEPS_A_GRAPH else 1
+            count -= self._make(step, many, key, key)
+
+    def _make(self, step: Callable[[], None], count: int, key: Hashable, kernels: Hashable) -> int:
+        """Make so many steps by a replay of their graph, which is recorded the first time for the flags, and for the moves
+        not made yet, that it begins with; or make one step, and no graph: if no step with such flags was made before
+        that launched the same ``kernels`` (it compiles them), or if a step is long (a graph has no marks). Returns the
+        number of steps made."""
+        compiled = kernels, self.fresh, self.has_potential
+        if SIMULATED or compiled not in self._compiled or self._is_long():
+            step()
+            self._compiled.add(compiled)
+            return 1
+
+        def steps() -> None:
+            for _ in range(count):
                 step()
-                self._replays.setdefault(begun, None)
-                continue
-            replay = self._replays[begun]
-            if replay is None:
-                replay = self._replays[begun] = self._recorded(step)
-            replay.graph.replay()
-            self.fresh, self.has_potential = replay.fresh, replay.has_potential
+
+        begun = key, count, self.fresh, self.has_potential, tuple(self._waiting)
+        replay = self._replays.get(begun)
+        if replay is None:
+            replay = self._replays[begun] = self._recorded(steps)
+        replay.graph.replay()
+        self.fresh, self.has_potential, self._waiting = replay.fresh, replay.has_potential, list(replay.waiting)
+        return count
 
     def _is_long(self) -> bool:
         """True if a force evaluation is marked, and somebody looks at the marks."""
         return self.watch is not None and self.count**2 >= MARK
 
-    def _recorded(self, step: Callable[[], None]) -> Replay:
+    def _recorded(self, work: Callable[[], None]) -> Replay:
         watch, self.watch = self.watch, None  # what is being recorded has not been asked for
+        waiting = list(self._waiting)
         try:
-            graph = Graph(self.stream, step)
+            graph = Graph(self.stream, work)
+        except BaseException:
+            self._waiting, self._area = waiting, None  # nothing of it has been done
+            raise
         finally:
             self.watch = watch
-        return Replay(graph, self.fresh, self.has_potential)
+        return Replay(graph, self.fresh, self.has_potential, tuple(self._waiting))
 
     def report(self, interactions: int) -> None:
         """See :meth:`State.report`. Without a watch nothing is marked, and nothing waited for."""
@@ -146,7 +171,7 @@ class DeviceState(State):
         staging = self._frames_leave_by()
         block = staging.next_block()
         side = staging.side_for(block, self.stream)
-        self.repeat(lambda: self._pack(side, count, step), 1, (key, count, side.number))
+        self._make(lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
         return staging.send(side, block, count, self.stream)
 
     def _frames_leave_by(self) -> Staging:
@@ -155,10 +180,11 @@ class DeviceState(State):
 
     def _pack(self, side: Side, count: int, step: Callable[[], None] | None = None) -> None:
         """Pack so many frames, each after a step if there is one to make."""
-        for k in range(count):
+        for area in side.areas[:count]:
             if step is not None:
                 step()
-            side.pack(k, self.stream, self.body, self.velocity, self.acceleration)
+            self._note(PACK, self.dtype.type(0), area)
+        self.settle()
 
     def forces(self) -> tuple[np.ndarray, np.ndarray]:
         """See :meth:`State.forces`."""
@@ -168,6 +194,7 @@ class DeviceState(State):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See :meth:`State.arrays`."""
+        self.settle()
         self.synchronize()  # a copy would wait as well, but deaf to signals
         return {
             "body": self.body.copy_to_host(),
@@ -178,6 +205,7 @@ class DeviceState(State):
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """See :meth:`State.restore`."""
+        self._waiting, self._area = [], None
         for name in ("body", "velocity", "acceleration"):
             getattr(self, name).copy_to_device(arrays[name])
         fresh, potential = arrays["fresh"]

@@ -2,7 +2,8 @@
 
     body, velocity, acceleration ─ pack ─► an area on the device ─ copy ─► a slot of a block in pinned memory
 
-One kernel packs what a frame needs, in the form that a recording stores, into an area (it runs between two steps). Where
+What a frame needs is packed into an area, in the form that a recording stores, by the kernel that makes the moves between
+two force evaluations (:mod:`nbody.state.moves`). Where
 every step is recorded, the steps and packings of a whole block are one graph. When it is done, a second stream copies all of
 its areas at once, while the first goes on stepping and packs into others: there are two sides, used in turn. Blocks make a
 ring. One is free when all its snapshots are released; with all of them in use the run waits for the slowest: the disk.
@@ -20,55 +21,20 @@ import numpy as np
 
 from nbody.gpu import cuda, is_done, out_of_memory
 from nbody.state import BLOCKS, SIDES, Snapshot, frame_bytes, frames_at_a_time
+from nbody.state.moves import Area, blocks
 from nbody.state.sums import SUMS
 
-ALL, LANES, THREADS = 0xFFFFFFFF, 32, 128
 
-
-@cuda.jit
-def _pack(body, velocity, acceleration, rows, block_sums):
-    """Rows of four become rows of three, and each block of threads adds up its particles' terms of the sums, in float64
-    and always in the same order: 128 terms become 64, 32, 16 …, the last five times by shuffles."""
-    terms = cuda.shared.array((SUMS, THREADS), np.float64)
-    t, i = cuda.threadIdx.x, cuda.grid(1)
-    for k in range(SUMS):
-        terms[k, t] = 0.0
-    if i < body.shape[0]:
-        for k in range(3):
-            rows[0, i, k] = body[i, k]
-            rows[1, i, k] = velocity[i, k]
-        x, y, z = np.float64(body[i, 0]), np.float64(body[i, 1]), np.float64(body[i, 2])
-        vx, vy, vz = np.float64(velocity[i, 0]), np.float64(velocity[i, 1]), np.float64(velocity[i, 2])
-        m = np.float64(body[i, 3])
-        terms[0, t] = 0.5 * m * (vx * vx + vy * vy + vz * vz)
-        terms[1, t] = 0.5 * m * np.float64(acceleration[i, 3])
-        terms[2, t], terms[3, t], terms[4, t] = m * vx, m * vy, m * vz
-        terms[5, t], terms[6, t], terms[7, t] = m * (y * vz - z * vy), m * (z * vx - x * vz), m * (x * vy - y * vx)
-    cuda.syncthreads()
-    lane = t % LANES
-    for k in range(t // LANES, SUMS, THREADS // LANES):  # each warp adds up some of the sums
-        total = (terms[k, lane] + terms[k, lane + 64]) + (terms[k, lane + 32] + terms[k, lane + 96])
-        half = LANES // 2
-        while half > 0:
-            total += cuda.shfl_xor_sync(ALL, total, half)
-            half //= 2
-        if lane == 0:
-            block_sums[cuda.blockIdx.x, k] = total
-
-
-def _parts(memory: Any, count: int, dtype: np.dtype) -> tuple[Any, Any]:
-    """The two parts of a frame's bytes: its rows (2, N, 3), of positions and of velocities, and its sums of blocks (B,
-    SUMS), float64."""
+def _parts(memory: Any, count: int, dtype: np.dtype) -> Area:
+    """The two parts of a frame's bytes."""
     end = frame_bytes(count, dtype.name)
-    return memory[:end].view(dtype).reshape(2, count, 3), memory[end:].view(np.float64).reshape(_blocks(count), SUMS)
-
-
-def _blocks(count: int) -> int:
-    return -(-count // THREADS)
+    return Area(
+        memory[:end].view(dtype).reshape(2, count, 3), memory[end:].view(np.float64).reshape(blocks(count), SUMS)
+    )
 
 
 def _bytes(count: int, dtype: np.dtype) -> int:
-    return frame_bytes(count, dtype.name) + _blocks(count) * SUMS * 8
+    return frame_bytes(count, dtype.name) + blocks(count) * SUMS * 8
 
 
 class Side:
@@ -76,20 +42,15 @@ class Side:
 
     Attributes:
         number: which of the two it is.
-        memory: (K, bytes), an area for each frame, and ``parts`` of each, see :func:`_parts`.
+        memory: (K, bytes), room for each frame, and ``areas``, the same as what its moves pack into.
         packed, copied: events: its frames are there, and have left.
     """
 
     def __init__(self, number: int, frames: int, count: int, dtype: np.dtype) -> None:
         self.number = number
         self.memory = cuda.device_array((frames, _bytes(count, dtype)), np.uint8)
-        self.parts = [_parts(self.memory[k], count, dtype) for k in range(frames)]
+        self.areas = [_parts(self.memory[k], count, dtype) for k in range(frames)]
         self.packed, self.copied = cuda.event(timing=False), cuda.event(timing=False)
-
-    def pack(self, k: int, stream, body, velocity, acceleration) -> None:
-        """Pack the state into area ``k``, in ``stream``'s order."""
-        rows, block_sums = self.parts[k]
-        _pack[len(block_sums), THREADS, stream](body, velocity, acceleration, rows, block_sums)
 
 
 class Block:
@@ -103,7 +64,7 @@ class Block:
     def __init__(self, number: int, frames: int, count: int, dtype: np.dtype, free: "queue.SimpleQueue[Block]") -> None:
         self.number, self._free = number, free
         self.memory = cuda.pinned_array((frames, _bytes(count, dtype)), np.uint8)
-        self._rows = [_parts(slot, count, dtype)[0] for slot in self.memory]
+        self._rows = [_parts(slot, count, dtype).rows for slot in self.memory]
         self._block_sums = self.memory[:, frame_bytes(count, dtype.name) :].view(np.float64).reshape(frames, -1, SUMS)
         self._sums: np.ndarray | None = None
         self._arrived, self._here, self._used = cuda.event(timing=False), True, 0

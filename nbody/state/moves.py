@@ -1,0 +1,110 @@
+"""The position-update kernel: all that happens to a particle between two force evaluations, in one launch.
+
+    kick   v += a f        drift   x += v f        bend   x += a f        pack   what a frame needs goes to its area
+
+Each is a line for each particle, and a launch takes longer than any of them: 20480 bodies are 1 MB, which an H200 moves in
+a microsecond. A state therefore notes the moves that it is asked for, and makes them when somebody must see what they come
+to. Of a recorded leapfrog these are the kick that ends a step, the packing of its frame, and the next step's kick and drift.
+
+One kernel makes them all, whatever they are, in a loop over their list: so the same moves have the same bits however they
+came together, and there is one kernel to compile.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody.gpu import cuda, device_function, row
+from nbody.state.sums import SUMS
+
+NOTHING, KICK, DRIFT, BEND, PACK = range(5)
+
+MOST = 4
+"""Moves a launch."""
+
+ALL, LANES, THREADS = 0xFFFFFFFF, 32, 128
+
+
+class Move(NamedTuple):
+    """A kind, one of those above, and its factor f."""
+
+    kind: int
+    factor: Any
+
+
+class Area(NamedTuple):
+    """Where a frame is packed.
+
+    Attributes:
+        rows: (2, N, 3), positions and velocities.
+        block_sums: (B, SUMS) float64, the sums over each block of threads.
+    """
+
+    rows: Any
+    block_sums: Any
+
+
+def blocks(count: int) -> int:
+    """Blocks of threads for so many particles."""
+    return -(-count // THREADS)
+
+
+@device_function
+def _add_up(terms, block_sums):
+    """Each block of threads adds up its particles' terms, in float64 and always in the same order: 128 terms become 64,
+    32, 16 …, the last five times by shuffles."""
+    t = np.uint32(cuda.threadIdx.x)
+    lane = t % LANES
+    for turn in range(SUMS * LANES // THREADS):  # each warp adds up some of the sums
+        k = t // LANES + np.uint32(turn * THREADS // LANES)
+        total = (terms[k, lane] + terms[k, lane + 64]) + (terms[k, lane + 32] + terms[k, lane + 96])
+        half = LANES // 2
+        while half > 0:
+            total += cuda.shfl_xor_sync(ALL, total, half)
+            half //= 2
+        if lane == 0:
+            block_sums[cuda.blockIdx.x, k] = total
+
+
+@cuda.jit
+def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
+    """Make the moves of MOST ``kinds``, one after the other, by their ``factors``, and pack into an area, if a move says
+    so."""
+    terms = cuda.shared.array((SUMS, THREADS), np.float64)
+    t, count = np.uint32(cuda.threadIdx.x), np.uint32(body.shape[0])
+    i = np.uint32(cuda.blockIdx.x) * np.uint32(THREADS) + t
+    here = min(i, count - np.uint32(1))
+    x, y, z, m = row(body, here)
+    vx, vy, vz, _ = row(velocity, here)
+    ax, ay, az, q = row(acceleration, here)
+    for move in range(MOST):
+        kind, f = kinds[move], factors[move]
+        if kind == KICK:
+            vx += ax * f
+            vy += ay * f
+            vz += az * f
+        elif kind == DRIFT:
+            x += vx * f
+            y += vy * f
+            z += vz * f
+        elif kind == BEND:
+            x += ax * f
+            y += ay * f
+            z += az * f
+        elif kind == PACK:
+            if i < count:
+                rows[0, i, 0], rows[0, i, 1], rows[0, i, 2] = x, y, z
+                rows[1, i, 0], rows[1, i, 1], rows[1, i, 2] = vx, vy, vz
+            mass = np.float64(m) if i < count else 0.0
+            px, py, pz = mass * np.float64(vx), mass * np.float64(vy), mass * np.float64(vz)
+            terms[0, t] = 0.5 * (px * np.float64(vx) + py * np.float64(vy) + pz * np.float64(vz))
+            terms[1, t] = 0.5 * mass * np.float64(q)
+            terms[2, t], terms[3, t], terms[4, t] = px, py, pz
+            terms[5, t] = np.float64(y) * pz - np.float64(z) * py
+            terms[6, t] = np.float64(z) * px - np.float64(x) * pz
+            terms[7, t] = np.float64(x) * py - np.float64(y) * px
+            cuda.syncthreads()
+            _add_up(terms, block_sums)
+    if i < count:
+        body[i, 0], body[i, 1], body[i, 2] = x, y, z
+        velocity[i, 0], velocity[i, 1], velocity[i, 2] = vx, vy, vz
