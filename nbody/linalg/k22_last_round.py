@@ -58,7 +58,7 @@ def kernel(vectors: bool, guarded: bool) -> Any:
         """Blocks of whole tiles, the parts of others, and which of those blocks this is. All in 32 bits: in 64 a division
         is a call, behind which nothing is known of the registers."""
         parts = np.uint32(scratch[0].shape[1])
-        whole = np.uint32(cuda.gridDim.x - np.uint32(scratch[1].shape[0]) * parts)
+        whole = np.uint32(np.uint32(cuda.gridDim.x) - np.uint32(scratch[1].shape[0] * parts))
         return whole, parts, np.uint32(cuda.blockIdx.x)
 
     @inlined

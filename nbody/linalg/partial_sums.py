@@ -87,8 +87,8 @@ def tile_adder(real: Any, results: int, threads: int) -> Any:
     true for the last block, which then has those of all ``parts`` there, added in their order. ``partial`` has
     results·threads numbers for each part of each tile, and ``arrived`` counts a tile's blocks.
 
-    A vector lies beside that of the next thread, and so many are read at a time as others are added to: a part takes two
-    trips to the second-level cache. (Read number by number, as for c, a tile takes 64.)
+    A vector lies beside that of the next thread, and most of a part are read before the first is added: the assembler has
+    the registers of the loop for them. (:func:`partial_adder` reads number by number, and waits for each.)
     """
     length = vector_length(real)
     vectors = results // length
