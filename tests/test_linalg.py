@@ -5,7 +5,7 @@ import pytest
 
 from nbody.bench.matmul import run_suite
 from nbody.errors import DeviceError, InputError
-from nbody.linalg import LADDER, matmul
+from nbody.linalg import LADDER, k22_last_round, matmul
 from nbody.linalg.accuracy import error_report
 from nbody.linalg.explain import explain, occupancy
 from nbody.linalg.k17_champion import TILINGS, plan
@@ -141,3 +141,27 @@ def test_the_champion_takes_small_tiles_for_small_products_and_splits_long_sums(
     assert plan(Shape(256, 256, 256), np.dtype(dtype)) == (small, 1)
     tiling, splits = plan(Shape(64, 64, 100_000), np.dtype(dtype))
     assert tiling == small and splits > 16
+
+
+H200_PLACES = 528
+
+
+@pytest.mark.parametrize("side,planned", [
+    (4096, (400, 9)),  # 3600 parts are 6.8 rounds of a ninth each: 7/9
+    (1024, (0, 1)),  # 256 tiles: there is no whole round
+    (2048, (0, 1)),  # 496 tiles of the last round's 528 are there
+])  # fmt: skip
+def test_the_last_round_is_cut_into_the_parts_that_take_least(side, planned):
+    assert k22_last_round.plan(Shape(side, side, side), H200_PLACES) == planned
+
+
+def test_a_part_is_long_enough_to_be_worth_a_block():
+    for depth in (16, 200, 300, 1000, 4000):
+        split, parts = k22_last_round.plan(Shape(4096, 4096, depth), H200_PLACES)
+        assert (split == 0) == (parts == 1) and (parts == 1 or depth / 16 / parts >= k22_last_round.LEAST_SLABS)
+
+
+def test_the_grid_has_the_whole_tiles_and_the_parts_of_the_others():
+    launch = k22_last_round.split_launch(None, Shape(4096, 4000, 4096), split=336, parts=3)
+    assert launch.grid == (64 * 63 - 336 + 3 * 336,)
+    assert [scratch.shape for scratch in launch.scratch] == [(336, 3, 64 * 64), (336,)]

@@ -8,7 +8,7 @@ import pytest
 
 from nbody import gpu
 from nbody.bench import slots
-from nbody.linalg import LADDER, k21_factors_kept
+from nbody.linalg import LADDER, k21_factors_kept, k22_last_round
 from nbody.linalg.k17_champion import TILINGS, tiled_launch
 from nbody.linalg.rung import Shape
 
@@ -65,9 +65,10 @@ def test_the_champions_slab_is_all_multiply_adds():
 
 
 @pytest.mark.parametrize("side", [4096, 4000, 4001])
-def test_the_kernel_with_carried_addresses_fits_as_many_blocks_as_it_plans(side):
-    launch = LADDER.load("k21").launch(Shape(side, side, side), np.dtype("float64"))
-    assert launch.kernel.py_func.__name__ == "factors_kept"
+@pytest.mark.parametrize(("rung", "name"), [("k21", "factors_kept"), ("k22", "last_round_split")])
+def test_a_kernel_with_carried_addresses_fits_as_many_blocks_as_it_plans(rung, name, side):
+    launch = LADDER.load(rung).launch(Shape(side, side, side), np.dtype("float64"))
+    assert launch.kernel.py_func.__name__ == name
     used = gpu.resources(compiled(launch, "float64"))
     tiling = k21_factors_kept.TILING
     assert used.local == 0
@@ -75,10 +76,11 @@ def test_the_kernel_with_carried_addresses_fits_as_many_blocks_as_it_plans(side)
     assert used.shared * tiling.resident <= 233472
 
 
-def test_a_slab_with_carried_addresses_is_one_block_with_few_instructions_beside_its_multiply_adds():
+@pytest.mark.parametrize("rung", [k21_factors_kept, k22_last_round])
+def test_a_slab_with_carried_addresses_is_one_block_with_few_instructions_beside_its_multiply_adds(rung):
     if slots.disassembler() is None:
         pytest.skip("nvdisasm is not installed")
-    code = compiled(k21_factors_kept.own_launch(Shape(4096, 4096, 4096)), "float64")
+    code = compiled(rung.own_launch(Shape(4096, 4096, 4096)), "float64")
     listing = slots.disassembled(gpu.assembled(code)[0])
     labelled = re.split(r"^\.L_x_\d+:$", listing, flags=re.MULTILINE)
     operations = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z]+)")

@@ -73,6 +73,33 @@ def test_carried_addresses_give_the_champions_product_bit_for_bit(shape):
     np.testing.assert_array_equal(matmul(a, b, rung="k21"), matmul(a, b, rung="k17"))
 
 
+@pytest.mark.parametrize(("shape", "parts"), [
+    ((4096, 4096, 4096), None), ((4096, 4096, 4096), 5), ((4095, 4001, 777), None), ((4000, 4002, 500), 3),
+    ((300, 260, 140), 4), ((257, 131, 67), 2),
+])  # fmt: skip
+def test_the_parts_of_the_last_round_add_up_and_repeat_bit_for_bit(shape, parts):
+    """Also where there is no whole round, and all tiles are split. Whole tiles have k21's bits."""
+    from nbody.gpu import cuda
+    from nbody.linalg import k21_factors_kept, k22_last_round
+
+    (m, n, k), factors = shape, random_factors(shape, "float64")
+    a, b = map(cuda.to_device, factors)
+    launch = k22_last_round.own_launch(Shape(*shape), parts)
+    assert launch.kernel is k22_last_round.kernel_in_order(*k21_factors_kept.variant(Shape(*shape)))
+    results = []
+    for run in (launch, launch, launch, k21_factors_kept.own_launch(Shape(*shape))):
+        c = cuda.to_device(np.full((m, n), np.nan))
+        run(a, b, c)
+        results.append(c.copy_to_host())
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+    split = launch.scratch[1].shape[0]
+    rows = (-(-m // 64) * -(-n // 64) - split) // -(-n // 64) * 64  # of C, all of whole tiles
+    np.testing.assert_array_equal(results[0][:rows], results[3][:rows])
+    ours, before = (error_report(result, factors[0] @ factors[1]) for result in (results[0], results[3]))
+    assert ours.maximum <= (k + 4) * np.finfo(np.float64).eps and ours.mean <= before.mean * 1.01
+
+
 def test_float32_sums_of_a_thousand_random_numbers_err_as_the_lecture_found():
     a, b = random_factors((1000, 1000, 1000), "float32")
     reference = a.astype(np.float64) @ b.astype(np.float64)

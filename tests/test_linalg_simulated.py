@@ -82,6 +82,26 @@ def test_carried_addresses_give_the_champions_product_bit_for_bit(shape):
 
 
 @simulated
+@pytest.mark.parametrize(("shape", "parts"), [(Shape(192, 64, 48), 2), (Shape(130, 5, 35), 3)])
+def test_the_parts_of_the_last_round_add_up_and_repeat_bit_for_bit(monkeypatch, shape, parts):
+    """Three tiles on two places: two blocks go through all three slabs, and ``parts`` share those of the last tile."""
+    from nbody.gpu import cuda
+    from nbody.linalg import k22_last_round
+
+    monkeypatch.setattr(k22_last_round, "places", lambda: 2)
+    launch = k22_last_round.own_launch(shape, parts)
+    assert launch.grid == (2 + parts,)
+    a, b = random_factors(shape, "float64")
+    results = []
+    for _ in range(2):
+        c = cuda.to_device(np.full((shape.m, shape.n), np.nan))
+        launch(cuda.to_device(a), cuda.to_device(b), c)
+        results.append(c.copy_to_host())
+    np.testing.assert_array_equal(*results)
+    assert error_report(results[0], a @ b).maximum <= (shape.k + 4) * np.finfo(np.float64).eps
+
+
+@simulated
 def test_kahans_sum_of_the_lectures_matrices_is_exact_in_float32():
     i, k = np.array([0, 1, 2047]), np.arange(2048)
     a = (2 * k[None, :] + i[:, None]).astype("float32")  # rows of the lecture's a[i,j] = 2j + i

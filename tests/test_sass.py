@@ -689,6 +689,34 @@ def test_a_register_lives_if_it_is_read_where_branches_meet_again():
     assert not live_before([*code[:2], EXIT, *code[3:]])[2] >> 8 & 1
 
 
+def meet(barrier, ahead):
+    """BSSY: lanes that arrive at the barrier go on so many instructions behind this one."""
+    return Instruction(0x000FE200038000000000000000007945 | barrier << 16 | (ahead - 1) * 16 << 32)
+
+
+def arrive(barrier):
+    return instruction(0x7941, 0x3800000, dest=barrier)
+
+
+TWO_MEETINGS = [meet(0, 3), add(1, 2, 3), arrive(0), add(8, 2, 3), meet(0, 3), add(1, 2, 3), arrive(0), store(7, 8)]
+"""Who arrives first goes on where register 8 is filled, and who arrives later where it is read."""
+
+
+def test_lanes_that_meet_again_go_where_it_was_named_for_their_barrier():
+    assert [target(at, TWO_MEETINGS[at]) for at in (0, 4)] == [3, 7]
+    live = live_before([*TWO_MEETINGS, EXIT])
+    assert not live[2] >> 8 & 1 and live[6] >> 8 & 1
+    again = live_before([*TWO_MEETINGS, branch(8, 1), EXIT])  # the second place is still named in the next turn
+    assert again[2] >> 8 & 1
+    other = live_before([*TWO_MEETINGS[:4], meet(1, 3), add(1, 2, 3), arrive(1), store(7, 8), branch(8, 1), EXIT])
+    assert not other[2] >> 8 & 1
+
+
+def test_where_a_register_may_name_the_place_lanes_may_go_on_at_any():
+    from_register = instruction(0x7356, 0, dest=2, b=9)  # BMOV.32 B2, R9
+    assert live_before([*TWO_MEETINGS, EXIT, from_register])[2] >> 8 & 1
+
+
 def test_a_barrier_tells_of_what_it_is_named_for_until_it_is_waited_for():
     code = [load(10, 4, write_barrier=2), add(1, 2, 3), add(5, 6, 7, waits=1 << 2), add(1, 2, 3)]
     states = under_way(code)

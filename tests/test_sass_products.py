@@ -6,25 +6,33 @@ import numpy as np
 import pytest
 
 from nbody.gpu.sass import blocks, fault, instructions, kernels, with_factors_kept
-from nbody.gpu.sass.instruction import PRODUCTS
+from nbody.gpu.sass.instruction import PRODUCTS, ZERO
+from nbody.gpu.sass.liveness import read, written
 from nbody.gpu.sass.products import NoProducts, Ordered, ProductStyle, steps
 
 
-@pytest.fixture(scope="module")
-def cubin():
-    """The machine code of k21 for whole tiles."""
+def product_code(name):
+    """The machine code of a rung for whole tiles."""
     pytest.importorskip("cuda.core")
     from numba import types
 
     from nbody import gpu
-    from nbody.linalg import k21_factors_kept
+    from nbody.linalg import k21_factors_kept, k22_last_round
 
+    matrices, scratch = (types.float64[:, ::1],) * 3, (types.float64[:, :, ::1], types.uint32[::1])
+    rung, signature = {"k21": (k21_factors_kept, matrices), "k22": (k22_last_round, (*matrices, *scratch))}[name]
     try:
-        return gpu.assembled(gpu.ptx(k21_factors_kept.kernel(True, False), (types.float64[:, ::1],) * 3))[0]
+        return gpu.assembled(gpu.ptx(rung.kernel(True, False), signature))[0]
     except Exception as error:
         if "nvvm" in str(error).lower() or "nvjitlink" in str(error).lower():
             pytest.skip(f"no compiler here: {error}")
         raise
+
+
+@pytest.fixture(scope="module", params=["k21", "k22"])
+def cubin(request):
+    """The machine code of each rung whose loop is put into an order."""
+    return product_code(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +76,21 @@ def test_only_the_loop_is_changed_and_keeps_its_length(cubin, loop):
 
 def test_every_place_for_the_loads_is_shown_to_be_right(loop):
     for load_after in range(8):
-        found = Ordered(loop, ProductStyle(load_after, 1 + load_after % 2, 8)).instructions()
+        found = Ordered(loop, ProductStyle(load_after, 2 + load_after % 2, 8)).instructions()
         assert found is not None and fault(loop, found) == ""
+
+
+def test_hardly_more_registers_are_said_to_live_at_the_loop_and_behind_it_than_do(cubin, loop, tmp_path):
+    """Were many more to live behind it, there would be too few for the factors."""
+    from test_sass import STACK, code_of, lives_shown
+
+    lives, code = lives_shown(cubin, tmp_path), code_of(cubin)[1]
+    for at, live in ((loop.start, loop.live_in), (loop.end, loop.live_out)):
+        said, shown = {r for r in range(ZERO) if live >> r & 1}, {r for r, mark in lives[at].items() if mark in ":vx"}
+        assert shown - {STACK} <= said and len(said - shown) <= 1
+    for at, shown in lives.items():
+        reads, fills = (sum(1 << r for r, mark in shown.items() if mark in marks) for marks in ("vx", "^x"))
+        assert not reads & ~read(code[at]) and not written(code[at]) & ~fills, f"instruction {at}"
 
 
 def test_steps_are_all_pairs_of_their_factors(loop):

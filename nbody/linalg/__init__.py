@@ -34,6 +34,7 @@ LADDER = Registry(
         "k19": Entry("nbody.linalg.k19_tensor_cores:PLAIN", "tensor cores, TF32 factors"),
         "k20": Entry("nbody.linalg.k19_tensor_cores:SPLIT", "tensor cores, 3xTF32: float32 accuracy"),
         "k21": Entry("nbody.linalg.k21_factors_kept:RUNG", "float64: addresses carried along, factors kept"),
+        "k22": Entry("nbody.linalg.k22_last_round:RUNG", "float64: the last round of tiles split along k"),
     },
 )
 """Every way to multiply two matrices here, in the order of the lesson."""

@@ -33,7 +33,16 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import SIMULATED, available, bounded, cuda, facts, machine_code, replace_machine_code
+from nbody.gpu import (
+    FAST,
+    SIMULATED,
+    available,
+    bounded,
+    cuda,
+    facts,
+    machine_code,
+    replace_machine_code,
+)
 from nbody.gpu.sass import with_factors_kept
 from nbody.linalg import k17_champion, k18_skinny
 from nbody.linalg.addresses import array_at, shared_address
@@ -53,9 +62,18 @@ LONGEST_ROW = 2**32
 """Bytes of a row of B: from one to the next is a number of 32 bits."""
 
 
+inlined = cuda.jit(device=True, inline="always", **FAST)
+"""What Numba puts in the place of its call. LLVM would do so later, and come to another code of the loop."""
+
+
 @cache
-def kernel(vectors: bool, guarded: bool) -> Any:
-    """The kernel. ``vectors``: rows of B are multiples of V numbers; ``guarded``: some tile or slab is ragged."""
+def kernel_body(vectors: bool, guarded: bool, work: Any, finished: Any) -> Any:
+    """All that a kernel does: ``product(a, b, c, scratch)``, with two functions for what differs.
+
+    ``work(a, c, scratch)`` says what this block does: the tile's (row, column), counted in tiles, and the slabs from
+    ``begin`` to ``end``. ``finished(sums, scratch, t)`` comes behind them: whether thread t has the sums of all slabs now,
+    and is to store them. ``vectors``: rows of B are multiples of V numbers; ``guarded``: some tile or slab is ragged.
+    """
     (height, width), (_, warp_width), (rows, columns), depth, *_ = TILING
     length, threads = vector_length(REAL), TILING.threads
     lanes = warp_width // columns  # along the columns of a warp's tile
@@ -70,8 +88,8 @@ def kernel(vectors: bool, guarded: bool) -> Any:
     a_rows, b_rows = walk_a.rows, walk_b.rows
     wait_for_slab = copies_waiter(0)
 
-    @cuda.jit(**bounded(threads, TILING.resident))
-    def factors_kept(a, b, c):
+    @inlined
+    def product(a, b, c, scratch):
         slabs = cuda.shared.array(room, REAL)
         left = cuda.local.array(rows, REAL)
         right = cuda.local.array(columns, REAL)
@@ -82,25 +100,26 @@ def kernel(vectors: bool, guarded: bool) -> Any:
         t = cuda.threadIdx.x
         lane_row, lane_column = place(t % WARP)
         u, v = lane_row * length, t // WARP * warp_width + lane_column * length  # the thread's first in the tile
-        top, edge = cuda.blockIdx.y * height, cuda.blockIdx.x * width
+        row, column, begin, end = work(a, c, scratch)
+        top, edge = row * height, column * width
         n = c.shape[1]
         # Bytes from a column of A to the next, and from a row of B. Where the assembler sees that the first is 8, it
         # advances an address by two additions of 32 bits and not by one multiply-add.
         column_of_a, row_of_b = a.strides[1], b.strides[0]
-        walk_a.start(from_a, a, top, 0, t)
-        walk_b.start(from_b, b, 0, edge, t)
+        walk_a.start(from_a, a, top, begin * depth, t)
+        walk_b.start(from_b, b, begin * depth, edge, t)
         to_a, to_b = shared_address(slabs, walk_a.target(t)), shared_address(slabs, a_size + walk_b.target(t))
         at_a, at_b = shared_address(slabs, u), shared_address(slabs, a_size + v)
         both_to_a, both_to_b = np.uint32(2 * to_a + stage_bytes), np.uint32(2 * to_b + stage_bytes)
         both_at_a, both_at_b = np.uint32(2 * at_a + stage_bytes), np.uint32(2 * at_b + stage_bytes)
         tile.clear(sums)
-        walk_a.copy_edge(array_at(slabs, to_a), a, from_a, m - top, k, t)
-        walk_b.copy_edge(array_at(slabs, to_b), b, from_b, k, n - edge, t)
+        walk_a.copy_edge(array_at(slabs, to_a), a, from_a, m - top, k - begin * depth, t)
+        walk_b.copy_edge(array_at(slabs, to_b), b, from_b, k - begin * depth, n - edge, t)
         commit_copies()
-        slab, count = np.uint32(0), np.uint32((k + depth - 1) // depth)
+        slab = begin
         # A row of B that ends within the tile is read on into the next, for products that are never stored.
-        whole = np.uint32(count - 1 if n >= width else 0)
-        while slab < count:
+        whole = np.uint32(end - 1 if n >= width else 0)
+        while slab < end:
             slab = np.uint32(slab + 1)
             walk_a.advance(from_a, depth, column_of_a)
             walk_b.advance(from_b, depth, row_of_b)
@@ -108,41 +127,67 @@ def kernel(vectors: bool, guarded: bool) -> Any:
             wait_for_slab()
             cuda.syncthreads()  # this slab has arrived, and nobody reads the one before any more
             if not guarded or slab < whole:
-                walk_a.copy(array_at(slabs, to_a), a, from_a, guarded or slab < count)
-                walk_b.copy(array_at(slabs, to_b), b, from_b, guarded or slab < count)
-            elif slab < count:
+                walk_a.copy(array_at(slabs, to_a), a, from_a, guarded or slab < end)
+                walk_b.copy(array_at(slabs, to_b), b, from_b, guarded or slab < end)
+            elif slab < end:
                 k_left = k - np.int64(slab) * depth
                 walk_a.copy_edge(array_at(slabs, to_a), a, from_a, m - top, k_left, t)
                 walk_b.copy_edge(array_at(slabs, to_b), b, from_b, k_left, n - edge, t)
             commit_copies()
             tile.multiply(sums, left, right, array_at(slabs, at_a), 0, array_at(slabs, at_b), 0)
             at_a, at_b = np.uint32(both_at_a - at_a), np.uint32(both_at_b - at_b)
-        tile.store(sums, c, 0, m, top + u, edge + v)
+        if finished(sums, scratch, t):
+            tile.store(sums, c, 0, m, top + u, edge + v)
+
+    return product
+
+
+@inlined
+def whole_tile(a, c, scratch):
+    """The work of a block where each has a tile."""
+    return cuda.blockIdx.y, cuda.blockIdx.x, np.uint32(0), np.uint32((a.shape[1] + TILING.depth - 1) // TILING.depth)
+
+
+@inlined
+def at_once(sums, scratch, t):
+    """Says that a tile is finished when its block is."""
+    return True
+
+
+@cache
+def kernel(vectors: bool, guarded: bool) -> Any:
+    """The kernel, see :func:`kernel_body`."""
+    product = kernel_body(vectors, guarded, whole_tile, at_once)
+
+    @cuda.jit(**bounded(TILING.threads, TILING.resident))
+    def factors_kept(a, b, c):
+        product(a, b, c, ())
 
     return factors_kept
 
 
-@cache
-def kernel_in_order(vectors: bool, guarded: bool) -> Any:
-    """The kernel; on a Hopper with its loop in the order of :mod:`nbody.gpu.sass.products`, if there is one, and if it comes
-    to the same bits there."""
-    made = kernel(vectors, guarded)
+def small_shape(vectors: bool, guarded: bool) -> Shape:
+    """A product of 2x2 tiles, or 3x3 where some are ragged, to see that machine code is right."""
+    (height, width), side = TILING.block, 0 if not guarded else 2 if vectors else 1
+    return Shape(2 * height + side, 2 * width + side, 5 * TILING.depth + side)
+
+
+def put_in_order(launch: Launch, shape: Shape) -> None:
+    """Let a launch's kernel, on a Hopper, run with its loop in the order of :mod:`nbody.gpu.sass.products`, if there is one,
+    and if it comes to the same bits for a product of this shape there."""
     if SIMULATED or not available() or facts().compute_capability != HOPPER:
-        return made
-    height, width = TILING.block
-    side = 0 if not guarded else 2 if vectors else 1
-    rng = np.random.default_rng(1)
-    a = cuda.to_device(rng.random((2 * height + side, 5 * TILING.depth + side)) - 0.5)
-    b = cuda.to_device(rng.random((5 * TILING.depth + side, 2 * width + side)) - 0.5)
-    c = cuda.to_device(np.zeros((2 * height + side, 2 * width + side)))
+        return
+    rng, (m, n, k) = np.random.default_rng(1), shape
+    a, b = cuda.to_device(rng.random((m, k)) - 0.5), cuda.to_device(rng.random((k, n)) - 0.5)
+    c = cuda.to_device(np.zeros((m, n)))
 
     def product() -> bytes:
         c.copy_to_device(np.zeros(c.shape))
-        made[(3, 3) if guarded else (2, 2), TILING.threads](a, b, c)
+        launch(a, b, c)
         return c.copy_to_host().tobytes()
 
     expected = product()
-    for compiled in made.overloads.values():
+    for compiled in launch.kernel.overloads.values():
         code = machine_code(compiled)
         in_order = with_factors_kept(code)
         if in_order is None:
@@ -154,23 +199,43 @@ def kernel_in_order(vectors: bool, guarded: bool) -> Any:
         finally:
             if not replaced:
                 replace_machine_code(compiled, code)
+
+
+@cache
+def kernel_in_order(vectors: bool, guarded: bool) -> Any:
+    """The kernel, see :func:`put_in_order`."""
+    made, shape = kernel(vectors, guarded), small_shape(vectors, guarded)
+    put_in_order(Launch(made, tiles(shape)[::-1], (TILING.threads,)), shape)
     return made
+
+
+def tiles(shape: Shape) -> tuple[int, int]:
+    """Rows and columns of tiles."""
+    height, width = TILING.block
+    return -(-shape.m // height), -(-shape.n // width)
+
+
+def variant(shape: Shape) -> tuple[bool, bool]:
+    """Which kernel a shape takes: ``vectors`` and ``guarded`` of :func:`kernel_body`."""
+    height, width = TILING.block
+    guarded = shape.m % height > 0 or shape.n % width > 0 or shape.k % TILING.depth > 0
+    return shape.n % vector_length(REAL) == 0, guarded
 
 
 def own_launch(shape: Shape) -> Launch:
     """The launch of this rung's own kernel, for float64 matrices of any shape."""
-    height, width = TILING.block
-    guarded = shape.m % height > 0 or shape.n % width > 0 or shape.k % TILING.depth > 0
-    grid = (-(-shape.n // width), -(-shape.m // height))
-    return Launch(kernel_in_order(shape.n % vector_length(REAL) == 0, guarded), grid, (TILING.threads,))
+    return Launch(kernel_in_order(*variant(shape)), tiles(shape)[::-1], (TILING.threads,))
+
+
+def suits(shape: Shape, dtype: Any) -> bool:
+    """True where k17 would take the same tile and not split the sum."""
+    same = shape.n > k18_skinny.COLUMNS and k17_champion.plan(shape, dtype) == (TILING, 1)
+    return same and shape.n * np.dtype(dtype).itemsize < LONGEST_ROW
 
 
 def launch(shape: Shape, dtype: Any) -> Launch:
-    """This rung's own kernel where k17 would take the same tile and not split the sum, else k17's launch."""
-    suits = shape.n > k18_skinny.COLUMNS and k17_champion.plan(shape, dtype) == (TILING, 1)
-    if suits and shape.n * np.dtype(dtype).itemsize < LONGEST_ROW:
-        return own_launch(shape)
-    return k17_champion.launch(shape, dtype)
+    """This rung's own kernel where it suits, else k17's launch."""
+    return own_launch(shape) if suits(shape, dtype) else k17_champion.launch(shape, dtype)
 
 
 RUNG = Rung(

@@ -6,7 +6,7 @@ Where the meaning of an instruction is not known, more is said to be needed than
 from functools import cache
 
 from nbody.gpu.sass.instruction import ALWAYS, ZERO, Instruction
-from nbody.gpu.sass.operands import CONTROL, operands, registers
+from nbody.gpu.sass.operands import CONTROL, FAMILY, operands, registers
 
 EVERY = (1 << ZERO) - 1
 """All registers, a bit each."""
@@ -18,8 +18,14 @@ BRANCH, MEET, APART = 0x947, 0x945, 0x348
 PLAIN = 0xE0
 """What stands above the offset of a branch that is taken on no further condition (such as the warp's lanes being apart)."""
 
-ARRIVALS = {0x941, 0x942, 0x91B}
-"""Operations after which a lane goes on at a place that a ``MEET`` or ``APART`` has named."""
+ARRIVE = 0x941
+"""The one by which lanes meet again (BSYNC): they go on at the place that a ``MEET`` has named for the same barrier."""
+
+ARRIVALS = {0x942, 0x91B}
+"""Operations after which a lane goes on at some place that a ``MEET`` or ``APART`` has named."""
+
+NAMES_ELSEWHERE = {0x156, 0x157}
+"""Families by which a barrier for lanes gets a place out of a register (BMOV)."""
 
 ELSEWHERE = {0x949, 0x94A, 0x94B, 0x94C, 0x343, 0x344, 0x943, 0x944}
 """Branches to where a register says, and calls: with one of these nothing is known."""
@@ -81,7 +87,7 @@ def predicated(instruction: Instruction) -> bool:
 def successors(body: list[Instruction]) -> list[set[int]]:
     """Where control may go from each instruction."""
     places = {target(at, x) for at, x in enumerate(body) if x.opcode in (MEET, APART)}
-    found = []
+    found: list[set[int]] = []
     for at, instruction in enumerate(body):
         ends = instruction.opcode in (EXIT, BRANCH, RETURN) and instruction.predicate == ALWAYS
         plain = instruction.opcode != BRANCH or instruction.field(82, 23) == PLAIN
@@ -91,7 +97,33 @@ def successors(body: list[Instruction]) -> list[set[int]]:
         if instruction.opcode in ARRIVALS:
             after |= places
         found.append({k for k in after if 0 <= k < len(body)})
+    _add_meetings(body, found, places)
     return found
+
+
+def _add_meetings(body: list[Instruction], behind: list[set[int]], places: set[int]) -> None:
+    """Let each ``ARRIVE`` go on where a ``MEET`` that may come before it has sent its barrier; anywhere, if a register may
+    have."""
+    if any(instruction.opcode & FAMILY in NAMES_ELSEWHERE for instruction in body):
+        for at, instruction in enumerate(body):
+            behind[at] |= places if instruction.opcode == ARRIVE else set()
+        return
+    named: list[dict[int, set[int]] | None] = [None] * len(body)  # by barrier; None: no way there is known yet
+    named[0], ways = {}, [0]
+    while ways:
+        at = ways.pop()
+        now, instruction = named[at] or {}, body[at]
+        barrier = instruction.field(16, 4)
+        if instruction.opcode == MEET:
+            now = now | {barrier: {target(at, instruction)}}
+        elif instruction.opcode == ARRIVE:
+            behind[at] |= now.get(barrier, set())
+        for k in behind[at]:
+            before = named[k]
+            merged = {b: now.get(b, set()) | (before or {}).get(b, set()) for b in now.keys() | (before or {}).keys()}
+            if merged != before:
+                named[k] = merged
+                ways.append(k)
 
 
 def live_before(body: list[Instruction]) -> list[int]:

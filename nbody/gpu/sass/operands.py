@@ -41,6 +41,7 @@ ARITHMETIC = {
 """Registers that the three operands take, and the result."""
 
 OTHERS = {
+    0x229: "a2 c2  2",  # DADD
     0x805: "     2",  # CS2R
     0x919: "     1",  # S2R
     0x589: "a1 b1  1",  # SHFL, lanes in a register
@@ -52,11 +53,13 @@ OTHERS = {
     0x988: "a1 bs  0",
     0x986: "a2 bs  0",  # STG
     0xFAE: "a2 d1  0",  # LDGSTS
+    0x9A8: "a2 bs  s",  # ATOMG
 }
 """The same of other operations by place (d: the destination's); s: what the instruction says itself."""
 
-SIZE_AT, SIZES = 73, {4: 1, 5: 2, 6: 4}
-"""Where an instruction says how many registers it moves, and the number for what it says."""
+SIZE_AT, SIZES = 73, {0: 1, 1: 1, 4: 1, 5: 2, 6: 4}
+"""Where an instruction says how many registers it moves, and the number for what it says. (0 and 1 are a byte, or the whole
+register that an ATOMG adds to; 2 is half a register or, for an ATOMG, two.)"""
 
 CONTROL = {0x947, 0x94D, 0x941, 0x945, 0x948, 0x918, 0x91A, 0x9AF, 0xB1D}
 """Branches and barriers: operations on nothing that has a name."""

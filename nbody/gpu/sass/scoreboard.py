@@ -12,8 +12,9 @@ from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, SHUFFLES_READ, ZERO
 from nbody.gpu.sass.liveness import BRANCH, filled_widely, read, successors, written
 from nbody.gpu.sass.operands import FAMILY, operands
 
-VARYING = (0x184, 0x181, 0x182, 0x108, 0x189, 0x119, 0x105, 0x106, 0x111, 0x112, 0x188, 0x186, 0x1AE)
-"""Operations of varying length (their lower nine bits): loads, special functions, shuffles, conversions, stores."""
+VARYING = (0x184, 0x181, 0x182, 0x108, 0x189, 0x119, 0x105, 0x106, 0x111, 0x112, 0x188, 0x186, 0x1AE, 0x1A8)
+"""Operations of varying length (their lower nine bits): loads, special functions, shuffles, conversions, stores,
+atomics."""
 
 ROOT = 0x108
 
