@@ -1,14 +1,18 @@
 """The loop over products of float64 numbers in another order: the same outcome, and a factor kept by nearly every one."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from nbody.gpu.sass import blocks, fault, instructions, kernels, with_factors_kept
-from nbody.gpu.sass.instruction import PRODUCTS, ZERO
+from nbody.gpu.sass.check import Hardware
+from nbody.gpu.sass.copies import VOIDS
+from nbody.gpu.sass.instruction import NO_BARRIER, PRODUCTS, WITH_COPIES, ZERO
 from nbody.gpu.sass.liveness import read, written
-from nbody.gpu.sass.products import NoProducts, Ordered, ProductStyle, steps
+from nbody.gpu.sass.products import Ordered, ProductStyle
+from nbody.gpu.sass.steps import NoProducts, steps
 
 
 def product_code(name):
@@ -35,18 +39,43 @@ def cubin(request):
     return product_code(request.param)
 
 
-@pytest.fixture(scope="module")
-def loop(cubin):
-    """The loop over a slab: 16 steps of 64 products."""
+def block(cubin, kinds):
     (section,) = kernels(cubin)
     code = instructions(cubin[section.start : section.start + section.size])
-    (block,) = [b for b in blocks(code, PRODUCTS) if sum(known.kind == "double" for known in b.known) == 1024]
-    return block
+    (found,) = [b for b in blocks(code, kinds) if sum(known.kind == "double" for known in b.known) == 1024]
+    return found
+
+
+@pytest.fixture(scope="module")
+def loop(cubin):
+    """The loop over a slab, from its barrier to its branch: 16 steps of 64 products, and the copies of the next slab."""
+    return block(cubin, WITH_COPIES)
 
 
 @pytest.fixture(scope="module")
 def body(loop):
     return Ordered(loop, ProductStyle()).instructions()
+
+
+def at_kind(body, kind):
+    """The indices of the instructions of some kind."""
+    return [at for at, x in enumerate(body) if x.operation.kind == kind]
+
+
+def swapped(body, one, other):
+    found = list(body)
+    found[one], found[other] = found[other], found[one]
+    return found
+
+
+def moved(body, at, to):
+    found = list(body)
+    found.insert(to, found.pop(at))
+    return found
+
+
+def changed(body, at, instruction):
+    return [*body[:at], instruction, *body[at + 1 :]]
 
 
 def kept(body):
@@ -55,15 +84,17 @@ def kept(body):
 
 def test_all_products_but_the_first_of_a_step_find_a_factor_kept(loop, body):
     """16 steps of 64: the first of each reads three operands, one behind the instructions that advance addresses, and one
-    behind each of the 32 that let another warp come next; 16 of these are a step's last."""
+    behind each of the 32 that let another warp come next; 16 of these are a step's last. The copies cost none."""
     assert fault(loop, body) == ""
     assert kept(body) == 1024 - 16 - 1 - 16 > kept(loop.body) + 150
     assert sum(not x.holds for x in body) == 32
 
 
 def test_a_product_takes_two_cycles_and_a_load_none_beside_them(body):
-    """But for the loads of the first step, and the end of the block."""
-    assert sum(x.stall for x in body) < 2 * 1024 + 32
+    """But for what comes before the first, and the end of the block."""
+    first = at_kind(body, "double")[0]
+    assert sum(x.stall for x in body[first:]) < 2 * 1024 + 16
+    assert sum(x.stall for x in body[:first]) < 40
 
 
 def test_only_the_loop_is_changed_and_keeps_its_length(cubin, loop):
@@ -129,12 +160,133 @@ def test_a_group_of_copies_ends_in_this_block_as_before(loop, body):
 
 def test_a_loop_whose_products_are_not_all_pairs_is_left_alone(loop):
     """One product with a factor of its own row in place of the column's."""
-    from dataclasses import replace
-
     at = next(k for k, known in enumerate(loop.known) if known.kind == "double")
     spoilt = loop.body[at].replaced(32, 8, loop.body[at].register("a"))
     with pytest.raises(NoProducts):
         steps(replace(loop, body=[*loop.body[:at], spoilt, *loop.body[at + 1 :]]))
+
+
+@pytest.fixture(scope="module")
+def copying(body):
+    """The indices of the copies in the new order."""
+    return at_kind(body, "copy")
+
+
+def test_the_copies_are_among_the_products_and_no_load_is_among_them(loop, body, copying):
+    kinds = [x.operation.kind for x in body]
+    assert len(copying) == 24 and kinds[copying[0] - VOIDS : copying[0]] == ["void"] * VOIDS
+    assert set(kinds[copying[0] : copying[-1]]) == {"copy", "double"}
+    assert all(kinds[at - 1] == "double" for at in copying[1:])
+    assert all(kinds[at] == "load" for at in range(8)), "the first product waits for these"
+
+
+def test_the_block_reaches_from_the_barrier_to_the_branch(cubin, loop, body):
+    """What stands before the barrier, a comparison among others, fills nothing that the first loads would have to await."""
+    (section,) = kernels(cubin)
+    code = instructions(cubin[section.start : section.start + section.size])
+    assert (code[loop.start - 1].opcode, code[loop.end].opcode) == (0xB1D, 0x947)
+    assert not any(("register", body[at].register("a")) in loop.fresh for at in range(8))
+    assert ("predicate", 0) in loop.fresh
+
+
+@pytest.mark.parametrize("copies", [(0, 0), (0, 1), (0, 3), (32, 0), (64, 2), (512, 1), (512, 3)])
+def test_every_place_for_the_copies_is_shown_to_be_right(loop, copies):
+    found = Ordered(loop, ProductStyle(copies_from=copies[0], copies_every=copies[1])).instructions()
+    assert found is not None and fault(loop, found) == ""
+    assert kept(found) >= 990
+
+
+def test_copies_that_find_no_place_are_left_in_front(cubin):
+    """Every 4 products, 12 loads more would have to come before them; there are no registers for so many factors."""
+    new = with_factors_kept(cubin, ProductStyle(copies_every=4))
+    (section,) = kernels(cubin)
+    before, after = (instructions(each[section.start : section.start + section.size]) for each in (cubin, new))
+    alone = block(cubin, PRODUCTS)
+    assert before[: alone.start] == after[: alone.start] and before[alone.end :] == after[alone.end :]
+    assert kept(after[alone.start : alone.end]) == 991
+    with pytest.raises(NoProducts):
+        Ordered(block(cubin, WITH_COPIES), ProductStyle(copies_from=1000))
+
+
+def test_an_address_is_moved_on_before_it_is_copied_from(loop, body, copying):
+    """As in the old order: a copy before that is another copy."""
+    wide = next(at for at in at_kind(body, "wide") if any(body[c].register("a") == body[at].dest for c in copying))
+    copy = next(c for c in copying if body[c].register("a") == body[wide].dest)
+    assert "other copies" in fault(loop, swapped(body, wide, copy))
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda x: x.replaced(12, 4, 8 | x.predicate),  # not if the other is
+    lambda x: x.replaced(12, 4, 7),  # always
+    lambda x: x.replaced(16, 8, x.dest + 1),  # to elsewhere
+    lambda x: x.replaced(24, 8, x.register("a") + 2),  # from elsewhere
+    lambda x: x.replaced(44, 1, 1 - x.field(44, 1)),  # to some distance from there
+    lambda x: x.replaced(64, 6, x.field(64, 6) ^ 2),  # of another memory
+])  # fmt: skip
+def test_another_copy_is_found(loop, body, copying, spoil):
+    at = copying[5]
+    assert spoil(body[at]) != body[at]
+    assert "other copies" in fault(loop, changed(body, at, spoil(body[at])))
+
+
+def test_a_copy_that_is_missing_or_twice_there_is_found(loop, body, copying):
+    void = body[at_kind(body, "void")[0]]
+    assert "other copies" in fault(loop, changed(body, copying[3], void.controlled(1)))
+    assert "other copies" in fault(loop, changed(body, copying[3], body[copying[4]]))
+
+
+def test_a_copy_behind_the_end_of_its_group_is_found(loop, body, copying):
+    (mark,) = at_kind(body, "mark")
+    assert mark > copying[-1]
+    assert "other copies" in fault(loop, swapped(body, mark, copying[-1]))
+
+
+def test_a_load_among_the_copies_is_found(loop, body, copying):
+    """Where the assembler would put three loads that are never done before the next copy."""
+    load = max(at for at in at_kind(body, "load") if at < copying[0])
+    assert "without 3 loads never done" in fault(loop, moved(body, load, copying[2]))
+    assert "without 3 loads never done" in fault(loop, moved(body, at_kind(body, "void")[0], 0))
+
+
+def test_a_copy_that_may_overwrite_what_a_load_reads_is_found(loop, body):
+    old = moved(loop.body, at_kind(loop.body, "load")[0], at_kind(loop.body, "copy")[-1])
+    assert "a copy follows a load" in fault(replace(loop, body=old), body)
+
+
+def test_a_copy_needs_a_barrier_that_tells_that_it_has_read(loop, body, copying):
+    at = copying[7]
+    none = body[at].controlled(1)
+    assert "no barrier that tells that it has read" in fault(loop, changed(body, at, none))
+    both = body[at].controlled(1, 1, read_barrier=body[at].read_barrier)
+    assert "no barrier that tells that it has read" in fault(loop, changed(body, at, both))
+    last = body[-1].controlled(body[-1].stall, NO_BARRIER, body[-1].waits & ~(1 << body[at].read_barrier))
+    assert "a copy may still have to read" in fault(loop, changed(body, len(body) - 1, last.yielding()))
+
+
+@pytest.mark.parametrize("place", "ad")
+def test_what_a_copy_reads_is_not_filled_before_its_barrier_is_waited_for(loop, body, copying, place):
+    """An address moved on behind the copies, as a loop might do for its next round."""
+    copy = body[copying[0]]
+    behind = copying[-1] + 3
+    early = body[at_kind(body, "wide")[0]].replaced(16, 8, copy.register(place)).controlled(1)
+    found = list(Hardware(loop).faults(changed(body, behind, early)))
+    assert f"instruction {behind} fills register {copy.register(place)}, which is still to be read" in found
+    waits = early.controlled(1, NO_BARRIER, 1 << copy.read_barrier)
+    assert not any("still to be read" in each for each in Hardware(loop).faults(changed(body, behind, waits)))
+
+
+def test_a_copy_waits_for_its_addresses_and_for_its_predicate(loop, body, copying):
+    wide = body[at_kind(body, "wide")[-1]]
+    copy = next(body[at] for at in copying if body[at].register("a") == wide.dest)
+    at_once = changed(changed(body, 20, wide), 21, copy)
+    assert any(f"reads register {wide.dest}" in each for each in Hardware(loop).faults(at_once))
+    assert any("9 reads predicate 0" in each for each in Hardware(loop).faults(moved(body, copying[0], 9)))
+
+
+def test_a_factor_is_not_kept_over_the_address_of_a_copy(loop, body, copying):
+    at = copying[4] - 1
+    wrong = body[at].controlled(1, NO_BARRIER, body[at].waits, 0b001)
+    assert "keeps operand a" in fault(loop, changed(body, at, wrong))
 
 
 @pytest.mark.gpu

@@ -18,10 +18,11 @@ from nbody.gpu.sass.block import Block, blocks
 from nbody.gpu.sass.check import fault
 from nbody.gpu.sass.cubin import kernels
 from nbody.gpu.sass.emit import emitted
-from nbody.gpu.sass.instruction import PAIRS, PRODUCTS, Instruction, encoded, instructions
+from nbody.gpu.sass.instruction import PAIRS, PRODUCTS, WITH_COPIES, Instruction, encoded, instructions
 from nbody.gpu.sass.order import Ordering, Style
-from nbody.gpu.sass.products import NoProducts, Ordered, ProductStyle
+from nbody.gpu.sass.products import Ordered, ProductStyle
 from nbody.gpu.sass.registers import allocated, banks, fixed_banks
+from nbody.gpu.sass.steps import NoProducts
 
 STYLES = (
     Style(8, 28, 12, False, 0.0),
@@ -58,8 +59,8 @@ FEWEST_PRODUCTS = 256
 
 
 def with_factors_kept(cubin: bytes, style: ProductStyle = ProductStyle()) -> bytes | None:
-    """A cubin with its loops over products of float64 in an order in which each multiply-add keeps a factor for the next;
-    None if there is none."""
+    """A cubin with its loops over products of float64 in an order in which each multiply-add keeps a factor for the next,
+    with the copies of the next slab among them or, if that finds no order, where they are; None if there is none."""
 
     def kept(block: Block) -> list[Instruction] | None:
         if sum(known.kind == "double" for known in block.known) < FEWEST_PRODUCTS:
@@ -70,7 +71,7 @@ def with_factors_kept(cubin: bytes, style: ProductStyle = ProductStyle()) -> byt
             return None
         return None if body is None or fault(block, body) else body
 
-    return _replaced(cubin, PRODUCTS, kept)
+    return _replaced(cubin, WITH_COPIES, kept) or _replaced(cubin, PRODUCTS, kept)
 
 
 def rescheduled(cubin: bytes, style: Style) -> bytes | None:

@@ -1,5 +1,7 @@
 """The instructions of an order: with their registers, and with control bits that let none read what is not there yet."""
 
+from collections.abc import Mapping
+
 from nbody.gpu.sass.block import Block, Turn
 from nbody.gpu.sass.flow import Value
 from nbody.gpu.sass.instruction import (
@@ -10,7 +12,10 @@ from nbody.gpu.sass.instruction import (
     PLACES,
     SHUFFLES_READ,
     Instruction,
+    Operation,
+    Place,
 )
+from nbody.gpu.sass.operands import places_filled, places_read
 
 
 def emitted(block: Block, turns: list[Turn], register: dict[Value, int]) -> list[Instruction] | None:
@@ -43,20 +48,54 @@ def emitted(block: Block, turns: list[Turn], register: dict[Value, int]) -> list
     return held_back(made)
 
 
-def held_back(made: list[Instruction]) -> list[Instruction] | None:
-    """The same, but no barrier is waited for before it is up: who shares it may only just have begun."""
-    rises, clock = [0] * BARRIERS, 0
+def held_back(made: list[Instruction], fresh: Mapping[Place, int] | None = None) -> list[Instruction] | None:
+    """The same, but no barrier is waited for before it is up: who shares it may only just have begun. With what is ``fresh``
+    before the block, nothing else is read before it is there either."""
+    rises, clock, there = [0] * BARRIERS, 0, _There(fresh or {})
     for k, instruction in enumerate(made):
         late = max((rises[b] - clock for b in range(BARRIERS) if instruction.waits >> b & 1), default=0)
+        if fresh is not None:
+            late = max(late, there.late(instruction, clock))
         if late > 0:
-            if made[k - 1].stall + late > LONGEST_STALL:
+            if k == 0 or made[k - 1].stall + late > LONGEST_STALL:
                 return None
             made[k - 1] = made[k - 1].replaced(105, 4, made[k - 1].stall + late)
             clock += late
-        if instruction.write_barrier < BARRIERS:
-            rises[instruction.write_barrier] = clock + BARRIER_RISES
+        for barrier in (instruction.write_barrier, instruction.read_barrier):
+            if barrier < BARRIERS:
+                rises[barrier] = clock + BARRIER_RISES
+        there.begin(instruction, clock)
         clock += instruction.stall
     return made
+
+
+class _There:
+    """From which cycle on the results of fixed length can be read."""
+
+    def __init__(self, fresh: Mapping[Place, int]) -> None:
+        self._from: dict[Place, tuple[int, Operation | None]] = {place: (when, None) for place, when in fresh.items()}
+
+    def late(self, instruction: Instruction, clock: int) -> int:
+        """Cycles by which an instruction that begins at some clock would read too early."""
+        known = instruction.operation
+        assert known is not None
+        reads = [place for p in known.places for place in places_read(instruction, p)]
+        found = [0]
+        for place in [*reads, *instruction.beside]:
+            when, by = self._from.get(place, (clock - LONGEST_STALL, None))
+            early = known.reads_earlier(by) if place[0] == "register" else 0
+            found.append(when + early - clock)
+        return max(found)
+
+    def begin(self, instruction: Instruction, clock: int) -> None:
+        """Take note of what it fills, and when."""
+        known = instruction.operation
+        assert known is not None
+        for place in places_filled(instruction):
+            if known.waited:
+                self._from.pop(place, None)
+            else:
+                self._from[place] = clock + known.latency, known
 
 
 def _barrier_for(block: Block, turns: list[Turn], k: int, under_way: dict[int, int]) -> int:
@@ -124,12 +163,20 @@ class Guard:
 
 
 class LoadBarriers:
-    """The barriers that tell of loads: one for all that are needed in the same columns."""
+    """The barriers that tell of loads: one for all that are needed in the same columns.
+
+    Attributes:
+        copies: the barrier that tells that copies have read their addresses, which no load has.
+    """
 
     def __init__(self, block: Block) -> None:
         marked = {x.write_barrier for x, known in zip(block.body, block.known, strict=True) if known.kind == "mark"}
         unmarked = [barrier for barrier in range(BARRIERS) if barrier not in marked]
-        self._usable = [barrier for barrier in unmarked if not block.state[barrier]] or unmarked
+        busy = [barrier for barrier in unmarked if block.state[barrier]]
+        copying = any(known.kind == "copy" for known in block.known)
+        self.copies = [*busy, *unmarked][0] if copying else NO_BARRIER
+        unmarked = [barrier for barrier in unmarked if barrier != self.copies]
+        self._usable = [barrier for barrier in unmarked if barrier not in busy] or unmarked
         self._of: dict[int, int] = {}  # by load
         self._columns: dict[int, int] = {}  # by barrier
 

@@ -48,14 +48,16 @@ class Operation(NamedTuple):
 
     Attributes:
         name: as nvdisasm prints it.
-        kind: the units that do it: ``float``, ``root`` (reciprocal square roots), ``shuffle``, ``integer``, ``double``,
-            ``load`` or ``mark`` (which ends a group of copies).
+        kind: the units that do it: ``float``, ``root`` (reciprocal square roots), ``shuffle``, ``integer``, ``wide`` (one of
+            64 bits), ``double``, ``load``, ``copy`` (past the registers), ``mark`` (which ends a group of copies) or
+            ``void`` (never done, see :data:`VOID`).
         places: where it reads registers.
         latency: cycles until its result can be read. Roots and shuffles are told by a barrier instead, and this is what an
             order is planned with.
         fills: what takes the result: a ``register``; a ``uniform`` one, which a warp has once; a ``predicate``; or nothing.
         uniform: True if it reads a uniform register, in place b.
         selects: True if it chooses between its operands by a predicate.
+        guarded: True if a predicate may decide whether it is done.
         mask, plain: bits that must be so, or its meaning is another one.
     """
 
@@ -66,6 +68,7 @@ class Operation(NamedTuple):
     fills: str = "register"
     uniform: bool = False
     selects: bool = False
+    guarded: bool = False
     mask: int = 0
     plain: int = 0
 
@@ -76,9 +79,10 @@ class Operation(NamedTuple):
 
     def reads_earlier(self, fills: "Operation | None") -> int:
         """Cycles by which it reads earlier than a float operation would what one operation fills (None: an unknown one)."""
-        if self.kind in ("shuffle", "load"):
+        if self.kind in ("shuffle", "load", "copy"):
             return SHUFFLES_READ
-        return INTEGERS_READ if self.kind == "integer" and (fills is None or fills.kind in ("float", "double")) else 0
+        late = fills is None or fills.kind in ("float", "double")
+        return INTEGERS_READ if late and self.kind in ("integer", "wide") else 0
 
 
 PAIRS = {"float", "root", "shuffle", "integer"}
@@ -86,6 +90,9 @@ PAIRS = {"float", "root", "shuffle", "integer"}
 
 PRODUCTS = {"double", "load", "integer", "mark"}
 """Those that a loop over products of matrices in float64 is made of."""
+
+WITH_COPIES = PRODUCTS | {"wide", "copy", "void"}
+"""The same with what starts the copies of the next slab, and moves on their addresses."""
 
 
 def _bits(at: int, width: int, value: int = -1) -> int:
@@ -100,6 +107,8 @@ SIZE, WORD, QUAD = _bits(73, 3), _bits(73, 3, 4), _bits(73, 3, 6)  # one registe
 ONE_RESULT, ONE_TRUE = _bits(84, 7), _bits(84, 3) | _bits(87, 4, ALWAYS)  # of one test, not combined with another
 ONE_TEST = ONE_RESULT | _bits(72, 1)
 BOTH = _bits(91, 1)  # a uniform register in the address as well
+COPY = _bits(70, 35) & ~(SIZE | _bits(81, 1))  # but for how much it copies, and whether past the first-level cache
+COPIES_ALL = _bits(70, 1) | _bits(76, 1) | _bits(84, 1) | _bits(87, 3) | _bits(91, 1)  # and fills in zeros for nothing
 OPERATIONS = {
     0x220: Operation("FMUL", "float", "ab", 4, mask=MAGNITUDES),
     0x221: Operation("FADD", "float", "ab", 4),
@@ -116,15 +125,23 @@ OPERATIONS = {
     0x80C: Operation("ISETP", "integer", "a", 14, "predicate", mask=ONE_TEST, plain=ONE_TRUE),
     0x20C: Operation("ISETP", "integer", "ab", 14, "predicate", mask=ONE_TEST, plain=ONE_TRUE),
     0x824: Operation("IMAD", "integer", "ac", 6, mask=NO_CARRY, plain=_bits(81, 3, ALWAYS) | _bits(87, 4)),
+    0x825: Operation("IMAD.WIDE", "wide", "ac", 8, mask=NO_CARRY, plain=_bits(81, 3, ALWAYS) | _bits(87, 4)),
     0x210: Operation("IADD3", "integer", "abc", 6, mask=NO_CARRY, plain=NO_CARRY),
     0x22B: Operation("DFMA", "double", "abc", 16, mask=SIGNS),
     0x984: Operation("LDS", "load", "a", 30, mask=SIZE | BOTH, plain=QUAD),
+    0xFAE: Operation("LDGSTS", "copy", "ad", 1, "", guarded=True, mask=COPY, plain=COPIES_ALL),
     0x9AF: Operation("LDGDEPBAR", "mark", "", 1, ""),
     0xAB9: Operation("ULDC", "integer", "", 14, "uniform", mask=SIZE, plain=WORD),
     0x882: Operation("UMOV", "integer", "", 14, "uniform"),
 }
 """The operations that may be put into another order. An unknown one ends a block. The latencies are the assembler's for
 floats (4, as its own code waits), and longer than its own for the others."""
+
+VOID = Operation("LDS", "void", "", 1, "")
+"""A load under a predicate that is never true. The assembler puts three of them in front of an asynchronous copy that is
+the first behind another access to shared memory, or behind a barrier (see :mod:`nbody.gpu.sass.copies`)."""
+
+NEVER, LDS = 15, 0x984
 
 
 @dataclass(frozen=True)
@@ -155,8 +172,11 @@ class Instruction:
     @property
     def operation(self) -> Operation | None:
         """What is known of it; None where that is nothing, or where a predicate decides."""
+        if self.predicate == NEVER and self.opcode == LDS and self.dest == ZERO:
+            return VOID
         known = OPERATIONS.get(self.opcode)
-        return known if known and self.predicate == ALWAYS and self.word & known.mask == known.plain else None
+        is_done = known and (self.predicate == ALWAYS or known.guarded)
+        return known if known and is_done and self.word & known.mask == known.plain else None
 
     @property
     def filled(self) -> Place | None:
@@ -170,8 +190,12 @@ class Instruction:
     @property
     def beside(self) -> list[Place]:
         """What it reads beside registers: a uniform one, a predicate."""
-        known, chosen = self.operation, self.field(87, 3)
+        known, chosen, guard = self.operation, self.field(87, 3), self.field(12, 3)
         found: list[Place] = [("uniform", self.register("b"))] if known and known.uniform else []
+        if known and known.kind == "copy":  # two uniform ones say what memory it is that it copies from
+            found += [("uniform", self.field(64, 6) + k) for k in (0, 1)]
+        if known and known.guarded and guard != ALWAYS:
+            found.append(("predicate", guard))
         return [*found, ("predicate", chosen)] if known and known.selects and chosen != ALWAYS else found
 
     @property
@@ -180,8 +204,8 @@ class Instruction:
         return self.field(16)
 
     def register(self, place: str) -> int:
-        """The register of an operand."""
-        return self.field(PLACES[place])
+        """The register of an operand; place d is the destination's."""
+        return self.dest if place == "d" else self.field(PLACES[place])
 
     @property
     def stall(self) -> int:
@@ -213,10 +237,17 @@ class Instruction:
         """The operands that are kept for the next instruction, a bit each: a, b, c."""
         return self.field(122, 3)
 
-    def controlled(self, stall: int, write_barrier: int = NO_BARRIER, waits: int = 0, keeps: int = 0) -> "Instruction":
+    def controlled(
+        self,
+        stall: int,
+        write_barrier: int = NO_BARRIER,
+        waits: int = 0,
+        keeps: int = 0,
+        read_barrier: int = NO_BARRIER,
+    ) -> "Instruction":
         """The same with other control bits. The warp is held on to, so that what it keeps is not lost."""
         assert 0 <= stall <= LONGEST_STALL
-        bits = stall | 1 << 4 | write_barrier << 5 | NO_BARRIER << 8 | waits << 11 | keeps << 17
+        bits = stall | 1 << 4 | write_barrier << 5 | read_barrier << 8 | waits << 11 | keeps << 17
         return self.replaced(105, 23, bits)
 
     def yielding(self) -> "Instruction":

@@ -6,7 +6,7 @@ Where the meaning of an instruction is not known, more is said to be needed than
 from functools import cache
 
 from nbody.gpu.sass.instruction import ALWAYS, ZERO, Instruction
-from nbody.gpu.sass.operands import CONTROL, FAMILY, operands, registers
+from nbody.gpu.sass.operands import CONTROL, FAMILY, is_comparison, operands, registers
 
 EVERY = (1 << ZERO) - 1
 """All registers, a bit each."""
@@ -52,7 +52,7 @@ def read(instruction: Instruction) -> int:
     widths = known.read if known else dict.fromkeys("abcd", WIDEST)  # what is stored may be named by the destination
     found = 0
     for place, width in widths.items():
-        found |= registers(instruction.dest if place == "d" else instruction.register(place), width)
+        found |= registers(instruction.register(place), width)
     return found & EVERY
 
 
@@ -74,7 +74,7 @@ def touched(instruction: Instruction) -> list[int]:
 
 def filled_widely(instruction: Instruction) -> int:
     """The registers that it may fill: four from its destination on, unless it is known better."""
-    if instruction.opcode in CONTROL:
+    if instruction.opcode in CONTROL or is_comparison(instruction):
         return 0
     return written(instruction) or registers(instruction.dest, WIDEST) & EVERY
 

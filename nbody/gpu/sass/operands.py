@@ -6,7 +6,7 @@ project.
 
 from typing import NamedTuple
 
-from nbody.gpu.sass.instruction import ZERO, Instruction
+from nbody.gpu.sass.instruction import ZERO, Instruction, Place
 
 FAMILY = 0x1FF
 """The bits of an operation without what its operands are, which the next three say."""
@@ -39,6 +39,9 @@ ARITHMETIC = {
     0x108: "0 1 0  1",  # MUFU
 }
 """Registers that the three operands take, and the result."""
+
+COMPARISONS = {0x00B, 0x00C}
+"""Those whose results are predicates: FSETP, ISETP."""
 
 OTHERS = {
     0x229: "a2 c2  2",  # DADD
@@ -98,6 +101,27 @@ def operands(instruction: Instruction) -> Operands | None:
     else:
         widths = {"a": first, "c": third if form in SECOND else second}
     return Operands({place: int(width) for place, width in widths.items() if width != "0"}, int(filled))
+
+
+def is_comparison(instruction: Instruction) -> bool:
+    """True for what fills predicates and nothing else."""
+    return instruction.opcode & FAMILY in COMPARISONS and instruction.opcode >> 9 > 0
+
+
+def places_read(instruction: Instruction, place: str) -> list[Place]:
+    """The registers of an operand of a known instruction."""
+    known, first = operands(instruction), instruction.register(place)
+    assert known is not None
+    return [("register", first + k if first != ZERO else ZERO) for k in range(known.read.get(place, 0))]
+
+
+def places_filled(instruction: Instruction) -> list[Place]:
+    """The places that take the result of a known instruction."""
+    known, filled = operands(instruction), instruction.filled
+    assert known is not None
+    if filled is None or filled[0] != "register":
+        return [filled] if filled else []
+    return [("register", filled[1] + k) for k in range(known.filled)]
 
 
 def registers(first: int, width: int) -> int:

@@ -10,7 +10,7 @@ own order, not in another.
 
 from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, SHUFFLES_READ, ZERO, Instruction, Place
 from nbody.gpu.sass.liveness import BRANCH, filled_widely, read, successors, written
-from nbody.gpu.sass.operands import FAMILY, operands
+from nbody.gpu.sass.operands import FAMILY, operands, places_filled
 
 VARYING = (0x184, 0x181, 0x182, 0x108, 0x189, 0x119, 0x105, 0x106, 0x111, 0x112, 0x188, 0x186, 0x1AE, 0x1A8)
 """Operations of varying length (their lower nine bits): loads, special functions, shuffles, conversions, stores,
@@ -112,7 +112,7 @@ def filled_late(instruction: Instruction) -> dict[Place, int]:
     its fields may name, and the longest time."""
     known = instruction.operation
     if known:
-        return {instruction.filled: known.latency} if instruction.filled and not known.waited else {}
+        return {} if known.waited else dict.fromkeys(places_filled(instruction), known.latency)
     varying = instruction.opcode & FAMILY in VARYING or instruction.write_barrier != NO_BARRIER
     if varying or instruction.opcode in STORES or instruction.opcode == BRANCH:
         return {}
