@@ -96,8 +96,8 @@ def test_the_parts_of_the_last_round_add_up_and_repeat_bit_for_bit(shape, parts)
     split = launch.scratch[1].shape[0]
     rows = (-(-m // 64) * -(-n // 64) - split) // -(-n // 64) * 64  # of C, all of whole tiles
     np.testing.assert_array_equal(results[0][:rows], results[3][:rows])
-    ours, before = (error_report(result, factors[0] @ factors[1]) for result in (results[0], results[3]))
-    assert ours.maximum <= (k + 4) * np.finfo(np.float64).eps and ours.mean <= before.mean * 1.01
+    ours = error_report(results[0], factors[0] @ factors[1])
+    assert ours.maximum <= (k + 4) * np.finfo(np.float64).eps  # a sum of positive numbers, against another
 
 
 def test_float32_sums_of_a_thousand_random_numbers_err_as_the_lecture_found():

@@ -21,8 +21,9 @@ else is in the loop comes on top. For a slab, 1024 multiply-adds of each thread,
   the card.
 
 One H200, n = 4096: k17 makes 25.0 TFLOP/s; this kernel in the assembler's order, with k17's lanes, 24.3; in its own order
-26.4; with its own lanes 27.4 to 27.6, 82 % of the peak. Without copies the loop would make 28.2, without reads of shared
-memory 29.4, without both 30.1 (measured, with wrong results). 4096 tiles on 528 places fill 7.76 of 8 rounds.
+26.4; with its own lanes 27.4 to 27.7; with the first reads of a slab in front of its copies 27.9, 83 % of the peak. Without
+copies the loop would make 28.2, without reads of shared memory 29.4, without both 30.1 (measured before that, with wrong
+results). 4096 tiles on 528 places fill 7.76 of 8 rounds: see :mod:`nbody.linalg.k22_last_round`.
 
 The arithmetic and its order are k17's, and so is every bit of the result. For float32, and where k17 has another tile than
 this one or splits the sum, this is k17.

@@ -98,6 +98,7 @@ class Hardware:
         self._being_read: dict[int, int] = {}  # registers, and all the barriers that tell, a bit each
         self._copying = 0  # the barriers of copies that may still have to read, a bit each
         self._rises: dict[int, int] = {}  # when a barrier is up
+        self._next: dict[str, int] = {}  # by kind, when another may begin
         self._waited = 0
 
     def faults(self, body: list[Instruction]) -> Iterator[str]:
@@ -124,6 +125,8 @@ class Hardware:
 
     def _touched(self, instruction: Instruction, clock: int) -> str:
         known, filled = _known(instruction), places_filled(instruction)
+        if self._next.get(known.kind, clock) > clock:
+            return f"begins {self._next[known.kind] - clock} cycles too soon behind what holds it up"
         reads = [*(place for p in known.places for place in places_read(instruction, p)), *instruction.beside]
         for place in reads:
             needed = clock - known.reads_earlier(self._by.get(place)) if place[0] == "register" else clock
@@ -159,6 +162,7 @@ class Hardware:
 
     def _begin(self, instruction: Instruction, clock: int) -> None:
         known, filled = _known(instruction), places_filled(instruction)
+        self._next |= dict.fromkeys(known.holds_up, clock + known.apart)
         if known.waited:
             barrier = instruction.write_barrier
             self._rises[barrier] = clock + BARRIER_RISES
@@ -203,15 +207,15 @@ class Hardware:
 
 
 def kept_in_vain(instruction: Instruction, following: Sequence[Instruction]) -> str:
-    """What is wrong with the operands kept for the next instruction, if that does not find there what it reads. (A load or a
-    copy between the two leaves what is in another place than its address.)"""
+    """What is wrong with the operands kept for the next instruction, if that does not find there what it reads. (A load
+    between the two leaves what is in another place than its address.)"""
     if instruction.keeps and not instruction.holds:
         return "keeps an operand, and lets another warp come next"
     for place in (p for k, p in enumerate(PLACES) if instruction.keeps >> k & 1):
         register = instruction.register(place)
         if ("register", register) in places_filled(instruction):
             return f"keeps operand {place}, and fills its register"
-        others = (x for x in following if _known(x).kind not in ("load", "copy") or place in _known(x).places)
+        others = (x for x in following if _known(x).kind != "load" or place in _known(x).places)
         reader = next(others, None)
         if reader is None or place not in _known(reader).places or reader.register(place) != register:
             return f"keeps operand {place}, which the next one does not read there"

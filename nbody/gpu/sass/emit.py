@@ -70,17 +70,18 @@ def held_back(made: list[Instruction], fresh: Mapping[Place, int] | None = None)
 
 
 class _There:
-    """From which cycle on the results of fixed length can be read."""
+    """From which cycle on the results of fixed length can be read, and another instruction of a kind may begin."""
 
     def __init__(self, fresh: Mapping[Place, int]) -> None:
         self._from: dict[Place, tuple[int, Operation | None]] = {place: (when, None) for place, when in fresh.items()}
+        self._next: dict[str, int] = {}
 
     def late(self, instruction: Instruction, clock: int) -> int:
-        """Cycles by which an instruction that begins at some clock would read too early."""
+        """Cycles by which an instruction that begins at some clock would begin or read too early."""
         known = instruction.operation
         assert known is not None
         reads = [place for p in known.places for place in places_read(instruction, p)]
-        found = [0]
+        found = [0, self._next.get(known.kind, clock) - clock]
         for place in [*reads, *instruction.beside]:
             when, by = self._from.get(place, (clock - LONGEST_STALL, None))
             early = known.reads_earlier(by) if place[0] == "register" else 0
@@ -91,6 +92,7 @@ class _There:
         """Take note of what it fills, and when."""
         known = instruction.operation
         assert known is not None
+        self._next |= dict.fromkeys(known.holds_up, clock + known.apart)
         for place in places_filled(instruction):
             if known.waited:
                 self._from.pop(place, None)

@@ -42,6 +42,13 @@ BARRIER_RISES = 2
 Place = tuple[str, int]
 """A register, a uniform register or a predicate, and its number."""
 
+SHARED: Place = ("shared memory", 0)
+"""Stands for what other threads have done to shared memory before a barrier of the threads."""
+
+BARRIER, OPENS = 0xB1D, 6
+"""Such a barrier, and the cycles that the assembler leaves between it and an access to shared memory. (Loads 2 cycles behind
+one came to other numbers.)"""
+
 
 class Operation(NamedTuple):
     """What is known of an operation.
@@ -58,6 +65,8 @@ class Operation(NamedTuple):
         uniform: True if it reads a uniform register, in place b.
         selects: True if it chooses between its operands by a predicate.
         guarded: True if a predicate may decide whether it is done.
+        apart: cycles from one to the next of its kind, and from a copy to the end of its group, at least: the assembler
+            leaves no fewer anywhere in the ladder's kernels.
         mask, plain: bits that must be so, or its meaning is another one.
     """
 
@@ -69,8 +78,14 @@ class Operation(NamedTuple):
     uniform: bool = False
     selects: bool = False
     guarded: bool = False
+    apart: int = 1
     mask: int = 0
     plain: int = 0
+
+    @property
+    def holds_up(self) -> tuple[str, ...]:
+        """The kinds of which none may begin for ``apart`` cycles."""
+        return ("copy", "mark") if self.kind == "copy" else (self.kind,)
 
     @property
     def waited(self) -> bool:
@@ -125,11 +140,11 @@ OPERATIONS = {
     0x80C: Operation("ISETP", "integer", "a", 14, "predicate", mask=ONE_TEST, plain=ONE_TRUE),
     0x20C: Operation("ISETP", "integer", "ab", 14, "predicate", mask=ONE_TEST, plain=ONE_TRUE),
     0x824: Operation("IMAD", "integer", "ac", 6, mask=NO_CARRY, plain=_bits(81, 3, ALWAYS) | _bits(87, 4)),
-    0x825: Operation("IMAD.WIDE", "wide", "ac", 8, mask=NO_CARRY, plain=_bits(81, 3, ALWAYS) | _bits(87, 4)),
+    0x825: Operation("IMAD.WIDE", "wide", "ac", 8, apart=4, mask=NO_CARRY, plain=_bits(81, 3, ALWAYS) | _bits(87, 4)),
     0x210: Operation("IADD3", "integer", "abc", 6, mask=NO_CARRY, plain=NO_CARRY),
     0x22B: Operation("DFMA", "double", "abc", 16, mask=SIGNS),
     0x984: Operation("LDS", "load", "a", 30, mask=SIZE | BOTH, plain=QUAD),
-    0xFAE: Operation("LDGSTS", "copy", "ad", 1, "", guarded=True, mask=COPY, plain=COPIES_ALL),
+    0xFAE: Operation("LDGSTS", "copy", "ad", 1, "", guarded=True, apart=4, mask=COPY, plain=COPIES_ALL),
     0x9AF: Operation("LDGDEPBAR", "mark", "", 1, ""),
     0xAB9: Operation("ULDC", "integer", "", 14, "uniform", mask=SIZE, plain=WORD),
     0x882: Operation("UMOV", "integer", "", 14, "uniform"),
@@ -189,9 +204,11 @@ class Instruction:
 
     @property
     def beside(self) -> list[Place]:
-        """What it reads beside registers: a uniform one, a predicate."""
+        """What it reads beside registers: a uniform one, a predicate, shared memory."""
         known, chosen, guard = self.operation, self.field(87, 3), self.field(12, 3)
         found: list[Place] = [("uniform", self.register("b"))] if known and known.uniform else []
+        if known and known.kind in ("load", "copy"):
+            found.append(SHARED)
         if known and known.kind == "copy":  # two uniform ones say what memory it is that it copies from
             found += [("uniform", self.field(64, 6) + k) for k in (0, 1)]
         if known and known.guarded and guard != ALWAYS:

@@ -97,14 +97,11 @@ class Ordered:
             instruction = instruction.replaced(PLACES[place], 8, register)
         return instruction
 
-    def _is_access(self, item: int | Product) -> bool:
-        return not isinstance(item, Product) and self._block.known[item].kind in ("load", "copy")
-
     def _keeps(self, k: int) -> int:
-        """The operands that a product keeps for the next one, a bit each: what a load or a copy between them reads is its
-        address, in place a."""
+        """The operands that a product keeps for the next one, a bit each: what a load between them reads is its address, in
+        place a."""
         item, following = self._sequence[k], self._sequence[k + 1 : k + 3]
-        between = bool(following) and self._is_access(following[0])
+        between = bool(following) and following[0] in self._used
         reader = following[between] if len(following) > between else None
         if not isinstance(item, Product) or not isinstance(reader, Product):
             return 0

@@ -8,7 +8,17 @@ Second, what one of fixed length fills some cycles later: the assembler has coun
 own order, not in another.
 """
 
-from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, SHUFFLES_READ, ZERO, Instruction, Place
+from nbody.gpu.sass.instruction import (
+    BARRIER,
+    BARRIERS,
+    NO_BARRIER,
+    OPENS,
+    SHARED,
+    SHUFFLES_READ,
+    ZERO,
+    Instruction,
+    Place,
+)
 from nbody.gpu.sass.liveness import BRANCH, filled_widely, read, successors, written
 from nbody.gpu.sass.operands import FAMILY, operands, places_filled
 
@@ -111,6 +121,8 @@ def filled_late(instruction: Instruction) -> dict[Place, int]:
     """The places that an instruction of fixed length may fill, and after how many cycles: where it is not known, all that
     its fields may name, and the longest time."""
     known = instruction.operation
+    if instruction.opcode == BARRIER:
+        return {SHARED: OPENS}
     if known:
         return {} if known.waited else dict.fromkeys(places_filled(instruction), known.latency)
     varying = instruction.opcode & FAMILY in VARYING or instruction.write_barrier != NO_BARRIER
