@@ -221,3 +221,26 @@ def test_an_existing_output_is_kept_under_a_numbered_name(tmp_path):
     assert any("run.1.h5" in line for line in lines)
     with Trajectory(tmp_path / "run.h5") as new, Trajectory(tmp_path / "run.1.h5") as old:
         assert (new.step[-1], old.step[-1]) == (2, 1)
+
+
+def test_a_rate_leaves_out_the_steps_before_the_run_was_at_its_pace(monkeypatch):
+    """But not where hardly any came after them."""
+    from types import SimpleNamespace
+
+    from nbody import progress
+
+    now = SimpleNamespace(at=0.0)
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now.at)
+    clock, state, rates = progress.Clock(), SimpleNamespace(synchronize=lambda soon: None), []
+    assert clock.due() and clock.steps_in_a_beat() == 1
+    for at, steps in (
+        (5.0, 1),
+        (5.25, 2),
+        (6.0, 9),
+        (6.5, 19),
+        (8.0, 49),
+    ):  # compiled; one step; graphs recorded; at its pace
+        now.at = at
+        clock.look(steps, state)
+        rates.append(clock.steps_per_s)
+    assert rates == [0.0, 4.0, 8.0, 12.0, 20.0]
