@@ -33,7 +33,7 @@ def test_a_kernel_keeps_its_numbers_in_registers_and_its_claims(name, dtype):
     rung = LADDER.load(name)
     if dtype not in rung.dtypes:
         pytest.skip(f"{name} has no {dtype}")
-    side = rung.largest or 2048
+    side = rung.largest or rung.example
     code = compiled(rung.launch(Shape(side, side, side), np.dtype(dtype)), dtype)
     assert ".local" not in code
     assert (".f64" in code) == (dtype == "float64")

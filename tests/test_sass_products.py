@@ -221,6 +221,14 @@ def test_copies_and_the_end_of_their_group_are_as_far_apart_as_the_assemblers(lo
         )
 
 
+def test_what_may_not_follow_at_once_does_not_across_the_edges_of_the_block_either(loop, body, copying):
+    held = replace(loop, held_up={"copy": 1000})
+    assert any(f"{copying[0]} begins" in each for each in Hardware(held).faults(body))
+    wide = body[at_kind(body, "wide")[0]]
+    late = changed(changed(body, len(body) - 2, wide.controlled(1)), len(body) - 1, body[-1].controlled(1, waits=63))
+    assert any("another wide" in each for each in Hardware(loop).faults(late))
+
+
 def test_an_address_is_moved_on_before_it_is_copied_from(loop, body, copying):
     """As in the old order: a copy before that is another copy."""
     wide = next(at for at in at_kind(body, "wide") if any(body[c].register("a") == body[at].dest for c in copying))

@@ -68,10 +68,146 @@ MOVES = textwrap.dedent("""
     assert np.array_equal(state.arrays()["velocity"], before["velocity"])
 """)
 
+GRAPHS = textwrap.dedent("""
+    import random
+    import sys
+    import numpy as np
+    sys.path.insert(0, "tests")
+    from conftest import random_bodies
+    from nbody.forces.gpu_engine import GpuEngine
+    from nbody.integrators import INTEGRATORS
+    from nbody.integrators.scheme import advance_many, advance_to_frames
+    from nbody.pairlaw import Gravity
+    from nbody.state import Potential, device, moves
+    from nbody.state.device import DeviceState
+    from nbody.state.host import HostState
+
+    recording, compiled = None, set()
+
+    def launch(name, work):  # as a card would: what a graph records runs later, and must have been compiled before
+        if recording is None:
+            compiled.add(name), work()
+        else:
+            assert name in compiled, f"{name} would be compiled while a graph is recorded"
+            recording.append(work)
+
+    class Graph:
+        def __init__(self, stream, work):
+            global recording
+            self.launches = recording = []
+            try:
+                work()
+            finally:
+                recording = None
+            if Graph.fails:
+                raise RuntimeError("no graph")
+
+        def replay(self):
+            for work in self.launches:
+                work()
+
+    def make_moves(body, velocity, acceleration, kinds, factors, rows, sums):
+        for kind, f in zip(kinds, factors):
+            if kind == moves.PACK:
+                rows[0], rows[1], sums[...] = body[:, :3], velocity[:, :3], 0
+                sums[0, 0] = 0.5 * (acceleration[:, 3] * body[:, 3]).sum()
+            elif kind != moves.NOTHING:
+                target = velocity if kind == moves.KICK else body
+                target[:, :3] += f * (velocity if kind == moves.DRIFT else acceleration)[:, :3]
+
+    class Moves:
+        def __getitem__(self, grid):
+            return lambda *arrays: launch("moves", lambda: make_moves(*(getattr(a, "_ary", a) for a in arrays)))
+
+    class Springs(GpuEngine):
+        energy_apart = True
+        require_device = classmethod(lambda cls: None)
+        def kernel(self, potential, state):
+            return potential
+        def launch(self, potential, state, G, length2):
+            body, acceleration = state.body._ary, state.acceleration._ary
+            def pull():
+                acceleration[:, :3] = -body[:, :3]
+                if potential:
+                    acceleration[:, 3] = (body[:, :3] ** 2).sum(1)
+            launch(("force", potential), pull)
+        def _compute(self, state, potential):
+            if isinstance(state, DeviceState):
+                return super()._compute(state, potential)
+            state.acceleration[...] = -state.position
+            if potential:
+                state.potential[...] = (state.position**2).sum(1)
+
+    device.Graph, device.SIMULATED, device.make_moves, Graph.fails = Graph, False, Moves(), False
+    engine, bodies = Springs(Gravity(1.0, 3, "plummer", 0.1), "float64"), random_bodies(20, 3)
+
+    def same(card, host):
+        assert (card.fresh, card.has_potential) == (host.fresh, host.has_potential)
+        for found, expected in ((card.arrays()["body"], host.position), (card.arrays()["velocity"], host.velocity)):
+            np.testing.assert_allclose(found[:, :3], expected, rtol=1e-9, atol=1e-11)
+
+    for seed in range(40):
+        chosen, kept = random.Random(seed), None
+        compiled.clear()
+        both = DeviceState(bodies, np.float64), HostState(bodies, np.float64)
+        scheme = INTEGRATORS.load(chosen.choice(["taylor", "leapfrog"]))
+        for _ in range(20):
+            what, count, every = chosen.choice("sssffekr"), chosen.choice([1, 2, 3, 16, 17, 40]), chosen.choice([1, 3])
+            if what == "s":
+                for state in both:
+                    advance_many(scheme, engine, state, 0.01, count)
+            elif what == "f":
+                found, expected = (advance_to_frames(scheme, engine, state, 0.01, min(count, 16), every) for state in both)
+                for one, other in zip(found, expected, strict=True):
+                    np.testing.assert_allclose(one.wait().position, other.position, rtol=1e-9, atol=1e-11)
+                    np.testing.assert_allclose(one.velocity, other.velocity, rtol=1e-9, atol=1e-11)
+                    np.testing.assert_allclose(one.sums[0], other.sums[1], rtol=1e-9)
+                    one.release()
+            elif what == "e":
+                for state in both:
+                    engine.evaluate(state, Potential.ENERGY)
+            elif what == "k":
+                same(*both)
+                kept = [{name: array.copy() for name, array in state.arrays().items()} for state in both]
+            elif kept:
+                for state, arrays in zip(both, kept):
+                    state.restore(arrays)
+        same(*both)
+
+    # The first of the steps may be of a known kind, and the second not.
+    compiled.clear()
+    taylor, card = INTEGRATORS.load("taylor"), DeviceState(bodies, np.float64)
+    engine.evaluate(card, Potential.ENERGY)
+    start = card.arrays()
+    advance_many(taylor, engine, card, 0.01, 1)
+    card.restore(start)
+    advance_many(taylor, engine, card, 0.01, 17)
+
+    # A graph that can't be made leaves the state as it was.
+    card.restore(start)
+    card._replays.clear()
+    before, Graph.fails = (card.fresh, card.has_potential, list(card._waiting)), True
+    try:
+        advance_many(taylor, engine, card, 0.01, 1)
+    except RuntimeError:
+        assert before == (card.fresh, card.has_potential, card._waiting) and card._area is None
+    else:
+        raise AssertionError("no graph was recorded")
+""")
+
+
+def simulated(script):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_ENABLE_CUDASIM": "1"}
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, check=True)
+
 
 def test_moves_come_to_what_they_do_on_the_host_however_many_make_a_launch():
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_ENABLE_CUDASIM": "1"}
-    subprocess.run([sys.executable, "-c", MOVES], cwd=ROOT, env=environment, check=True)
+    simulated(MOVES)
+
+
+def test_a_state_that_replays_graphs_goes_where_the_hosts_goes_and_records_nothing_uncompiled():
+    """Whatever steps, frames, evaluations and restores follow each other."""
+    simulated(GRAPHS)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

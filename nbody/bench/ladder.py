@@ -7,12 +7,10 @@ from nbody.bench.matmul import CUBLAS
 from nbody.bench.report import Report, error, machine_line, ratio
 from nbody.errors import InputError
 from nbody.linalg import CHAMPION
+from nbody.linalg.rung import LECTURE_SIZE
 from nbody.units import duration, rate, size
 
 Row = dict[str, Any]
-
-LECTURE_SIZE = 2048
-"""The n of the README's table and of the picture, where it was measured: the lecture's."""
 
 
 def ladder_rows(found: Report) -> list[Row]:

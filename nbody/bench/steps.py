@@ -77,6 +77,7 @@ def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> 
 
 
 def _median(run: Callable[[], None], repeats: int) -> float:
-    """Seconds of a run that was made once before, so that its kernels are compiled, its graph and buffers made."""
+    """Seconds of a run that was made twice before, so that its kernels are compiled, then its graphs and buffers made."""
+    run()
     run()
     return statistics.median(seconds(run) for _ in range(repeats))

@@ -7,10 +7,7 @@ import numpy as np
 
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.linalg.elementwise import Elementwise
-from nbody.linalg.rung import Launch, Rung, Shape
-
-EXAMPLE = 2048
-"""The n of the square product that is explained; the lecture's."""
+from nbody.linalg.rung import LECTURE_SIZE, Launch, Rung, Shape
 
 
 class Limits(NamedTuple):
@@ -61,21 +58,21 @@ def explain(name: str) -> str:
     rung: Rung = LADDER.load(name)
     lines = [f"{name}: {rung.title}" + (f" (improves {rung.improves})" if rung.improves else "")]
     lines += ["", *textwrap.wrap(rung.idea, 100), "", *textwrap.wrap(f"What limits it: {rung.limit}", 100)]
-    reads = rung.reads(Shape(EXAMPLE, EXAMPLE, EXAMPLE))
+    reads = rung.reads(Shape(rung.example, rung.example, rung.example))
     lines += [
         "",
-        f"For n = {EXAMPLE}, one result takes {reads.from_global:g} reads from global and {reads.from_shared:g} from "
+        f"For n = {rung.example}, one result takes {reads.from_global:g} reads from global and {reads.from_shared:g} from "
         f"shared memory: {reads.cycles:g} cycles in the simple model (1000 and 10 each).",
     ]
     if rung.on == "gpu":
-        lines += ["", *(_kernel_line(rung, rung.largest or EXAMPLE, dtype) for dtype in rung.dtypes)]
+        lines += ["", *(_kernel_line(rung, rung.largest or rung.example, dtype) for dtype in rung.dtypes)]
     return "\n".join(lines)
 
 
 def _explain_elementwise(name: str, kernel: Elementwise) -> str:
     lines = [f"{name}: {kernel.title}", "", *textwrap.wrap(kernel.idea, 100), ""]
     lines += [f"What limits it: the bandwidth of global memory; {kernel.moved} numbers move for one result.", ""]
-    return "\n".join(lines + [_kernel_line(kernel, EXAMPLE, dtype) for dtype in ("float32", "float64")])
+    return "\n".join(lines + [_kernel_line(kernel, LECTURE_SIZE, dtype) for dtype in ("float32", "float64")])
 
 
 def _kernel_line(thing: Rung | Elementwise, side: int, dtype: str) -> str:

@@ -9,6 +9,9 @@ import numpy as np
 
 from nbody.errors import InputError
 
+LECTURE_SIZE = 2048
+"""The n of the lecture's table of square products."""
+
 
 class Shape(NamedTuple):
     """C (m, n) = A (m, k) · B (k, n)."""
@@ -80,7 +83,8 @@ class Launch:
             )
 
     def __call__(self, a: Any, b: Any, c: Any, stream: Any = 0) -> None:
-        """Enqueue c = a·b on a stream; the arrays are on the device, C-contiguous, 16-byte aligned."""
+        """Enqueue c = a·b on a stream; the arrays are on the device, C-contiguous, 16-byte aligned. Launches of a kind share
+        their scratch: they must not run at the same time, on two streams."""
         extra = [_allocate(scratch, place) for place, scratch in enumerate(self.scratch)]
         self.kernel[self.grid, self.block, stream](a, b, c, *extra)
 
@@ -106,7 +110,7 @@ class Rung:
     ``improves`` names the rung that this idea starts from; ``claims`` are facts of its PTX that the tests check
     ("vector loads", "asynchronous copies", "tensor cores"); ``largest`` bounds m and n; ``roundoff`` is the
     unit roundoff of its factors where that is coarser than the dtype's; ``compensated`` says that the error of
-    a sum does not grow with its length.
+    a sum does not grow with its length; ``example`` is the n of the square product whose kernel stands for the rung's.
     """
 
     title: str
@@ -121,6 +125,7 @@ class Rung:
     largest: int | None = None
     roundoff: float = 0.0
     compensated: bool = False
+    example: int = LECTURE_SIZE
 
     def check(self, shape: Shape, dtype: Any) -> None:
         """Raise InputError where this rung has no kernel for the dtype, or the shape is too large for its idea."""

@@ -59,8 +59,9 @@ class DeviceState(State):
             self._no_area = Area(cuda.device_array((2, 0, 3), dtype), cuda.device_array((0, SUMS), np.float64))
         self.stream = cuda.stream()
         self._waiting: list[Move] = []
+        self._has_moved = False
         self._area: Area | None = None  # for the frame that one of them packs
-        self._compiled: set[Hashable] = set()
+        self._compiled: dict[Hashable, tuple[bool, Potential]] = {}  # the flags that such a step left
         self._replays: dict[Hashable, Replay] = {}
         self._unmarked = 0
         self._marks: deque[tuple[Any, int]] = deque()
@@ -85,12 +86,14 @@ class DeviceState(State):
 
     def settle(self) -> None:
         """Make the moves that were asked for. Who launches a kernel on the state's arrays begins with this."""
-        if self._waiting:
-            none = Move(NOTHING, self.dtype.type(0))
-            kinds, factors = zip(*self._waiting, *[none] * (MOST - len(self._waiting)), strict=True)
-            arrays, area = (self.body, self.velocity, self.acceleration), self._area or self._no_area
-            make_moves[blocks(self.count), THREADS, self.stream](*arrays, kinds, factors, *area)
+        moves, area = self._waiting, self._area or self._no_area
         self._waiting, self._area = [], None
+        if moves:
+            none = Move(NOTHING, self.dtype.type(0))
+            kinds, factors = zip(*moves, *[none] * (MOST - len(moves)), strict=True)
+            arrays = self.body, self.velocity, self.acceleration
+            make_moves[blocks(self.count), THREADS, self.stream](*arrays, kinds, factors, *area)
+            self._has_moved = True
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
         """See :meth:`State.repeat`: many steps are one replay of a CUDA graph."""
@@ -100,14 +103,18 @@ class DeviceState(State):
 
     def _make(self, step: Callable[[], None], count: int, key: Hashable, kernels: Hashable) -> int:
         """Make so many steps by a replay of their graph, which is recorded the first time for the flags, and for the moves
-        not made yet, that it begins with; or make one step, and no graph: if no step with such flags was made before
-        that launched the same ``kernels`` (it compiles them), or if a step is long (a graph has no marks). Returns the
-        number of steps made."""
+        not made yet, that it begins with; or one, if the next would begin with flags of which the following is not known;
+        or make one step, and no graph: if no step with such flags was made before that launched the same ``kernels`` (it
+        compiles them), or if a step is long (a graph has no marks). Returns the number of steps made."""
         compiled = kernels, self.fresh, self.has_potential
         if SIMULATED or compiled not in self._compiled or self._is_long():
             step()
-            self._compiled.add(compiled)
+            if not self._has_moved:
+                self.settle()
+            self._compiled[compiled] = self.fresh, self.has_potential
             return 1
+        if (kernels, *self._compiled[compiled]) not in self._compiled:
+            count = 1
 
         def steps() -> None:
             for _ in range(count):
@@ -127,11 +134,12 @@ class DeviceState(State):
 
     def _recorded(self, work: Callable[[], None]) -> Replay:
         watch, self.watch = self.watch, None  # what is being recorded has not been asked for
-        waiting = list(self._waiting)
+        before = self.fresh, self.has_potential, list(self._waiting)
         try:
             graph = Graph(self.stream, work)
         except BaseException:
-            self._waiting, self._area = waiting, None  # nothing of it has been done
+            self.fresh, self.has_potential, self._waiting = before  # nothing of it has been done
+            self._area = None
             raise
         finally:
             self.watch = watch

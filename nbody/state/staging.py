@@ -9,8 +9,8 @@ others: there are two sides, used in turn. Blocks make a ring. One is free when 
 them in use the run waits for the slowest: the disk.
 
 One H200, 20480 bodies of a Plummer sphere, float32, ``gpu-scheduled``: a step takes 148 µs, 159 with the energy's sum, 160
-with every frame packed and copied, in blocks of 16, and 161 with all of it stored in memory. (When the packing was a kernel of
-its own it took 3 µs more; when each frame's copy was a branch of the block's graph, which waited for the last, 8 more.)
+with every frame packed and copied, in blocks of 16, and 161 with all of it stored in memory. (When the packing was a kernel
+of its own it took 3 µs more; when each frame's copy was a branch of the block's graph, which waited for the last, 8 more.)
 """
 
 import queue

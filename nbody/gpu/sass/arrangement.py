@@ -61,17 +61,23 @@ class Arrangement:
         every, early = self._step // first, self._early()
         if sorted(loads) != self._of_kind("load") or every <= self._style.load_after:
             raise NoProducts
-        # A barrier of the threads is just before, behind which no load may come at once: time to wait for another barrier.
-        front = next((at for at in early if any(map(self._block.guards, touched(self._block.body[at])))), None)
-        yield from [front] if front is not None else []
+        front = self._in_front(early)
+        yield from front
         yield from loads[:first]
-        yield from self._copies([at for at in early if at != front])
+        yield from self._copies([at for at in early if at not in front])
         for number, product in enumerate(self.products):
             yield product
             if number % every == self._style.load_after and number // every < len(loads) - first:
                 yield loads[first + number // every]
             if number == len(self.products) - BEHIND_OTHERS:
                 yield from (at for at in self._of_kind("integer", "wide") if at not in early)
+
+    def _in_front(self, early: list[int]) -> list[int]:
+        """What comes before the first loads. A barrier of the threads is just before, behind which no load may come at once:
+        time for short instructions, and to wait for another barrier."""
+        block = self._block
+        short = [at for at in early if block.known[at].kind == "integer"]
+        return short + [at for at in early if at not in short and any(map(block.guards, touched(block.body[at])))][:1]
 
     def _copies(self, early: list[int]) -> Iterator[int]:
         """The copies, what stands in front of them, and the ends of their groups; in between, what they need."""

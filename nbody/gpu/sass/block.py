@@ -42,6 +42,7 @@ class Block:
         state: what is under way at the beginning, see :mod:`nbody.gpu.sass.scoreboard`.
         has: the registers that the kernel has, as far as it fills them anywhere (a bit each).
         fresh: places that are filled just before the block, and in which of its cycles they are there.
+        held_up: kinds of which none may begin at once, because of what is just before the block, and for how many cycles.
         behind: cycles that pass behind the block before one may read early there, see :func:`early_reader`.
         waited: all barriers that are waited for in the block.
         pending: the instructions whose results are still under way at the end, and their barriers.
@@ -56,6 +57,7 @@ class Block:
     state: State
     has: int
     fresh: dict[Place, int] = field(default_factory=dict)
+    held_up: dict[str, int] = field(default_factory=dict)
     behind: int = 0
     known: list[Operation] = field(init=False)
     waited: int = field(init=False)
@@ -119,6 +121,19 @@ def early_reader(body: list[Instruction], at: int) -> int:
     return min(found, cycles)
 
 
+def held_up(body: list[Instruction], at: int) -> dict[str, int]:
+    """The kinds of which none may begin at once at instruction ``at``, and for how many cycles. (A branch takes longer.)"""
+    found: dict[str, int] = {}
+    cycles = 0
+    for instruction in reversed(body[max(0, at - LATEST) : at]):
+        cycles += instruction.stall
+        known = instruction.operation
+        for kind in known.holds_up if known else ():
+            if known and known.apart > cycles:
+                found[kind] = max(found.get(kind, 0), known.apart - cycles)
+    return found
+
+
 def blocks(body: list[Instruction], kinds: Collection[str] = PAIRS) -> Iterator[Block]:
     """The blocks of a kernel: as long as all instructions are of some kinds, and no branch goes into their midst; without
     those at whose beginning something is under way that no barrier tells yet."""
@@ -134,7 +149,8 @@ def blocks(body: list[Instruction], kinds: Collection[str] = PAIRS) -> Iterator[
         if (ends or at in entries) and at > start:
             live_out = live[at] if at < len(body) else 0
             later = early_reader(body, at)
-            block = Block(start, at, body[start:at], live[start], live_out, states[start], has, new[start], later)
+            held = held_up(body, start)
+            block = Block(start, at, body[start:at], live[start], live_out, states[start], has, new[start], held, later)
             reached = sum({1 << r for instruction in block.body for r in touched(instruction)})
             for barrier in set(block.pending.values()):
                 block.filled_early[barrier] = filled_too_early(body, range(start, at), barrier)

@@ -98,7 +98,7 @@ class Hardware:
         self._being_read: dict[int, int] = {}  # registers, and all the barriers that tell, a bit each
         self._copying = 0  # the barriers of copies that may still have to read, a bit each
         self._rises: dict[int, int] = {}  # when a barrier is up
-        self._next: dict[str, int] = {}  # by kind, when another may begin
+        self._next = dict(block.held_up)  # by kind, when another may begin
         self._waited = 0
 
     def faults(self, body: list[Instruction]) -> Iterator[str]:
@@ -201,6 +201,7 @@ class Hardware:
         behind = clock + block.behind - SHUFFLES_READ  # what comes then may read as early as a shuffle
         late = [place for place, when in self._there.items() if when > (clock if place[0] == "predicate" else behind)]
         late += [("barrier", barrier) for barrier, when in self._rises.items() if when > clock]
+        late += [(f"another {kind}", when - clock) for kind, when in self._next.items() if when > clock]
         if late:
             return f"{late} are not there at the end"
         return "a barrier from before the block is not waited for" if block.waited & ~self._waited else ""

@@ -48,13 +48,13 @@ def emitted(block: Block, turns: list[Turn], register: dict[Value, int]) -> list
     return held_back(made)
 
 
-def held_back(made: list[Instruction], fresh: Mapping[Place, int] | None = None) -> list[Instruction] | None:
-    """The same, but no barrier is waited for before it is up: who shares it may only just have begun. With what is ``fresh``
-    before the block, nothing else is read before it is there either."""
-    rises, clock, there = [0] * BARRIERS, 0, _There(fresh or {})
+def held_back(made: list[Instruction], block: Block | None = None) -> list[Instruction] | None:
+    """The same, but no barrier is waited for before it is up: who shares it may only just have begun. With the ``block``,
+    nothing is read before it is there, or begins before it may, either."""
+    rises, clock, there = [0] * BARRIERS, 0, _There(block.fresh, block.held_up) if block else _There({}, {})
     for k, instruction in enumerate(made):
         late = max((rises[b] - clock for b in range(BARRIERS) if instruction.waits >> b & 1), default=0)
-        if fresh is not None:
+        if block is not None:
             late = max(late, there.late(instruction, clock))
         if late > 0:
             if k == 0 or made[k - 1].stall + late > LONGEST_STALL:
@@ -72,9 +72,9 @@ def held_back(made: list[Instruction], fresh: Mapping[Place, int] | None = None)
 class _There:
     """From which cycle on the results of fixed length can be read, and another instruction of a kind may begin."""
 
-    def __init__(self, fresh: Mapping[Place, int]) -> None:
+    def __init__(self, fresh: Mapping[Place, int], held_up: Mapping[str, int]) -> None:
         self._from: dict[Place, tuple[int, Operation | None]] = {place: (when, None) for place, when in fresh.items()}
-        self._next: dict[str, int] = {}
+        self._next = dict(held_up)
 
     def late(self, instruction: Instruction, clock: int) -> int:
         """Cycles by which an instruction that begins at some clock would begin or read too early."""

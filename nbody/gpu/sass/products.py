@@ -88,7 +88,7 @@ class Ordered:
             waits |= (guard.waits_left() | copying) * last
             instruction = instruction.controlled(stall, barrier, waits, keeps * (not lets_go), read_barrier)
             made.append(instruction.yielding() if lets_go else instruction)
-        return held_back(made, block.fresh)
+        return held_back(made, block)
 
     def _product(self, product: Product, quads: dict[int, int]) -> Instruction:
         left, right = (quads[factor.load] + 2 * factor.half for factor in (product.left, product.right))

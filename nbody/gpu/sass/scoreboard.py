@@ -34,10 +34,13 @@ FLOATS = {0x020, 0x021, 0x023, 0x02B, ROOT}
 STORES = {0x388, 0x988, 0x986, 0xFAE}
 """Operations that fill no register: the last one copies past them."""
 
+DOUBLES, DOUBLES_TAKE = {0x029, 0x02B}, 16
+"""Additions and multiply-adds in float64, and the cycles until their result is there."""
+
 LONGEST = {"register": 11, "uniform": 14, "predicate": 14}
-"""Cycles until the result of an instruction of fixed length is there, at most. (11 is what the assembler lets pass between
-a HFMA2.MMA, the slowest, and a loop that reads its result tens of cycles later: it keeps no account beyond a loop's edge.)
-"""
+"""Cycles until the result of another instruction of fixed length is there, at most. (11 is what the assembler lets pass
+between a HFMA2.MMA, the slowest, and a loop that reads its result tens of cycles later: it keeps no account beyond a loop's
+edge.)"""
 
 UNIFORM = 256
 """The bit of the first uniform register."""
@@ -131,7 +134,8 @@ def filled_late(instruction: Instruction) -> dict[Place, int]:
     filled = filled_widely(instruction)
     found = [(kind, r) for kind in ("register", "uniform") for r in range(ZERO) if filled >> r & 1]
     found += [("predicate", instruction.field(at, 3)) for at in (81, 84)]
-    return {(kind, number): LONGEST[kind] for kind, number in found}
+    times = LONGEST | ({"register": DOUBLES_TAKE} if instruction.opcode & FAMILY in DOUBLES else {})
+    return {(kind, number): times[kind] for kind, number in found}
 
 
 def fresh(body: list[Instruction]) -> list[dict[Place, int]]:
