@@ -10,7 +10,7 @@ them leave most places empty: 4096 tiles are 7 rounds of 528, and 400 more that 
   order, see :func:`~nbody.linalg.partial_sums.tile_adder`. So the same product has the same bits every time.
 - The loop over slabs is k21's, to the instruction, and its machine code is put into the same order.
 
-One H200, n = 4096: 28.7 TFLOP/s with 5, 7 or 9 parts, 85.6 % of the peak, where k21 makes 27.9.
+One H200, n = 4096: 28.6 to 28.7 TFLOP/s with 5, 7 or 9 parts, 85.5 % of the peak, where k21 makes 27.9.
 
 A sum in parts differs from k21's by rounding, and errs no more: each of its numbers goes through fewer additions. Where
 there is no last round to fill (fewer tiles than places, or as many as fill them, or a short sum), this is k21.
