@@ -60,8 +60,9 @@ class LectureRun:
         """Wall time of: bodies to the device, ten steps, everything back on the host. What is done once for a run of any
         length is done before: compilation, and taking memory."""
         with self._contestant.running():
-            for _ in range(2):  # kernels are compiled, then a GPU records its graphs of the steps
-                self._run(LECTURE_STEPS if self._engine.device == "gpu" else 1)
+            # Kernels are compiled; a GPU also records the graphs of its steps.
+            for steps in (LECTURE_STEPS, LECTURE_STEPS) if self._engine.device == "gpu" else (1,):
+                self._run(steps)
             times: list[float] = []
             while not _enough(times):
                 times.append(seconds(self._run))
