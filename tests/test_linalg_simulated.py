@@ -26,6 +26,20 @@ def random_factors(shape, dtype):
     return rng.random((shape.m, shape.k)).astype(dtype), rng.random((shape.k, shape.n)).astype(dtype)
 
 
+def assert_same_bits_and_right(shape, dtype, *launches):
+    from nbody.gpu import cuda
+
+    a, b = random_factors(shape, dtype)
+    results = []
+    for launch in launches:
+        c = cuda.to_device(np.full((shape.m, shape.n), np.nan, dtype))
+        launch(cuda.to_device(a), cuda.to_device(b), c)
+        results.append(c.copy_to_host())
+    np.testing.assert_array_equal(*results)
+    report = error_report(results[0], a.astype(np.float64) @ b.astype(np.float64))
+    assert report.maximum <= (shape.k + 4) * np.finfo(dtype).eps
+
+
 @simulated
 @pytest.mark.parametrize(("name", "dtype"), RUNGS)
 def test_a_rung_multiplies_ragged_matrices(name, dtype):
@@ -49,56 +63,32 @@ def test_a_rung_with_vector_loads_multiplies_aligned_matrices(name, dtype):
 @pytest.mark.parametrize("shape", [Shape(19, 36, 44), Shape(17, 33, 21)])
 @pytest.mark.parametrize(("teams", "splits"), [(1, 3), (3, 1), (2, 2)])
 def test_the_champions_partial_sums_add_up_and_repeat_bit_for_bit(dtype, shape, teams, splits):
-    from nbody.gpu import cuda
     from nbody.linalg.k17_champion import Tiling, tiled_launch
 
     tiling = Tiling((16, 32), (16, 32), (4, 4), depth=8, stages=3, resident=1, teams=teams)
-    a, b = random_factors(shape, dtype)
-    results = []
-    for _ in range(2):
-        c = cuda.to_device(np.full((shape.m, shape.n), np.nan, dtype))
-        tiled_launch(shape, np.dtype(dtype), tiling, splits)(cuda.to_device(a), cuda.to_device(b), c)
-        results.append(c.copy_to_host())
-    np.testing.assert_array_equal(*results)
-    report = error_report(results[0], a.astype(np.float64) @ b.astype(np.float64))
-    assert report.maximum <= (shape.k + 4) * np.finfo(dtype).eps
+    launch = tiled_launch(shape, np.dtype(dtype), tiling, splits)
+    assert_same_bits_and_right(shape, dtype, launch, launch)
 
 
 @simulated
 @pytest.mark.parametrize("shape", [Shape(64, 64, 32), Shape(70, 66, 35), Shape(3, 67, 17), Shape(5, 6, 34)])
 def test_carried_addresses_give_the_champions_product_bit_for_bit(shape):
-    from nbody.gpu import cuda
     from nbody.linalg.k17_champion import tiled_launch
     from nbody.linalg.k21_factors_kept import TILING, own_launch
 
-    a, b = random_factors(shape, "float64")
-    results = []
-    for launch in (own_launch(shape), tiled_launch(shape, np.dtype("float64"), TILING, 1)):
-        c = cuda.to_device(np.full((shape.m, shape.n), np.nan))
-        launch(cuda.to_device(a), cuda.to_device(b), c)
-        results.append(c.copy_to_host())
-    np.testing.assert_array_equal(*results)
-    assert error_report(results[0], a @ b).maximum <= (shape.k + 4) * np.finfo(np.float64).eps
+    assert_same_bits_and_right(shape, "float64", own_launch(shape), tiled_launch(shape, np.dtype("float64"), TILING, 1))
 
 
 @simulated
 @pytest.mark.parametrize(("shape", "parts"), [(Shape(192, 64, 48), 2), (Shape(130, 5, 35), 3)])
 def test_the_parts_of_the_last_round_add_up_and_repeat_bit_for_bit(monkeypatch, shape, parts):
     """Three tiles on two places: two blocks go through all three slabs, and ``parts`` share those of the last tile."""
-    from nbody.gpu import cuda
     from nbody.linalg import k22_last_round
 
     monkeypatch.setattr(k22_last_round, "places", lambda: 2)
     launch = k22_last_round.own_launch(shape, parts)
     assert launch.grid == (2 + parts,)
-    a, b = random_factors(shape, "float64")
-    results = []
-    for _ in range(2):
-        c = cuda.to_device(np.full((shape.m, shape.n), np.nan))
-        launch(cuda.to_device(a), cuda.to_device(b), c)
-        results.append(c.copy_to_host())
-    np.testing.assert_array_equal(*results)
-    assert error_report(results[0], a @ b).maximum <= (shape.k + 4) * np.finfo(np.float64).eps
+    assert_same_bits_and_right(shape, "float64", launch, launch)
 
 
 @simulated
