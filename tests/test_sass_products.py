@@ -9,8 +9,9 @@ import pytest
 from nbody.gpu.sass import blocks, fault, instructions, kernels, with_factors_kept
 from nbody.gpu.sass.check import Hardware
 from nbody.gpu.sass.copies import VOIDS
-from nbody.gpu.sass.instruction import NO_BARRIER, PRODUCTS, WITH_COPIES, ZERO
+from nbody.gpu.sass.instruction import NO_BARRIER, ZERO
 from nbody.gpu.sass.liveness import read, written
+from nbody.gpu.sass.operations import PRODUCTS, WITH_COPIES
 from nbody.gpu.sass.products import Ordered, ProductStyle
 from nbody.gpu.sass.steps import NoProducts, steps
 

@@ -139,7 +139,8 @@ class State(ABC):
         self.fresh, self.has_potential = False, Potential.NONE
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
-        """Call ``step`` so many times. A device may record it once, under ``key``, and replay it."""
+        """Call ``step`` so many times. A device may record it once, under ``key``, and replay it: what has the same key does
+        the same, here and in :meth:`snapshots`."""
         for _ in range(count):
             step()
 

@@ -1,4 +1,4 @@
-"""The position-update kernel: all that happens to a particle between two force evaluations, in one launch.
+"""The position-update kernel, the third of the lecture: all that happens to a particle between two force evaluations.
 
     kick   v += a f        drift   x += v f        bend   x += a f        pack   what a frame needs goes to its area
 

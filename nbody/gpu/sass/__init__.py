@@ -1,7 +1,7 @@
 """Machine code of Hopper (sm_90, "SASS"), put into an order with fewer waits than the assembler's.
 
-    cubin ─ sections, instructions ─► block ─ order, registers, emit ─► the block anew ─ check ─► cubin
-                                            └ products ───────────────┘
+    cubin ─ sections, instructions ─► block ─ order, registers, emit ─────────► the block anew ─ check ─► cubin
+                                            └ steps, arrangement, products ───┘
 
 The assembler hides latencies, and does not look at register banks: of a loop over pairs it lets every seventh cycle pass
 while a bank gives a second operand. An order in which the multiply-adds that share operands follow each other needs none of
@@ -18,7 +18,8 @@ from nbody.gpu.sass.block import Block, blocks
 from nbody.gpu.sass.check import fault
 from nbody.gpu.sass.cubin import kernels
 from nbody.gpu.sass.emit import emitted
-from nbody.gpu.sass.instruction import PAIRS, PRODUCTS, WITH_COPIES, Instruction, encoded, instructions
+from nbody.gpu.sass.instruction import Instruction, encoded, instructions
+from nbody.gpu.sass.operations import PAIRS, PRODUCTS, WITH_COPIES
 from nbody.gpu.sass.order import Ordering, Style
 from nbody.gpu.sass.products import Ordered, ProductStyle
 from nbody.gpu.sass.registers import allocated, banks, fixed_banks
@@ -60,7 +61,8 @@ FEWEST_PRODUCTS = 256
 
 def with_factors_kept(cubin: bytes, style: ProductStyle = ProductStyle()) -> bytes | None:
     """A cubin with its loops over products of float64 in an order in which each multiply-add keeps a factor for the next,
-    with the copies of the next slab among them or, if that finds no order, where they are; None if there is none."""
+    with the copies of the next slab behind the first loads or, if that finds no order, where they are; None if there is
+    none."""
 
     def kept(block: Block) -> list[Instruction] | None:
         if sum(known.kind == "double" for known in block.known) < FEWEST_PRODUCTS:

@@ -6,18 +6,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from nbody.gpu.sass.flow import Flow, Value
-from nbody.gpu.sass.instruction import (
-    BARRIERS,
-    INTEGERS_READ,
-    NO_BARRIER,
-    PAIRS,
-    SHUFFLES_READ,
-    Instruction,
-    Operation,
-    Place,
-)
+from nbody.gpu.sass.instruction import BARRIERS, NO_BARRIER, Instruction, Place
 from nbody.gpu.sass.liveness import APART, BRANCH, ELSEWHERE, EVERY, MEET, live_before, target, touched, written
 from nbody.gpu.sass.operands import FAMILY
+from nbody.gpu.sass.operations import INTEGERS_READ, PAIRS, SHUFFLES_READ, Operation
 from nbody.gpu.sass.scoreboard import FLOATS, State, filled_too_early, fresh, is_punctual, under_way, untold
 
 LATEST = 15

@@ -7,10 +7,10 @@ as well come before the copy. The other way round it is not so: what a load has 
 marks that end their groups, keep their order among themselves.
 
 In front of a copy that is the first behind another access to shared memory, behind a barrier, or in a block, the assembler
-puts three loads that are never done (:data:`~nbody.gpu.sass.instruction.VOID`), whatever lies between: loads of other
+puts three loads that are never done (:data:`~nbody.gpu.sass.operations.VOID`), whatever lies between: loads of other
 addresses, or thirty multiply-adds that have waited for the load. Nobody says what they guard against. None stands where
-only arithmetic is between two copies. So here: the copies may be apart, but with no load among them unless three of these
-come before the next.
+only arithmetic is between two copies. So here no load may stand among the copies, unless three of these come before the
+next.
 """
 
 from collections.abc import Sequence

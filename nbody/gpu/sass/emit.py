@@ -4,18 +4,9 @@ from collections.abc import Mapping
 
 from nbody.gpu.sass.block import Block, Turn
 from nbody.gpu.sass.flow import Value
-from nbody.gpu.sass.instruction import (
-    BARRIER_RISES,
-    BARRIERS,
-    LONGEST_STALL,
-    NO_BARRIER,
-    PLACES,
-    SHUFFLES_READ,
-    Instruction,
-    Operation,
-    Place,
-)
+from nbody.gpu.sass.instruction import BARRIER_RISES, BARRIERS, LONGEST_STALL, NO_BARRIER, PLACES, Instruction, Place
 from nbody.gpu.sass.operands import places_filled, places_read
+from nbody.gpu.sass.operations import SHUFFLES_READ, Operation
 
 
 def emitted(block: Block, turns: list[Turn], register: dict[Value, int]) -> list[Instruction] | None:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from nbody.gpu.sass.instruction import ZERO, Instruction, Operation, Place
+from nbody.gpu.sass.instruction import ZERO, Instruction, Place
+from nbody.gpu.sass.operations import Operation
 
 Value = int
 """A number in a block: the index of the instruction that makes it, or ``~r`` for what register r holds at the beginning."""

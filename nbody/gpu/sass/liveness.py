@@ -5,8 +5,9 @@ Where the meaning of an instruction is not known, more is said to be needed than
 
 from functools import cache
 
-from nbody.gpu.sass.instruction import ALWAYS, ZERO, Instruction
+from nbody.gpu.sass.instruction import ZERO, Instruction
 from nbody.gpu.sass.operands import CONTROL, FAMILY, is_comparison, operands, registers
+from nbody.gpu.sass.operations import ALWAYS
 
 EVERY = (1 << ZERO) - 1
 """All registers, a bit each."""

@@ -16,8 +16,9 @@ fill them anew.
 from nbody.gpu.sass.arrangement import Arrangement, ProductStyle
 from nbody.gpu.sass.block import Block
 from nbody.gpu.sass.emit import Guard, LoadBarriers, held_back
-from nbody.gpu.sass.instruction import LONGEST_STALL, NO_BARRIER, PLACES, SHUFFLES_READ, ZERO, Instruction
+from nbody.gpu.sass.instruction import LONGEST_STALL, NO_BARRIER, PLACES, ZERO, Instruction
 from nbody.gpu.sass.liveness import touched
+from nbody.gpu.sass.operations import SHUFFLES_READ
 from nbody.gpu.sass.steps import Product
 
 

@@ -8,19 +8,10 @@ Second, what one of fixed length fills some cycles later: the assembler has coun
 own order, not in another.
 """
 
-from nbody.gpu.sass.instruction import (
-    BARRIER,
-    BARRIERS,
-    NO_BARRIER,
-    OPENS,
-    SHARED,
-    SHUFFLES_READ,
-    ZERO,
-    Instruction,
-    Place,
-)
+from nbody.gpu.sass.instruction import BARRIER, BARRIERS, NO_BARRIER, OPENS, SHARED, ZERO, Instruction, Place
 from nbody.gpu.sass.liveness import BRANCH, filled_widely, read, successors, written
 from nbody.gpu.sass.operands import FAMILY, operands, places_filled
+from nbody.gpu.sass.operations import SHUFFLES_READ
 
 VARYING = (0x184, 0x181, 0x182, 0x108, 0x189, 0x119, 0x105, 0x106, 0x111, 0x112, 0x188, 0x186, 0x1AE, 0x1A8)
 """Operations of varying length (their lower nine bits): loads, special functions, shuffles, conversions, stores,
