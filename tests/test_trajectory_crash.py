@@ -20,6 +20,10 @@ def test_a_crash_after_any_single_write_leaves_a_whole_file(tmp_path):
     assert replay.replay_every_write(tmp_path, frames=9) > 250
 
 
+def test_nor_does_a_second_crash_while_the_first_is_mended(tmp_path):
+    assert replay.replay_second_crashes(tmp_path, frames=5) > 1000
+
+
 def test_a_power_cut_loses_nothing_that_the_disk_had_confirmed(tmp_path):
     assert replay.cut_the_power(tmp_path, 40) > 1000
 

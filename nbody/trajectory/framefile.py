@@ -79,6 +79,7 @@ class FrameFile:
         commit = Contiguous(self.fd, found[layout.COMMIT])
         self._commit_at, self.commit = commit.offset, commit.read(0, 1)
         self._nsteps_at = h5format.attribute_address(self.fd, find(layout.VTK_STEPS).header, "NSteps")
+        self._shown = self.rows[layout.POSITION].length()  # after a kill, other than the commit record says
         size = os.fstat(self.fd).st_size
         if any(self.capacity > rows.capacity or rows.end > size for rows in self.rows.values()):
             raise h5format.UnknownFormat("no room for the frames it was planned for")
@@ -135,11 +136,13 @@ class FrameFile:
     def set_length(self, frames: int) -> None:
         """Make the first ``frames`` frames, no fewer than one, what readers see. Lengths are raised in the order of
         :data:`ROWS` and lowered in reverse, so that there is never a position without its time."""
-        down = frames < self.commit["frames"][0]
+        down = frames < self._shown
         fields = [(at, frames * (self.count if _is_view(name) else 1)) for name, at in self._lengths_at.items()]
         fields.append((self._nsteps_at, frames))
         for at, length in reversed(fields) if down else fields:
             write(self.fd, [struct.pack("<Q", length)], at)
+            if at == self._lengths_at[layout.POSITION]:
+                self._shown = frames
         self.commit["frames"] = frames
 
     def write_commit(self) -> None:

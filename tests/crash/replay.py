@@ -79,12 +79,35 @@ def replay_every_write(folder: Path, frames: int = FRAMES) -> int:
     base, log = log_of_a_run(folder, frames)
     states = 0
     with open(base, "r+b", buffering=0) as file:
-        for entry in log:
-            if entry is not SYNCED:
-                os.pwrite(file.fileno(), entry[1], entry[0])
-                chaos.check(base, truth)
-                states += 1
+        for offset, raw in filter(None, log):
+            os.pwrite(file.fileno(), raw, offset)
+            chaos.check(base, truth)
+            states += 1
     assert first_difference(base, folder / "run.h5") is None
+    return states
+
+
+def replay_second_crashes(folder: Path, frames: int = FRAMES, writes: int = 16) -> int:
+    """Assert that the file is good after a crash behind each single write, and another behind each of the first
+    ``writes`` of the run that goes on with it, by which it drops frames. Returns how many
+    states were checked: those that a write changed."""
+    truth = chaos.expected(frames)
+    base, log = log_of_a_run(folder, frames)
+    going_on, twice, states = folder / "going_on.h5", folder / "twice.h5", 0
+    with open(base, "r+b", buffering=0) as file:
+        for offset, raw in filter(None, log):
+            os.pwrite(file.fileno(), raw, offset)
+            shutil.copyfile(base, going_on)
+            shutil.copyfile(base, twice)
+            second: list = []
+            with logged(second, going_on):
+                chaos.record(going_on, frames)
+            with open(twice, "r+b", buffering=0) as crashed:
+                for at, again in list(filter(None, second))[:writes]:
+                    if os.pread(crashed.fileno(), len(again), at) != again:
+                        os.pwrite(crashed.fileno(), again, at)
+                        chaos.check(twice, truth)
+                        states += 1
     return states
 
 
@@ -128,6 +151,7 @@ def _has_checkpoint(log: list, confirmed: int) -> bool:
 if __name__ == "__main__":
     for what, work in (
         ("states after a single write, all good", replay_every_write),
+        ("states after two of them, all good", replay_second_crashes),
         ("pages lost in power cuts", lambda folder: cut_the_power(folder, int([*sys.argv, "1500"][1]))),
     ):
         with tempfile.TemporaryDirectory() as name:
