@@ -224,6 +224,15 @@ def test_the_readmes_table_comes_from_the_report_and_nothing_else_changes(found,
     assert main(arguments) == 0 and page.read_text() == once
 
 
+def test_at_every_n_stand_the_champion_and_who_beats_it_or_comes_near_cublas():
+    rates = {"cublas": 60e3, "k14": 15e3, "k17": 24e3, "k19": 31e3, "k22": 25e3}
+    rows = [a_row(name, "float64", n, rate) for n in (512, 4096) for name, rate in rates.items()]
+    slow_when_large = a_row("k21", "float64", 512, 59e3), a_row("k21", "float64", 4096, 20e3)
+    table = ladder._by_size(matmul._with_ratios([*rows[:5], slow_when_large[0]])
+                            + matmul._with_ratios([*rows[5:], slow_when_large[1]]), (512, 4096))  # fmt: skip
+    assert [line.split("`")[1] for line in table[2:]] == ["cublas", "k17", "k19", "k22"]
+
+
 # --- On a card --------------------------------------------------------------------------------------------------------
 
 

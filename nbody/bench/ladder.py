@@ -162,14 +162,17 @@ def _speed(row: Row) -> str:
 
 
 def _by_size(rows: Sequence[Row], sizes: Sequence[int]) -> list[str]:
-    """FLOP/s at each n, with the percentage of cuBLAS, of the champion and of those that reach half of cuBLAS at
-    the largest n."""
+    """FLOP/s at each n, with the percentage of cuBLAS, of the champion and of those that at the largest n are faster
+    or reach half of cuBLAS."""
     lines = [_line(["FLOP/s", "precision", *(f"n = {n}" for n in sizes)]), _line([":--", ":--"] + ["--:"] * len(sizes))]
-    for name, precision in dict.fromkeys((row["name"], row["precision"]) for row in rows):
-        own = {r["size"]: r for r in rows if (r["name"], r["precision"]) == (name, precision) and r["gflops"]}
-        share = own[max(own)]["percent_of_cublas"] if own else None
-        if own and (name in (*CUBLAS, CHAMPION) or (share or 0) >= 50):
-            lines.append(_line([f"`{name}`", precision, *(_with_share(own.get(n)) for n in sizes)]))
+    measured = {(row["name"], row["precision"], row["size"]): row for row in rows if row["gflops"]}
+    for name, precision in dict.fromkeys((name, precision) for name, precision, _ in measured):
+        own = [measured.get((name, precision, n)) for n in sizes]
+        last = next(row for row in reversed(own) if row)
+        champion = measured.get((CHAMPION, precision, last["size"]), last)
+        fast = (last["percent_of_cublas"] or 0) >= 50 or last["gflops"] > champion["gflops"]
+        if fast or name in (*CUBLAS, CHAMPION):
+            lines.append(_line([f"`{name}`", precision, *map(_with_share, own)]))
     return lines
 
 
