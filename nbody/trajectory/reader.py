@@ -15,6 +15,7 @@ from nbody.particles import Particles
 from nbody.trajectory import layout, place
 from nbody.trajectory.frame import OBSERVABLES, Frame
 from nbody.trajectory.opening import OpenFile, one_line
+from nbody.trajectory.verify import damage, damaged_constants
 
 Array = np.ndarray
 
@@ -154,8 +155,6 @@ class Trajectory:
             IndexError: there is no such frame.
             InputError: the frame, the masses or the scenario are not what was recorded.
         """
-        from nbody.trajectory.verify import damaged_constants
-
         if damaged := damaged_constants(self._opened()):
             raise InputError(f"{self.path}: {damaged[0]}: has been damaged since it was recorded")
         moment = self.frame(frame)
@@ -191,9 +190,7 @@ class Trajectory:
 
     def verify(self) -> list[str]:
         """Check every frame against its checksums. Returns a line for each thing found damaged."""
-        from nbody.trajectory.verify import damage
-
-        return damage(self, self._opened())
+        return damage(self._opened(), self.rows, len(self))
 
     def close(self) -> None:
         """Close the file."""

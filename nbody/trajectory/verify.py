@@ -2,7 +2,7 @@
 
 import struct
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from nbody.trajectory import layout
 from nbody.trajectory.frame import OBSERVABLES
 from nbody.trajectory.opening import OpenFile, one_line
 
-if TYPE_CHECKING:
-    from nbody.trajectory.reader import Trajectory
+RowsOf = Callable[[Iterable[str], int], list[np.ndarray]]
+"""A recording's rows: of these datasets, that of this frame."""
 
 
 def numbers_bytes(row: list) -> bytes:
@@ -26,11 +26,9 @@ def checksum(value: object, dtype: np.dtype) -> int:
     return zlib.crc32(np.asarray(value, dtype).tobytes())
 
 
-def damage(trajectory: "Trajectory", file: OpenFile) -> list[str]:
+def damage(file: OpenFile, rows: RowsOf, frames: int) -> list[str]:
     """A line for each damaged thing in the file: ``frame 12: velocity``. Empty if there is none."""
-    return damaged_constants(file) + [
-        f"frame {k}: {what}" for k in range(len(trajectory)) for what in damaged_fields(trajectory, k)
-    ]
+    return damaged_constants(file) + [f"frame {k}: {what}" for k in range(frames) for what in damaged_fields(rows, k)]
 
 
 def damaged_constants(file: OpenFile) -> list[str]:
@@ -43,15 +41,15 @@ def damaged_constants(file: OpenFile) -> list[str]:
     return [f"/{name}" for name, (found, attributes) in sums.items() if found != attributes.get(layout.CRC)]
 
 
-def damaged_fields(trajectory: "Trajectory", k: int) -> list[str]:
+def damaged_fields(rows: RowsOf, k: int) -> list[str]:
     """Which of position, velocity and numbers (step, time, observables) of frame ``k`` are damaged."""
     names = (layout.TIME, layout.STEP, *map(layout.observable, OBSERVABLES))
     fields = {"position": (layout.POSITION,), "velocity": (layout.VELOCITY,), "numbers": names}
     found = []
     try:
-        (sums,) = trajectory.rows((layout.CHECKSUMS,), k)
+        (sums,) = rows((layout.CHECKSUMS,), k)
         for (what, names), stored in zip(fields.items(), sums, strict=True):
-            row = trajectory.rows(names, k)
+            row = rows(names, k)
             data = numbers_bytes(row) if what == "numbers" else row[0]
             if zlib.crc32(data) != stored:
                 found.append(what)
