@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbody.bench import budget, contestant, forces, native, readme, report, timing
-from nbody.bench.accuracy import ALL_ROWS, Judge, judged
-from nbody.bench.contestant import ALL_CORES, ONE_CORE, EngineContestant
-from nbody.bench.problems import LECTURE, LECTURE_DT, Problem, cluster, lecture_disk
+from nbody.bench import readme, report, timing
+from nbody.bench.forces import budget, contestant, native, suite
+from nbody.bench.forces.accuracy import ALL_ROWS, Judge, judged
+from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE, EngineContestant
+from nbody.bench.forces.problems import LECTURE, LECTURE_DT, Problem, cluster, lecture_disk
+from nbody.bench.forces.row import ForceRow, force_rows
+from nbody.bench.forces.tables import markdown
 from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine, direct_sum
@@ -19,6 +22,7 @@ from nbody.registry import Entry
 from nbody.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[1]
+BEGIN, END = readme.markers("bench")
 
 
 class ForgetsTheLast(ReferenceEngine):
@@ -73,14 +77,14 @@ def found(tmp_path_factory):
 @pytest.mark.parametrize("kind", [ForgetsTheLast, MakesNaN])
 def test_a_wrong_engine_gets_no_time(add_engine, kind):
     add_engine("wrong", kind)
-    (row,) = forces.measure([EngineContestant("wrong", "float64")], [200])
+    (row,) = suite.measure([EngineContestant("wrong", "float64")], [200])
     assert row.wrong and "wrong" in row.note and row.error > row.error_bound
     assert row.seconds is None and row.interactions_per_s is None and row.lecture_seconds is None
 
 
 def test_an_engine_that_is_wrong_on_the_lectures_disc_gets_no_lecture_time(add_engine):
     add_engine("flat", RightIn3DOnly)
-    (row,) = forces.measure([EngineContestant("flat", "float64")], [200])
+    (row,) = suite.measure([EngineContestant("flat", "float64")], [200])
     assert row.wrong and row.seconds and row.lecture_seconds is None
 
 
@@ -95,13 +99,13 @@ def test_the_command_prints_a_wrong_engine_without_a_time_and_fails(add_engine, 
 
 
 def test_right_engines_are_within_the_bound_at_ragged_sizes(found):
-    for row in report.force_rows(found[0]):
+    for row in force_rows(found[0]):
         assert not row.wrong and 0 <= row.error_median <= row.error_99 <= row.error <= row.error_bound
 
 
 def test_what_would_take_too_long_is_left_out_with_a_reason(monkeypatch):
     monkeypatch.setattr(budget, "LONGEST", 0.0)
-    (row,) = forces.measure([EngineContestant("reference", "float64")], [200])
+    (row,) = suite.measure([EngineContestant("reference", "float64")], [200])
     assert row.seconds is None and not row.wrong and "left out: one evaluation would take about" in row.note
 
 
@@ -168,7 +172,7 @@ def test_a_report_has_the_machine_and_complete_rows(found):
 
 
 def test_rates_follow_from_the_time_at_n_squared_interactions_and_20_flops(found):
-    for row in report.force_rows(found[0]):
+    for row in force_rows(found[0]):
         assert row.interactions_per_s == pytest.approx(row.particles**2 / row.seconds)
         assert row.gflops == pytest.approx(20 * row.interactions_per_s / 1e9)
         assert row.compile_seconds >= 0
@@ -178,11 +182,9 @@ def test_rates_follow_from_the_time_at_n_squared_interactions_and_20_flops(found
 
 def test_speedups_refer_to_the_same_precision_and_the_largest_n_below():
     def row(name, precision, count, rate):
-        return forces.ForceRow(name, "", "cpu", precision, 1, count).timed(
-            timing.Timing(count**2 / rate, count**2 / rate)
-        )
+        return ForceRow(name, "", "cpu", precision, 1, count).timed(timing.Timing(count**2 / rate, count**2 / rate))
 
-    rows = forces.with_speedups(
+    rows = suite.with_speedups(
         [
             row(ONE_CORE, "float32", 100, 2e9), row(ONE_CORE, "float32", 200, 4e9), row(ONE_CORE, "float64", 200, 1e9),
             row("fast", "float32", 200, 40e9), row("fast", "float32", 400, 48e9), row("fast", "float64", 50, 3e9),
@@ -261,7 +263,7 @@ def test_the_table_names_the_machine_and_every_row(found, capsys):
 
 def test_a_list_option_takes_words_or_repeats(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr("nbody.bench.forces.measure", lambda who, counts, notify: asked.append(counts) or [])
+    monkeypatch.setattr("nbody.bench.forces.suite.measure", lambda who, counts, notify: asked.append(counts) or [])
     for words in (["65", "70"], ["70", "--particles", "65"], ["65", "70", "65"]):
         assert main(["bench", "--cpu", "--particles", *words, "-o", str(tmp_path)]) == 0
     assert asked == [[65, 70]] * 3
@@ -293,7 +295,7 @@ def test_bad_input_is_one_line_before_anything_is_measured(arguments, capsys, tm
 
 
 def test_gpu_without_a_gpu_is_one_line(capsys):
-    from nbody.bench.selection import no_gpu
+    from nbody.bench.card import no_gpu
 
     if not no_gpu():
         pytest.skip("there is a GPU")
@@ -305,7 +307,7 @@ def test_an_interrupt_leaves_no_files(monkeypatch, tmp_path, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nbody.bench.forces.measure", interrupted)
+    monkeypatch.setattr("nbody.bench.forces.suite.measure", interrupted)
     assert main(["bench", "--cpu", "-o", str(tmp_path)]) == 130
     assert list(tmp_path.iterdir()) == [] and "Traceback" not in capsys.readouterr().err
 
@@ -326,11 +328,11 @@ def test_a_gpus_rows_bear_its_name(capsys, tmp_path):
 
 def test_rewriting_the_readme_twice_changes_nothing_more_and_nothing_else(found, tmp_path):
     page = tmp_path / "README.md"
-    page.write_text(f"# head\n\n{readme.BEGIN}\nold\n{readme.END}\n\ntail\n")
+    page.write_text(f"# head\n\n{BEGIN}\nold\n{END}\n\ntail\n")
     arguments = ["bench", "--from", str(found[1] / "bench.json"), "--readme", str(page)]
     assert main(arguments) == 0
     once = page.read_text()
-    assert once.startswith(f"# head\n\n{readme.BEGIN}\n") and once.endswith(f"\n{readme.END}\n\ntail\n")
+    assert once.startswith(f"# head\n\n{BEGIN}\n") and once.endswith(f"\n{END}\n\ntail\n")
     assert "old" not in once and found[0]["machine"]["cpu"] in once and "| `cpu` | float32 |" in once
     assert main(arguments) == 0 and page.read_text() == once
 
@@ -338,21 +340,21 @@ def test_rewriting_the_readme_twice_changes_nothing_more_and_nothing_else(found,
 def test_a_report_without_the_force_suite_leaves_the_readme_alone(found, tmp_path, capsys):
     other, page = tmp_path / "roofline.json", tmp_path / "README.md"
     other.write_text(json.dumps(found[0] | {"rows": []}))
-    page.write_text(f"{readme.BEGIN}\nold\n{readme.END}\n")
+    page.write_text(f"{BEGIN}\nold\n{END}\n")
     assert main(["bench", "--from", str(other), "--readme", str(page)]) == 2
     assert "no force suite" in capsys.readouterr().err and "old" in page.read_text()
 
 
 def test_tables_of_several_machines_stand_one_after_the_other(found, tmp_path):
     page = tmp_path / "README.md"
-    page.write_text(f"{readme.BEGIN}\n{readme.END}\n")
-    readme.rewrite(page, [found[0], found[0]])
+    page.write_text(f"{BEGIN}\n{END}\n")
+    readme.rewrite(page, [found[0], found[0]], "bench", markdown)
     assert page.read_text().count("| engine | precision | N = 65 | N = 130 |") == 2
 
 
-@pytest.mark.parametrize("text", ["no markers", f"{readme.END}\n{readme.BEGIN}\n", f"{readme.BEGIN}\n"])
+@pytest.mark.parametrize("text", ["no markers", f"{END}\n{BEGIN}\n", f"{BEGIN}\n"])
 def test_a_readme_without_its_markers_is_left_alone(found, tmp_path, text, capsys):
     page = tmp_path / "README.md"
     page.write_text(text)
     assert main(["bench", "--from", str(found[1] / "bench.json"), "--readme", str(page)]) == 2
-    assert readme.BEGIN in capsys.readouterr().err and page.read_text() == text
+    assert BEGIN in capsys.readouterr().err and page.read_text() == text

@@ -5,12 +5,15 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from nbody.bench import accuracy, budget, contestant, forces, lecture, readme, report, timing
-from nbody.bench.accuracy import Judge, on_all_cores
-from nbody.bench.budget import Plan, about
-from nbody.bench.contestant import FULLER, PATIENCE, PILOT, Contestant, EngineContestant
-from nbody.bench.lecture import LectureRun
-from nbody.bench.problems import cluster, lecture_disk
+from nbody.bench import report, timing
+from nbody.bench.forces import accuracy, budget, contestant, lecture, suite
+from nbody.bench.forces.accuracy import Judge, on_all_cores
+from nbody.bench.forces.budget import Plan, about
+from nbody.bench.forces.contestant import FULLER, PATIENCE, PILOT, Contestant, EngineContestant
+from nbody.bench.forces.lecture import LectureRun
+from nbody.bench.forces.problems import cluster, lecture_disk
+from nbody.bench.forces.row import ForceRow
+from nbody.bench.forces.tables import markdown
 from nbody.bench.timing import ENOUGH, FIRST_COUNTS, Rival, in_turns
 from nbody.cli import progress
 from nbody.forces.reference import direct_sum
@@ -45,9 +48,7 @@ class OnAClockOfItsOwn(Contestant):
 @pytest.fixture
 def timed_by_rate(monkeypatch):
     """Times are what a contestant's own rate says."""
-    monkeypatch.setattr(
-        forces, "_times", lambda group, count: [timing.Timing(*[count**2 / c.speed] * 2) for c in group]
-    )
+    monkeypatch.setattr(suite, "_times", lambda group, count: [timing.Timing(*[count**2 / c.speed] * 2) for c in group])
 
 
 # --- What is left out -------------------------------------------------------------------------------------------------
@@ -56,20 +57,20 @@ def timed_by_rate(monkeypatch):
 def test_a_processor_is_not_timed_where_one_evaluation_takes_long_once_its_speed_is_known(timed_by_rate, monkeypatch):
     monkeypatch.setattr(contestant, "PILOT", 50)
     slow = OnAClockOfItsOwn(rate=200**2 / (budget.LONGEST_AGAIN / 2))
-    rows = forces.measure([slow], [100, 200, 400])
+    rows = suite.measure([slow], [100, 200, 400])
     assert [bool(row.seconds) for row in rows] == [True, True, False]
     assert rows[2].note == f"left out: one evaluation would take about {2 * budget.LONGEST_AGAIN:.0f} s"
     assert not rows[2].wrong and slow.counts.count(400) == 0
 
 
 def test_where_nothing_else_tells_its_speed_it_may_take_longer(timed_by_rate):
-    (row,) = forces.measure([OnAClockOfItsOwn(rate=400**2 / (0.9 * budget.LONGEST))], [400])
+    (row,) = suite.measure([OnAClockOfItsOwn(rate=400**2 / (0.9 * budget.LONGEST))], [400])
     assert row.seconds == pytest.approx(0.9 * budget.LONGEST)
 
 
 def test_a_graphics_card_may_take_longer_at_every_n_for_its_speed_grows(timed_by_rate):
     card = OnAClockOfItsOwn(rate=400**2 / (0.9 * budget.LONGEST), backend="gpu")
-    assert all(row.seconds for row in forces.measure([card], [100, 400]))
+    assert all(row.seconds for row in suite.measure([card], [100, 400]))
 
 
 def test_a_graphics_cards_rate_is_learnt_with_a_number_that_fills_it():
@@ -88,25 +89,25 @@ def test_and_with_fewer_where_that_would_take_long():
 def test_the_lectures_run_is_made_for_the_lectures_n_and_no_larger(monkeypatch):
     monkeypatch.setattr(lecture, "LARGEST", 100)
     monkeypatch.setattr(timing, "ENOUGH", 0.0)
-    rows = forces.measure([EngineContestant("reference", "float64")], [100, 101])
+    rows = suite.measure([EngineContestant("reference", "float64")], [100, 101])
     assert rows[0].lecture_seconds and rows[1].lecture_seconds is None
     assert all(row.seconds and not row.note for row in rows)
 
 
 def test_a_lecture_run_that_takes_long_is_left_out_with_a_reason(monkeypatch):
     monkeypatch.setattr(budget, "LONGEST_RUN", 0.0)
-    (row,) = forces.measure([EngineContestant("reference", "float64")], [100])
+    (row,) = suite.measure([EngineContestant("reference", "float64")], [100])
     assert row.seconds and row.lecture_seconds is None and "lecture run left out" in row.note
 
 
 def test_the_readme_shows_the_lectures_run_where_it_was_made():
     rows = [
-        forces.ForceRow(
-            "cpu", "", "cpu", "float32", 1, count, error=1e-7, error_median=1e-7, lecture_seconds=run
-        ).timed(timing.Timing(1.0, 1.0))
+        ForceRow("cpu", "", "cpu", "float32", 1, count, error=1e-7, error_median=1e-7, lecture_seconds=run).timed(
+            timing.Timing(1.0, 1.0)
+        )
         for count, run in ((4096, 0.5), (65536, None))
     ]
-    lines = readme.markdown(report.report(rows)).splitlines()
+    lines = markdown(report.report(rows)).splitlines()
     assert "lecture's run, N = 4096 |" in lines[2] and lines[-1].endswith("| 500 ms |")
 
 
@@ -130,9 +131,9 @@ def test_what_takes_long_is_timed_twice_and_its_spread_is_known(monkeypatch):
 @pytest.mark.parametrize(("took", "counts"), [(1.1 * FIRST_COUNTS, True), (0.9 * FIRST_COUNTS, False)])
 def test_the_first_evaluation_counts_where_it_takes_long(monkeypatch, took, counts):
     rivals = []
-    monkeypatch.setattr(forces, "in_turns", lambda these: rivals.extend(these) or [timing.Timing(1.0, 1.0)])
+    monkeypatch.setattr(suite, "in_turns", lambda these: rivals.extend(these) or [timing.Timing(1.0, 1.0)])
     slow = OnAClockOfItsOwn(100**2 / took)
-    forces.measure([slow], [100])
+    suite.measure([slow], [100])
     assert rivals[0].before == ((slow.took,) if counts else ())
 
 
@@ -190,7 +191,7 @@ def test_what_takes_long_counts_twice():
 
 def test_every_notice_says_what_is_done_and_after_compilation_how_long_the_rest_takes():
     lines = []
-    forces.measure([EngineContestant("reference", "float64")], [64], lines.append)
+    suite.measure([EngineContestant("reference", "float64")], [64], lines.append)
     assert lines[0] == "compiling reference float64 (1 of 1)"
     assert lines[1] == "about 1 s left, N = 64: checking reference float64"
     assert all(" left, N = 64: " in line for line in lines[1:])

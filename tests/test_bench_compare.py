@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from nbody.bench import contestant, timing
+from nbody.bench import timing
 from nbody.bench.compare import QUIET, Compared, compare
+from nbody.bench.forces import contestant
 from nbody.cli import main
 
 MACHINE = {"cpu": "a processor", "cores": 2, "simd": "AVX2", "gpu": None, "version": "0", "started": "2026-01-01"}

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbody.bench import cublas, ladder, matmul, readme, report
-from nbody.bench.ladder_plot import plot_ladder
-from nbody.bench.selection import no_gpu
+from nbody.bench import card, readme, report
+from nbody.bench.ladder import cublas, suite, tables
+from nbody.bench.ladder.plot import plot_ladder
+from nbody.bench.ladder.row import with_ratios
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.linalg import ELEMENTWISE, LADDER
@@ -19,10 +20,10 @@ PEAK = 66e3
 
 
 def a_row(name, precision, n, gflops, title="", **more):
-    """A row as :func:`matmul.measure` makes it before it knows the others, with a rate of one's choice."""
+    """A row as :func:`suite.measure` makes it before it knows the others, with a rate of one's choice."""
     rung = LADDER.load(name) if name in LADDER else None
     side = min(n, rung.largest or n) if rung else n
-    shape = Shape(side, 4 if "skinny" in name or name == matmul.SKINNY else side, side)
+    shape = Shape(side, 4 if "skinny" in name or name == suite.SKINNY else side, side)
     reads = rung.reads(shape) if rung else None
     return {
         "suite": "matmul", "name": name, "title": title or (rung.title if rung else "cuBLAS 13.1.0"),
@@ -39,13 +40,13 @@ def a_row(name, precision, n, gflops, title="", **more):
 def found(tmp_path):
     """A report of the whole ladder at two sizes with rates that grow from rung to rung, and its file."""
     rows = []
-    for precision in matmul.PRECISIONS:
+    for precision in suite.PRECISIONS:
         for n in (512, 2048):
             group = [a_row("cublas", precision, n, 50e3), a_row("cublas-skinny", precision, n, 600)]
             rates = dict(zip(LADDER, np.linspace(5, 48e3, len(LADDER)), strict=True)) | {"k18": 2200}
             group += [a_row(k, precision, n, rate) for k, rate in rates.items() if precision in LADDER.load(k).dtypes]
             sums = a_row("sum", precision, n, 1.0, "matrix sum")
-            rows += matmul._with_ratios([*group, sums | {"gflops": None, "percent_of_peak": None, "k": None}])
+            rows += with_ratios([*group, sums | {"gflops": None, "percent_of_peak": None, "k": None}])
     made = {"machine": report.machine_facts() | {"cublas": "13.1.0", "no_cublas": ""}, "rows": rows}
     path = tmp_path / "matmul.json"
     path.write_text(json.dumps(made))
@@ -79,7 +80,7 @@ def test_bad_input_is_one_line_before_anything_is_measured(arguments, capsys, tm
 
 
 def test_without_a_gpu_one_line_says_what_works_all_the_same(capsys, tmp_path, monkeypatch):
-    if not no_gpu():
+    if not card.no_gpu():
         pytest.skip("there is a GPU")
     monkeypatch.chdir(tmp_path)
     assert main(["bench", "--matmul"]) == 2
@@ -91,17 +92,14 @@ def test_without_a_gpu_one_line_says_what_works_all_the_same(capsys, tmp_path, m
 
 @pytest.mark.filterwarnings("error")
 def test_the_processors_rungs_are_measured_without_a_gpu(capsys, tmp_path, monkeypatch):
-    from nbody.bench import selection
-
-    for module in (matmul, cublas, selection):
-        monkeypatch.setattr(module, "no_gpu", lambda: "it was taken out")
+    monkeypatch.setattr(card, "no_gpu", lambda: "it was taken out")
     cublas.rival.cache_clear()
     options = ["--rungs", "k00", "numpy", "--sizes", "48", "65", "--json", "-o", str(tmp_path)]
     assert main(["bench", "--matmul", *options]) == 0
     out, err = capsys.readouterr()
     found = json.loads(out)
     assert [(row["name"], row["precision"], row["size"]) for row in found["rows"]] == [
-        (name, precision, size) for precision in matmul.PRECISIONS for size in (48, 65) for name in ("k00", "numpy")
+        (name, precision, size) for precision in suite.PRECISIONS for size in (48, 65) for name in ("k00", "numpy")
     ]
     for row in found["rows"]:
         assert row["seconds"] > 0 and row["device"] == "CPU" and row["percent_of_peak"] is None and not row["wrong"]
@@ -123,11 +121,11 @@ def test_an_explanation_in_json_is_one_object(capsys):
     assert json.loads(capsys.readouterr().out)["rung"] == "numpy"
 
 
-@pytest.mark.parametrize("suite", [["--matmul"], []])
-def test_an_earlier_report_is_shown_in_full(found, capsys, suite):
-    assert main(["bench", *suite, "--from", str(found[1])]) == 0
+@pytest.mark.parametrize("option", [["--matmul"], []])
+def test_an_earlier_report_is_shown_in_full(found, capsys, option):
+    assert main(["bench", *option, "--from", str(found[1])]) == 0
     out = capsys.readouterr().out
-    for precision in matmul.PRECISIONS:
+    for precision in suite.PRECISIONS:
         for n in (512, 2048):
             assert f"{precision}, n = {n}, on " in out
     for row in found[0]["rows"]:
@@ -150,14 +148,14 @@ def test_a_wrong_product_is_told_and_the_command_fails(found, capsys):
 
 def test_a_report_of_forces_has_no_ladder():
     with pytest.raises(InputError, match="no row of the matrix ladder"):
-        ladder.ladder_rows({"machine": {}, "rows": [{"suite": "forces"}]})
+        tables.ladder_rows({"machine": {}, "rows": [{"suite": "forces"}]})
 
 
 # --- Figures ----------------------------------------------------------------------------------------------------------
 
 
 def test_shares_and_speedups_refer_to_the_right_rival():
-    rows = matmul._with_ratios(
+    rows = with_ratios(
         [a_row(name, "float32", 2048, rate) for name, rate in
          (("cublas", 50e3), ("cublas-skinny", 1e3), ("k02", 1e3), ("k06", 8e3), ("k18", 4e3))]
     )  # fmt: skip
@@ -178,17 +176,17 @@ def test_a_rung_that_a_card_cannot_run_leaves_the_others_alone(monkeypatch):
     class Factors:
         shape, dtype = Shape(8, 8, 8), np.dtype("float32")
 
-    monkeypatch.setattr(matmul, "_device_name", lambda: "an old card")
-    monkeypatch.setattr(matmul, "_peak", lambda dtype: 1.0)
-    row = matmul._measured_or_not("k99", Broken(), Factors())
-    assert row["seconds"] is None and not row["wrong"]
-    assert row["note"] == "does not run here (RuntimeError: ptxas: cp.async needs sm_80 or newer)"
+    monkeypatch.setattr("nbody.bench.ladder.row._device_name", lambda: "an old card")
+    monkeypatch.setattr("nbody.bench.ladder.row.float_peak", lambda dtype: 1.0)
+    found = suite._measured_or_not("k99", Broken(), Factors())
+    assert found["seconds"] is None and not found["wrong"]
+    assert found["note"] == "does not run here (RuntimeError: ptxas: cp.async needs sm_80 or newer)"
 
 
 def test_what_does_not_fit_is_one_line(monkeypatch):
     from types import SimpleNamespace
 
-    from nbody.bench import products
+    from nbody.bench.ladder import products
 
     monkeypatch.setattr("nbody.gpu.facts", lambda: SimpleNamespace(memory_free=1 << 30))
     with pytest.raises(
@@ -211,13 +209,13 @@ def test_the_picture_shows_every_rung(found, tmp_path):
 
 
 def test_the_readmes_table_comes_from_the_report_and_nothing_else_changes(found, tmp_path):
-    begin, end = readme.markers("matmul")
+    (begin, end), forces = readme.markers("matmul"), readme.markers("bench")
     page = tmp_path / "README.md"
-    page.write_text(f"# head\n{readme.BEGIN}\nforces\n{readme.END}\n{begin}\nold\n{end}\ntail\n")
+    page.write_text(f"# head\n{forces[0]}\nforces\n{forces[1]}\n{begin}\nold\n{end}\ntail\n")
     arguments = ["bench", "--matmul", "--from", str(found[1]), "--readme", str(page)]
     assert main(arguments) == 0
     once = page.read_text()
-    assert once.startswith(f"# head\n{readme.BEGIN}\nforces\n{readme.END}\n{begin}\n") and "old" not in once
+    assert once.startswith(f"# head\n{forces[0]}\nforces\n{forces[1]}\n{begin}\n") and "old" not in once
     for name in [*LADDER, "sum", "cublas"]:
         assert f"| `{name}` |" in once
     assert "n = 2048" in once and "| `k17` | float64 | " in once
@@ -228,8 +226,8 @@ def test_at_every_n_stand_the_champion_and_who_beats_it_or_comes_near_cublas():
     rates = {"cublas": 60e3, "k14": 15e3, "k17": 24e3, "k19": 31e3, "k22": 25e3}
     rows = [a_row(name, "float64", n, rate) for n in (512, 4096) for name, rate in rates.items()]
     slow_when_large = a_row("k21", "float64", 512, 59e3), a_row("k21", "float64", 4096, 20e3)
-    table = ladder._by_size(matmul._with_ratios([*rows[:5], slow_when_large[0]])
-                            + matmul._with_ratios([*rows[5:], slow_when_large[1]]), (512, 4096))  # fmt: skip
+    table = tables._by_size(with_ratios([*rows[:5], slow_when_large[0]])
+                            + with_ratios([*rows[5:], slow_when_large[1]]), (512, 4096))  # fmt: skip
     assert [line.split("`")[1] for line in table[2:]] == ["cublas", "k17", "k19", "k22"]
 
 
@@ -263,4 +261,4 @@ def test_cublas_multiplies_row_major_matrices():
 
 
 def test_the_elementwise_kernels_are_named_beside_the_rungs():
-    matmul._check_names([1], ["float32"], [*LADDER, *ELEMENTWISE])
+    suite._check_names([1], ["float32"], [*LADDER, *ELEMENTWISE])

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from nbody.bench import contestant, lecture
-from nbody.bench.accuracy import Judge
-from nbody.bench.contestant import ALL_CORES, ONE_CORE, EngineContestant
-from nbody.bench.lecture import K40C, LectureRow, LectureRun, table_rows
-from nbody.bench.problems import LECTURE_DT, LECTURE_STEPS, lecture_disk
+from nbody.bench.forces import contestant, lecture
+from nbody.bench.forces.accuracy import Judge
+from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE, EngineContestant
+from nbody.bench.forces.lecture import K40C, LectureRow, LectureRun, table_rows
+from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, lecture_disk
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.scheme import advance

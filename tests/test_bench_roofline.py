@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from nbody import gpu
-from nbody.bench import bounds, kernels, roofline, slots, telemetry
-from nbody.bench.bounds import Work
-from nbody.bench.contestant import EngineContestant
-from nbody.bench.peers import array_forces
-from nbody.bench.problems import CLUSTER, cluster
-from nbody.bench.roofline_row import RooflineRow
-from nbody.bench.steps import WholeStep
+from nbody.bench.forces.contestant import EngineContestant
+from nbody.bench.forces.peers import array_forces
+from nbody.bench.forces.problems import CLUSTER, cluster
+from nbody.bench.roofline import bounds, kernels, slots, telemetry
+from nbody.bench.roofline import suite as roofline
+from nbody.bench.roofline.bounds import Work
+from nbody.bench.roofline.row import RooflineRow
+from nbody.bench.roofline.steps import WholeStep
 from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine, direct_sum
@@ -294,7 +295,7 @@ def test_the_competitors_formula_is_ours():
 
 
 def test_rows_taken_in_turns_keep_an_array_of_pairs_within_its_bytes():
-    from nbody.bench.peers import PAIRS_BYTES, rows_a_turn
+    from nbody.bench.forces.peers import PAIRS_BYTES, rows_a_turn
 
     for count in (1, 1000, 4096, 262144, 10**9):
         rows = rows_a_turn(count)
@@ -302,7 +303,7 @@ def test_rows_taken_in_turns_keep_an_array_of_pairs_within_its_bytes():
 
 
 def test_competitors_that_are_not_installed_are_named_in_one_line(monkeypatch):
-    from nbody.bench import peers
+    from nbody.bench.forces import peers
     from nbody.bench.report import report
     from nbody.bench.tables import tables
 
@@ -316,8 +317,8 @@ def test_competitors_that_are_not_installed_are_named_in_one_line(monkeypatch):
 
 @pytest.mark.gpu
 def test_the_competitors_that_are_installed_are_right_on_a_card():
-    from nbody.bench.accuracy import Judge
-    from nbody.bench.peers import installed
+    from nbody.bench.forces.accuracy import Judge
+    from nbody.bench.forces.peers import installed
 
     problem = cluster(1000)
     judge = Judge(problem)
@@ -352,7 +353,7 @@ def card(monkeypatch, compiled, nvml):
     OnThisProcessor.launched = compiled("gpu-tiled", "float64")
     monkeypatch.setitem(ENGINES._entries, "gpu-here", Entry(f"{__name__}:OnThisProcessor", "here"))
     monkeypatch.setattr(dispatcher._Kernel, "launch", lambda *_: None)
-    monkeypatch.setattr("nbody.bench.selection.no_gpu", lambda: "")
+    monkeypatch.setattr("nbody.bench.card.no_gpu", lambda: "")
     monkeypatch.setattr(gpu, "facts", lambda: H200)
     monkeypatch.setattr(gpu.compiled, "facts", lambda: H200)
     monkeypatch.setattr(gpu, "uuid", lambda: "GPU-1")
@@ -425,7 +426,7 @@ def test_a_kernel_without_roots_gets_no_bound(card, monkeypatch):
 
 
 def test_a_competitor_that_fails_is_a_note_and_not_the_end():
-    from nbody.bench.peers import Peer
+    from nbody.bench.forces.peers import Peer
 
     class Broken(Peer):
         def __init__(self):
@@ -445,7 +446,7 @@ def test_slow_kernels_are_timed_less_often():
 
 
 def test_roofline_without_a_gpu_is_one_line(capsys, tmp_path):
-    from nbody.bench.selection import no_gpu
+    from nbody.bench.card import no_gpu
 
     if not no_gpu():
         pytest.skip("there is a GPU")

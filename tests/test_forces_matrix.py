@@ -10,8 +10,8 @@ import pytest
 from conftest import random_bodies
 
 from nbody import Scenario, Simulation, gpu
-from nbody.bench.accuracy import Judge
-from nbody.bench.problems import Problem
+from nbody.bench.forces.accuracy import Judge
+from nbody.bench.forces.problems import Problem
 from nbody.cli import main
 from nbody.errors import DeviceError, InputError
 from nbody.forces import ENGINES, accelerations, matrix_cpu, memory, resolve

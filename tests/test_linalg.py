@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nbody.bench.matmul import run_suite
+from nbody.bench.ladder.suite import run_suite
 from nbody.errors import DeviceError, InputError
 from nbody.linalg import LADDER, k22_last_round, matmul
 from nbody.linalg.accuracy import error_report

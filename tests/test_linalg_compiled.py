@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nbody import gpu
-from nbody.bench import slots
+from nbody.bench.roofline import slots
 from nbody.linalg import LADDER, k21_factors_kept, k22_last_round
 from nbody.linalg.k17_champion import TILINGS, tiled_launch
 from nbody.linalg.rung import Shape

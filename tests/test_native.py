@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nbody.bench import native
-from nbody.bench.problems import cluster
+from nbody.bench.forces import native
+from nbody.bench.forces.problems import cluster
 from nbody.forces.reference import direct_sum
 
 pytestmark = pytest.mark.skipif(bool(native.why_unavailable()), reason=native.why_unavailable())

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nbody.bench.slots import disassembler
+from nbody.bench.roofline.slots import disassembler
 from nbody.gpu.sass import (
     ROOTS,
     STYLES,

@@ -48,7 +48,7 @@ class Output:
         return [path for path in (self.report, self.picture) if path.exists()]
 
     def write(self, found: Report, draw: Callable[[Report, Path], None]) -> None:
-        """Write the report and draw its picture, by one of the functions of :mod:`nbody.bench.plot` and its like."""
+        """Write the report and draw its picture, by one of the functions of a ``plot`` module."""
         draft = self.report.with_name(self.report.name + ".part")
         draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         os.replace(draft, self.report)  # whole, or not at all

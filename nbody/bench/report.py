@@ -2,12 +2,12 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nbody.bench.forces import ForceRow
+from nbody.bench import card
 from nbody.errors import InputError
 from nbody.trajectory.provenance import collect_provenance
 
@@ -17,9 +17,7 @@ Report = dict[str, Any]
 
 def machine_facts() -> dict[str, Any]:
     """What the figures were measured on, and with; ``gpu`` is None, and ``no_gpu`` says why, where there is none."""
-    from nbody.bench.selection import no_gpu
-
-    reason = no_gpu()
+    reason = card.no_gpu()
     if reason:
         return collect_provenance(gpu=None, no_gpu=reason)
     from nbody import gpu
@@ -64,11 +62,6 @@ def rows_of(found: Report, suite: str, kind: type[Row]) -> list[Row]:
     return [kind(**{key: value for key, value in row.items() if key in known}) for row in rows]
 
 
-def force_rows(found: Report) -> list[ForceRow]:
-    """The rows of the force suite in a report."""
-    return rows_of(found, "forces", ForceRow)
-
-
 def machine_line(facts: dict[str, Any]) -> str:
     """The machine in a few words: the card, if there is one, and the processor."""
     cpu = f"{facts['cpu']} ({facts['cores']} core{'s' * (facts['cores'] != 1)}, {facts['simd']})"
@@ -83,3 +76,9 @@ def ratio(value: float | None) -> str:
 def error(value: float | None) -> str:
     """A relative error, or a dash."""
     return "–" if value is None else f"{value:.1e}" if value else "0"
+
+
+def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table: two columns of words, and figures."""
+    below = [":--", ":--", *["--:"] * (len(heads) - 2)]
+    return ["| " + " | ".join(cells) + " |" for cells in (heads, below, *lines)]

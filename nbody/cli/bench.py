@@ -1,7 +1,5 @@
 """``nbody bench``: how fast, and how exact, this machine computes gravity."""
 
-import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -128,9 +126,7 @@ def bench(
 
       nbody bench --from laptop.json h200.json --readme README.md
     """
-    from nbody.bench import report
-    from nbody.bench.readme import around, rewrite
-    from nbody.cli.progress import say
+    from nbody.bench.readme import around
     from nbody.errors import InputError
 
     ladder_only = {"--sizes": sizes, "--rungs": rungs, "--explain": explain}
@@ -139,117 +135,15 @@ def bench(
     for option, given in (forces_only if matmul else ladder_only).items():
         if given:
             raise InputError(f"{option} goes {'without' if matmul else 'with'} --matmul")
-    if readme is not None:
-        around(readme, "matmul" if matmul else "bench")
-    if matmul:
-        from nbody.cli.ladder import ladder
-
-        return ladder(sizes, precision, rungs, explain, output, as_json, readme, reports)
     if reports and as_json and len(reports) > 1:
         raise InputError("--json prints one report, and --from names several; leave one of the two out")
-    if compare and len(reports or []) > 1:
-        raise InputError("--compare compares one report, and --from names several; leave one of the two out")
-    old = report.load(compare) if compare else None  # before a new one takes its place
-    if old and not particles:
-        particles = sorted({n for row in old["rows"] if type(n := row.get("particles")) is int and n > 0})
-    if reports:
-        found = [report.load(path) for path in reports]
-    elif roofline:
-        new, compare = _roofline(cpu, particles or [], engines or [], precision or [], output, compare)
-        found = [new]
-    else:
-        new, compare = _measured(cpu, gpu, particles or [], engines or [], precision or [], output, compare)
-        found = [new]
-    for each in found:
-        _show(each, as_json, old, str(compare))
     if readme is not None:
-        rewrite(readme, found)
-        say(f"the table in {readme} is now this report's")
-    wrong = [row for each in found for row in each["rows"] if row.get("wrong")]
-    for row in wrong:
-        say(f"error: {row['name']} {row['precision']}, N = {row['particles']}: {row['note']}")
-    return 1 if wrong else 0
+        around(readme, "matmul" if matmul else "bench")  # before the measuring, not after
+    if matmul:
+        from nbody.cli.bench_ladder import ladder
 
+        return ladder(sizes or [], precision or [], rungs or [], explain, output, as_json, readme, reports or [])
+    from nbody.cli.bench_forces import Wanted, forces
 
-def _measured(
-    cpu: bool,
-    gpu: bool,
-    particles: list[int],
-    engines: list[str],
-    precision: list[str],
-    output: Path,
-    compared: Path | None,
-) -> tuple[Any, Path | None]:
-    """Measure, write the files, and return the report, and where the one that it is compared with is now."""
-    from nbody.bench import selection
-    from nbody.bench.forces import measure
-    from nbody.bench.output import Output
-    from nbody.bench.plot import plot_forces
-    from nbody.bench.report import report
-    from nbody.cli.progress import say, status_line
-    from nbody.cli.reports import aside, keep
-
-    counts = selection.check_counts(particles)
-    precisions = selection.check_precisions(precision or [])
-    on = selection.backends(cpu, gpu)
-    counts = counts or [*selection.COUNTS, *(selection.GPU_COUNTS if "gpu" in on else ())]
-    taking_part = selection.contestants(engines or [], precisions, on, max(counts))
-    others, absent = selection.peers(precisions, on) if not engines else ([], [])
-    for line in absent:
-        say(line)
-    files = Output.at(output)
-    compared = aside(compared, files)
-    _warn_of_load()
-    with status_line() as notify:
-        rows = measure([*taking_part, *others], counts, notify)
-        notify("drawing")
-        return keep(report(rows), files, plot_forces), compared
-
-
-def _roofline(
-    cpu: bool, particles: list[int], engines: list[str], precision: list[str], output: Path, compared: Path | None
-) -> tuple[Any, Path | None]:
-    """The same for the roofline and the lecture's table."""
-    from nbody.bench import roofline, selection
-    from nbody.bench.output import Output
-    from nbody.bench.roofline_plot import plot_roofline
-    from nbody.cli.progress import say, status_line
-    from nbody.cli.reports import aside, keep
-    from nbody.errors import InputError
-
-    if cpu:
-        raise InputError("--roofline holds the GPU's engines against their bounds; leave --cpu out")
-    counts, precisions = selection.check_counts(particles), selection.check_precisions(precision or [])
-    selection.require_gpu("--roofline")
-    counts = counts or list(roofline.COUNTS)
-    taking_part = selection.contestants(engines or [], precisions, ("gpu",), max(counts))
-    others, absent = selection.gpu_peers(precisions) if not engines else ([], [])
-    if absent:
-        say(f"not beside them: {', '.join(absent)}")
-    files = Output.at(output, "roofline")
-    compared = aside(compared, files)
-    _warn_of_load()
-    with status_line() as notify:
-        found = roofline.run_suite(taking_part, others, counts, notify) | {"absent": absent}
-        notify("drawing")
-        return keep(found, files, plot_roofline), compared
-
-
-def _warn_of_load() -> None:
-    from nbody.cli.progress import say
-
-    if (load := os.getloadavg()[0]) > 0.5:
-        say(f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone")
-
-
-def _show(found: Any, as_json: bool, old: Any, path: str) -> None:
-    """The report on standard output, and what became of an old one."""
-    from nbody.bench.compare import compare, comparison_table
-    from nbody.bench.tables import TABLE_WIDTH, tables
-    from nbody.cli.reports import print_tables
-
-    compared = compare(old, found) if old else None
-    if as_json:
-        print(json.dumps(found | {"comparison": compared.plain() | {"with": path}} if compared else found))
-        return
-    print_tables([*tables(found), *([comparison_table(compared, path)] if compared else [])], TABLE_WIDTH)
+    wanted = Wanted(cpu, gpu, roofline, particles or [], engines or [], precision or [])
+    return forces(wanted, output, as_json, readme, compare, reports or [])

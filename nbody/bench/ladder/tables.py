@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from nbody.bench.matmul import CUBLAS
-from nbody.bench.report import Report, error, machine_line, ratio
+from nbody.bench.ladder.row import CUBLAS, Row
+from nbody.bench.report import Report, error, machine_line, markdown_table, ratio
 from nbody.errors import InputError
 from nbody.linalg import CHAMPION
 from nbody.linalg.rung import LECTURE_SIZE
 from nbody.units import duration, rate, size
-
-Row = dict[str, Any]
 
 
 def ladder_rows(found: Report) -> list[Row]:
@@ -41,9 +39,6 @@ HEADINGS: tuple[tuple[str, Literal["left", "right"]], ...] = (
     ("global\nreads", "right"), ("\nGB/s", "right"), ("error:\nlargest", "right"), ("\nmean", "right"),
 )  # fmt: skip
 
-TABLE_WIDTH = 132
-"""Columns that a table takes; a narrower terminal folds its lines, which is better than cutting numbers."""
-
 EXPLAINED = (
     "Random matrices in [0, 1). The peak is that of the float pipes, without tensor cores (cuBLAS uses "
     "them in float64). '× naive' compares with k02, "
@@ -53,7 +48,7 @@ EXPLAINED = (
 )
 
 
-def tables(found: Report) -> list[Any]:
+def ladder_tables(found: Report) -> list[Any]:
     """Rich tables, one for each precision and n; the notes stand below each, and what the columns mean below the last."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -122,21 +117,16 @@ def markdown(found: Report) -> str:
     heads = ["rung", "idea", "reads a result", "× by the model"]
     for precision in precisions:
         heads += [f"{precision}: time", "FLOP/s", "% of peak", "% of cuBLAS", "× naive", "error, largest"]
-    lines = [
-        f"On {machine_line(facts)}, {facts['started'][:10]}, nbody {facts['version']}, n = {n}. {EXPLAINED}",
-        "",
-        _line(heads),
-        _line([":--", ":--"] + ["--:"] * (len(heads) - 2)),
-    ]
+    about = f"On {machine_line(facts)}, {facts['started'][:10]}, nbody {facts['version']}, n = {n}. {EXPLAINED}"
+    table = []
     for name in dict.fromkeys(row["name"] for row in rows):
         own = [row for row in rows if row["name"] == name]
         at = n if any(row["size"] == n for row in own) else max(row["size"] for row in own)
         cells = _readme_cells({row["precision"]: row for row in own if row["size"] == at}, precisions)
         cells[1] += f", n = {at}" if at != n else ""  # too slow for the others' n
-        lines.append(_line(cells))
-    if len(sizes) > 1:
-        lines += ["", *_by_size(rows, sizes)]
-    return "\n".join(lines)
+        table.append(cells)
+    by_size = ["", *_by_size(rows, sizes)] if len(sizes) > 1 else []
+    return "\n".join([about, "", *markdown_table(heads, table), *by_size])
 
 
 def _readme_cells(own: dict[str, Row], precisions: Sequence[str]) -> list[str]:
@@ -164,16 +154,16 @@ def _speed(row: Row) -> str:
 def _by_size(rows: Sequence[Row], sizes: Sequence[int]) -> list[str]:
     """FLOP/s at each n, with the percentage of cuBLAS, of the champion and of those that at the largest n are faster
     or reach half of cuBLAS."""
-    lines = [_line(["FLOP/s", "precision", *(f"n = {n}" for n in sizes)]), _line([":--", ":--"] + ["--:"] * len(sizes))]
     measured = {(row["name"], row["precision"], row["size"]): row for row in rows if row["gflops"]}
+    table = []
     for name, precision in dict.fromkeys((name, precision) for name, precision, _ in measured):
         own = [measured.get((name, precision, n)) for n in sizes]
         last = next(row for row in reversed(own) if row)
         champion = measured.get((CHAMPION, precision, last["size"]), last)
         fast = (last["percent_of_cublas"] or 0) >= 50 or last["gflops"] > champion["gflops"]
         if fast or name in (*CUBLAS, CHAMPION):
-            lines.append(_line([f"`{name}`", precision, *map(_with_share, own)]))
-    return lines
+            table.append([f"`{name}`", precision, *map(_with_share, own)])
+    return markdown_table(["FLOP/s", "precision", *(f"n = {n}" for n in sizes)], table)
 
 
 def _with_share(row: Row | None) -> str:
@@ -181,7 +171,3 @@ def _with_share(row: Row | None) -> str:
         return "–"
     share = "" if row["name"] in CUBLAS or not row["percent_of_cublas"] else f" ({row['percent_of_cublas']:.0f} %)"
     return rate(1e9 * row["gflops"]).strip() + share
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"

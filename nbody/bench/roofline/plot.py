@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nbody.bench.accuracy import ROUNDOFF
-from nbody.bench.plot import End, label_ends, numbers_of_particles, panels, whole_decades
+from nbody.bench.forces.accuracy import ROUNDOFF
+from nbody.bench.forces.plot import End, label_ends, numbers_of_particles, panels, whole_decades
 from nbody.bench.report import Report, machine_line, rows_of
-from nbody.bench.roofline_row import RooflineRow
+from nbody.bench.roofline.row import RooflineRow
 from nbody.units import rate
 
 

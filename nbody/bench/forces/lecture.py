@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nbody.bench.accuracy import ForceError, Judge
-from nbody.bench.contestant import ALL_CORES, ONE_CORE, EngineContestant
-from nbody.bench.problems import LECTURE_DT, LECTURE_STEPS, Problem, lecture_disk
+from nbody.bench.forces.accuracy import ForceError, Judge
+from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE, EngineContestant
+from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, Problem, lecture_disk
 from nbody.bench.timing import FOR_A_SPREAD, Timing, seconds
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.scheme import advance_many

@@ -1,93 +1,24 @@
 """The force suite: every engine, precision and N on the same bodies; each result is checked before it is timed."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import TypeVar
 
-import numpy as np
-
-from nbody.bench import budget
-from nbody.bench.accuracy import ForceError, Judge
-from nbody.bench.budget import Plan, about, makes_lecture_run
-from nbody.bench.contestant import ALL_CORES, ONE_CORE, Contestant, EngineContestant
-from nbody.bench.lecture import LectureRun
-from nbody.bench.problems import LECTURE_STEPS, Problem, cluster, lecture_disk
+from nbody.bench.forces import budget
+from nbody.bench.forces.accuracy import Judge
+from nbody.bench.forces.budget import Plan, about, makes_lecture_run
+from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE, Contestant, EngineContestant
+from nbody.bench.forces.lecture import LectureRun
+from nbody.bench.forces.problems import LECTURE_STEPS, Problem, cluster, lecture_disk
+from nbody.bench.forces.row import ForceRow, how_wrong
 from nbody.bench.timing import FIRST_COUNTS, Rival, Timing, in_turns, on_device
-from nbody.units import duration
-
-FLOPS = 20
-"""Operations that an interaction counts for, by convention (Nyland, Harris & Prins 2007)."""
 
 REFERENCE = "reference"
 
 Notify = Callable[[str], None]
 
-
-@dataclass(frozen=True)
-class ForceRow:
-    """One contestant at one N. Times in seconds; None where nothing was measured, and then ``note`` says why.
-
-    ``seconds`` is one evaluation of all forces, ``spread`` how far the fastest was below that, as a part of it;
-    ``lecture_seconds`` is ten steps with copies, for no more bodies than the lecture had; ``compile_seconds`` what the
-    first call took longer than later ones.
-    Speed-ups are ratios of interactions per second (N² a force evaluation) to one core, and to all cores, of the
-    ``cpu`` engine in the same precision, and to the NumPy reference, at the same N or the largest below it that was
-    measured. ``error`` is the largest relative force error, ``error_bound`` the most that rounding explains; ``wrong``
-    is True where it is exceeded (by any particle its own, where rounding explains more for one than for another).
-    """
-
-    name: str
-    device: str
-    backend: str
-    precision: str
-    threads: int
-    particles: int
-    suite: str = "forces"
-    seconds: float | None = None
-    spread: float | None = None
-    interactions_per_s: float | None = None
-    gflops: float | None = None
-    speedup: float | None = None
-    speedup_all_cores: float | None = None
-    speedup_reference: float | None = None
-    error: float | None = None
-    error_median: float | None = None
-    error_99: float | None = None
-    error_bound: float | None = None
-    lecture_seconds: float | None = None
-    compile_seconds: float | None = None
-    wrong: bool = False
-    note: str = ""
-
-    def timed(self, time: Timing) -> Self:
-        """This row with the time of an evaluation."""
-        rate = self.particles**2 / time.median
-        row = replace(self, seconds=time.median, spread=time.spread, interactions_per_s=rate, gflops=FLOPS * rate / 1e9)
-        if not time.disturbed:
-            return row
-        return row.noted(f"disturbed by other programs; its fastest evaluation took {duration(time.best)}")
-
-    def noted(self, note: str, wrong: bool = False) -> Self:
-        """This row with one more note."""
-        return replace(self, note="; ".join(filter(None, (self.note, note))), wrong=self.wrong or wrong)
-
-    def judged(self, error: ForceError, bound: np.ndarray | float) -> Self:
-        """This row with its error, and marked wrong where that is beyond the bound."""
-        most = float(np.max(bound))
-        row = replace(
-            self, error=error.maximum, error_median=error.median, error_99=error.percentile_99, error_bound=most
-        )
-        return row.noted(_wrong("forces", error), True) if error.excess > 1 else row
-
-
 Row = TypeVar("Row", bound=ForceRow)
-
-
-def _wrong(what: str, error: ForceError) -> str:
-    return (
-        f"{what} are wrong: largest relative error {error.maximum:.1e}, {error.excess:.2g} times what rounding explains"
-    )
 
 
 def measure(
@@ -120,7 +51,7 @@ def checked(
     longest: float | None = None,
 ) -> Row:
     """The row, of a kind, of a contestant that has computed a problem's forces: with its error, and no time yet; or
-    with the reason why it is left out, if it would take more than ``longest`` (:func:`~nbody.bench.budget.longest`)
+    with the reason why it is left out, if it would take more than ``longest`` (:func:`~nbody.bench.forces.budget.longest`)
     seconds."""
     c, count = contestant, problem.particles.count
     row = kind(c.name, c.device, c.backend, c.precision, c.threads, count, compile_seconds=c.compile_s)
@@ -183,7 +114,7 @@ class _AtCount:
         judge = self._disk_judge
         error = run.error(judge, judge.bound(contestant.precision, contestant.condition(self._disk, judge.rows)))
         if error.excess > 1:
-            return row.noted(_wrong("forces on the lecture's disc", error), True)
+            return row.noted(how_wrong("forces on the lecture's disc", error), True)
         return replace(row, lecture_seconds=run.timing().median)
 
 

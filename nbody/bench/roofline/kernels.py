@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbody import gpu
-from nbody.bench import slots
+from nbody.bench.roofline import slots
 
 
 @dataclass(frozen=True)

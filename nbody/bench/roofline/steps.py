@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nbody.bench.contestant import EngineContestant
-from nbody.bench.problems import Problem
+from nbody.bench.forces.contestant import EngineContestant
+from nbody.bench.forces.problems import Problem
 from nbody.bench.timing import seconds
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.scheme import advance_many, advance_to_frames

@@ -7,7 +7,7 @@ import ctypes
 from functools import cache
 from typing import Any
 
-from nbody.bench.selection import no_gpu
+from nbody.bench import card
 
 OPERATION_N = 0
 """CUBLAS_OP_N: take the matrix as it is."""
@@ -63,7 +63,7 @@ def _load() -> ctypes.CDLL:
 @cache
 def rival() -> tuple[Cublas | None, str]:
     """cuBLAS, or None and why it can't take part."""
-    if reason := no_gpu():
+    if reason := card.no_gpu():
         return None, reason
     try:
         return Cublas(), ""

@@ -7,26 +7,23 @@ from nbody.bench.report import Report
 
 
 def ladder(
-    sizes: list[int] | None,
-    precision: list[str] | None,
-    rungs: list[str] | None,
+    sizes: list[int],
+    precision: list[str],
+    rungs: list[str],
     explain: str | None,
     output: Path,
     as_json: bool,
     readme: Path | None,
-    reports: list[Path] | None,
+    reports: list[Path],
 ) -> int:
     """What ``nbody bench --matmul`` does with its options; returns the exit code, 1 if a product was wrong."""
     from nbody.bench import report
-    from nbody.bench.ladder import ladder_rows, markdown
+    from nbody.bench.ladder.tables import ladder_rows, markdown
     from nbody.bench.readme import rewrite
     from nbody.cli.progress import say
-    from nbody.errors import InputError
 
     if explain is not None:
         return _explain(explain, as_json)
-    if reports and as_json and len(reports) > 1:
-        raise InputError("--json prints one report, and --from names several; leave one of the two out")
     found = [report.load(path) for path in reports] if reports else [_measured(sizes, precision, rungs, output)]
     rows = [row for each in found for row in ladder_rows(each)]
     for each in found:
@@ -41,7 +38,7 @@ def ladder(
 
 
 def _explain(name: str, as_json: bool) -> int:
-    from nbody.bench.matmul import check_rung
+    from nbody.bench.ladder.suite import check_rung
     from nbody.linalg.explain import explain
 
     check_rung(name, "--explain: ")
@@ -50,23 +47,23 @@ def _explain(name: str, as_json: bool) -> int:
     return 0
 
 
-def _measured(sizes: list[int] | None, precision: list[str] | None, rungs: list[str] | None, output: Path) -> Report:
+def _measured(sizes: list[int], precision: list[str], rungs: list[str], output: Path) -> Report:
     """Measure, write the files, and return the report."""
-    from nbody.bench import cublas, matmul
-    from nbody.bench.ladder_plot import plot_ladder
+    from nbody.bench.ladder import cublas, suite
+    from nbody.bench.ladder.plot import plot_ladder
     from nbody.bench.output import Output
     from nbody.bench.report import report
+    from nbody.cli.bench_report import keep
     from nbody.cli.progress import say, status_line
-    from nbody.cli.reports import keep
 
-    sizes, precision, rungs = sizes or [*matmul.SIZES], precision or [*matmul.PRECISIONS], rungs or []
-    matmul.check(sizes, precision, rungs)
+    sizes, precision = sizes or [*suite.SIZES], precision or [*suite.PRECISIONS]
+    suite.check(sizes, precision, rungs)
     files = Output.at(output, "matmul")
     library, reason = cublas.rival()
     if library is None:
         say(f"cuBLAS does not take part: {reason}")
     with status_line() as notify:
-        found = report(matmul.run_suite(sizes, precision, rungs, notify))
+        found = report(suite.run_suite(sizes, precision, rungs, notify))
         found["machine"] |= {"cublas": library and library.version, "no_cublas": reason}
         notify("drawing")
         return keep(found, files, plot_ladder)
@@ -77,7 +74,7 @@ def _show(found: Report, as_json: bool) -> None:
     if as_json:
         print(json.dumps(found))
         return
-    from nbody.bench.ladder import TABLE_WIDTH, tables
-    from nbody.cli.reports import print_tables
+    from nbody.bench.ladder.tables import ladder_tables
+    from nbody.cli.bench_report import print_tables
 
-    print_tables(tables(found), TABLE_WIDTH)
+    print_tables(ladder_tables(found))

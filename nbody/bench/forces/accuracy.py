@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nbody import machine
-from nbody.bench.problems import Problem
+from nbody.bench.forces.problems import Problem
 from nbody.forces.reference import direct_sum
 
 ALL_ROWS = 4096

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from nbody.bench import cublas
-from nbody.bench.products import Problem, check_fits
-from nbody.bench.queued import device_seconds
-from nbody.bench.selection import no_gpu
-from nbody.bench.timing import Rival, in_turns, seconds
+from nbody.bench import card
+from nbody.bench.ladder import cublas
+from nbody.bench.ladder.products import Problem, check_fits
+from nbody.bench.ladder.row import CUBLAS, Row, checked_and_timed, with_ratios
 from nbody.errors import DeviceError, InputError, unknown
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.linalg.accuracy import ErrorReport, error_report
@@ -21,16 +20,10 @@ from nbody.linalg.rung import Rung, Shape
 
 SIZES = (512, 1024, 2048, 4096)
 PRECISIONS = ("float32", "float64")
-BASELINE = "k02"
-"""Speed-ups are over the naive kernel."""
-CUBLAS = ("cublas", "cublas-skinny")
-"""Names of cuBLAS's rows: the square product and the skinny one."""
 SKINNY = "k18"
 """The rung that multiplies with four columns."""
 LARGEST = {"k00": 512, "numpy": 4096} | dict.fromkeys(("k02", "k03", "k04", "k05", "k16"), 4096)
 """Sizes beyond which a slow rung is left out: it would take minutes."""
-
-Row = dict[str, Any]
 
 
 def run_suite(
@@ -54,8 +47,8 @@ def measure(
         device precision size m n k seconds gflops percent_of_peak percent_of_cublas gbytes_per_s speedup error
         error_mean wrong note``, and for a rung ``improves reads_global bytes_global predicted_cycles
         predicted_speedup``. Peak is that of the float pipes, without tensor cores; gbytes_per_s counts each matrix
-        once; speed-ups are over :data:`BASELINE`; errors are relative. What is not known is None; a wrong result has no
-        time.
+        once; speed-ups are over the naive kernel; errors are relative. What is not known is None; a wrong result has
+        no time.
 
     Raises:
         InputError: a size below 1 or beyond the memory, a precision or a rung that does not exist.
@@ -65,13 +58,13 @@ def measure(
     for precision in dict.fromkeys(precisions):
         for size in sorted(set(sizes)):
             rows = list(_measure_size(size, precision, rungs, notify))
-            yield _with_ratios([row | {"size": size} for row in rows])
+            yield with_ratios([row | {"size": size} for row in rows])
 
 
 def check(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
     """Nothing, if :func:`measure` can begin; else its error."""
     _check_names(sizes, precisions, rungs)
-    reason = no_gpu()
+    reason = card.no_gpu()
     on_cpu = [name for name in LADDER if LADDER.load(name).on == "cpu"]
     if reason and not (rungs and set(rungs) <= set(on_cpu)):
         raise DeviceError(
@@ -129,7 +122,7 @@ def _measured_or_not(name: str, rung: Rung, problem: Problem) -> Row:
         return _measure(name, rung, problem)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
-        row = _row(name, rung.title, problem, ErrorReport(np.inf, np.inf), np.inf, None)
+        row = checked_and_timed(name, rung.title, problem, ErrorReport(np.inf, np.inf), np.inf, None)
         return row | {"improves": rung.improves, "note": f"does not run here ({type(error).__name__}: {reason})"}
 
 
@@ -148,7 +141,7 @@ def _measure(name: str, rung: Rung, problem: Problem) -> Row:
         product = target.copy_to_host()
     reads = rung.reads(shape)
     error = problem.error(product)
-    return _row(name, rung.title, problem, error, rung.tolerance(shape.k, dtype), work, rung.on) | {
+    return checked_and_timed(name, rung.title, problem, error, rung.tolerance(shape.k, dtype), work, rung.on) | {
         "improves": rung.improves,
         "reads_global": reads.from_global,
         "bytes_global": reads.from_global * shape.m * shape.n * dtype.itemsize,
@@ -164,7 +157,7 @@ def _measure_elementwise(name: str, kernel: Any, problem: Problem) -> Row:
     work()
     expected = kernel.reference(problem.a.astype(np.float64), problem.b.astype(np.float64))
     error = error_report(target.copy_to_host(), expected)
-    row = _row(name, kernel.title, problem, error, float(np.finfo(dtype).eps), work)
+    row = checked_and_timed(name, kernel.title, problem, error, float(np.finfo(dtype).eps), work)
     moved = kernel.moved * shape.m * shape.n * dtype.itemsize
     rate = moved / row["seconds"] / 1e9 if row["seconds"] else None
     return row | {"k": None, "gflops": None, "percent_of_peak": None, "gbytes_per_s": rate, "bytes_global": moved}
@@ -179,79 +172,6 @@ def _cublas(problem: Problem, name: str) -> Row | None:
     work = partial(library.multiply, *problem.on_device)
     work()
     tolerance = (problem.shape.k + 4) * float(np.finfo(problem.dtype).eps)
-    return _row(name, f"cuBLAS {library.version}", problem, problem.error(target.copy_to_host()), tolerance, work)
-
-
-def _row(
-    name: str,
-    title: str,
-    problem: Problem,
-    error: ErrorReport,
-    tolerance: float,
-    work: Callable[[], Any] | None,
-    on: str = "gpu",
-) -> Row:
-    """What every row has; ``work``, if there is any, is timed only if its error is within the tolerance."""
-    shape, itemsize = problem.shape, problem.dtype.itemsize
-    wrong = not error.maximum <= tolerance
-    clock = _host_seconds if on == "cpu" else device_seconds
-    seconds = None if wrong or work is None else clock(work)
-    rate = shape.flops / seconds if seconds else None
-    numbers = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n
-    return {
-        "suite": "matmul",
-        "name": name,
-        "title": title,
-        "device": "CPU" if on == "cpu" else _device_name(),
-        "precision": problem.dtype.name,
-        "particles": None,
-        "interactions_per_s": None,
-        **shape._asdict(),
-        "seconds": seconds,
-        "gflops": rate and rate / 1e9,
-        "percent_of_peak": _ratio(rate, _peak(problem.dtype), 100),
-        "gbytes_per_s": seconds and numbers * itemsize / seconds / 1e9,
-        "error": error.maximum,
-        "error_mean": error.mean,
-        "wrong": wrong,
-        "note": "the result is wrong; it was not timed" if wrong else "",
-    }
-
-
-def _with_ratios(rows: list[Row]) -> list[Row]:
-    """The rows of one size and precision with their speeds relative to cuBLAS and to the baseline."""
-    by_name = {row["name"]: row for row in rows}
-    base = by_name.get(BASELINE, {})
-    rivals = {(row["m"], row["n"]): row for row in rows if row["name"] in CUBLAS}
-    for row in rows:
-        rival = rivals.get((row["m"], row["n"]), {})
-        row["percent_of_cublas"] = _ratio(row["gflops"], rival.get("gflops"), 100)
-        row["speedup"] = _ratio(row["gflops"], base.get("gflops"))
-        row["predicted_speedup"] = _ratio(base.get("predicted_cycles"), row.get("predicted_cycles"))
-    return rows
-
-
-def _ratio(numerator: float | None, denominator: float | None, scale: float = 1.0) -> float | None:
-    return scale * numerator / denominator if numerator and denominator else None
-
-
-def _peak(dtype: np.dtype) -> float | None:
-    """FLOP/s of the card's float pipes: float64 has half as many lanes on the chips made for computing, else 1/64. None
-    without a card."""
-    from nbody import gpu
-
-    if no_gpu():
-        return None
-    facts = gpu.facts()
-    full = facts.compute_capability in ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
-    return facts.peak_float32 * (1.0 if dtype == np.float32 else 0.5 if full else 1 / 64)
-
-
-def _device_name() -> str:
-    from nbody import gpu
-
-    return gpu.facts().name
-
-
-def _host_seconds(work: Callable[[], Any]) -> float:
-    return in_turns([Rival(work, seconds(work))])[0].median
+    return checked_and_timed(
+        name, f"cuBLAS {library.version}", problem, problem.error(target.copy_to_host()), tolerance, work
+    )

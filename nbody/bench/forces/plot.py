@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nbody.bench.accuracy import ROUNDOFF
-from nbody.bench.forces import ForceRow
-from nbody.bench.report import Report, force_rows, machine_line
+from nbody.bench.forces.accuracy import ROUNDOFF
+from nbody.bench.forces.row import ForceRow, force_rows
+from nbody.bench.report import Report, machine_line
 from nbody.units import rate
 
 LABEL_GAP = 0.045

@@ -2,11 +2,11 @@
 
 from dataclasses import asdict, dataclass, replace
 
-from nbody.bench.bounds import Work, peak, root_bound, slot_bound
-from nbody.bench.forces import FLOPS, ForceRow
-from nbody.bench.kernels import KernelFacts
-from nbody.bench.slots import PTX
-from nbody.bench.steps import WholeStep
+from nbody.bench.forces.row import FLOPS, ForceRow
+from nbody.bench.roofline.bounds import Work, peak, root_bound, slot_bound
+from nbody.bench.roofline.kernels import KernelFacts
+from nbody.bench.roofline.slots import PTX
+from nbody.bench.roofline.steps import WholeStep
 from nbody.gpu import Facts
 
 
@@ -23,7 +23,8 @@ class RooflineRow(ForceRow):
         clock, clock_source: in Hz, ``measured`` while the kernel ran, or the card's ``highest``.
         power: of the card, in W.
 
-    The others are those of :class:`~nbody.bench.kernels.KernelFacts` and :class:`~nbody.bench.steps.WholeStep`.
+    The others are those of :class:`~nbody.bench.roofline.kernels.KernelFacts` and
+    :class:`~nbody.bench.roofline.steps.WholeStep`.
     """
 
     suite: str = "roofline"

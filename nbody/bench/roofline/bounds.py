@@ -13,7 +13,7 @@ come near the float peak, or pass it, while it computes far less.
 
 from dataclasses import dataclass
 
-from nbody.bench.slots import Loop
+from nbody.bench.roofline.slots import Loop
 from nbody.gpu import Facts
 
 ISSUED = 4 * 32

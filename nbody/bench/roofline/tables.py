@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from nbody.bench.lecture import LectureRow
+from nbody.bench.forces.lecture import LectureRow
 from nbody.bench.report import Report, error, machine_line, ratio, rows_of
-from nbody.bench.roofline_row import RooflineRow
+from nbody.bench.roofline.row import RooflineRow
 from nbody.units import duration, rate
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody.bench.contestant import Contestant
-from nbody.bench.problems import Problem
+from nbody.bench.forces.contestant import Contestant
+from nbody.bench.forces.problems import Problem
 
 PAIRS_BYTES = 1 << 30
 """Most bytes of an array of pairs, where a library keeps such arrays: rows are then taken in turns. (JAX asked for 257 GiB

@@ -6,9 +6,10 @@ leaves no gap that matters: a row says why it has no time, and speed-ups refer t
 
 from collections.abc import Sequence
 
-from nbody.bench import lecture, timing
-from nbody.bench.contestant import Contestant, EngineContestant
-from nbody.bench.problems import LECTURE_STEPS
+from nbody.bench import timing
+from nbody.bench.forces import lecture
+from nbody.bench.forces.contestant import Contestant, EngineContestant
+from nbody.bench.forces.problems import LECTURE_STEPS
 
 LONGEST = 10.0
 """Seconds of an evaluation beyond which it is left out."""

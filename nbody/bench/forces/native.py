@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from nbody import machine
-from nbody.bench.contestant import Contestant
-from nbody.bench.problems import Problem
+from nbody.bench.forces.contestant import Contestant
+from nbody.bench.forces.problems import Problem
 from nbody.forces.cpu_tiles import aligned_zeros
 
 SOURCE = Path(__file__).with_name("avx512.c")

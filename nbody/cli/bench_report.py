@@ -9,6 +9,9 @@ from nbody.bench.report import Report
 from nbody.cli.progress import say
 from nbody.trajectory import place
 
+WIDTH = 132
+"""Columns that the widest table takes."""
+
 
 def aside(compared: Path | None, files: Output) -> Path | None:
     """Where the report to compare with is to be found later: under a numbered name if a new one will take its place."""
@@ -26,12 +29,12 @@ def keep(found: Report, files: Output, draw: Callable) -> Report:
     return found
 
 
-def print_tables(tables: Iterable[Any], width: int) -> None:
-    """Rich tables on standard output, so many columns wide at least: a narrow terminal folds lines, and cuts no
+def print_tables(tables: Iterable[Any]) -> None:
+    """Rich tables on standard output, :data:`WIDTH` columns wide at least: a narrow terminal folds lines, and cuts no
     number."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.width = max(console.width, width)
+    console.width = max(console.width, WIDTH)
     for table in tables:
         console.print(table)

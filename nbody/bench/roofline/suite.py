@@ -1,7 +1,7 @@
 """The roofline suite: every GPU engine at every N beside the bounds of the card, and its competitors in the same run.
 
 A row is checked, then timed on the device alone (launches left out), with the card's clock watched meanwhile; its bounds
-are those of :mod:`nbody.bench.bounds` at that clock, with the issue slots counted in the code of its own kernel.
+are those of :mod:`nbody.bench.roofline.bounds` at that clock, with the issue slots counted in the code of its own kernel.
 """
 
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from dataclasses import replace
 from typing import Any
 
 from nbody import gpu
-from nbody.bench.accuracy import Judge
-from nbody.bench.bounds import Work
-from nbody.bench.contestant import PILOT, Contestant, EngineContestant
-from nbody.bench.forces import Notify, checked
-from nbody.bench.kernels import facts_of, pairs_launch, pairs_loop
-from nbody.bench.lecture import table_rows
-from nbody.bench.peers import Peer
-from nbody.bench.problems import Problem, cluster
+from nbody.bench.forces.accuracy import Judge
+from nbody.bench.forces.contestant import PILOT, Contestant, EngineContestant
+from nbody.bench.forces.lecture import table_rows
+from nbody.bench.forces.peers import Peer
+from nbody.bench.forces.problems import Problem, cluster
+from nbody.bench.forces.suite import Notify, checked
 from nbody.bench.report import Report, report
-from nbody.bench.roofline_row import RooflineRow
-from nbody.bench.steps import whole_step
-from nbody.bench.telemetry import Meter, meter, watching
+from nbody.bench.roofline.bounds import Work
+from nbody.bench.roofline.kernels import facts_of, pairs_launch, pairs_loop
+from nbody.bench.roofline.row import RooflineRow
+from nbody.bench.roofline.steps import whole_step
+from nbody.bench.roofline.telemetry import Meter, meter, watching
 from nbody.bench.timing import FEWEST, Timing
 
 COUNTS = (1024, 4096, 20480, 65536, 262144)

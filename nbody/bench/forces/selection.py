@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from nbody import machine
-from nbody.bench import native
-from nbody.bench.accuracy import ROUNDOFF
-from nbody.bench.contestant import ALL_CORES, Contestant, EngineContestant
-from nbody.errors import DeviceError, InputError, unknown
+from nbody.bench import card
+from nbody.bench.forces import native
+from nbody.bench.forces.accuracy import ROUNDOFF
+from nbody.bench.forces.contestant import ALL_CORES, Contestant, EngineContestant
+from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.forces.memory import check_fits
@@ -22,28 +23,11 @@ def backends(cpu: bool, gpu: bool) -> tuple[str, ...]:
     Raises:
         DeviceError: the GPU is asked for, and there is none.
     """
-    reason = no_gpu() if gpu or not cpu else ""
+    reason = card.no_gpu() if gpu or not cpu else ""
     if gpu:
-        require_gpu("--gpu")
+        card.require_gpu("--gpu")
     wanted = {"cpu": cpu or not gpu, "gpu": gpu or not (cpu or reason)}
     return tuple(name for name, yes in wanted.items() if yes)
-
-
-def require_gpu(option: str) -> None:
-    """Raise a DeviceError, which names the option that asks for a GPU, if there is none to measure."""
-    reason = no_gpu()
-    if reason:
-        raise DeviceError(
-            f"{option}: there is no NVIDIA GPU to measure here ({reason}); "
-            "measure the CPU with 'nbody bench --cpu', or see 'nbody doctor'"
-        )
-
-
-def no_gpu() -> str:
-    """Why no GPU can be measured; empty if one can. (The speed of a simulated one means nothing.)"""
-    from nbody import gpu
-
-    return "kernels are simulated: NUMBA_ENABLE_CUDASIM is set" if gpu.SIMULATED else gpu.why_unavailable()
 
 
 def check_counts(counts: Sequence[int]) -> list[int]:
@@ -109,7 +93,7 @@ def gpu_peers(precisions: Sequence[str]) -> tuple[list[Contestant], list[str]]:
     """The competitors on the GPU, other libraries, and a clause about each that can't take part here."""
     if "float32" not in precisions:
         return [], []
-    from nbody.bench.peers import installed
+    from nbody.bench.forces.peers import installed
 
     found, absent = installed()
     return [*found], absent
@@ -119,7 +103,7 @@ def _check_choice(name: str, precisions: Sequence[str], on: Sequence[str]) -> No
     """Raise InputError unless the named engine can take part."""
     kind: type[Engine] = ENGINES.load(name, "--engines: ")
     if kind.device not in on:
-        reason = no_gpu() if kind.device == "gpu" else ""
+        reason = card.no_gpu() if kind.device == "gpu" else ""
         raise InputError(
             f"--engines: '{name}' works on the {kind.device}"
             + (f", and there is none here ({reason})" if reason else f", which is not measured; add --{kind.device}")

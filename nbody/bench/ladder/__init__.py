@@ -1,0 +1,1 @@
+"""The ladder's suite: matrix products, rung by rung, beside cuBLAS."""
