@@ -51,12 +51,12 @@ class Registry(Mapping[str, Entry]):
 
     def check(self, name: str, where: str = "") -> str:
         """``name`` if it is registered; else an error with the nearest name, after ``where`` (``file:line: ``)."""
-        base, colon, variant = name.partition(":")
+        base, colon, variant = str(name).partition(":")
         if base not in self._entries or (colon and not self._entries[base].variants):
             raise unknown(self.kind, name, self._entries, where)
         if colon:
             _imported(self._entries[base].variants).check(variant, f"{where}{self.kind} '{name}': ")
-        return name
+        return str(name)
 
     def load(self, name: str, where: str = "") -> Any:
         """The thing itself, imported now."""

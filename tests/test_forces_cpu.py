@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
+from nbody.errors import DeviceError
 from nbody.forces import accelerations, cpu_pairs, cpu_roots, cpu_tiles
 from nbody.forces.cpu import CpuEngine
 from nbody.forces.cpu_kept import KernelFiles, kept
@@ -395,3 +396,9 @@ def test_kernels_are_kept_on_disk_each_under_its_own_law(tmp_path, monkeypatch):
         run = subprocess.run([sys.executable, "-c", CACHED], capture_output=True, text=True, check=True)
         seen.append(run.stdout.split())
     assert seen == [["0", "1", "0", "1"], ["1", "0", "1", "0"]]
+
+
+def test_where_nothing_may_be_compiled_the_engine_says_so(monkeypatch):
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    with pytest.raises(DeviceError, match=r"NUMBA_DISABLE_JIT forbids it; unset that variable, or use --engine ref"):
+        accelerations([[0.0, 0, 0], [1.0, 0, 0]], [1.0, 1.0], engine="cpu")

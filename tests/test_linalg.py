@@ -33,6 +33,22 @@ def test_the_result_goes_where_it_is_told():
     np.testing.assert_array_equal(out, A @ B)
 
 
+@pytest.mark.parametrize("rung", ["k00", "numpy"])
+def test_the_result_may_take_the_place_of_a_factor(rung):
+    for place in (0, 1):
+        factors = [B[:, :4].copy(), A.T[:, :1] + B[:, :4]]
+        expected = factors[0] @ factors[1]
+        matmul(*factors, out=factors[place], rung=rung)
+        np.testing.assert_array_equal(factors[place], expected)
+
+
+@pytest.mark.parametrize("rung", ["k00", "numpy"])
+def test_numbers_in_foreign_byte_order_are_multiplied_like_others(rung):
+    product = matmul(A.astype(">f8"), B.astype(">f8"), rung=rung)
+    assert product.dtype == np.dtype("float64") and product.dtype.isnative
+    np.testing.assert_array_equal(product, A @ B)
+
+
 def test_nan_stays_nan_in_its_row_only():
     a = A.copy()
     a[1, 2] = np.nan
@@ -62,6 +78,14 @@ def test_an_out_of_the_wrong_shape_or_dtype_is_refused():
         matmul(A, B, out=A.copy(), rung="numpy")
     with pytest.raises(InputError, match="out is float32"):
         matmul(A, B, out=np.empty((3, 5), "float32"), rung="numpy")
+    with pytest.raises(InputError, match="out is >f8"):
+        matmul(A, B, out=np.empty((3, 5), ">f8"), rung="numpy")
+    with pytest.raises(InputError, match="out must be where a and b are"):
+        matmul(A, B, out=1, rung="numpy")
+    sealed = np.empty((3, 5))
+    sealed.flags.writeable = False
+    with pytest.raises(InputError, match="out is read-only"):
+        matmul(A, B, out=sealed, rung="k00")
 
 
 def test_one_block_holds_no_more_than_32_rows_and_columns():
@@ -77,6 +101,8 @@ def test_the_tensor_cores_of_this_ladder_multiply_float32_only():
 def test_an_unknown_rung_brings_the_nearest_name():
     with pytest.raises(InputError, match="unknown rung 'k7'"):
         matmul(A, B, rung="k7")
+    with pytest.raises(InputError, match="unknown rung 'None'"):
+        matmul(A, B, rung=None)
 
 
 def test_without_a_gpu_the_gpus_rungs_and_the_benchmark_say_so():

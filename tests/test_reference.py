@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
+from nbody.errors import InputError
 from nbody.forces import accelerations
 from nbody.pairlaw import Gravity
 
@@ -72,3 +73,20 @@ def test_one_particle_feels_nothing():
         )
         assert a.tolist() == [[0, 0, 0]]
         assert phi.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"engine": None}, "unknown engine 'None'"),
+        ({"precision": "half"}, "accelerations: unknown precision 'half'"),
+        ({"position": [1.0, 2.0]}, r"position must be \(N, 2\) or \(N, 3\), mass \(N,\); got \(2,\), \(2,\)"),
+        ({"position": [[1j, 0], [0, 1]]}, "numbers, are needed .not complex128"),
+        ({"mass": ["1", "2"]}, "numbers, are needed .not <U1"),
+        ({"mass": None}, r"got \(2, 2\), \(\)"),
+    ],
+)
+def test_what_is_no_bodies_is_refused_in_the_librarys_words(given, says):
+    with pytest.raises(InputError, match=says) as refused:
+        accelerations(**{"position": [[0.0, 0], [1.0, 0]], "mass": [1.0, 2.0]} | given)
+    assert "\n" not in str(refused.value)

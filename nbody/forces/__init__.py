@@ -1,13 +1,16 @@
 """Force engines: gravity of all particles on all particles. ``ENGINES`` lists them in the order of the lesson.
 
-Start reading at ``reference.py`` (what is computed), then ``gpu_global.py`` and ``gpu_tiled.py`` (the lecture).
+Read ``reference.py`` (what is computed), then ``gpu_global.py``, ``gpu_tiled.py`` (the lecture), ``gpu_kahan.py``,
+``gpu_unrolled.py`` and ``gpu_split.py``; for each pair once ``gpu_triangle.py`` (who works on what), ``gpu_meeting.py`` (one
+meeting of bodies), ``gpu_pairs.py`` (the kernel) and ``gpu_symmetric.py`` (the launch); then ``gpu_scheduled.py`` with
+:mod:`nbody.gpu.sass`.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, unknown
 from nbody.registry import Entry, Registry
 
 ENGINES = Registry(
@@ -31,6 +34,8 @@ ENGINES = Registry(
 )
 """Every engine a user may name; ``auto`` stands for :func:`choose`."""
 
+PRECISIONS = ("float32", "mixed", "float64")
+"""Those that an engine may offer."""
 
 Notify = Callable[[str], None]
 
@@ -120,9 +125,13 @@ def accelerations(
     from nbody.particles import Particles
     from nbody.state import Potential
 
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS, "accelerations: ")
     try:
-        x = np.asarray(position, np.float64)
-        particles = Particles(np.asarray(mass, np.float64), x, np.zeros_like(x)).check("accelerations: ")
+        x, m = _real(position), _real(mass)
+        if x.ndim != 2 or m.ndim != 1:
+            raise InputError(f"accelerations: position must be (N, 2) or (N, 3), mass (N,); got {x.shape}, {m.shape}")
+        particles = Particles(m, x, np.zeros_like(x)).check("accelerations: ")
         gravity = Gravity(G, particles.dimensions, softening, length).check("accelerations: ")
     except (TypeError, ValueError) as error:
         raise InputError(f"accelerations: arrays of numbers, and numbers, are needed ({error})") from error
@@ -136,3 +145,11 @@ def accelerations(
     machine.evaluate(state, Potential.OF_EACH if potential else Potential.NONE)
     result, phi = state.forces()
     return (result, phi) if potential else result
+
+
+def _real(values) -> np.ndarray:
+    """``values`` in float64. Raises TypeError for complex numbers, whose imaginary part would be lost, and for texts."""
+    found = np.asarray(values)
+    if found.dtype.kind in "cSU":
+        raise TypeError(f"not {found.dtype}")
+    return found.astype(np.float64, copy=False)

@@ -4,7 +4,9 @@ import math
 from typing import Any
 
 import numpy as np
+from numba import config
 
+from nbody.errors import DeviceError
 from nbody.forces.cpu_pairs import gravitate_for, missing_factor
 from nbody.forces.cpu_tiles import Tiles, Units, pack, unpack
 from nbody.forces.engine import Engine
@@ -47,6 +49,15 @@ class CpuEngine(Engine):
         super().__init__(gravity, precision)
         self._tiles: Tiles | None = None
         self._count = 0
+
+    @classmethod
+    def require_device(cls) -> None:
+        """Raise a DeviceError where Numba has been told to compile nothing: these kernels are no plain Python."""
+        if config.DISABLE_JIT:
+            raise DeviceError(
+                "the engine 'cpu' is compiled, and NUMBA_DISABLE_JIT forbids it; unset that variable, or use "
+                "--engine reference"
+            )
 
     def load(self, particles: Particles) -> HostState:
         """See :meth:`Engine.load`."""

@@ -56,12 +56,12 @@ def matmul(a: Any, b: Any, out: Any = None, rung: str = CHAMPION) -> Any:
 
     Args: a: (m, k) matrix, float32 or float64, row-major; a NumPy array (copied to the device and back) or a
     device array (Numba's, CuPy's: used in place). b: (k, n) matrix of the same dtype and kind. out: (m, n)
-    array for the result; a new one is made if there is none.
+    array for the result, apart from a and b if it is on the device; a new one is made if there is none.
 
     Returns: ``out``, or a new array of the kind of ``a``.
 
-    Raises: InputError: shapes, dtypes or layouts that do not fit, empty matrices, or a rung that does not do
-    this. DeviceError: there is no GPU, or too little memory on it.
+    Raises: InputError: shapes, dtypes or layouts that do not fit, empty matrices, an ``out`` that can't be written,
+    or a rung that does not do this. DeviceError: there is no GPU, or too little memory on it.
     """
     from nbody.linalg.operands import multiply
 

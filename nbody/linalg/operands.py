@@ -28,11 +28,12 @@ def multiply(rung: Rung, a: Any, b: Any, out: Any = None) -> Any:
     with gpu.out_of_memory(f"a product of {shape.m}x{shape.k} by {shape.k}x{shape.n}", needed):
         if _on_device(a):
             return _multiply_on_device(rung, shape, dtype, a, b, out)
-        target = out if out is not None else np.empty((shape.m, shape.n), dtype)
+        target = np.empty((shape.m, shape.n), dtype) if out is None else out
         _check_out(target, shape, dtype, on_device=False)
         result = gpu.cuda.device_array((shape.m, shape.n), dtype)
         launch = rung.launch(shape, dtype)
-        launch(gpu.cuda.to_device(np.ascontiguousarray(a)), gpu.cuda.to_device(np.ascontiguousarray(b)), result)
+        left, right = (gpu.cuda.to_device(np.ascontiguousarray(factor, dtype)) for factor in (a, b))
+        launch(left, right, result)
         target[...] = result.copy_to_host()
         return target
 
@@ -50,24 +51,30 @@ def check_operands(a: Any, b: Any) -> tuple[Shape, np.dtype]:
         raise InputError(f"a is {a.dtype} and b is {b.dtype}; convert one to the other's dtype")
     if a.shape[1] != b.shape[0]:
         raise InputError(f"a has {a.shape[1]} columns and b has {b.shape[0]} rows; they must be as many")
-    return Shape(int(a.shape[0]), int(b.shape[1]), int(a.shape[1])), np.dtype(a.dtype)
+    return Shape(int(a.shape[0]), int(b.shape[1]), int(a.shape[1])), np.dtype(a.dtype).newbyteorder("=")
 
 
 def _multiply_on_cpu(rung: Rung, shape: Shape, dtype: np.dtype, a: Any, b: Any, out: Any) -> np.ndarray:
     if _on_device(a):
         raise InputError(f"the rung '{rung.title}' runs on the CPU; give it NumPy arrays")
-    target = out if out is not None else np.empty((shape.m, shape.n), dtype)
+    target = np.empty((shape.m, shape.n), dtype) if out is None else out
     _check_out(target, shape, dtype, on_device=False)
-    rung.launch(shape, dtype)(a, b, target)
+    apart = not (np.may_share_memory(target, a) or np.may_share_memory(target, b))
+    result = target if apart else np.empty_like(target)  # a row of C would overwrite what the next row reads
+    rung.launch(shape, dtype)(a.astype(dtype, copy=False), b.astype(dtype, copy=False), result)
+    if not apart:
+        target[...] = result
     return target
 
 
 def _multiply_on_device(rung: Rung, shape: Shape, dtype: np.dtype, a: Any, b: Any, out: Any) -> Any:
     from nbody.gpu import cuda
 
-    target = out if out is not None else cuda.device_array((shape.m, shape.n), dtype)
+    target = cuda.device_array((shape.m, shape.n), dtype) if out is None else out
     _check_out(target, shape, dtype, on_device=True)
     arrays = [_device_array(name, array) for name, array in (("a", a), ("b", b), ("out", target))]
+    if out is not None and any(_overlap(out, factor) for factor in (a, b)):
+        raise InputError("out shares memory with a or b; give another array")
     rung.launch(shape, dtype)(*arrays)
     return target
 
@@ -88,9 +95,20 @@ def _device_array(name: str, array: Any) -> Any:
     return view
 
 
+def _overlap(one: Any, other: Any) -> bool:
+    """True if two device arrays, contiguous both, have bytes in common. (The simulator's have no addresses.)"""
+    if not all(hasattr(array, "__cuda_array_interface__") for array in (one, other)):
+        return one is other
+    begins = [array.__cuda_array_interface__["data"][0] for array in (one, other)]
+    ends = [begin + array.size * array.dtype.itemsize for begin, array in zip(begins, (one, other), strict=True)]
+    return begins[0] < ends[1] and begins[1] < ends[0]
+
+
 def _check_out(out: Any, shape: Shape, dtype: np.dtype, on_device: bool) -> None:
-    if _on_device(out) != on_device:
+    if _on_device(out) != on_device or not (on_device or isinstance(out, np.ndarray)):
         raise InputError("out must be where a and b are: all NumPy arrays, or all on the device")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise InputError("out is read-only; give an array that can be written")
     if tuple(out.shape) != (shape.m, shape.n) or out.dtype != dtype:
         raise InputError(f"out is {out.dtype} {tuple(out.shape)}; the product is {dtype} {(shape.m, shape.n)}")
 
