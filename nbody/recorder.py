@@ -86,7 +86,7 @@ class Recorder:
 
     ``has_checkpoint`` turns True when the sink has one of this recorder's.
 
-    An error in the background (a full disk, a NaN in the state) is raised by the next :meth:`record` or
+    An error in the background (a full disk, a NaN in the state) is raised by the next call, or by
     :meth:`close`. As a context manager it ends on an error by :meth:`abandon`.
     """
 
@@ -105,12 +105,15 @@ class Recorder:
         self._sink, self._limit, self._notify = sink, limit, notify
         self._error: BaseException | None = None
         self._failed = self._complete = False
-        # A put that waited for room could be interrupted, and the thread would wait for its end for ever.
+        # What the two threads wait by is a SimpleQueue, whose get and put are one step each: a Ctrl-C inside a Semaphore or
+        # an Event may leave its lock taken, and the other thread would wait for ever (1 of 200 interrupted runs).
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._ahead: list[Job | None] = []  # taken from the queue too early
-        self._room = threading.Semaphore(BLOCKS * at_a_time)
+        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()  # one for each job that may be queued
+        for _ in range(BLOCKS * at_a_time):
+            self._room.put(None)
         self._in_a_group = TOGETHER * at_a_time
-        self._ended = threading.Event()  # Thread.join, once interrupted, returns at once (Python 3.11, gh-90882)
+        self._ended, self._end = False, queue.SimpleQueue[None]()  # the thread's end: seen, and waited for
         threading.Thread(target=self._work, name="recorder", daemon=True).start()
 
     def record(self, step: int, time: float, snapshot: Snapshot) -> None:
@@ -129,8 +132,7 @@ class Recorder:
     def close(self, complete: bool = True) -> None:
         """Return when everything queued is stored and the sink is closed; ``complete`` is for the sink."""
         self._complete = complete
-        self._jobs.put(None)
-        self._ended.wait()
+        self._finish()
         self._raise()
 
     def abandon(self) -> None:
@@ -140,8 +142,7 @@ class Recorder:
         which closes it when it can, or dies with the process as by a kill.
         """
         self._failed = True
-        self._jobs.put(None)
-        self._ended.wait()
+        self._finish()
 
     def __enter__(self) -> "Recorder":
         return self
@@ -151,12 +152,18 @@ class Recorder:
     ) -> None:
         if kind is not None:
             self.abandon()  # the error that ended the run is the one to show
-        elif not self._ended.is_set():
+        elif not self._ended:
             self.close()
+
+    def _finish(self) -> None:
+        """Return when the thread has ended. (Thread.join, once interrupted, returns at once: Python 3.11, gh-90882.)"""
+        self._jobs.put(None)
+        if not self._ended:
+            self._end.get()
 
     def _put(self, *jobs: Job) -> None:
         for job in jobs:
-            self._room.acquire()
+            self._room.get()
             self._jobs.put(job)
         self._raise()
 
@@ -178,14 +185,16 @@ class Recorder:
                 # Later jobs only release what they hold, so that record() never waits for a thread that gave up.
                 self._error, self._failed = error, True
             finally:
-                self._room.release(len(moments) or 1)
+                for _ in range(len(moments) or 1):
+                    self._room.put(None)
         try:
             if self._sink is not None:
                 self._sink.close(self._complete and not self._failed)
         except BaseException as error:
             self._error = self._error or error
         finally:
-            self._ended.set()
+            self._ended = True
+            self._end.put(None)
 
     def _keep(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         # A state gone wrong between two frames must not replace the last good one; the next frame stops the run.

@@ -41,8 +41,9 @@ def resume(path: Path, steps: int | None = None, every: int | None = None, notif
             # (Not simply checkpoint.frames: a run that went on from here, and was killed before its own first checkpoint,
             # may have put another frame in the place of the last.)
             kept = min(checkpoint.frames, int(np.searchsorted(run.step[:], step, side="right")))
-            # A frame off the schedule marked the end of a run, or an interruption; a longer run does not have it.
-            if run.step[kept - 1] % recorded_every and scenario.integrator.steps > step:
+            # A frame at the checkpoint's own step and off the schedule marked the end of a run, or an interruption; a
+            # longer run does not have it. (One before it may be off the schedule too: ``every`` was another then.)
+            if run.step[kept - 1] == step and step % recorded_every and scenario.integrator.steps > step:
                 kept -= 1
             if (again := int(np.sum(run.step[:] > step))) and scenario.integrator.steps > step:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")

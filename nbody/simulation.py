@@ -84,9 +84,11 @@ class Simulation:
         self.kept = 0
         """How many frames are in the file already."""
         self.energies = Energies()
-        """Those of the file's first and last frame."""
+        """Those of the first and the latest frame."""
         self._checkpointed = time.perf_counter()
         self._recorded = False
+        self._begun = False
+        self._within_a_step = False
         self._recorder: Recorder | None = None
 
     def run(self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None) -> Summary:
@@ -105,7 +107,8 @@ class Simulation:
             raise InputError(f"run: steps must be zero or more, got {steps}")
         if self._recorded:
             raise InputError(f"{self.output}: this simulation has been recorded; to go on, use nbody.repeat.resume")
-        self._recorded = self.output is not None
+        if self._within_a_step:
+            raise InputError(f"run: the state is between steps {self.step} and {self.step + 1}; make a new simulation")
         schedule = Schedule(self.scenario.record.every, first + steps if steps is not None else self._planned_end())
         clock = Clock()
         try:
@@ -123,7 +126,7 @@ class Simulation:
             raise
         finally:
             self.state.watch = None
-        self.kept = recorder.frames
+        self.kept, self.energies = recorder.frames, recorder.energies
         return self._summary(clock, recorder, self.step - first, stop.requested and self.step < schedule.last)
 
     def _tell_of_interrupt(self) -> None:
@@ -143,13 +146,16 @@ class Simulation:
     ) -> None:
         """The loop, from the first frame to the file's end."""
         first = self.step
-        if self.continued is None:
+        if self.continued is None and not self._begun:
             self._record(recorder)
             self._checkpoint(recorder)
+        self._begun = True
         queued = 0
         while self.step < schedule.last and not stop.requested:
             at_most = clock.steps_in_a_beat()
+            self._within_a_step = True  # until it ends: a second Ctrl-C ends it between two pieces of a force
             queued += self._advance(recorder, schedule, at_most)
+            self._within_a_step = False
             if queued >= at_most or clock.due():
                 clock.look(self.step - first, self.state, soon=queued > 1)
                 queued = 0
@@ -199,7 +205,13 @@ class Simulation:
     def _make_recorder(self, schedule: Schedule) -> Recorder:
         writer = None if self.output is None else self._writer(schedule)
         limit = self.scenario.on_energy_error
-        self._recorder = Recorder(writer, limit, self.notify, self.energies, self.kept, self.at_a_time)
+        try:
+            self._recorder = Recorder(writer, limit, self.notify, self.energies, self.kept, self.at_a_time)
+        except BaseException:  # else the file stays locked, with all its room
+            if writer is not None:
+                writer.close(complete=False)
+            raise
+        self._recorded = writer is not None
         return self._recorder
 
     def _record(self, recorder: Recorder) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from nbody.errors import DeviceError
+from nbody.errors import DeviceError, NBodyError
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 """True when kernels run in Numba's simulator on the CPU: for tests of arithmetic at small N only."""
@@ -149,7 +149,7 @@ def out_of_memory(what: str, needed: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if "MEMORY" not in str(error).upper():
+        if isinstance(error, NBodyError) or "MEMORY" not in str(error).upper():
             raise
         raise DeviceError(
             f"{what} needs {needed / 2**30:.2f} GiB of GPU memory and {facts().memory_free / 2**30:.2f} "

@@ -1,8 +1,8 @@
 """Where the particles live while a run goes on: on the host, or on a GPU from the first step to the last.
 
 A :class:`State` holds positions, velocities and accelerations in the engine's precision and knows the three moves that
-integrators are made of: kick, drift, and the Taylor drift of the lecture. Only :meth:`State.snapshot` brings anything
-back to the host.
+integrators are made of: kick, drift, and the Taylor drift of the lecture. Only snapshots, and
+who asks for forces or arrays, bring anything back to the host.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,7 @@
 """Puts frames into a file that has room for them, without the HDF5 library (h5format.py says why).
 
 The order of the writes is what makes a crash harmless: a frame's rows first, where nobody looks yet; then the
-lengths, that of the positions last, because readers take the number of frames from there.
+lengths, that of the positions last, because other programs take the number of frames from there.
 
 Frames may come in groups: their rows lie one after the other, so that each dataset takes one write a group, and so does
 each length. One thread writes, because a file takes one write at a time (ext4 and tmpfs lock it: two threads are no

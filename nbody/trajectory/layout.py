@@ -31,7 +31,7 @@ DIMENSIONS = "dimensions"  # attribute of /nbody: 2 or 3
 PROVENANCE = f"{NBODY}/provenance"  # its attributes: program version, engine, device, precision, command line, …
 CRC = "crc32"  # attribute of the datasets that never change: zlib.crc32 of their bytes
 CHECKSUMS = f"{NBODY}/crc32"  # (T, 3) uint32: of a frame's position, velocity, and all its other numbers
-COMMIT = f"{NBODY}/commit"  # the one record of how far the recording is
+COMMIT = f"{NBODY}/commit"  # what a writer goes on with; readers go by the lengths
 SLOTS = (f"{NBODY}/checkpoint/0", f"{NBODY}/checkpoint/1")  # (B,) uint8 each; see checkpoint.py
 
 COMMIT_DTYPE = [("frames", "<i8"), ("synced", "<i8"), ("status", "S16"), ("wall_s", "<f8")]

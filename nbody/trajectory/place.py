@@ -3,9 +3,11 @@
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -88,32 +90,33 @@ def _resolved(path: str | os.PathLike) -> Path:
         raise InputError(f"{path}: is not a path that can be opened ({reason}); give another --output") from error
 
 
-def numbered(path: Path) -> Path:
-    """The first of ``run.1.h5``, ``run.2.h5`` … that does not exist, for ``run.h5``."""
-    number = 1
-    while (name := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
-        number += 1
-    return name
-
-
 def keep(path: Path, notify: Notify) -> Path | None:
-    """Give the file at ``path``, if there is one, a second, numbered name, so that the first may be replaced; which one."""
-    while path.exists():
-        name = numbered(path)
-        try:
-            os.link(path, name)  # fails if the name has been taken meanwhile; a rename would overwrite it
-        except FileExistsError:
+    """Give the file at ``path``, if there is one, a second name, the first free one of ``run.1.h5``, ``run.2.h5`` …, so
+    that the first may be replaced; which one. (A run that was killed before it replaced the first has left that name.)"""
+    for number in itertools.count(1):
+        name = path.with_name(f"{path.stem}.{number}{path.suffix}")
+        if not path.exists():
+            return None
+        if not name.exists():
+            try:
+                os.link(path, name)  # fails if the name has been taken meanwhile; a rename would overwrite it
+            except FileExistsError:
+                continue
+            except OSError:  # a file system without hard links
+                os.rename(path, name)
+        elif not name.samefile(path):
             continue
-        except OSError:  # a file system without hard links
-            os.rename(path, name)
         notify(f"{path} existed; it is kept as {name.name}")
         return name
-    return None
+    raise AssertionError("numbers have no end")
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk confirm the names in ``folder``."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    """Have the disk confirm the names in ``folder``. (One that may be written and not read can't be asked.)"""
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:
+        return
     try:
         os.fsync(fd)
     finally:
@@ -134,22 +137,27 @@ class WriterLock:
 
     def __init__(self, path: Path) -> None:
         """Raises InputError naming the other process if there is one."""
-        self.path = lock_path(path)
+        self.path, tries = lock_path(path), 1000
         while True:
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 os.close(self._fd)
-                owner = being_written(path) or "another process"
-                raise InputError(f"{path}: is being written by {owner}; wait for it to end") from error
+                owner, tries = being_written(path), tries - 1
+                if owner or not tries:
+                    owner = owner or "another process"
+                    raise InputError(f"{path}: is being written by {owner}; wait for it to end") from error
+                time.sleep(0.001)  # a reader was asking who writes, for some microseconds
+                continue
             except OSError:  # a file system without locks, as clusters have: better to run than to refuse
                 break
             if same_file(self._fd, self.path):  # else its owner removed it between our open and our lock
                 break
             os.close(self._fd)
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # on a full disk it locks without a name
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
 
     def release(self) -> None:
         """Give it up, and remove the lock file (if somebody has not, and another process made its own since)."""

@@ -58,6 +58,8 @@ def _for_writing(path: Path) -> FrameFile:
     with one_line(path):
         try:
             return FrameFile(path)
+        except PermissionError as error:
+            raise InputError(f"{path}: can't be written ({error.strerror}); mend its permissions") from error
         except UnknownFormat as error:
             raise InputError(
                 f"{path}: has been repacked by another program ({error}) and can't be recorded into; "

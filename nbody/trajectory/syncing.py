@@ -28,10 +28,11 @@ class BackgroundSync:
         if self._frames is not None and self._done.is_set():
             return self.finish()
         if self._frames is None and time.perf_counter() - self._begun > SYNC_SECONDS:
-            self._begun, self._frames = time.perf_counter(), frames
+            self._begun = time.perf_counter()
             self._done.clear()
             # A daemon: a process that is told to end does not wait for a disk that hangs.
             threading.Thread(target=self._work, name="sync", daemon=True).start()
+            self._frames = frames  # not before: where no thread can be started, nobody must wait for it
         return None
 
     def finish(self) -> int | None:

@@ -27,7 +27,8 @@ UNCHANGED = "no file has been made or changed"
 
 class TrajectoryWriter:
     """Records frames in ``path``, which appears when the first frame is in it, and opens from then on. If the run makes
-    checkpoints (``header.state_bytes``), it appears with the first one: what is there can be resumed.
+    checkpoints (``header.state_bytes``), it appears with the first one, so that what is there can be resumed, or when it
+    is closed without any.
 
     Args:
         path: where to record. An existing file is kept under a numbered name (``run.1.h5``).
@@ -69,8 +70,8 @@ class TrajectoryWriter:
     ) -> "TrajectoryWriter":
         """Go on with a recording from its newest checkpoint, after a crash or an orderly end.
 
-        Later frames than the checkpoint's are dropped, when the first new one is recorded. Where the file has no room
-        for what is asked, a larger copy takes its place once it is whole.
+        Later frames than the checkpoint's are dropped, when the first new frame or checkpoint is recorded. Where the
+        file has no room for what is asked, a larger copy takes its place once it is whole.
 
         Args:
             path: the recording.
@@ -105,7 +106,7 @@ class TrajectoryWriter:
         self._part = part if part.exists() else None
         self._sequence = 0
         self._restart_at: int | None = None
-        self._waits_for_checkpoint = False
+        self._waits_for_checkpoint = self._has_failed = False
         self._started = time.perf_counter() - float(self._file.commit["wall_s"][0])
         self._sync = BackgroundSync(self._file.sync)
 
@@ -160,17 +161,20 @@ class TrajectoryWriter:
                 self._note_synced(confirmed)
 
     def _hide_dropped(self) -> None:
-        """After :meth:`reopen`: show only the frames to keep, before others are written where the dropped ones are."""
+        """After :meth:`reopen`: show only the frames to keep, before anything new is written."""
         if self._restart_at is not None:
             file = self._open_file()
             file.set_length(self._restart_at)
             self._restart_at = None
+            file.commit["status"] = layout.RUNNING.encode()
             self._note_synced(min(int(file.commit["synced"][0]), self.frames))
             file.sync()
 
     def _publish(self) -> None:
         """Give the file its name, in one step, now that it has a frame."""
         assert self._part and self._file
+        if not place.same_file(self._file.fd, self._part):
+            raise RunFailed(f"{self.path}: can't be given its name any more ({self._part.name} is gone); {UNCHANGED}")
         self._file.sync()
         try:
             if not self._overwrite:
@@ -196,6 +200,8 @@ class TrajectoryWriter:
         """
         if not self.frames:
             raise ValueError("a checkpoint needs a frame before it")
+        with self._as_run_failed("a checkpoint"):
+            self._hide_dropped()
         self.sync()
         with self._as_run_failed("a checkpoint"):
             packed = pack(Checkpoint(state, meta, self.frames, self._sequence + 1))
@@ -210,8 +216,10 @@ class TrajectoryWriter:
         with self._as_run_failed("the recording"):
             self._sync.finish()
             self._check_still_there()
-            self._open_file().sync()
-            self._note_synced(self.frames)
+            file = self._open_file()
+            file.sync()
+            # The system tells of a failed write once; what it confirms after that may be without those frames.
+            self._note_synced(int(file.commit["synced"][0]) if self._has_failed else self.frames)
 
     def close(self, complete: bool = True) -> None:
         """End the recording; ``complete`` says whether it is the whole run. Without any frame, nothing is left."""
@@ -223,7 +231,7 @@ class TrajectoryWriter:
                 self._sync.finish()
                 if complete:
                     self._hide_dropped()
-                if self._part and self._waits_for_checkpoint and self.frames:
+                if self._part and self._waits_for_checkpoint and self.frames and not self._has_failed:
                     self._publish()
             if self._part is None and self._restart_at is None:
                 file.commit["status"] = (layout.COMPLETE if complete else layout.STOPPED).encode()
@@ -263,7 +271,10 @@ class TrajectoryWriter:
     def _as_run_failed(self, what: str):
         try:
             yield
-        except OSError as error:
+        except BaseException as error:
+            self._has_failed = True
+            if not isinstance(error, OSError):
+                raise
             kept = (
                 f"the {self.frames} frames before it are whole; mend the disk, then 'nbody resume' goes on from the last "
                 "checkpoint"
