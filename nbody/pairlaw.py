@@ -74,13 +74,15 @@ def pair_law(
     """The compiled function ``law(dx, dy, dz, length2) -> (f, u)``.
 
     The caller sums ``m_j f (dx, dy, dz)`` for the acceleration and ``-m_j u`` for the potential, and multiplies by G
-    once at the end; ``length2`` is the length squared. A caller that drops ``u`` pays nothing for it: the compiler
-    removes what is not used. In 2-D ``dz`` is not looked at.
+    once at the end; ``length2`` is the length squared. f = 1/r'³ and u = 1/r' are of the arguments' dtype, with r' as above
+    and f = 0 within a cutoff. Any softening but ``plummer`` is taken for a cutoff: :meth:`Gravity.check` knows them. A
+    caller that drops ``u`` pays nothing for it: the compiler removes what is not used. In 2-D ``dz`` is not looked at.
 
     Args:
         softening: one of :data:`SOFTENINGS`.
         dimensions: 2 or 3.
-        rsqrt: 1/√x in the caller's precision, infinity at 0.
+        rsqrt: 1/√x in the caller's precision, infinity at 0 (a NaN in float64 on a GPU, and so is u of bodies in one
+            place that no length keeps apart).
         compile: what turns a Python function into one the caller's kernels can inline (``cuda.jit(device=True)``,
             ``numba.njit``, or ``lambda f: f`` for NumPy arrays).
         inverse_cube: x^(-3/2), where the caller has something cheaper than the cube of ``rsqrt``. (Or ``rsqrt`` itself,

@@ -2,7 +2,7 @@
 
 On a CPU another program's load, or the clock's boost, comes and goes within seconds. Rivals that are measured one after
 the other would meet different machines; so each gets a short turn, then the next, and round again. On a GPU the clock
-is CUDA's own events, which see the device's work and not the host's launches.
+is CUDA's own events; work that takes less than its launch is timed by its launches, see :mod:`nbody.bench.queued`.
 """
 
 import statistics

@@ -5,7 +5,7 @@ kernels work on rows of their own, and have one signature: :mod:`nbody.forces.gp
 and shape, by :func:`compiled`.
 
 In ``mixed`` precision the state is float64 and a pair's arithmetic float32: a kernel splits each coordinate into two
-float32 numbers when it loads a body, and adds its sums in float64.
+float32 numbers when it loads a body, and adds up in float64 what 32 to 1280 pairs gave.
 """
 
 from abc import abstractmethod

@@ -1,8 +1,9 @@
 """The lecture's first kernel: a thread a particle, and every read from global memory.
 
-Each of N threads reads all N bodies: 16 N² bytes of loads. The caches serve most of them (all threads of a block read
-the same body at the same time), so the card does better than those bytes suggest, and worse than shared memory, where
-a load costs a fifth of the latency. The next file puts the bodies there.
+Each of N threads reads all N bodies: 16 N² bytes of loads. The caches serve most of them (all threads of a block read the
+same body at the same time), so memory is not what bounds it: an interaction takes 40 issue slots (counted in the machine
+code for sm_90, float32, 3-D), of which 4 are loads of single numbers and some 24 work out their 64-bit addresses. The next
+file puts the bodies into shared memory, where 14 do. One H200, N = 262144: 0.615e12 interactions/s (``gpu-tiled``: 2.00e12).
 """
 
 from typing import Any

@@ -34,7 +34,8 @@ from nbody.particles import Particles
 from nbody.state import Potential
 
 FOLD = 1024
-"""Columns after which a row's sum in registers is added to its total: errors grow with √FOLD + √(N/FOLD), not √N."""
+"""Columns after which a row's sum in registers is added to its total: errors grow with √FOLD + √(N/FOLD), not √N.
+(A column's sum takes one tile, and is then added in float64 by :func:`~nbody.forces.gpu_triangle.build_sum`.)"""
 
 
 def resident_warps(bodies: int) -> int:
@@ -69,7 +70,12 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
 
 
 def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
-    """The kernel of the pairs, for a law, a precision, 2 or 3 dimensions, a tiling and a form of :func:`masses_of`."""
+    """The kernel of the pairs, for a law, a precision, 2 or 3 dimensions, a tiling and a form of :func:`masses_of`.
+
+    It is ``kernel(body, rows, columns, length2, first, last, share, extra)``, in blocks of ``tiling.chunk`` threads: body
+    (N, 4) and rows (blocks + tiles, 4, ``tiling.tile``) in the state's dtype, columns (tiles, 4, N) and length2 in the
+    pairs'; first, last, share and extra as in :class:`~nbody.forces.gpu_triangle.Panel`.
+    """
     real, potential, mixed = shape.real, shape.potential, shape.mixed
     energy = shape.wanted == Potential.ENERGY
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile

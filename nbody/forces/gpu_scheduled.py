@@ -37,7 +37,7 @@ KIND = "orders"
 HOPPER = (9, 0)
 
 TIMED = 1 << 33
-"""Interactions that an order is timed with, about, and a tile at least: some 3 ms on an H200."""
+"""Pairs that an order is timed with, about, and a tile at least: some 5 ms on an H200."""
 
 FEWEST = 16384
 """Bodies that it takes to tell one order from another; for fewer the assembler's is as good."""
@@ -98,7 +98,7 @@ class ScheduledEngine(SymmetricEngine):
         self._ordered.add(which)
 
     def _launch_some(self, pairs: Any, state: DeviceState) -> None:
-        """Let the kernel work on the first tiles of a state, some :data:`TIMED` interactions."""
+        """Let the kernel work on the first tiles of a state, some :data:`TIMED` pairs."""
         plan: Plan = state.workspace
         panel, (chunks, bodies) = plan.panels[0], (-(-state.count // plan.tiling.chunk), plan.tiling.bodies)
         last = panel.first + 1

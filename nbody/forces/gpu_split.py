@@ -8,9 +8,9 @@ order. That is 32/BODIES times more warps, each with as much less to do, in one 
 Neighbouring lanes read neighbouring bodies, one 128-bit load each, and after the first warp of a multiprocessor they
 come from its L1 cache: shared memory and its barriers would gain nothing.
 
-One H200, float32, 3-D, Plummer, microseconds an evaluation (kernels queued in a CUDA graph; launched from Python each
-takes 28): 4.9 for 1024 bodies, 15.0 for 4096 (``gpu-tiled``: 105), 42 for 8192 (206), where ``gpu-symmetric`` takes over.
-One body a warp: 5.0, 16.2, 43.7; four: 6.6, 22.1, 45.1.
+One H200, float32, 3-D, Plummer's softening, microseconds an evaluation (kernels queued in a CUDA graph; launched from
+Python each takes 28): 4.9 for 1024 bodies, 15.0 for 4096 (``gpu-tiled``: 105), 42 for 8192 (206), where
+``gpu-symmetric`` takes over. One body a warp: 5.0, 16.2, 43.7; four: 6.6, 22.1, 45.1.
 """
 
 from typing import Any

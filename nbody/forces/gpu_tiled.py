@@ -5,7 +5,8 @@ sums over the whole tile; N/TILE tiles later each has met all N bodies. Global r
 tile may be ragged: copies of the last body, without mass, fill it, and a body without mass pulls nothing.
 
 What a tile does to a body is added up apart and then to the body's total: rounding errors grow with √TILE + √(N/TILE),
-not with √N, for one addition a tile. One H200, float32, 3-D, Plummer, N = 262144: median error 3e-7, and 6e-6 without.
+not with √N, for one addition a tile and component. One H200, float32, 3-D, Plummer's softening, N = 262144: median error
+3e-7, and 6e-6 without; 2.00e12 interactions/s (``gpu-global``: 0.615e12).
 
 Nyland, Harris & Prins 2007, "Fast N-Body Simulation with CUDA", GPU Gems 3, chapter 31.
 """
@@ -27,7 +28,7 @@ and 512: 0.83e12, 0.87e12 and 0.60e12 at N = 20480, 1.66e12, 1.78e12 and 1.89e12
 
 TURN = 32
 """Bodies a turn of the inner loop, written out: counting costs seven instructions a turn, and half of a multiprocessor's
-slots if every body is a turn. Issue slots of an interaction, counted in the machine code for sm_90 (float32, 3-D): 29.8
+slots if every body is a turn. Issue slots of an interaction, counted in the machine code for sm_90 (float32, 3-D): 26.8
 in a plain loop, 14.9 with 8 bodies a turn, 14.2 with 32; the law itself takes 13, and the load of a body 1."""
 
 

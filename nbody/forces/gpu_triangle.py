@@ -11,7 +11,8 @@ The bodies are rows (in tiles) and columns (in chunks) of a square; only the hal
 The units, counted along the rows, are cut into as many equal runs as blocks fit on the card, and a block works through
 its run: every block has the same work whatever N is, where a grid of equal squares leaves up to a third of the card idle
 at N = 20480. A block writes what its rows felt once for each tile it touched, and what its columns felt once for each
-unit; :func:`build_sum` adds them in the order of the units, so that the same bits come every time and no atomics are needed.
+unit off the diagonal; :func:`build_sum` adds them in the order of the units, so that the same bits come every time and
+no atomics are needed.
 
 Of many bodies the tiles are worked on in panels, one after another: what columns felt would not fit the memory, and one
 launch for all would take seconds. The panels decide the order of the sums; they follow from N, the tiling and the card, and
@@ -156,6 +157,9 @@ def build_sum(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
     Sums are float64 and some hundred terms a body; a thread alone would wait for one read after another. ``masses`` says
     by what they still must be multiplied, see :func:`nbody.forces.gpu_pairs.masses_of`; those of the potential (component
     3) were weighted by the other's mass only, and are those of each body or the energy's.
+
+    It is ``kernel(body, rows, columns, acceleration, G, first, last, blocks)``, a grid of (⌈N/LANES⌉, 3 or 4) blocks of
+    (LANES, SLICES) threads; acceleration (N, 4) is added to where ``first`` > 0, and else set.
     """
     felt_by_columns = 4 if of_each else 3
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies

@@ -8,10 +8,9 @@ for sm_90, float32, 3-D). The price: BODIES times fewer threads, too few to fill
 
 The sums of a tile are added up apart and then to the total: rounding errors grow with √THREADS + √(N/THREADS), not √N.
 
-One H200, float32, 3-D, Plummer, N = 262144, in an early form of both: 1.87e12 interactions/s (``gpu-tiled``: 1.84e12) with
-256 threads a block, 1.74e12 with 128; eight bodies a thread 1.58e12. Later, as README's table has it: 1.95e12 (1.94e12).
-``gpu-tiled`` has since come to 2.00e12, so no gain is left: what is saved in slots is lost again to register banks, see
-:mod:`nbody.forces.gpu_symmetric`. It is the stepping stone to that kernel.
+One H200, float32, 3-D, Plummer's softening, N = 262144: 1.91e12 interactions/s (``gpu-tiled``: 2.00e12); 128 threads a
+block or eight bodies a thread are slower. What is saved in slots is lost again to register banks, see
+:mod:`nbody.forces.gpu_pairs`. It is the stepping stone to that kernel.
 """
 
 from typing import Any

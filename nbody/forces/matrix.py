@@ -8,11 +8,11 @@ apart, and one product with four columns, the factor F = [x y z 1], gives both s
     φ_i = -G Σ_j U_ij,   U_ij = m_j u(r_ij)          column 3 of U·F
 
 W itself is made from differences x_j - x_i, never from |x_i|² + |x_j|² - 2 x_i·x_j, which loses all digits of a close
-pair. Taking the sum apart costs digits too: its rounding errors are u |x_i| Σ_j W_ij, whatever becomes of the
-difference. So F holds positions relative to the centre of mass, which keeps |x_i| as small as the bodies' extent;
-far from the origin the uncentred fold has no digit left. (A heavy body stands nearly at that centre, so that what the
-others feel of it is not lost.) Close pairs still cost digits, the more the closer: relative errors of the force by
-NumPy's BLAS, N = 20480, against float64 sums,
+pair. Taking the sum apart costs digits too: its rounding errors are ε |x_i| Σ_j W_ij, ε the dtype's roundoff, whatever
+becomes of the difference. So F holds positions relative to the centre of mass, which keeps |x_i| as small as the
+bodies' extent; far from the origin the uncentred fold has no digit left. (A heavy body stands nearly at that centre,
+so that what the others feel of it is not lost.) Close pairs still cost digits, the more the closer: relative errors of
+the force by NumPy's BLAS, N = 20480, of the 1024 bodies that the benchmark judges by, against float64 sums,
 
     ======================================  ===============  ===============
     median and largest                          float32          float64

@@ -22,7 +22,9 @@ with warnings.catch_warnings():
 warnings.filterwarnings("ignore", message=".*Grid size")
 
 FAST = {"fastmath": True}
-"""Compile flags of every kernel: contraction to FMA, approximate reciprocals, flush of denormals."""
+"""Compile flags of most kernels: sums and products may be reordered as if they were exact, roots and reciprocals are
+approximate, denormals are flushed to zero. Kernels whose rounding matters do without, or use :func:`nbody.gpu.add` and
+its like."""
 
 
 def bounded(threads: int, resident: int) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def shuffle(value, lane):
 
 
 def rsqrt(x):
-    """1/√x in the precision of ``x``; infinity at 0, as the hardware has it."""
+    """1/√x in the precision of ``x``; infinity at 0, as the hardware has it in float32. (In float64 it has a NaN.)"""
     real = np.float32 if isinstance(x, np.float32) else np.float64
     return real(1.0 / math.sqrt(x)) if x > 0 else real(math.inf)
 

@@ -1,7 +1,8 @@
 """Matrix products on a GPU, from the first kernel to one that stands beside cuBLAS: a ladder, one idea a file.
 
 Read the rungs in the order of :data:`LADDER`; each file's head says what it adds to the one before and what
-that gained. :func:`matmul` is the champion.
+that gained. :func:`matmul` is the champion. What rungs share, by the first that needs it: staging (k09), intrinsics (k10),
+register_tile (k14), partial_sums (k17), tensor_tile (k19), addresses (k21).
 """
 
 from typing import Any
@@ -49,6 +50,7 @@ ELEMENTWISE = Registry(
 """The kernels that a tile can't help, as a contrast to the ladder."""
 
 CHAMPION = "k17"
+"""The rung of :func:`matmul`. In float64 k21 and k22 are faster, by replaced machine code: they are for who names them."""
 
 
 def matmul(a: Any, b: Any, out: Any = None, rung: str = CHAMPION) -> Any:

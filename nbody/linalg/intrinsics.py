@@ -1,7 +1,7 @@
 """What Python cannot say to the GPU: 128-bit moves, asynchronous copies, tensor cores.
 
-Every intrinsic works on (array, flat index) pairs, the array being C-contiguous of any shape and in any memory,
-so that the same kernel runs in Numba's simulator, where plain assignments stand in. Flat indices also avoid
+Every one that touches memory works on (array, flat index) pairs, the array being C-contiguous of any shape and in any
+memory, so that the same kernel runs in Numba's simulator, where plain assignments stand in. Flat indices also avoid
 Numba's wrap-around of negative indices, two integer instructions an access.
 """
 

@@ -22,7 +22,7 @@ TILE = 32
 
 @cache
 def tile_kernel(real: Any, width: int, x_is_row: bool) -> Any:
-    """Tiles stored in rows of ``width`` words; ``x_is_row``: threadIdx.x counts the rows of a tile, not its
+    """Tiles stored in rows of ``width`` numbers; ``x_is_row``: threadIdx.x counts the rows of a tile, not its
     columns."""
 
     @cuda.jit(**FAST)
@@ -60,7 +60,7 @@ def launcher(width: int, x_is_row: bool) -> Callable[[Shape, Any], Launch]:
 
 RUNG = Rung(
     title="shared tiles, columns in one bank",
-    idea="A block shares tiles of A and B in fast memory: each number is read from global memory k/32 times less.",
+    idea="A block shares tiles of A and B in fast memory: each number is read from global memory 32 times less.",
     limit="threadIdx.x runs down the rows: 32 threads meet in one bank, and global reads are not coalesced.",
     launch=launcher(width=TILE, x_is_row=True),
     reads=tile_reads((TILE, TILE)),

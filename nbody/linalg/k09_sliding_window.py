@@ -5,11 +5,11 @@ deep. Threads fill it by strides (element t, t + 256, ...), whatever its shape; 
 larger tile fits. Global reads are half of those of 32x32 tiles.
 
 H200, n = 2048: 12.0 TFLOP/s in float32 and 6.7 in float64, less than k08 (15.6 and 8.9), for all that the model expects
-twice as much; at 1024 it comes close, 13.9 and 8.5 (14.7 and 8.6). It halves the global reads, but hardly those of shared
-memory: 17 instead of 20 for 16 multiply-adds, since each still needs its own number of A. And its threads take 128
-registers (k08's: 56), so that 16 warps share a multiprocessor and not 32, with two barriers to hide for every 16 steps
-along k instead of 32. Registers for twice as many blocks would spill 72 bytes a thread, 184 in float64. The shape is
-worth its price with the loads of k10 and the register tiles after it.
+1.8 times as much; at 1024 it comes close, 13.9 and 8.5 (14.7 and 8.6). It halves the global reads, but hardly those of
+shared memory: 17 instead of 20 for 16 multiply-adds, since each still needs its own number of A. And its threads take
+128 registers (k08's: 56), so that 16 warps share a multiprocessor and not 32, with two barriers to hide for every 16
+steps along k instead of 32. Registers for twice as many blocks would spill 72 bytes a thread, 184 in float64. The
+shape is worth its price with the loads of k10 and the register tiles after it.
 """
 
 from functools import cache

@@ -1,8 +1,8 @@
 """k10: 128-bit loads. One instruction brings four float32 (two float64), from global and from shared memory.
 
-The load units count instructions and lines, not bytes: the window is filled with a quarter of the loads, and a
-thread reads A's numbers of its row four at a time along k. Needs rows that are multiples of four numbers;
-others go one by one.
+All lanes of a warp read the same number of A (a broadcast), so that 16 bytes take no longer than 4: a thread reads A's
+numbers of its rows V = 4 (float64: 2) at a time along k, and the window is filled with a V-th of the loads. Rows that are
+no multiple of V go number by number.
 
 H200, n = 2048: 20.1 TFLOP/s in float32, 10.5 in float64.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from nbody.gpu import FAST, cuda
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.k09_sliding_window import DEPTH, RESULTS, ROWS, THREADS, TILE
-from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.rung import Launch, Reads, Rung, Shape
 from nbody.linalg.staging import vector_fetcher
 
 
@@ -67,7 +67,7 @@ RUNG = Rung(
     idea="Four numbers a load: the window is filled, and A's rows are read from it, in vectors along k.",
     limit="a thread still works on one column: each vector of A serves four multiply-adds.",
     launch=launch,
-    reads=tile_reads((TILE, TILE), (RESULTS, 1), words=4),
+    reads=lambda shape: Reads(2 * shape.k / TILE, shape.k / 4 + shape.k / RESULTS),
     improves="k09",
     claims=frozenset({"vector loads"}),
 )

@@ -6,6 +6,9 @@ of what comes from global memory.
 
 H200, n = 2048: 13.9, 20.2 and 20.7 TFLOP/s in float32, 8.3, 12.0 and 14.2 in float64. A small product is too few of the
 larger tiles: at n = 512 the 8x8 has 16 blocks for 132 multiprocessors, and 2.9 TFLOP/s to the 2x2's 8.4.
+
+These rungs go back to k06 and read single words, so that only the idea is new: k11 is slower than k10 (20.1). k13 reads
+half of what k12 does, and gains little: its 167 registers a thread leave room for one block on a multiprocessor.
 """
 
 from functools import cache

@@ -4,6 +4,10 @@ Outer products want a column of A. Row-major A has it across its rows; stored tr
 contiguous as B's row: 8x8 results take four 128-bit reads a step instead of sixteen words. The turn costs
 nothing extra: a thread loads a vector along k and writes its numbers to as many rows of the slab. The slab's
 rows are a vector longer than the tile, which keeps those writes off each other's banks.
+
+The registers that this saves make room for a second block on a multiprocessor in float32: 122 a thread, asked for by
+``bounded`` (k13 has 167, and would spill 96 bytes). H200, n = 2048: 36.7 TFLOP/s in float32, 15.5 in float64 (k13: 20.5 and
+14.0).
 """
 
 from functools import cache

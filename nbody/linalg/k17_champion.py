@@ -5,12 +5,12 @@
 - The block's tile is divided among warps, a warp's among its lanes as compactly as it goes: then the lanes
   share most of what they read, and its 128-bit reads have no bank conflicts.
 - With 8x16 results a thread, 6 reads feed 128 multiply-adds; two blocks of 4 warps share a multiprocessor.
-- Where a multiprocessor gets no more than two tiles, several teams of warps work at the same one, each at every other
-  slab and with a barrier of its own: while one waits the other computes. The first adds up their sums.
+- In float32, where the tiles of 128x128 are few (:func:`plan`), two teams of warps, or four, work at the same one, each at
+  every second (fourth) slab and with a barrier of its own: while one waits another computes. The first adds up the sums.
 - A product with fewer tiles than multiprocessors and a long sum is split along k. The blocks of a tile leave partial
   sums, and the last to finish adds them in a fixed order: no floating-point atomics, the same bits every time.
 
-H200, float32: 47.4 TFLOP/s at n = 2048, 48.4 at 4096, 50.2 at 8192 (94.3, 94.7 and 98.9 % of cuBLAS in the same
+H200, float32: 47.7 TFLOP/s at n = 2048, 48.9 at 4096, 50.2 at 8192 (94.3, 94.7 and 98.9 % of cuBLAS in the same
 run); 53.4 µs at 1024 (cuBLAS: 56.6), 12.2 at 512 (14.1), 4.5 at 256 (8.2).
 
 float64: about 24 TFLOP/s at 4096, of 33.5. Register reads bound it. Outer products of 8x8 on registers alone, in machine

@@ -85,11 +85,17 @@ def kernel(real: Any, rows: int, vectors: bool, whole: bool) -> Any:
     return skinny
 
 
+def rows_a_block(m: int) -> int:
+    """Rows of A that a block multiplies at a time, of m: fewer where there would not be :data:`ENOUGH_BLOCKS`."""
+    rows = MOST_ROWS
+    while rows > 1 and m < rows * ENOUGH_BLOCKS:
+        rows //= 2
+    return rows
+
+
 def launch(shape: Shape, dtype: Any) -> Launch:
     """A block for every few rows and every 4 columns."""
-    rows = MOST_ROWS
-    while rows > 1 and shape.m < rows * ENOUGH_BLOCKS:
-        rows //= 2
+    rows = rows_a_block(shape.m)
     vectors = shape.k % vector_length(dtype) == 0
     grid = (-(-shape.m // rows), -(-shape.n // COLUMNS))
     return Launch(kernel(dtype.type, rows, vectors, shape.n == COLUMNS), grid, (THREADS,))
@@ -100,7 +106,7 @@ RUNG = Rung(
     idea="Four columns: stream A past them once, in 128-bit loads, B from the caches, the sums in registers.",
     limit="the bandwidth of global memory: a number of A is used 4 times and never again.",
     launch=launch,
-    reads=lambda shape: Reads(shape.k / COLUMNS + shape.k / MOST_ROWS, 0.0),
+    reads=lambda shape: Reads(shape.k / COLUMNS + shape.k / rows_a_block(shape.m), 0.0),
     improves="k02",
     claims=frozenset({"vector loads"}),
 )

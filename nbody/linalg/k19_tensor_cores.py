@@ -1,14 +1,14 @@
 """k19 and k20: the tensor cores, in TF32, and with the 3xTF32 split that gives float32 accuracy back.
 
 A warp multiplies 16x8 with 8x8 numbers in one instruction. Its factors are TF32: float32 with 10 explicit bits
-of mantissa, so k19 errs by 2^-11 a factor. k20 writes x = big + small, both TF32, and takes small·big +
-big·small + big·big: what is dropped, small·small, is 2^-22 of the product. An infinite entry comes out as NaN
-there, since inf - inf is one.
+of mantissa, so k19 errs by 2^-11 a factor. k20 writes x = big + small, big a TF32; the tensor cores cut off what TF32 has
+no room for in small, 2^-23 of x at most. It takes small·big + big·small + big·big: what is dropped, small·small, is 2^-22 of
+the product. An infinite entry comes out as NaN there, since inf - inf is one.
 
 Ootomo & Yokota 2022, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
 theoretical peak performance", Int. J. High Perform. Comput. Appl. 36.
 
-H200, n = 4096: 92.6 TFLOP/s in TF32, 70.3 in 3xTF32 with a mean error of 1.9e-7 (k17 in the same run: 48.4 and
+H200, n = 4096: 98.0 TFLOP/s in TF32, 69.1 in 3xTF32 with a mean error of 1.9e-7 (k17 in the same run: 48.9 and
 6.7e-7).
 """
 

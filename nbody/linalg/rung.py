@@ -139,7 +139,8 @@ class Rung:
     def tolerance(self, k: int, dtype: Any) -> float:
         """A bound on the relative error of a sum of k products of positive numbers against the float64
         referee's: the rounding of the factors, and that of the additions, which grows at most like k u (Higham
-        2002, section 3.1) and not at all when compensated. In float64 the referee's own sum errs as much."""
+        2002, section 3.1) and not at all when compensated. In float64 the referee's own sum errs too, by far less than this
+        (it adds in blocks), so there it is no strict bound."""
         unit = float(np.finfo(dtype).eps) / 2
         additions = 4 if self.compensated and np.dtype(dtype) == np.float32 else k + 4
         return 2 * self.roundoff + additions * unit

@@ -68,8 +68,12 @@ def _add_up(terms, block_sums):
 
 @cuda.jit
 def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
-    """Make the moves of MOST ``kinds``, one after the other, by their ``factors``, and pack into an area, if a move says
-    so."""
+    """Make the moves of MOST ``kinds``, one after the other, by their ``factors``, and pack into an area, if a move says so
+    (one at most).
+
+    body, velocity and acceleration are (N, 4) in the state's dtype, as in :mod:`nbody.state.device`; factors, in that
+    dtype, are dt for a kick and a drift and dt²/2 for a bend; rows and block_sums as in :class:`Area`.
+    """
     terms = cuda.shared.array((SUMS, THREADS), np.float64)
     t, count = np.uint32(cuda.threadIdx.x), np.uint32(body.shape[0])
     i = np.uint32(cuda.blockIdx.x) * np.uint32(THREADS) + t

@@ -35,7 +35,7 @@ def shown_size(rows: Sequence[Row]) -> int:
 
 HEADINGS: tuple[tuple[str, Literal["left", "right"]], ...] = (
     ("rung", "left"), ("", "left"), ("\ntime", "right"), ("\nGFLOP/s", "right"), ("% of\npeak", "right"),
-    ("% of\ncuBLAS", "right"), ("× naive", "right"), ("by the\nmodel", "right"), ("reads a\nresult", "right"),
+    ("% of\ncuBLAS", "right"), ("× naive", "right"), ("by the\nmodel", "right"), ("global reads\na result", "right"),
     ("global\nreads", "right"), ("\nGB/s", "right"), ("error:\nlargest", "right"), ("\nmean", "right"),
 )  # fmt: skip
 
@@ -114,7 +114,7 @@ def markdown(found: Report) -> str:
     rows, facts = ladder_rows(found), found["machine"]
     n, sizes = shown_size(rows), sorted({row["size"] for row in rows})
     precisions = list(dict.fromkeys(row["precision"] for row in rows))
-    heads = ["rung", "idea", "reads a result", "× by the model"]
+    heads = ["rung", "idea", "global reads a result", "× by the model"]
     for precision in precisions:
         heads += [f"{precision}: time", "FLOP/s", "% of peak", "% of cuBLAS", "× naive", "error, largest"]
     about = f"On {machine_line(facts)}, {facts['started'][:10]}, nbody {facts['version']}, n = {n}. {EXPLAINED}"

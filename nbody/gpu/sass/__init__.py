@@ -1,7 +1,8 @@
 """Machine code of Hopper (sm_90, "SASS"), put into an order with fewer waits than the assembler's.
 
-    cubin ─ sections, instructions ─► block ─ order, registers, emit ─────────► the block anew ─ check ─► cubin
-                                            └ steps, arrangement, products ───┘
+    cubin ─► instruction, operations, operands ─► liveness, scoreboard ─► block, flow
+    pairs:     order (by pipeline) ─► registers ─► emit ──┐
+    products:  steps ─► arrangement ─► products ──────────┴─► check (and copies) ─► cubin
 
 The assembler hides latencies, and does not look at register banks: of a loop over pairs it lets every seventh cycle pass
 while a bank gives a second operand. An order in which the multiply-adds that share operands follow each other needs none of

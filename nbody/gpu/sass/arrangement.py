@@ -18,7 +18,8 @@ from nbody.gpu.sass.operands import places_filled, places_read
 from nbody.gpu.sass.steps import NoProducts, Product, steps
 
 BEHIND_OTHERS = 4
-"""Products behind the last other instruction, one that advances an address: by then all loads have been waited for."""
+"""Products from the one behind which the last other instructions come, those that advance addresses, to the end, itself
+counted: by then all loads have been waited for."""
 
 
 class ProductStyle(NamedTuple):
