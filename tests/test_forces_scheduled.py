@@ -8,7 +8,7 @@ from conftest import random_bodies
 
 from nbody import remembered
 from nbody.forces import ENGINES
-from nbody.gpu.sass import STYLES
+from nbody.gpu.sass import PAIR_TUNINGS
 from nbody.pairlaw import Gravity
 from nbody.state import Potential
 
@@ -66,7 +66,7 @@ def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache):
         return number if used[-1] else gpu_scheduled.ASSEMBLER
 
     expected, energy = evaluated(ENGINES.load("gpu-symmetric")(PLUMMER, "float32"), bodies, Potential.ENERGY)
-    for number in range(len(STYLES)):
+    for number in range(len(PAIR_TUNINGS)):
         monkeypatch.setattr(gpu_scheduled._Orders, "fastest", lambda orders, n=number: noted(orders, n))
         monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
         gpu_scheduled.scheduled_kernel.cache_clear()  # or it would be an order of an order
@@ -107,8 +107,10 @@ def orders(monkeypatch):
     monkeypatch.setattr(gpu.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(gpu_scheduled, "kernels", lambda code: [])
 
-    def made(rescheduled, times, others=()):
-        monkeypatch.setattr(gpu_scheduled, "rescheduled", lambda code, style: rescheduled(STYLES.index(style)))
+    def made(code_of, times, others=()):
+        monkeypatch.setattr(
+            gpu_scheduled, "with_pairs_scheduled", lambda code, tuning: code_of(PAIR_TUNINGS.index(tuning))
+        )
         monkeypatch.setattr(gpu, "milliseconds", lambda *_: times[running[-1]])
         pairs = SimpleNamespace(overloads={"a signature": object()})
         return gpu_scheduled._Orders(
@@ -128,12 +130,12 @@ def test_the_fastest_of_the_orders_that_there_are_is_chosen(orders):
 
 
 def test_an_order_that_comes_to_other_bits_is_not_taken(orders):
-    def rescheduled(k):
+    def code_of(k):
         return str(k).encode() if k in (0, 2, 3) else None
 
     times = {b"assembler": 3.0, b"0": 4.0, b"2": 1.0, b"3": 2.0}
-    assert orders(rescheduled, times, [b"2"])[0].fastest() == 3
-    assert orders(rescheduled, times, [b"0", b"2", b"3"])[0].fastest() == -1
+    assert orders(code_of, times, [b"2"])[0].fastest() == 3
+    assert orders(code_of, times, [b"0", b"2", b"3"])[0].fastest() == -1
 
 
 def test_an_order_that_was_kept_is_used_again_if_it_is_still_the_same(orders, monkeypatch):
@@ -143,7 +145,7 @@ def test_an_order_that_was_kept_is_used_again_if_it_is_still_the_same(orders, mo
     kernel, running = orders(made.get, {})
     monkeypatch.setattr(gpu_scheduled, "kernels", lambda code: [SimpleNamespace(start=0, size=len(code))])
     kept = [2, kernel.digest(2)]
-    for other in (None, 2, [2], [-2, kept[1]], [len(STYLES), kept[1]], [1, kept[1]], [2, "of earlier code"]):
+    for other in (None, 2, [2], [-2, kept[1]], [len(PAIR_TUNINGS), kept[1]], [1, kept[1]], [2, "of earlier code"]):
         assert not kernel.use_again(other), other
     assert running == [b"assembler"]
     assert kernel.use_again(kept) and running[-1] == b"an order"

@@ -12,23 +12,23 @@ import pytest
 
 from nbody.bench.roofline.slots import disassembler
 from nbody.gpu.sass import (
+    PAIR_TUNINGS,
     ROOTS,
-    STYLES,
     blocks,
     encoded,
     fault,
     instructions,
     kernels,
-    reordered,
-    rescheduled,
-    with_factors_kept,
+    scheduled_block,
+    with_pairs_scheduled,
+    with_products_scheduled,
 )
 from nbody.gpu.sass.block import Block, Turn, early_reader
 from nbody.gpu.sass.check import Hardware
 from nbody.gpu.sass.emit import emitted
 from nbody.gpu.sass.instruction import NO_BARRIER, PLACES, ZERO, Instruction
 from nbody.gpu.sass.liveness import EVERY, live_before, read, target, written
-from nbody.gpu.sass.pipeline import clocks
+from nbody.gpu.sass.pair_pipeline import clocks
 from nbody.gpu.sass.scoreboard import NOTHING, UNIFORM, fresh, under_way, untold
 from nbody.state import Potential
 
@@ -182,7 +182,7 @@ def loops(cubin):
 def loop(cubin):
     """The loop of the kernel for large N, and a new order of it."""
     (block,) = loops(cubin((4, 18), "product", Potential.NONE))
-    body = reordered(block, STYLES[0])
+    body = scheduled_block(block, PAIR_TUNINGS[0])
     assert body is not None
     return block, body
 
@@ -198,7 +198,7 @@ def modelled(block, body):
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_a_new_order_changes_nothing_but_the_loop_and_takes_fewer_cycles(cubin, kernel):
     old = cubin(*kernel)
-    new = next(filter(None, (rescheduled(old, style) for style in STYLES)), None)
+    new = next(filter(None, (with_pairs_scheduled(old, tuning) for tuning in PAIR_TUNINGS)), None)
     assert new is not None and len(new) == len(old) and new != old
     section, _ = code_of(old)
     changed = np.flatnonzero(np.frombuffer(new, np.uint8) != np.frombuffer(old, np.uint8))
@@ -218,11 +218,11 @@ def test_the_same_order_is_found_again_in_another_process(cubin, tmp_path):
     old = cubin((1, 10), "product", Potential.NONE)
     (tmp_path / "cubin").write_bytes(old)
     code = (
-        "import sys, pathlib, hashlib; from nbody.gpu.sass import STYLES, rescheduled;"
+        "import sys, pathlib, hashlib; from nbody.gpu.sass import PAIR_TUNINGS, with_pairs_scheduled;"
         "old = pathlib.Path(sys.argv[1]).read_bytes();"
-        "print(hashlib.sha256(b''.join(rescheduled(old, style) for style in STYLES[:3])).hexdigest())"
+        "print(hashlib.sha256(b''.join(with_pairs_scheduled(old, tuning) for tuning in PAIR_TUNINGS[:3])).hexdigest())"
     )
-    here = hashlib.sha256(b"".join(rescheduled(old, style) for style in STYLES[:3])).hexdigest()
+    here = hashlib.sha256(b"".join(with_pairs_scheduled(old, tuning) for tuning in PAIR_TUNINGS[:3])).hexdigest()
     for seed in ("1", "2"):
         run = [sys.executable, "-c", code, str(tmp_path / "cubin")]
         found = subprocess.run(
@@ -239,7 +239,8 @@ def test_kernels_are_the_sections_with_instructions_and_other_files_are_refused(
     for other in (b"", b"PK\x03\x04" + bytes(100), b"\x7fELF\x01\x01" + bytes(100)):
         with pytest.raises(ValueError, match="not an ELF file of 64 bits"):
             kernels(other)
-        assert rescheduled(other, STYLES[0]) is None and with_factors_kept(other) is None  # no run ends for that
+        # no run ends for that
+        assert with_pairs_scheduled(other, PAIR_TUNINGS[0]) is None and with_products_scheduled(other) is None
 
 
 # --- What is broken is found ------------------------------------------------------------------------------------------
@@ -371,8 +372,8 @@ def test_an_order_begins_with_what_is_there():
     code = [slow, *others[:10], reader, others[10].controlled(8), *(store(9, 40 + k) for k in range(12)), EXIT]
     (block,) = blocks(code)
     assert block.flow.earliest == [0] * 10 + [10, 0]
-    for style in STYLES:
-        body = reordered(block, style)
+    for tuning in PAIR_TUNINGS:
+        body = scheduled_block(block, tuning)
         assert body is not None
         at = next(k for k, x in enumerate(body) if x.register("a") == 4)
         assert sum(x.stall for x in body[:at]) >= 10

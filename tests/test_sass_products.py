@@ -6,14 +6,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nbody.gpu.sass import blocks, fault, instructions, kernels, with_factors_kept
+from nbody.gpu.sass import blocks, fault, instructions, kernels, with_products_scheduled
 from nbody.gpu.sass.check import Hardware
 from nbody.gpu.sass.copies import VOIDS
 from nbody.gpu.sass.instruction import NO_BARRIER, ZERO
 from nbody.gpu.sass.liveness import read, written
 from nbody.gpu.sass.operations import PRODUCTS, WITH_COPIES
-from nbody.gpu.sass.products import Ordered, ProductStyle
-from nbody.gpu.sass.steps import NoProducts, steps
+from nbody.gpu.sass.product_schedule import ProductScheduler, ProductTuning
+from nbody.gpu.sass.product_steps import NoProducts, steps
 
 
 def product_code(name):
@@ -55,7 +55,7 @@ def loop(cubin):
 
 @pytest.fixture(scope="module")
 def body(loop):
-    return Ordered(loop, ProductStyle()).instructions()
+    return ProductScheduler(loop, ProductTuning()).instructions()
 
 
 def at_kind(body, kind):
@@ -100,7 +100,7 @@ def test_a_product_takes_two_cycles_and_a_load_none_beside_them(body):
 
 
 def test_only_the_loop_is_changed_and_keeps_its_length(cubin, loop):
-    new = with_factors_kept(cubin)
+    new = with_products_scheduled(cubin)
     (section,) = kernels(cubin)
     before, after = (instructions(each[section.start : section.start + section.size]) for each in (cubin, new))
     assert len(new) == len(cubin) and new != cubin
@@ -109,7 +109,7 @@ def test_only_the_loop_is_changed_and_keeps_its_length(cubin, loop):
 
 def test_every_place_for_the_loads_is_shown_to_be_right(loop):
     for load_after in range(8):
-        found = Ordered(loop, ProductStyle(load_after, 2 + load_after % 2, 8)).instructions()
+        found = ProductScheduler(loop, ProductTuning(load_after, 2 + load_after % 2, 8)).instructions()
         assert found is not None and fault(loop, found) == ""
 
 
@@ -198,7 +198,7 @@ def test_where_no_order_with_the_copies_is_shown_to_be_right_they_stay_in_front(
         return "refused" if any(known.kind == "copy" for known in block.known) else fault(block, body)
 
     monkeypatch.setattr(sass, "fault", refused)
-    new = with_factors_kept(cubin)
+    new = with_products_scheduled(cubin)
     (section,) = kernels(cubin)
     before, after = (instructions(each[section.start : section.start + section.size]) for each in (cubin, new))
     alone = block(cubin, PRODUCTS)

@@ -26,7 +26,7 @@ from nbody.forces.gpu_engine import Shape
 from nbody.forces.gpu_pairs import build
 from nbody.forces.gpu_symmetric import Plan, SymmetricEngine
 from nbody.forces.gpu_triangle import Panel, Tiling, units_before
-from nbody.gpu.sass import STYLES, kernels, rescheduled
+from nbody.gpu.sass import PAIR_TUNINGS, kernels, with_pairs_scheduled
 from nbody.particles import Particles
 from nbody.state import Potential
 from nbody.state.device import DeviceState
@@ -46,7 +46,7 @@ REPEATS = 3
 """Timings, of which the shortest counts."""
 
 ASSEMBLER = -1
-"""Stands for the assembler's order among the numbers of :data:`~nbody.gpu.sass.STYLES`."""
+"""Stands for the assembler's order among the numbers of :data:`~nbody.gpu.sass.PAIR_TUNINGS`."""
 
 
 @cache
@@ -86,7 +86,7 @@ class ScheduledEngine(SymmetricEngine):
         pairs = scheduled_kernel(*which)
         kernel = _Orders(pairs, lambda: self._launch_some(pairs, state), lambda: self._bits(potential, state))
         card = f"{gpu.facts().name}, driver {gpu.facts().driver}"
-        key = f"{card}, {len(STYLES)} orders, {kernel.digest(ASSEMBLER)}"
+        key = f"{card}, {len(PAIR_TUNINGS)} orders, {kernel.digest(ASSEMBLER)}"
         try:
             if not kernel.use_again(remembered.recall(KIND).get(key)):
                 number = kernel.fastest()
@@ -140,7 +140,7 @@ class _Orders:
         """The machine code in the order of a number, if there is one."""
         if number not in self._codes:
             before = self._codes[ASSEMBLER] or []
-            after = [anew for code in before if (anew := rescheduled(code, STYLES[number])) is not None]
+            after = [anew for code in before if (anew := with_pairs_scheduled(code, PAIR_TUNINGS[number])) is not None]
             self._codes[number] = after if len(after) == len(before) else None
         return self._codes[number]
 
@@ -169,13 +169,13 @@ class _Orders:
         """Give the kernel the order that was kept: its number, and the digest of what it was then, which was compared with
         the assembler's on a card."""
         match kept:
-            case [int(number), digest] if ASSEMBLER <= number < len(STYLES):
+            case [int(number), digest] if ASSEMBLER <= number < len(PAIR_TUNINGS):
                 return self.digest(number) == digest and self.use(number)
         return False
 
     def fastest(self) -> int:
         """The number of the order in which the kernel is the fastest, of those that come to the assembler's bits."""
-        times = {number: self._milliseconds() for number in (ASSEMBLER, *range(len(STYLES))) if self.use(number)}
+        times = {number: self._milliseconds() for number in (ASSEMBLER, *range(len(PAIR_TUNINGS))) if self.use(number)}
         self.use(ASSEMBLER)
         expected = self._outcome()
         by_time = sorted(times, key=lambda number: times[number])

@@ -17,8 +17,8 @@ else is in the loop comes on top. For a slab, 1024 multiply-adds of each thread,
 - The lanes of a warp stand so that shared memory serves more of them at a time, see
   :func:`~nbody.linalg.register_tile.lane_placer`.
 - On a Hopper the loop's machine code is put into an order in which nearly every multiply-add keeps a factor for the next
-  one (:mod:`nbody.gpu.sass.products`). It is shown to do the same, and used if a small product comes to the same bits on
-  the card.
+  one (:mod:`nbody.gpu.sass.product_schedule`). It is shown to do the same, and used if a small product comes to the
+  same bits on the card.
 
 One H200, n = 4096: k17 makes 25.0 TFLOP/s; this kernel in the assembler's order, with k17's lanes, 24.3; in its own order
 26.4; with its own lanes 27.4 to 27.7; with the first reads of a slab in front of its copies 27.9, 83 % of the peak. Without
@@ -44,7 +44,7 @@ from nbody.gpu import (
     machine_code,
     replace_machine_code,
 )
-from nbody.gpu.sass import with_factors_kept
+from nbody.gpu.sass import with_products_scheduled
 from nbody.linalg import k17_champion, k18_skinny
 from nbody.linalg.addresses import array_at, shared_address
 from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length
@@ -174,8 +174,8 @@ def small_shape(vectors: bool, guarded: bool) -> Shape:
 
 
 def put_in_order(launch: Launch, shape: Shape) -> None:
-    """Let a launch's kernel, on a Hopper, run with its loop in the order of :mod:`nbody.gpu.sass.products`, if there is one,
-    and if it comes to the same bits for a product of this shape there."""
+    """Let a launch's kernel, on a Hopper, run with its loop in the order of :mod:`nbody.gpu.sass.product_schedule`, if
+    there is one, and if it comes to the same bits for a product of this shape there."""
     if SIMULATED or not available() or facts().compute_capability != HOPPER:
         return
     rng, (m, n, k) = np.random.default_rng(1), shape
@@ -190,7 +190,7 @@ def put_in_order(launch: Launch, shape: Shape) -> None:
     expected = product()
     for compiled in launch.kernel.overloads.values():
         code = machine_code(compiled)
-        in_order = with_factors_kept(code)
+        in_order = with_products_scheduled(code)
         if in_order is None:
             continue
         replaced = False

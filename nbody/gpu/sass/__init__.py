@@ -1,15 +1,15 @@
 """Machine code of Hopper (sm_90, "SASS"), put into an order with fewer waits than the assembler's.
 
     cubin ─► instruction, operations, operands ─► liveness, scoreboard ─► block, flow
-    pairs:     order (by pipeline) ─► registers ─► emit ──┐
-    products:  steps ─► arrangement ─► products ──────────┴─► check (and copies) ─► cubin
+    pair_schedule (by pair_pipeline) ─► pair_registers ─► emit ─────┐
+    product_steps ─► product_arrangement ─► product_schedule ───────┴─► check, copies ─► cubin
 
 The assembler hides latencies, and does not look at register banks: of a loop over pairs it lets every seventh cycle pass
 while a bank gives a second operand. An order in which the multiply-adds that share operands follow each other needs none of
-these (:mod:`~nbody.gpu.sass.pipeline`), and in a loop over products of float64 numbers nearly every multiply-add can keep
-a factor for the next (:mod:`~nbody.gpu.sass.products`). Only blocks of arithmetic are touched, in place, and only if it has
-been shown (:mod:`~nbody.gpu.sass.check`) that every register holds the same expression at the end, and that nothing is read
-before it is there. So the results have the same bits.
+these (:mod:`~nbody.gpu.sass.pair_pipeline`), and in a loop over products of float64 numbers nearly every multiply-add
+can keep a factor for the next (:mod:`~nbody.gpu.sass.product_schedule`). Only blocks of arithmetic are touched, in
+place, and only if it has been shown (:mod:`~nbody.gpu.sass.check`) that every register holds the same expression at
+the end, and that nothing is read before it is there. So the results have the same bits.
 """
 
 import contextlib
@@ -21,20 +21,20 @@ from nbody.gpu.sass.cubin import kernels
 from nbody.gpu.sass.emit import emitted
 from nbody.gpu.sass.instruction import Instruction, encoded, instructions
 from nbody.gpu.sass.operations import PAIRS, PRODUCTS, WITH_COPIES
-from nbody.gpu.sass.order import Ordering, Style
-from nbody.gpu.sass.products import Ordered, ProductStyle
-from nbody.gpu.sass.registers import allocated, banks, fixed_banks
-from nbody.gpu.sass.steps import NoProducts
+from nbody.gpu.sass.pair_registers import allocated, banks, fixed_banks
+from nbody.gpu.sass.pair_schedule import PairScheduler, PairTuning
+from nbody.gpu.sass.product_schedule import ProductScheduler, ProductTuning
+from nbody.gpu.sass.product_steps import NoProducts
 
-STYLES = (
-    Style(8, 28, 12, False, 0.0),
-    Style(14, 20, 8, False, 0.0),
-    Style(10, 24, 9, False, 0.6),
-    Style(11, 24, 9, True, 0.3),
-    Style(13, 40, 13, False, 0.3),
-    Style(11, 28, 8, True, 0.6),
+PAIR_TUNINGS = (
+    PairTuning(8, 28, 12, False, 0.0),
+    PairTuning(14, 20, 8, False, 0.0),
+    PairTuning(10, 24, 9, False, 0.6),
+    PairTuning(11, 24, 9, True, 0.3),
+    PairTuning(13, 40, 13, False, 0.3),
+    PairTuning(11, 28, 8, True, 0.6),
 )
-"""Styles worth timing: of 284 that were timed with five kernels of ``gpu-symmetric`` (one H200), the six of which one is at
+"""Those worth timing: of 284 that were timed with five kernels of ``gpu-symmetric`` (one H200), the six of which one is at
 most 1.1 % slower than the fastest for each."""
 
 ROOTS = 4
@@ -44,11 +44,11 @@ NARROWEST = 4
 """Strands under way that are tried at least where more find no registers."""
 
 
-def reordered(block: Block, style: Style) -> list[Instruction] | None:
-    """A block in an order of some style, or of a narrower one that finds registers; None if none does, or if it is not shown
-    to do the same."""
-    for width in range(style.width, NARROWEST - 1, -1):
-        turns = Ordering(block, style._replace(width=width), fixed_banks(block)).made()
+def scheduled_block(block: Block, tuning: PairTuning) -> list[Instruction] | None:
+    """A block in the order of a tuning, or of a narrower one that finds registers; None if none does, or if it is not
+    shown to do the same."""
+    for width in range(tuning.width, NARROWEST - 1, -1):
+        turns = PairScheduler(block, tuning._replace(width=width), fixed_banks(block)).turns()
         register = allocated(block, turns, banks(block, turns))
         if register is not None:
             body = emitted(block, turns, register)
@@ -60,7 +60,7 @@ FEWEST_PRODUCTS = 256
 """Multiply-adds in float64 that make a block worth it: those of a loop over a slab."""
 
 
-def with_factors_kept(cubin: bytes, style: ProductStyle = ProductStyle()) -> bytes | None:
+def with_products_scheduled(cubin: bytes, tuning: ProductTuning = ProductTuning()) -> bytes | None:
     """A cubin with its loops over products of float64 in an order in which each multiply-add keeps a factor for the next,
     with the copies of the next slab behind the first loads or, if that finds no order, where they are; None if there is
     none."""
@@ -69,7 +69,7 @@ def with_factors_kept(cubin: bytes, style: ProductStyle = ProductStyle()) -> byt
         if sum(known.kind == "double" for known in block.known) < FEWEST_PRODUCTS:
             return None
         try:
-            body = Ordered(block, style).instructions()
+            body = ProductScheduler(block, tuning).instructions()
         except NoProducts:
             return None
         return None if body is None or fault(block, body) else body
@@ -77,12 +77,12 @@ def with_factors_kept(cubin: bytes, style: ProductStyle = ProductStyle()) -> byt
     return _replaced(cubin, WITH_COPIES, kept) or _replaced(cubin, PRODUCTS, kept)
 
 
-def rescheduled(cubin: bytes, style: Style) -> bytes | None:
+def with_pairs_scheduled(cubin: bytes, tuning: PairTuning) -> bytes | None:
     """A cubin with its loops over pairs in another order; None if none of them can be."""
 
     def in_order(block: Block) -> list[Instruction] | None:
         worth_it = sum(known.kind == "root" for known in block.known) >= ROOTS
-        return reordered(block, style) if worth_it else None
+        return scheduled_block(block, tuning) if worth_it else None
 
     return _replaced(cubin, PAIRS, in_order)
 
@@ -111,4 +111,4 @@ def _changed(cubin: bytes, kinds: Collection[str], change: Callable[[Block], lis
     return cubin if changed else None
 
 
-__all__ = ["STYLES", "Style", "kernels", "rescheduled", "with_factors_kept"]
+__all__ = ["PAIR_TUNINGS", "PairTuning", "kernels", "with_pairs_scheduled", "with_products_scheduled"]

@@ -11,8 +11,7 @@ from nbody.gpu.sass.block import Block
 from nbody.gpu.sass.instruction import BARRIER_RISES, BARRIERS, NO_BARRIER, PLACES, ZERO, Instruction, Place
 from nbody.gpu.sass.liveness import touched
 from nbody.gpu.sass.operands import places_filled, places_read
-from nbody.gpu.sass.operations import SHUFFLES_READ, Operation
-from nbody.gpu.sass.order import COMMUTATIVE
+from nbody.gpu.sass.operations import COMMUTATIVE, SHUFFLES_READ, Operation
 from nbody.gpu.sass.scoreboard import UNIFORM
 
 

@@ -125,3 +125,6 @@ the first behind another access to shared memory, or behind a barrier (see :mod:
 
 NEVER, LDS = 15, 0x984
 """Such a predicate, and the operation."""
+
+COMMUTATIVE = {0x220, 0x223, 0x22B}
+"""Operations whose operands a and b may change places: the sign of the product stands elsewhere."""

@@ -6,7 +6,7 @@ What is there at the beginning, or needed at the end, keeps its register.
 from nbody.gpu.sass.block import Block, Turn
 from nbody.gpu.sass.flow import Value
 from nbody.gpu.sass.instruction import ZERO
-from nbody.gpu.sass.pipeline import clocks
+from nbody.gpu.sass.pair_pipeline import clocks
 
 SWEEPS = 4
 BEFORE, BEHIND = 3, 6

@@ -8,26 +8,26 @@ either: after every 4th product k21 made 24.2 TFLOP/s, after every 8th 26.7, 16t
 n = 4096). Where in a column loads stand does not matter (27.0 to 27.4) but at its end, where the left factor is kept (25.8).
 
 The factors come from shared memory, four registers at a time, and where the loads stand is in
-:mod:`~nbody.gpu.sass.arrangement`. Sums stay in their registers, so that the rest are free for factors. A copy reads its
-addresses when it comes to it, and a barrier tells when it has; the last product waits for that, so that the loop may then
-fill them anew.
+:mod:`~nbody.gpu.sass.product_arrangement`. Sums stay in their registers, so that the rest are free for factors. A copy
+reads its addresses when it comes to it, and a barrier tells when it has; the last product waits for that, so that the
+loop may then fill them anew.
 """
 
-from nbody.gpu.sass.arrangement import Arrangement, ProductStyle
 from nbody.gpu.sass.block import Block
 from nbody.gpu.sass.emit import Guard, LoadBarriers, held_back
 from nbody.gpu.sass.instruction import LONGEST_STALL, NO_BARRIER, PLACES, ZERO, Instruction
 from nbody.gpu.sass.liveness import touched
 from nbody.gpu.sass.operations import SHUFFLES_READ
-from nbody.gpu.sass.steps import Product
+from nbody.gpu.sass.product_arrangement import Arrangement, ProductTuning
+from nbody.gpu.sass.product_steps import Product
 
 
-class Ordered:
+class ProductScheduler:
     """A block's instructions in the new order."""
 
-    def __init__(self, block: Block, style: ProductStyle) -> None:
-        arrangement = Arrangement(block, style)
-        self._block, self._style = block, style
+    def __init__(self, block: Block, tuning: ProductTuning) -> None:
+        arrangement = Arrangement(block, tuning)
+        self._block, self._tuning = block, tuning
         self._products, self._rows, self._used = arrangement.products, arrangement.rows, arrangement.used
         self._sequence = list(arrangement.sequence())
 
@@ -73,7 +73,7 @@ class Ordered:
                     if stall > LONGEST_STALL:
                         return None
                 elif isinstance(self._sequence[k + 1], Product):
-                    stall = self._style.stall
+                    stall = self._tuning.stall
             else:
                 instruction = block.body[item]
                 if block.known[item].kind == "load":
@@ -85,7 +85,7 @@ class Ordered:
                     read_barrier, copying = barriers.copies, 1 << barriers.copies
             waits |= guard.waits(touched(instruction))
             products += isinstance(item, Product)
-            lets_go = isinstance(item, Product) and products % self._style.yields == 0
+            lets_go = isinstance(item, Product) and products % self._tuning.yields == 0
             waits |= (guard.waits_left() | copying) * last
             instruction = instruction.controlled(stall, barrier, waits, keeps * (not lets_go), read_barrier)
             made.append(instruction.yielding() if lets_go else instruction)

@@ -10,13 +10,11 @@ from typing import NamedTuple
 
 from nbody.gpu.sass.block import Block, Turn
 from nbody.gpu.sass.flow import Value
-from nbody.gpu.sass.pipeline import Pipeline
-
-COMMUTATIVE = {0x220, 0x223, 0x22B}
-"""Operations whose operands a and b may change places: the sign of the product stands elsewhere."""
+from nbody.gpu.sass.operations import COMMUTATIVE
+from nbody.gpu.sass.pair_pipeline import Pipeline
 
 
-class Style(NamedTuple):
+class PairTuning(NamedTuple):
     """What an order is made by. None is the best for every block: those of a list are made, and timed.
 
     Attributes:
@@ -54,17 +52,17 @@ def strands(block: Block) -> list[int]:
     return [rank.get(r, -1) for r in root]
 
 
-class Ordering:
+class PairScheduler:
     """Puts a block's instructions into an order, with some strands under way at a time.
 
     Args:
         block: the block.
-        style: what the order is made by.
+        tuning: what the order is made by.
         bank: the banks of values as far as they are known; for others it is given one when it is read first.
     """
 
-    def __init__(self, block: Block, style: Style, bank: dict[Value, int]) -> None:
-        self._block, self._style = block, style
+    def __init__(self, block: Block, tuning: PairTuning, bank: dict[Value, int]) -> None:
+        self._block, self._tuning = block, tuning
         self._strand = strands(block)
         self._left = [len(after) for after in block.flow.after]
         self._followers: list[list[int]] = [[] for _ in block.body]
@@ -74,10 +72,10 @@ class Ordering:
         self._unfinished = [self._strand.count(k) for k in range(max(self._strand, default=0) + 1)]
         self._ready = {at for at, n in enumerate(self._left) if n == 0}
         self._earliest = list(block.flow.earliest)
-        self._pipeline = Pipeline(block, bank, style.root_every, style.patient)
+        self._pipeline = Pipeline(block, bank, tuning.root_every, tuning.patient)
         self._oldest = 0
 
-    def made(self) -> list[Turn]:
+    def turns(self) -> list[Turn]:
         """The instructions in their order."""
         turns = []
         while self._ready:
@@ -88,16 +86,16 @@ class Ordering:
         return turns
 
     def _best(self) -> tuple[Turn, int, list[int]]:
-        strand, block, style = self._strand, self._block, self._style
+        strand, block, tuning = self._strand, self._block, self._tuning
         while self._oldest < len(self._unfinished) - 1 and self._unfinished[self._oldest] == 0:
             self._oldest += 1
-        candidates = [at for at in self._ready if strand[at] <= self._oldest + style.width] or list(self._ready)
+        candidates = [at for at in self._ready if strand[at] <= self._oldest + tuning.width] or list(self._ready)
         best = None
         for at in candidates:
             turn, shared = self._fitted(at)
             begun, free = self._pipeline.begin(turn, self._earliest[at])
             later = block.known[at].kind != "root"
-            key = (begun - style.sharing * shared, later, -shared, strand[at], at)
+            key = (begun - tuning.sharing * shared, later, -shared, strand[at], at)
             if best is None or key < best[0]:
                 best = key, turn, begun, free
         assert best is not None
@@ -121,7 +119,7 @@ class Ordering:
         if self._strand[at] >= 0:
             self._unfinished[self._strand[at]] -= 1
         for k in self._followers[at]:
-            delay = self._style.root_latency if self._block.known[at].kind == "root" else self._block.flow.after[k][at]
+            delay = self._tuning.root_latency if self._block.known[at].kind == "root" else self._block.flow.after[k][at]
             self._earliest[k] = max(self._earliest[k], begun + delay)
             self._left[k] -= 1
             if self._left[k] == 0:

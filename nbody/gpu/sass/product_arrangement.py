@@ -15,14 +15,14 @@ from nbody.gpu.sass.block import Block
 from nbody.gpu.sass.instruction import Place
 from nbody.gpu.sass.liveness import touched
 from nbody.gpu.sass.operands import places_filled, places_read
-from nbody.gpu.sass.steps import NoProducts, Product, steps
+from nbody.gpu.sass.product_steps import NoProducts, Product, steps
 
 BEHIND_OTHERS = 4
 """Products from the one behind which the last other instructions come, those that advance addresses, to the end, itself
 counted: by then all loads have been waited for."""
 
 
-class ProductStyle(NamedTuple):
+class ProductTuning(NamedTuple):
     """What an order is made by.
 
     Attributes:
@@ -45,9 +45,9 @@ class Arrangement:
         used: by load, when: numbers of products.
     """
 
-    def __init__(self, block: Block, style: ProductStyle) -> None:
+    def __init__(self, block: Block, tuning: ProductTuning) -> None:
         found = steps(block)
-        self._block, self._style, self._step = block, style, len(found[0])
+        self._block, self._tuning, self._step = block, tuning, len(found[0])
         self.products = [product for step in found for product in step]
         self.rows = len({product.left for product in found[0]})
         self.used: dict[int, list[int]] = {}
@@ -60,7 +60,7 @@ class Arrangement:
         loads = sorted(self.used, key=lambda at: (self.used[at][0], at))
         first = sum(self.used[at][0] < self._step for at in loads)
         every, early = self._step // first, self._early()
-        if sorted(loads) != self._of_kind("load") or every <= self._style.load_after:
+        if sorted(loads) != self._of_kind("load") or every <= self._tuning.load_after:
             raise NoProducts
         front = self._in_front(early)
         yield from front
@@ -68,7 +68,7 @@ class Arrangement:
         yield from self._copies([at for at in early if at not in front])
         for number, product in enumerate(self.products):
             yield product
-            if number % every == self._style.load_after and number // every < len(loads) - first:
+            if number % every == self._tuning.load_after and number // every < len(loads) - first:
                 yield loads[first + number // every]
             if number == len(self.products) - BEHIND_OTHERS:
                 yield from (at for at in self._of_kind("integer", "wide") if at not in early)
