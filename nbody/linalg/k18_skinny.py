@@ -103,4 +103,5 @@ RUNG = Rung(
     reads=lambda shape: Reads(shape.k / COLUMNS + shape.k / MOST_ROWS, 0.0),
     improves="k02",
     claims=frozenset({"vector loads"}),
+    columns=COLUMNS,
 )
