@@ -25,7 +25,7 @@ from nbody.errors import NBodyError, printable
 
 
 class Interrupted(NBodyError):
-    """Ctrl-C ended a command before it could say anything itself."""
+    """Ctrl-C ended a command; the message, if there is any, is what it has not said itself."""
 
     exit_code = 130
 
@@ -34,11 +34,13 @@ class Commands(TyperGroup):
     """The program's commands. (Typer would end an interrupted one without a word.)"""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises Interrupted, with the command's own words where it has some."""
+        """Run the command. Raises Interrupted, with the command's own words where it has some that are not said yet."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            raise Interrupted(str(stop) or "interrupted") from None
+            from nbody.cli.progress import told_of_interrupt
+
+            raise Interrupted(str(stop) or ("" if told_of_interrupt() else "interrupted")) from None
 
 
 app = typer.Typer(
@@ -87,7 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except (Interrupted, KeyboardInterrupt) as stop:
-        print(str(stop) or "interrupted", file=sys.stderr)
+        if line := str(stop):
+            print(line, file=sys.stderr)
         return Interrupted.exit_code
     except NBodyError as error:
         return _fail(str(error), error.exit_code)
