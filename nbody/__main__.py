@@ -2,6 +2,9 @@
 
 import sys
 
-from nbody.cli import main
+try:
+    from nbody.cli import main
+except KeyboardInterrupt:  # before there is anything to say
+    sys.exit(130)
 
 sys.exit(main())

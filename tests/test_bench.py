@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbody.bench import readme, report, timing
+from nbody.bench import reading, readme, timing
 from nbody.bench.forces import budget, contestant, native, suite
 from nbody.bench.forces.accuracy import ALL_ROWS, Judge, judged
 from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE, EngineContestant
@@ -68,7 +68,7 @@ def found(tmp_path_factory):
         patch.setattr(contestant, "PILOT", 128)
         patch.setattr(timing, "ENOUGH", 0.01)
         assert main(["bench", "--cpu", "--particles", "65", "130", "--output", str(folder)]) == 0
-    return report.load(folder / "bench.json"), folder
+    return reading.load(folder / "bench.json"), folder
 
 
 # --- What is wrong gets no time ---------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ BAD = {
     "--engines reference --precision float32": "'reference' computes in float64, not in float32",
     "--cpu --engines gpu-tiled": "'gpu-tiled' works on the gpu",
     "--precision float16": "unknown precision 'float16'",
-    "--from /nowhere.json": "/nowhere.json: not a benchmark's report",
+    "--from /nowhere.json": "/nowhere.json: there is no such file",
     "--cpu --roofline": "--roofline holds the GPU's engines against their bounds; leave --cpu out",
     "--from a.json b.json --compare old.json": "--compare compares one report, and --from names several",
     "--output /proc/bench": "--output: /proc/bench can't be made",

@@ -1,6 +1,7 @@
 """The ladder's benchmark: what its command refuses, and what it says of a report."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -60,14 +61,25 @@ BAD = {
     "--matmul --sizes many": "--sizes",
     "--matmul --precision mixed": "--precision: unknown precision 'mixed'",
     "--matmul --rungs k02 k99": "--rungs: unknown rung 'k99' (did you mean",
-    "--matmul --rungs k00 --sizes 513 1024": "--sizes: k00 would take minutes beyond n = 512; choose a smaller size",
+    "--matmul --rungs k00 --sizes 513 1024": "--sizes: k00 is left out beyond n = 512: it is slow",
     "--matmul --explain k99": "--explain: unknown rung 'k99' (did you mean",
-    "--matmul --from /nowhere.json": "/nowhere.json: not a benchmark's report",
+    "--matmul --from /nowhere.json": "/nowhere.json: there is no such file",
     "--matmul --particles 100": "--particles goes without --matmul",
     "--matmul --gpu": "--gpu goes without --matmul",
     "--sizes 512": "--sizes goes with --matmul",
     "--explain k02": "--explain goes with --matmul",
-}
+    "--matmul --rungs k00 k00 --sizes 513": "--sizes: k00 is left out beyond n = 512: it is slow, and a larger product",
+    "--matmul --rungs numpy --sizes 8192": "--sizes: numpy is left out beyond n = 4096: it is slow, and a larger",
+} | {
+    f"--matmul --explain k02 {option}": f"{option.split()[0]} goes without --explain"
+    for option in ("--sizes 64", "--precision float32", "--rungs k02", "--from a.json", "--output output", "--readme R.md")
+} | {
+    f"{option} --from a.json": f"{option.split()[0 if option[2] != 'm' else 1]} goes without --from"
+    for option in (
+        "--matmul --sizes 64", "--matmul --rungs k02", "--precision float32", "--cpu", "--gpu", "--particles 64",
+        "--engines cpu", "--roofline", "--output output",
+    )
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("arguments", BAD)
@@ -107,13 +119,33 @@ def test_the_processors_rungs_are_measured_without_a_gpu(capsys, tmp_path, monke
     cublas.rival.cache_clear()
 
 
+def test_what_is_left_out_is_told_once_a_rung():
+    lines = suite.left_out(suite.SIZES, ["k00", "numpy", "k00"])
+    assert lines == ["k00 is left out beyond n = 512: it is slow, and a larger product teaches nothing more"]
+    assert suite.left_out([512], []) == [] and len(suite.left_out([8192], [])) == len(suite.LARGEST)
+
+
+def test_the_command_tells_what_is_left_out(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(suite, "LARGEST", {"k00": 32})
+    monkeypatch.setattr(card, "no_gpu", lambda: "it was taken out")
+    cublas.rival.cache_clear()
+    assert main(["bench", "--matmul", "--rungs", "k00", "numpy", "--sizes", "32", "48", "64", "-o", str(tmp_path)]) == 0
+    assert capsys.readouterr().err.count("k00 is left out beyond n = 32") == 1
+    cublas.rival.cache_clear()
+
+
 @pytest.mark.parametrize("rung", [*LADDER, *ELEMENTWISE])
 def test_every_rung_is_explained_anywhere(rung, capsys):
     assert main(["bench", "--matmul", "--explain", rung]) == 0
     out, thing = capsys.readouterr().out, (LADDER if rung in LADDER else ELEMENTWISE).load(rung)
     assert out.startswith(f"{rung}: {thing.title}") and "What limits it: " in out
     if getattr(thing, "on", "gpu") == "gpu":
-        assert "registers a thread" in out or "can't be compiled here" in out
+        assert "registers a thread" in out or "can't be compiled here" in out or "Kernels are simulated" in out
+    else:
+        assert "cycles" not in out and "global" not in out
+    limit = out.split("What limits it: ")[1]
+    assert limit[0].islower() or limit[0].isdigit() or limit.split()[0] in ("A's", "B")
+    assert not re.search(r"(?<![0-9.])1 (blocks|reads|threads|registers)|e\+0|100%", out)
 
 
 def test_an_explanation_in_json_is_one_object(capsys):

@@ -150,7 +150,17 @@ def test_the_simple_model_expects_each_tile_to_pay():
 def test_an_explanation_has_the_idea_the_registers_and_the_occupancy():
     text = explain("k06")
     assert "k06: coalesced tiles (improves k05)" in text
-    assert "1024 threads a block" in text and "blocks a multiprocessor" in text
+    assert "1024 threads a block" in text and "2 blocks a multiprocessor, all of its threads" in text
+    assert "8192 bytes of shared memory" in text  # its two tiles, without what the system keeps for itself
+    assert "Compiled for an H200 (compute capability 9.0)" in text
+
+
+def test_an_explanation_is_of_a_product_that_the_rung_makes(monkeypatch):
+    assert "For n = 32, one result takes 64 reads from global memory: 64000 cycles" in explain("k01")
+    assert "For 2048x2048 by 2048x4, one result takes 768 reads" in explain("k18")
+    assert LADDER.load("k18").example_shape == Shape(2048, 4, 2048)
+    monkeypatch.setattr("nbody.gpu.SIMULATED", True)
+    assert "Kernels are simulated here" in explain("k06") and "can't be compiled" not in explain("k06")
 
 
 def test_occupancy_is_bounded_by_the_scarcest_of_the_four():

@@ -93,7 +93,7 @@ def test_a_standard_output_on_a_full_disk_is_one_line_and_exit_code_1(arguments)
         done = nbody(*arguments, stdout=full)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "error: standard output can't be written (No space left on device); what was recorded is kept"
+        "error: standard output can't be written (No space left on device); files that were written are kept"
     ]
 
 
@@ -124,7 +124,7 @@ def test_a_benchmark_puts_no_report_in_the_place_of_another_file(folder):
     assert Output.at(Path("mine.json")).report == Path("mine.json")
 
 
-@pytest.mark.parametrize("page,says", [("none.md", "can't be read"), ("notes.txt", "must be marked by a line")])
+@pytest.mark.parametrize("page,says", [("none.md", "there is no such file"), ("notes.txt", "must be marked by a line")])
 @pytest.mark.parametrize("suite", [["--cpu"], ["--matmul", "--rungs", "numpy"]])
 def test_a_page_that_has_no_place_for_a_table_is_told_before_anything_is_measured(folder, capsys, page, says, suite):
     assert main(["bench", *suite, "--readme", page]) == 2

@@ -8,5 +8,5 @@
 
 Each has a ``suite`` that measures, the ``row`` that it makes, ``tables`` for the terminal and the README, and a
 ``plot``. How a time is taken is in :mod:`.timing` and :mod:`.queued`; what becomes of the rows in :mod:`.report`,
-:mod:`.output`, :mod:`.readme` and :mod:`.compare`; :mod:`.card` says whether there is a GPU to measure.
+:mod:`.output`, :mod:`.reading`, :mod:`.readme` and :mod:`.compare`; :mod:`.card` says whether there is a GPU to measure.
 """

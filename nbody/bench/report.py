@@ -1,14 +1,12 @@
-"""What a benchmark says, as one JSON object with the machine and the rows; :mod:`nbody.bench.tables` shows it."""
+"""What a benchmark says, as one JSON object with the machine and the rows; :mod:`nbody.bench.tables` shows it,
+:mod:`nbody.bench.reading` reads it again."""
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any, TypeVar
 
 from nbody.bench import card
-from nbody.errors import InputError
 from nbody.trajectory.provenance import collect_provenance
 
 Report = dict[str, Any]
@@ -35,21 +33,6 @@ def report(rows: Sequence[Any]) -> Report:
 def _in_json(value: Any) -> Any:
     """``value``, or None for an infinity or a NaN, which JSON does not have. (A row's note says what was wrong.)"""
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def load(path: Path) -> Report:
-    """A report written earlier. Raises InputError if the file is not one."""
-    try:
-        found = json.loads(path.read_text())
-        machine_line(found["machine"])
-        if isinstance(found["rows"], list) and all(isinstance(row, dict) for row in found["rows"]):
-            return found
-        reason = "its 'rows' are of the wrong kind"
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-    except (ValueError, KeyError, TypeError) as error:
-        reason = f"{type(error).__name__}: {error}"
-    raise InputError(f"{path}: not a benchmark's report ({reason}); make one with 'nbody bench'")
 
 
 Row = TypeVar("Row")

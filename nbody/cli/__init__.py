@@ -7,9 +7,10 @@ user's input was wrong (one line says what, where and the fix), 130 interrupted.
 import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from nbody.cli.bench import bench
 from nbody.cli.diff import diff
@@ -22,8 +23,29 @@ from nbody.cli.run import run
 from nbody.cli.view import view
 from nbody.errors import NBodyError, printable
 
+
+class Interrupted(NBodyError):
+    """Ctrl-C ended a command; the message, if there is any, is what it has not said itself."""
+
+    exit_code = 130
+
+
+class Commands(TyperGroup):
+    """The program's commands. (Typer would end an interrupted one without a word.)"""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Raises Interrupted, with the command's own words where it has some that are not said yet."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            from nbody.cli.progress import told_of_interrupt
+
+            raise Interrupted(str(stop) or ("" if told_of_interrupt() else "interrupted")) from None
+
+
 app = typer.Typer(
     name="nbody",
+    cls=Commands,
     help="Gravity between particles, on a GPU or a CPU: run it, look at it, measure it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -57,6 +79,8 @@ for command in (run, resume, view, info, bench, doctor, rerun, diff):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    if sys.stderr is None:  # the shell has closed it; print() would turn to standard output, amid a result
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # where the terminal has no × or ε, '?' is better than an end
         sys.stdout.reconfigure(errors="replace")
     try:
@@ -64,17 +88,19 @@ def main(arguments: list[str] | None = None) -> int:
         if sys.stdout is not None:  # it is where the shell has closed it
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
+    except (Interrupted, KeyboardInterrupt) as stop:
+        if line := str(stop):
+            print(line, file=sys.stderr)
+        return Interrupted.exit_code
     except NBodyError as error:
         return _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
     except BrokenPipeError:  # 'nbody bench | head' is not an error
         sys.stderr.close()
         return 0
     except OSError as error:
         if not _lost_output():
             raise
-        return _fail(f"standard output can't be written ({error.strerror}); what was recorded is kept", 1)
+        return _fail(f"standard output can't be written ({error.strerror}); files that were written are kept", 1)
     except Exception as error:
         # Typer's own errors (an unknown option, a missing argument) know how to say themselves in one line.
         if not hasattr(error, "format_message"):

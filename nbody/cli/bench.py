@@ -50,9 +50,9 @@ Explain = Annotated[
         autocompletion=completion.rungs),
 ]  # fmt: skip
 Place = Annotated[
-    Path,
+    Path | None,
     _of(REPORT, "The folder of bench.json and bench.png (with --roofline: roofline, with --matmul: matmul), or a "
-                "file's name.", "--output", "-o", show_default=True),
+                "file's name; output, where none is given.", "--output", "-o"),
 ]  # fmt: skip
 AsJson = Annotated[bool, _of(REPORT, "Print the report as one JSON object, no table.", "--json")]
 Readme = Annotated[
@@ -85,7 +85,7 @@ def bench(
     sizes: Sizes = None,
     rungs: Rungs = None,
     explain: Explain = None,
-    output: Place = Path("output"),
+    output: Place = None,
     as_json: AsJson = False,
     readme: Readme = None,
     compare: Compare = None,
@@ -127,23 +127,53 @@ def bench(
       nbody bench --from laptop.json h200.json --readme README.md
     """
     from nbody.bench.readme import around
+    from nbody.cli.bench_report import terminable
     from nbody.errors import InputError
 
-    ladder_only = {"--sizes": sizes, "--rungs": rungs, "--explain": explain}
-    forces_only: dict[str, Any] = {"--cpu": cpu, "--gpu": gpu, "--particles": particles, "--engines": engines}
-    forces_only |= {"--roofline": roofline, "--compare": compare}
-    for option, given in (forces_only if matmul else ladder_only).items():
-        if given:
-            raise InputError(f"{option} goes {'without' if matmul else 'with'} --matmul")
+    given: dict[str, Any] = {"--cpu": cpu, "--gpu": gpu, "--particles": particles, "--engines": engines}
+    given |= {"--precision": precision, "--roofline": roofline, "--sizes": sizes, "--rungs": rungs}
+    given |= {"--matmul": matmul, "--explain": explain, "--output": output, "--readme": readme}
+    given |= {"--compare": compare, "--from": reports}
+    _check_together({option for option, value in given.items() if value not in (None, False, [])})
     if reports and as_json and len(reports) > 1:
         raise InputError("--json prints one report, and --from names several; leave one of the two out")
     if readme is not None:
         around(readme, "matmul" if matmul else "bench")  # before the measuring, not after
-    if matmul:
-        from nbody.cli.bench_ladder import ladder
+    place = output or Path("output")
+    with terminable():
+        if matmul:
+            from nbody.cli.bench_ladder import ladder
 
-        return ladder(sizes or [], precision or [], rungs or [], explain, output, as_json, readme, reports or [])
-    from nbody.cli.bench_forces import Wanted, forces
+            return ladder(sizes or [], precision or [], rungs or [], explain, place, as_json, readme, reports or [])
+        from nbody.cli.bench_forces import Wanted, forces
 
-    wanted = Wanted(cpu, gpu, roofline, particles or [], engines or [], precision or [])
-    return forces(wanted, output, as_json, readme, compare, reports or [])
+        wanted = Wanted(cpu, gpu, roofline, particles or [], engines or [], precision or [])
+        return forces(wanted, place, as_json, readme, compare, reports or [])
+
+
+MEASURED = ("--cpu", "--gpu", "--particles", "--engines", "--roofline", "--precision", "--sizes", "--rungs", "--output")
+"""Options that say what is measured, and where that is written."""
+
+GOES_WITHOUT: dict[str, tuple[str, ...]] = {
+    "--matmul": ("--cpu", "--gpu", "--particles", "--engines", "--roofline", "--compare"),
+    "--explain": (*MEASURED, "--from", "--readme"),
+    "--from": MEASURED,
+}
+"""Options that would be of no effect beside another."""
+
+GOES_WITH: dict[str, tuple[str, ...]] = {"--matmul": ("--sizes", "--rungs", "--explain")}
+"""Options that are of no effect without another."""
+
+
+def _check_together(given: set[str]) -> None:
+    """Raise InputError where an option that was given would be ignored."""
+    from nbody.errors import InputError
+
+    for other, options in GOES_WITH.items():
+        for option in options:
+            if option in given and other not in given:
+                raise InputError(f"{option} goes with {other}")
+    for other, options in GOES_WITHOUT.items():
+        for option in options:
+            if option in given and other in given:
+                raise InputError(f"{option} goes without {other}")

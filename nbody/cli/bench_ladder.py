@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
-from nbody.bench.report import Report
+from nbody.bench.output import Output
+from nbody.bench.reading import load
+from nbody.bench.report import Report, report
+from nbody.cli.bench_report import Kept, exit_code, keep, measuring, print_tables, rewritten
+from nbody.cli.progress import say
 
 
 def ladder(
@@ -17,24 +21,19 @@ def ladder(
     reports: list[Path],
 ) -> int:
     """What ``nbody bench --matmul`` does with its options; returns the exit code, 1 if a product was wrong."""
-    from nbody.bench import report
     from nbody.bench.ladder.tables import ladder_rows, markdown
-    from nbody.bench.readme import rewrite
-    from nbody.cli.progress import say
 
     if explain is not None:
         return _explain(explain, as_json)
-    found = [report.load(path) for path in reports] if reports else [_measured(sizes, precision, rungs, output)]
+    kept = [Kept(load(path)) for path in reports] if reports else [_measured(sizes, precision, rungs, output)]
+    found = [each.report for each in kept]
     rows = [row for each in found for row in ladder_rows(each)]
     for each in found:
         _show(each, as_json)
-    if readme is not None:
-        rewrite(readme, found, "matmul", markdown)
-        say(f"the table of the ladder in {readme} is now this report's")
-    wrong = [row for row in rows if row["wrong"]]
-    for row in wrong:
-        say(f"error: {row['name']} {row['precision']}, n = {row['size']}: {row['note']}")
-    return 1 if wrong else 0
+    unwritten = [each.unwritten for each in kept]
+    unwritten += [rewritten(readme, found, "matmul", markdown, "the table of the ladder")]
+    wrong = [f"{row['name']} {row['precision']}, n = {row['size']}: {row['note']}" for row in rows if row["wrong"]]
+    return exit_code(wrong, unwritten)
 
 
 def _explain(name: str, as_json: bool) -> int:
@@ -47,26 +46,23 @@ def _explain(name: str, as_json: bool) -> int:
     return 0
 
 
-def _measured(sizes: list[int], precision: list[str], rungs: list[str], output: Path) -> Report:
-    """Measure, write the files, and return the report."""
+def _measured(sizes: list[int], precision: list[str], rungs: list[str], output: Path) -> Kept:
+    """Measure, and write the files."""
     from nbody.bench.ladder import cublas, suite
     from nbody.bench.ladder.plot import plot_ladder
-    from nbody.bench.output import Output
-    from nbody.bench.report import report
-    from nbody.cli.bench_report import keep
-    from nbody.cli.progress import say, status_line
 
-    sizes, precision = sizes or [*suite.SIZES], precision or [*suite.PRECISIONS]
-    suite.check(sizes, precision, rungs)
-    files = Output.at(output, "matmul")
-    library, reason = cublas.rival()
-    if library is None:
-        say(f"cuBLAS does not take part: {reason}")
-    with status_line() as notify:
+    with measuring() as notify:
+        sizes, precision = sizes or [*suite.SIZES], precision or [*suite.PRECISIONS]
+        suite.check(sizes, precision, rungs)
+        files = Output.at(output, "matmul")
+        library, reason = cublas.rival()
+        if library is None:
+            say(f"cuBLAS does not take part: {reason}")
+        for line in suite.left_out(sizes, rungs):
+            say(line)
         found = report(suite.run_suite(sizes, precision, rungs, notify))
         found["machine"] |= {"cublas": library and library.version, "no_cublas": reason}
-        notify("drawing")
-        return keep(found, files, plot_ladder)
+    return keep(found, files, plot_ladder)
 
 
 def _show(found: Report, as_json: bool) -> None:
@@ -75,6 +71,5 @@ def _show(found: Report, as_json: bool) -> None:
         print(json.dumps(found))
         return
     from nbody.bench.ladder.tables import ladder_tables
-    from nbody.cli.bench_report import print_tables
 
     print_tables(ladder_tables(found))

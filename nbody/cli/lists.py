@@ -30,7 +30,12 @@ class ListCommand(TyperCommand):
                     spread.append(current)
             spread.append(word)
         ctx.meta[OPEN_LIST] = current
-        return super().parse_args(ctx, spread)
+        try:
+            return super().parse_args(ctx, spread)
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:  # an option without its value does not know its command
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """What the shell offers: further values of the list option that stands last, or options as usual."""

@@ -15,17 +15,28 @@ LOG_SECONDS = 10.0
 """Between two lines of a batch job's log."""
 
 
+_last_said: list[str] = []
+
+
 def say(line: str) -> None:
     """One line for the user, on standard error. If nobody reads it any more, that is no reason to end a run."""
+    _last_said[:] = [line]
+    if sys.stderr is None:  # print() would turn to standard output
+        return
     with suppress(OSError, ValueError):
         print(line, file=sys.stderr)
+
+
+def told_of_interrupt() -> bool:
+    """True if the last line for the user said that a run was interrupted, and where."""
+    return any(line.startswith("interrupted ") for line in _last_said)
 
 
 @contextmanager
 def status_line() -> Iterator[Callable[[str], None]]:
     """One line on standard error that says what is being measured; where that is not a terminal (a batch job's log), one
     every ten seconds. (No spinner: its thread would compete with what is timed.)"""
-    shown, last = sys.stderr.isatty(), time.monotonic()
+    shown, last = sys.stderr is not None and sys.stderr.isatty(), time.monotonic()
 
     def notify(line: str) -> None:
         nonlocal last

@@ -1,6 +1,7 @@
 """What a rung is and what its kernel takes from a multiprocessor: ``nbody bench --matmul --explain RUNG``."""
 
 import textwrap
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ class Limits(NamedTuple):
 
 
 HOPPER = Limits()
-"""An H200's (compute capability 9.0), taken where there is no GPU to ask."""
+"""An H200's (compute capability 9.0): explanations are the same on every machine."""
 
 
 class Occupancy(NamedTuple):
@@ -46,6 +47,10 @@ def occupancy(threads: int, registers: int, shared: int, limits: Limits = HOPPER
     return Occupancy(room[limit], room[limit] * warps * 32 / limits.threads, limit)
 
 
+RESERVED = 1024
+"""Bytes of shared memory that the system keeps for itself in each block that uses any, on a Hopper."""
+
+
 def explain(name: str) -> str:
     """The idea of the rung or element-wise kernel ``name``, and for each precision its kernel's registers, shared memory
     and occupancy.
@@ -57,38 +62,68 @@ def explain(name: str) -> str:
         return _explain_elementwise(name, ELEMENTWISE.load(name))
     rung: Rung = LADDER.load(name)
     lines = [f"{name}: {rung.title}" + (f" (improves {rung.improves})" if rung.improves else "")]
-    lines += ["", *textwrap.wrap(rung.idea, 100), "", *textwrap.wrap(f"What limits it: {rung.limit}", 100)]
-    reads = rung.reads(Shape(rung.example, rung.example, rung.example))
-    lines += [
-        "",
-        f"For n = {rung.example}, one result takes {reads.from_global:g} reads from global and {reads.from_shared:g} from "
-        f"shared memory: {reads.cycles:g} cycles in the simple model (1000 and 10 each).",
-    ]
+    lines += ["", *textwrap.wrap(rung.idea, 100), "", *textwrap.wrap(f"What limits it: {_clause(rung.limit)}", 100)]
     if rung.on == "gpu":
-        lines += ["", *(_kernel_line(rung, rung.largest or rung.example, dtype) for dtype in rung.dtypes)]
+        lines += ["", *_model_lines(rung), "", *_kernel_lines(rung, rung.example_shape, rung.dtypes)]
     return "\n".join(lines)
 
 
 def _explain_elementwise(name: str, kernel: Elementwise) -> str:
     lines = [f"{name}: {kernel.title}", "", *textwrap.wrap(kernel.idea, 100), ""]
     lines += [f"What limits it: the bandwidth of global memory; {kernel.moved} numbers move for one result.", ""]
-    return "\n".join(lines + [_kernel_line(kernel, LECTURE_SIZE, dtype) for dtype in ("float32", "float64")])
+    shape = Shape(LECTURE_SIZE, LECTURE_SIZE, LECTURE_SIZE)
+    return "\n".join(lines + _kernel_lines(kernel, shape, ("float32", "float64")))
 
 
-def _kernel_line(thing: Rung | Elementwise, side: int, dtype: str) -> str:
-    """Registers, shared memory and occupancy of a kernel for square matrices, or the reason why they are not known
-    here."""
+def _clause(limit: str) -> str:
+    """A limit as it goes on after a colon: in small letters, but for the name of a matrix, and with a full stop."""
+    first = limit.split()[0]
+    matrix = len(first.removesuffix("'s")) == 1
+    return (limit if matrix else limit[0].lower() + limit[1:]).rstrip(".") + "."
+
+
+def _model_lines(rung: Rung) -> list[str]:
+    """What the simple model expects of a rung on the GPU."""
+    shape = rung.example_shape
+    reads = rung.reads(shape)
+    what = f"n = {shape.m}" if shape.n == shape.m else f"{shape.m}x{shape.k} by {shape.k}x{shape.n}"
+    shared = f" and {_count(reads.from_shared, 'read')} from shared memory" if reads.from_shared else ""
+    return textwrap.wrap(
+        f"For {what}, one result takes {_count(reads.from_global, 'read')} from global memory{shared}: "
+        f"{reads.cycles:.0f} cycles in the simple model (1000 and 10 each).",
+        100,
+    )
+
+
+def _kernel_lines(thing: Rung | Elementwise, shape: Shape, dtypes: Sequence[str]) -> list[str]:
+    """Registers, shared memory and occupancy of the kernel for a product, in each precision, or the reason why they are
+    not known here."""
     from nbody import gpu
 
-    launch = thing.launch(Shape(side, side, side), np.dtype(dtype))
-    assert isinstance(launch, Launch)
+    if gpu.SIMULATED:
+        return ["Kernels are simulated here (NUMBA_ENABLE_CUDASIM is set): what one takes of a card is not known."]
     try:
-        used = gpu.resources(gpu.ptx(launch.kernel, launch.signature(dtype)))
-    except Exception as error:  # NVVM or nvJitLink is not installed, or the kernels are simulated
-        return f"{dtype}: the kernel can't be compiled here ({type(error).__name__}: {str(error)[:80]})"
+        lines = [_kernel_line(thing, shape, dtype) for dtype in dtypes]
+    except Exception as error:  # NVVM or nvJitLink is not installed
+        return [f"The kernel can't be compiled here ({type(error).__name__}: {str(error)[:80]})."]
+    return ["Compiled for an H200 (compute capability 9.0), whatever card there is here:", *lines]
+
+
+def _kernel_line(thing: Rung | Elementwise, shape: Shape, dtype: str) -> str:
+    from nbody import gpu
+
+    launch = thing.launch(shape, np.dtype(dtype))
+    assert isinstance(launch, Launch)
+    used = gpu.resources(gpu.ptx(launch.kernel, launch.signature(dtype)))
     fits = occupancy(launch.threads, used.registers, used.shared)
-    return (
-        f"{dtype}: {launch.threads} threads a block, {used.registers} registers a thread, {used.shared} bytes of "
-        f"shared memory; {fits.blocks} blocks a multiprocessor, {fits.fraction:.0%} of its threads, limited by "
-        f"{fits.limit} (compute capability 9.0)"
+    limit = (
+        f"{fits.fraction:.0%} of its threads, limited by {fits.limit}" if fits.fraction < 1 else "all of its threads"
     )
+    return (
+        f"{dtype}: {_count(launch.threads, 'thread')} a block, {_count(used.registers, 'register')} a thread, "
+        f"{max(0, used.shared - RESERVED)} bytes of shared memory; {_count(fits.blocks, 'block')} a multiprocessor, {limit}"
+    )
+
+
+def _count(number: float, what: str) -> str:
+    return f"{number:g} {what}" if number == 1 else f"{number:g} {what}s"

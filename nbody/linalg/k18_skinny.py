@@ -109,4 +109,5 @@ RUNG = Rung(
     reads=lambda shape: Reads(shape.k / COLUMNS + shape.k / rows_a_block(shape.m), 0.0),
     improves="k02",
     claims=frozenset({"vector loads"}),
+    columns=COLUMNS,
 )

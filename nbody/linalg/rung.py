@@ -110,7 +110,8 @@ class Rung:
     ``improves`` names the rung that this idea starts from; ``claims`` are facts of its PTX that the tests check
     ("vector loads", "asynchronous copies", "tensor cores"); ``largest`` bounds m and n; ``roundoff`` is the
     unit roundoff of its factors where that is coarser than the dtype's; ``compensated`` says that the error of
-    a sum does not grow with its length; ``example`` is the n of the square product whose kernel stands for the rung's.
+    a sum does not grow with its length; ``example`` is the n of the square product whose kernel stands for the rung's,
+    and ``columns`` the n of its second matrix where that is made for fewer.
     """
 
     title: str
@@ -126,6 +127,13 @@ class Rung:
     roundoff: float = 0.0
     compensated: bool = False
     example: int = LECTURE_SIZE
+    columns: int | None = None
+
+    @property
+    def example_shape(self) -> Shape:
+        """The product whose kernel stands for the rung's."""
+        side = self.largest or self.example
+        return Shape(side, self.columns or side, side)
 
     def check(self, shape: Shape, dtype: Any) -> None:
         """Raise InputError where this rung has no kernel for the dtype, or the shape is too large for its idea."""

@@ -39,7 +39,7 @@ def panels(count: int, title: str, path: Path) -> Iterator[Sequence[Any]]:
         axes[0][0].set_ylabel("interactions per second (N² a force evaluation)")
         figure.suptitle(title, fontsize=11)
         figure.tight_layout()
-        figure.savefig(path, dpi=130, metadata={"Description": title})
+        figure.savefig(path, format="png", dpi=130, metadata={"Description": title})
     finally:
         plt.close(figure)
 

@@ -101,4 +101,4 @@ def _readme_cells(own: dict[int, ForceRow], counts: Sequence[int], lecture: int)
     run = duration(own[lecture].lecture_seconds) if lecture in own else "–"
     speeds = [rate(own[count].interactions_per_s).strip() if count in own else "–" for count in counts]
     speedup = "–" if last.speedup is None else f"{last.speedup:.3g}"
-    return [*speeds, speedup, f"{last.error_median:.1e}", f"{last.error:.1e}", run]
+    return [*speeds, speedup, error(last.error_median), error(last.error), run]

@@ -34,7 +34,7 @@ def plot_ladder(found: Report, path: Path) -> None:
     axes[0][0].set_ylim(len(names) - 0.4, -0.6)
     figure.suptitle(f"The matrix ladder, n = {n}: {machine_line(found['machine'])}", fontsize=11)
     figure.tight_layout()
-    figure.savefig(path, dpi=130, metadata={"Description": machine_line(found["machine"])})
+    figure.savefig(path, format="png", dpi=130, metadata={"Description": machine_line(found["machine"])})
     plt.close(figure)
 
 

@@ -1,7 +1,7 @@
 """A row of the ladder: what was measured of a rung, and how it compares with cuBLAS and the baseline."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from nbody.bench.card import float_peak
 from nbody.bench.ladder.products import Problem
@@ -15,7 +15,36 @@ CUBLAS = ("cublas", "cublas-skinny")
 """Names of cuBLAS's rows: the square product and the skinny one."""
 
 Row = dict[str, Any]
-"""What :func:`nbody.bench.ladder.suite.measure` yields."""
+"""What :func:`nbody.bench.ladder.suite.measure` yields: a :class:`LadderRow`, which grows on its way."""
+
+
+class LadderRow(TypedDict):
+    """A row of the ladder in a report. Times in seconds; None where nothing was measured, or it makes no sense."""
+
+    suite: str
+    name: str
+    title: str
+    device: str
+    precision: str
+    size: int
+    m: int
+    n: int
+    k: int | None
+    seconds: float | None
+    gflops: float | None
+    percent_of_peak: float | None
+    percent_of_cublas: float | None
+    gbytes_per_s: float | None
+    speedup: float | None
+    error: float | None
+    error_mean: float | None
+    wrong: bool
+    note: str
+    improves: NotRequired[str]
+    reads_global: NotRequired[float | None]
+    bytes_global: NotRequired[float | None]
+    predicted_cycles: NotRequired[float | None]
+    predicted_speedup: NotRequired[float | None]
 
 
 def checked_and_timed(

@@ -23,7 +23,7 @@ PRECISIONS = ("float32", "float64")
 SKINNY = "k18"
 """The rung that multiplies with four columns."""
 LARGEST = {"k00": 512, "numpy": 4096} | dict.fromkeys(("k02", "k03", "k04", "k05", "k16"), 4096)
-"""Sizes beyond which a slow rung is left out: it would take minutes."""
+"""Sizes beyond which a slow rung is left out: a larger product takes long and teaches nothing more."""
 
 
 def run_suite(
@@ -85,8 +85,16 @@ def _check_names(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequenc
     for name in rungs:
         check_rung(name, "--rungs: ")
     if rungs and all(min(sizes) > LARGEST.get(name, min(sizes)) for name in rungs):
-        most = max(LARGEST[name] for name in rungs)
-        raise InputError(f"--sizes: {' and '.join(rungs)} would take minutes beyond n = {most}; choose a smaller size")
+        raise InputError(f"--sizes: {'; '.join(left_out(sizes, rungs))}; choose a smaller size")
+
+
+def left_out(sizes: Sequence[int], rungs: Sequence[str]) -> list[str]:
+    """A line on each rung that does not take part at each of the sizes; all rungs when none are named."""
+    return [
+        f"{name} is left out beyond n = {most}: it is slow, and a larger product teaches nothing more"
+        for name, most in LARGEST.items()
+        if max(sizes) > most and (not rungs or name in rungs)
+    ]
 
 
 def check_rung(name: str, where: str) -> None:

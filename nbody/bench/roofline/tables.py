@@ -41,7 +41,9 @@ SPEEDS = (
     Column("% of\npeak", lambda row: percent(row.percent_of_peak)),
     Column("% of\nslots", lambda row: percent(row.percent_of_slots)),
     Column("% of\nroots", lambda row: percent(row.percent_of_roots)),
-    Column("clock,\nGHz", lambda row: "–" if row.clock_source != "measured" else f"{row.clock / 1e9:.2f}"),
+    Column(
+        "clock,\nGHz", lambda row: f"{row.clock / 1e9:.2f}" if row.clock and row.clock_source == "measured" else "–"
+    ),
     Column("power,\nW", lambda row: number(row.power)),
     Column("error:\nmedian", lambda row: error(row.error_median)),
     Column("\n99 %", lambda row: error(row.error_99)),
