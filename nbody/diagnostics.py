@@ -1,5 +1,9 @@
 """What a run conserves."""
 
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
 import numpy as np
 
 
@@ -24,3 +28,20 @@ def observables(sums: np.ndarray) -> dict[str, float | np.ndarray]:
 def relative_energy_error(energy: float, initial: float) -> float:
     """(E - E₀)/|E₀|; the plain difference where E₀ is zero."""
     return (energy - initial) / (abs(initial) or 1.0)
+
+
+@dataclass(frozen=True)
+class Energies:
+    """Total energy of the first and the latest recorded frame; NaN before there is one."""
+
+    initial: float = math.nan
+    latest: float = math.nan
+
+    @property
+    def error(self) -> float:
+        """(E - E₀)/|E₀|."""
+        return relative_energy_error(self.latest, self.initial)
+
+    def after(self, energy: float) -> Self:
+        """With one more frame."""
+        return replace(self, initial=energy if math.isnan(self.initial) else self.initial, latest=energy)

@@ -13,13 +13,12 @@ import math
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nbody.diagnostics import observables, relative_energy_error
+from nbody.diagnostics import Energies, observables
 from nbody.errors import RunFailed
 from nbody.scenario import EnergyLimit
 from nbody.state import BLOCKS, Snapshot
@@ -41,23 +40,6 @@ class FrameSink(Protocol):
 
     def close(self, complete: bool) -> None:
         """Nothing follows; ``complete`` says whether all that was planned is there."""
-
-
-@dataclass(frozen=True)
-class Energies:
-    """Total energy of the first and the latest recorded frame; NaN before there is one."""
-
-    initial: float = float("nan")
-    latest: float = float("nan")
-
-    @property
-    def error(self) -> float:
-        """(E - E₀)/|E₀|."""
-        return relative_energy_error(self.latest, self.initial)
-
-    def after(self, energy: float) -> "Energies":
-        """With one more frame."""
-        return Energies(energy if math.isnan(self.initial) else self.initial, energy)
 
 
 class Moment(NamedTuple):

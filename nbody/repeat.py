@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from nbody.diagnostics import Energies
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.recorder import Energies
 from nbody.scenario import Scenario
 from nbody.simulation import Notify, Simulation
 from nbody.trajectory import Trajectory, read_checkpoint

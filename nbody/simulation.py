@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 
 from nbody import machine
+from nbody.diagnostics import Energies
 from nbody.errors import InputError
-from nbody.forces import ENGINES, resolve
-from nbody.forces.memory import check_fits
-from nbody.guards import doubts
-from nbody.initial import check_initial, make_particles, resolved_initial
-from nbody.integrators import INTEGRATORS
-from nbody.integrators.scheme import Scheme, advance_many, advance_to_frames
+from nbody.initial import resolved_initial
+from nbody.integrators.scheme import advance_many, advance_to_frames
 from nbody.interrupt import StopRequest, stop_on_signals
 from nbody.particles import Particles
+from nbody.prepare import prepare
 from nbody.progress import Clock, Progress, Summary
-from nbody.recorder import Energies, Moment, Recorder
-from nbody.scenario import Generated, Scenario
+from nbody.recorder import Moment, Recorder
+from nbody.scenario import Scenario
 from nbody.schedule import Schedule
 from nbody.state import Potential, frames_at_a_time
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, state_bytes
@@ -59,23 +57,7 @@ class Simulation:
         self.scenario, self.output, self.overwrite, self.notify = scenario, output, overwrite, notify
         if output is not None:
             check_output(output)
-        if particles is None:
-            check_initial(scenario)
-        self.scheme: Scheme = INTEGRATORS.load(scenario.integrator.scheme, scenario.where("integrator.scheme"))
-        if particles is None and not isinstance(scenario.initial, Generated):
-            particles = make_particles(scenario)  # a file says how many there are only when it is read
-        count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
-        self.engine_name, why = resolve(scenario.engine, scenario.precision, count, scenario.where("engine"), notify)
-        if why:
-            notify(f"engine: {self.engine_name} ({why})")
-        engine = ENGINES.load(self.engine_name)
-        engine.require_precision(scenario.precision, scenario.where("precision"))
-        engine.require_device()
-        check_fits(engine, count, scenario.precision, scenario.where("initial.particles"))
-        self.engine = engine(scenario.gravity, scenario.precision)
-        self.particles = make_particles(scenario) if particles is None else particles
-        for line in doubts(scenario.gravity, scenario.precision, self.particles):
-            notify(f"warning: {line}")
+        self.scheme, self.engine_name, self.engine, self.particles = prepare(scenario, particles, notify)
         self.state = self.engine.load(self.particles)
         self.at_a_time = frames_at_a_time(self.state.count, self.state.dtype.name)
         self.step = 0

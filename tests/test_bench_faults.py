@@ -190,3 +190,10 @@ def test_an_interrupt_says_what_was_written(monkeypatch, measured, tmp_path, cap
     assert main(["bench", "--cpu", "-o", str(tmp_path)]) == 130
     assert capsys.readouterr().err.endswith("interrupted; nothing was written\n") and not list(tmp_path.iterdir())
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_where_nothing_may_be_compiled_nothing_is_measured(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    assert main(["bench", "--cpu", "--particles", "64", "-o", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert "NUMBA_DISABLE_JIT forbids it" in err and err.count("\n") == 1 and not list(tmp_path.iterdir())

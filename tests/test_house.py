@@ -24,7 +24,7 @@ FLOORS = (
     ("state", "linalg", "trajectory"),
     ("initial", "forces"),
     ("integrators", "diagnostics", "guards", "progress"),
-    ("recorder", "watch"),
+    ("recorder", "watch", "prepare"),
     ("simulation",),
     ("repeat",),
     ("viewer", "bench", "doctor"),

@@ -58,6 +58,7 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
     Raises:
         InputError: a name that does not exist, an engine that has none of the precisions or does not work on one of
             the backends, or more particles than the memory holds.
+        DeviceError: this machine lacks what an engine computes on.
     """
     for name in engines:
         _check_choice(name, precisions, on)
@@ -67,6 +68,7 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
         baseline = name == ALL_CORES  # takes part always: speed-ups are relative to it
         if not baseline and (kind.device not in on or (engines and name not in engines)):
             continue
+        kind.require_device()
         for precision in (p for p in precisions if p in kind.precisions):
             check_fits(kind, largest, precision, "--particles: ")
             if baseline:
