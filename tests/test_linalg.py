@@ -157,7 +157,7 @@ def test_an_explanation_has_the_idea_the_registers_and_the_occupancy():
 
 def test_an_explanation_is_of_a_product_that_the_rung_makes(monkeypatch):
     assert "For n = 32, one result takes 64 reads from global memory: 64000 cycles" in explain("k01")
-    assert "For 2048x2048 by 2048x4, one result takes 768 reads" in explain("k18")
+    assert "For 2048x2048 by 2048x4, one result takes 1024 reads" in explain("k18")
     assert LADDER.load("k18").example_shape == Shape(2048, 4, 2048)
     monkeypatch.setattr("nbody.gpu.SIMULATED", True)
     assert "Kernels are simulated here" in explain("k06") and "can't be compiled" not in explain("k06")
