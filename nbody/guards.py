@@ -1,10 +1,14 @@
-"""Numbers that go wrong in silence, found before the run: each doubt is one line with what to do."""
+"""Numbers that go wrong in silence, found before the run: each doubt is one line with what to do. And those that a run
+comes to that are no numbers any more."""
+
+import math
 
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, RunFailed
 from nbody.pairlaw import Gravity
 from nbody.particles import Particles
+from nbody.state import Snapshot
 
 RESOLUTION = 100
 """How many spacings of neighbouring float32 numbers the softening length should span, at the farthest particle."""
@@ -74,3 +78,21 @@ def _refuse_coincident(position: np.ndarray) -> None:
             f"particles {first} and {second} (counted from 0) are in the same place, and there is no softening: their "
             "energy is infinite; move one, or add a softening (gravity: {softening: plummer, length: …})"
         )
+
+
+def check_finite(step: int, snapshot: Snapshot) -> None:
+    """Raise RunFailed if a number of the state is a NaN or an infinity, with the step, the particle and the likely
+    cause."""
+    if all(map(math.isfinite, snapshot.sums.tolist())):  # for eight numbers four times as fast as NumPy
+        return
+    what = "the potential"
+    for name in ("position", "velocity"):
+        values = getattr(snapshot, name)
+        sound = np.isfinite(values).all(axis=1)
+        if not sound.all():
+            what = f"the {name} of particle {int(np.argmin(sound))}"
+            break
+    raise RunFailed(
+        f"step {step}: {what} is no longer a finite number; likely a close encounter without softening, or a time "
+        "step too large (try a smaller --dt, or softening: plummer). The frames before this step are kept"
+    )

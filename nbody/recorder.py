@@ -9,7 +9,6 @@ The file belongs to the thread: it alone writes to it and closes it. So however 
 is pressed while the disk is slow, nobody closes the file under a write.
 """
 
-import math
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ import numpy as np
 
 from nbody.diagnostics import Energies, observables
 from nbody.errors import RunFailed
+from nbody.guards import check_finite
 from nbody.scenario import EnergyLimit
 from nbody.state import BLOCKS, Snapshot
 from nbody.trajectory import Frame
@@ -235,21 +235,3 @@ class Recorder:
         if limit.action == "stop":
             raise RunFailed(f"{line}. The frames so far are kept")
         self._notify(f"warning: {line}")
-
-
-def check_finite(step: int, snapshot: Snapshot) -> None:
-    """Raise RunFailed if a number of the state is a NaN or an infinity, with the step, the particle and the likely
-    cause."""
-    if all(map(math.isfinite, snapshot.sums.tolist())):  # for eight numbers four times as fast as NumPy
-        return
-    what = "the potential"
-    for name in ("position", "velocity"):
-        values = getattr(snapshot, name)
-        sound = np.isfinite(values).all(axis=1)
-        if not sound.all():
-            what = f"the {name} of particle {int(np.argmin(sound))}"
-            break
-    raise RunFailed(
-        f"step {step}: {what} is no longer a finite number; likely a close encounter without softening, or a time "
-        "step too large (try a smaller --dt, or softening: plummer). The frames before this step are kept"
-    )

@@ -71,7 +71,6 @@ def forces(
 
 def _check_comparable(old: Report, path: Path | None, suites: set[str]) -> None:
     """Raise InputError if nothing in an old report measures what one of these suites does."""
-
     there = {row["suite"] for row in old["rows"]}
     if not there & suites:
         has, wants = (" and ".join(sorted(map(SUITES.__getitem__, each))) or "no rows" for each in (there, suites))

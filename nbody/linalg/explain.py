@@ -62,7 +62,7 @@ def explain(name: str) -> str:
         return _explain_elementwise(name, ELEMENTWISE.load(name))
     rung: Rung = LADDER.load(name)
     lines = [f"{name}: {rung.title}" + (f" (improves {rung.improves})" if rung.improves else "")]
-    lines += ["", *textwrap.wrap(rung.idea, 100), "", *textwrap.wrap(f"What limits it: {_clause(rung.limit)}", 100)]
+    lines += ["", *textwrap.wrap(rung.idea, 100), "", *textwrap.wrap(f"What limits it: {rung.limit}", 100)]
     if rung.on == "gpu":
         lines += ["", *_model_lines(rung), "", *_kernel_lines(rung, rung.example_shape, rung.dtypes)]
     return "\n".join(lines)
@@ -73,13 +73,6 @@ def _explain_elementwise(name: str, kernel: Elementwise) -> str:
     lines += [f"What limits it: the bandwidth of global memory; {kernel.moved} numbers move for one result.", ""]
     shape = Shape(LECTURE_SIZE, LECTURE_SIZE, LECTURE_SIZE)
     return "\n".join(lines + _kernel_lines(kernel, shape, ("float32", "float64")))
-
-
-def _clause(limit: str) -> str:
-    """A limit as it goes on after a colon: in small letters, but for the name of a matrix, and with a full stop."""
-    first = limit.split()[0]
-    matrix = len(first.removesuffix("'s")) == 1
-    return (limit if matrix else limit[0].lower() + limit[1:]).rstrip(".") + "."
 
 
 def _model_lines(rung: Rung) -> list[str]:

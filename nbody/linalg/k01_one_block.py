@@ -37,7 +37,7 @@ def launch(shape: Shape, dtype: Any) -> Launch:
 RUNG = Rung(
     title="one block",
     idea="A thread computes one element; threadIdx says which.",
-    limit="a block has at most 1024 threads and one multiprocessor; larger products need many blocks (k02)",
+    limit="a block has at most 1024 threads and one multiprocessor; larger products need many blocks (k02).",
     launch=launch,
     reads=lambda shape: Reads(2.0 * shape.k, 0.0),
     improves="k00",

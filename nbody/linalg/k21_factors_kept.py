@@ -242,7 +242,7 @@ def launch(shape: Shape, dtype: Any) -> Launch:
 RUNG = Rung(
     title="factors kept",
     idea="float64: addresses carried from slab to slab, and an order in which a multiply-add keeps a factor for the next.",
-    limit="Register reads, two operands in two cycles, and the reads of shared memory.",
+    limit="register reads, two operands in two cycles, and the reads of shared memory.",
     launch=launch,
     reads=tile_reads(TILING.block, TILING.thread, words=2),
     improves="k17",

@@ -150,7 +150,7 @@ def launch(shape: Shape, dtype: Any) -> Launch:
 RUNG = Rung(
     title="last round split",
     idea="float64: the tiles of the last, unfull round are cut along k, so that few places are empty, and not for long.",
-    limit="Register reads, two operands in two cycles, and the reads of shared memory.",
+    limit="register reads, two operands in two cycles, and the reads of shared memory.",
     launch=launch,
     reads=tile_reads(TILING.block, TILING.thread, words=2),
     improves="k21",

@@ -107,11 +107,12 @@ class Rung:
     """One step of the ladder. ``launch(shape, dtype)`` gives a callable (a, b, c) that computes c = a·b: a
     :class:`Launch` on the GPU, a plain function where ``on`` is "cpu".
 
-    ``improves`` names the rung that this idea starts from; ``claims`` are facts of its PTX that the tests check
-    ("vector loads", "asynchronous copies", "tensor cores"); ``largest`` bounds m and n; ``roundoff`` is the
-    unit roundoff of its factors where that is coarser than the dtype's; ``compensated`` says that the error of
-    a sum does not grow with its length; ``example`` is the n of the square product whose kernel stands for the rung's,
-    and ``columns`` the n of its second matrix where that is made for fewer.
+    ``limit`` says what limits it, a clause to stand behind a colon; ``improves`` names the rung that this idea starts
+    from; ``claims`` are facts of its PTX that the tests check ("vector loads", "asynchronous copies", "tensor cores");
+    ``largest`` bounds m and n; ``roundoff`` is the unit roundoff of its factors where that is coarser than the
+    dtype's; ``compensated`` says that the error of a sum does not grow with its length; ``example`` is the n of the
+    square product whose kernel stands for the rung's, and ``columns`` the n of its second matrix where that is made
+    for fewer.
     """
 
     title: str

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nbody.bench.ladder.suite import CUBLAS
-from nbody.bench.ladder.tables import Row, groups, ladder_rows, shape_told, shown_size
+from nbody.bench.ladder.row import CUBLAS, Row
+from nbody.bench.ladder.tables import groups, ladder_rows, shape_told, shown_size
 from nbody.bench.report import Report, machine_line
 from nbody.units import rate
 
