@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nbody.forces import accelerations
     from nbody.particles import Particles
+    from nbody.run.simulation import Simulation
     from nbody.scenario import Scenario
-    from nbody.simulation import Simulation
     from nbody.trajectory import Trajectory
 
 __all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations"]
@@ -27,7 +27,7 @@ __all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations"]
 _HOMES = {
     "Particles": "nbody.particles",
     "Scenario": "nbody.scenario",
-    "Simulation": "nbody.simulation",
+    "Simulation": "nbody.run.simulation",
     "Trajectory": "nbody.trajectory",
     "accelerations": "nbody.forces",
 }

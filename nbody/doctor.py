@@ -14,7 +14,7 @@ from nbody import machine, opengl
 from nbody.forces import ENGINES, accelerations, resolve
 from nbody.forces.memory import free, largest
 from nbody.forces.reference import direct_sum
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.units import size
 
 GOOD, MISSING, BROKEN = "ok", "missing", "broken"

@@ -11,9 +11,10 @@ import sys
 
 import numpy as np
 
-from nbody.forces import ENGINES, accelerations, gpu_symmetric
-from nbody.forces.gpu_triangle import Tiling
-from nbody.pairlaw import Gravity
+from nbody.forces import ENGINES, accelerations
+from nbody.forces.direct import gpu_symmetric
+from nbody.forces.direct.gpu_triangle import Tiling
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Potential
 

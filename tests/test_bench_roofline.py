@@ -37,9 +37,9 @@ class Compiled:
         pytest.importorskip("cuda.core")
         from numba import types
 
-        from nbody.forces import gpu_pairs
-        from nbody.forces.gpu_engine import Shape
-        from nbody.forces.gpu_triangle import Tiling
+        from nbody.forces.direct import gpu_pairs
+        from nbody.forces.direct.gpu_engine import Shape
+        from nbody.forces.direct.gpu_triangle import Tiling
 
         real = getattr(types, precision)
         shape = Shape("plummer", 3, np.dtype(precision), Potential.NONE)

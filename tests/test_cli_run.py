@@ -78,7 +78,7 @@ def test_a_speed_that_was_not_measured_is_not_told(folder):
 
 def test_a_run_that_mostly_compiled_says_so():
     from nbody.cli.progress import summary_text
-    from nbody.progress import Summary
+    from nbody.run.progress import Summary
 
     facts = dict.fromkeys(("name", "output", "engine", "device", "precision", "integrator"), "x")
     numbers = dict.fromkeys(("particles", "frames", "time", "energy_initial", "energy_final", "energy_error"), 2)
@@ -204,7 +204,9 @@ def test_a_gpu_engine_without_a_gpu_is_one_clear_line(folder):
 
 def test_a_python_error_is_not_hidden_from_whoever_must_mend_it(folder):
     """Only the user's mistakes are one line; a defect of the program keeps its traceback and exits with 1."""
-    code = "import nbody.simulation as s; s.Simulation.run = lambda *a, **k: 1 / 0; from nbody.cli import main; main()"
+    code = (
+        "import nbody.run.simulation as s; s.Simulation.run = lambda *a, **k: 1 / 0; from nbody.cli import main; main()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, "run", "small.yaml"],
         cwd=folder, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)},

@@ -15,7 +15,7 @@ import pytest
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
-from nbody.repeat import resume
+from nbody.run.resume import resume
 from nbody.trajectory import TrajectoryWriter, place, read_checkpoint, syncing
 from nbody.trajectory.framefile import FrameFile
 
@@ -224,7 +224,7 @@ def test_an_interrupt_while_the_recorder_is_waited_for_never_hangs_its_end():
     script = """
         import random, signal, time
         import numpy as np
-        from nbody.recorder import Recorder
+        from nbody.run.recorder import Recorder
         from nbody.state import Snapshot
         from nbody.state.sums import SUMS
 

@@ -12,11 +12,12 @@ import pytest
 from conftest import random_bodies
 
 from nbody.errors import DeviceError
-from nbody.forces import accelerations, cpu_pairs, cpu_roots, cpu_tiles
-from nbody.forces.cpu import CpuEngine
-from nbody.forces.cpu_kept import KernelFiles, kept
+from nbody.forces import accelerations
+from nbody.forces.direct import cpu_pairs, cpu_roots, cpu_tiles
+from nbody.forces.direct.cpu import CpuEngine
+from nbody.forces.direct.cpu_cache import KernelFiles, kept
 from nbody.forces.reference import direct_sum
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.state import Potential
 
 LAWS = [("plummer", 0.05), ("cutoff", 0.3), ("none", 0.0)]
@@ -282,7 +283,7 @@ def test_the_inner_loop_is_wide_and_has_no_division_and_no_square_root(real):
 NAMES = """
 import os
 from numba import njit, types
-from nbody.forces import cpu_kept
+from nbody.forces.direct import cpu_cache
 
 def twice(x):
     return x + x
@@ -375,9 +376,10 @@ def test_a_disk_that_takes_no_kernel_ends_no_run(tmp_path, monkeypatch):
 
 CACHED = """
 import numpy as np
-from nbody.forces import accelerations, cpu_pairs
+from nbody.forces import accelerations
+from nbody.forces.direct import cpu_pairs
 from nbody.forces.reference import direct_sum
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 position, mass = np.random.default_rng(2).standard_normal((300, 3)), np.full(300, 1 / 300)
 for softening, length in (("plummer", 0.2), ("cutoff", 0.5)):
     right, _ = direct_sum(position, mass, Gravity(softening=softening, length=length))

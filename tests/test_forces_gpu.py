@@ -10,7 +10,7 @@ import pytest
 from conftest import random_bodies
 
 from nbody.forces import ENGINES, accelerations
-from nbody.pairlaw import SOFTENINGS
+from nbody.law import SOFTENINGS
 from nbody.state import Potential
 
 GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu")]
@@ -79,7 +79,7 @@ def compiled_form(engine, softening, dimensions, dtype, potential):
     from numba import types
 
     from nbody import gpu
-    from nbody.forces.gpu_engine import Shape
+    from nbody.forces.direct.gpu_engine import Shape
 
     real = types.float32 if dtype == np.float32 else types.float64
     kernel = ENGINES[engine].load().build(Shape(softening, dimensions, np.dtype(dtype), potential))

@@ -13,9 +13,17 @@ import pytest
 from conftest import random_bodies
 
 from nbody.forces import ENGINES, accelerations
-from nbody.forces.gpu_triangle import Room, Tiling, first_unit, panels, room_on_card, shapes_of_buffers, units_before
-from nbody.forces.gpu_triangle import block_of as block_with
-from nbody.pairlaw import Gravity
+from nbody.forces.direct.gpu_triangle import (
+    Room,
+    Tiling,
+    first_unit,
+    panels,
+    room_on_card,
+    shapes_of_buffers,
+    units_before,
+)
+from nbody.forces.direct.gpu_triangle import block_of as block_with
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Potential
 
@@ -87,7 +95,7 @@ def test_a_million_bodies_keep_to_the_budget():
 def card(monkeypatch):
     """A function that puts a card of so many GiB into this machine."""
     from nbody import gpu
-    from nbody.forces.gpu_pieces import interactions_a_piece
+    from nbody.forces.direct.gpu_pieces import interactions_a_piece
 
     def put(memory, free=None):
         size = int(memory * 2**30)
@@ -101,7 +109,7 @@ def card(monkeypatch):
 
 
 def test_a_small_card_keeps_small_sums_and_what_is_free_has_no_say(card):
-    from nbody.forces.gpu_symmetric import SymmetricEngine
+    from nbody.forces.direct.gpu_symmetric import SymmetricEngine
 
     found = []
     for memory, free in ((1.9, None), (1.99, None), (1.9, 1 << 20), (8.1, None), (24, None), (139, None)):
@@ -131,8 +139,8 @@ def with_masses(mass):
 
 
 def test_masses_choose_the_form_of_the_kernel():
-    from nbody.forces.gpu_pairs import masses_of
-    from nbody.pairlaw import Gravity
+    from nbody.forces.direct.gpu_pairs import masses_of
+    from nbody.law import Gravity
 
     def form(mass, length=0.01, scale=1.0, real=np.float32):
         bodies = with_masses(mass)
@@ -154,8 +162,8 @@ def compiled(name, dimensions, potential, masses="product", tiling=None, mixed=F
     from numba import types
 
     from nbody import gpu
-    from nbody.forces import gpu_pairs, gpu_split, gpu_unrolled
-    from nbody.forces.gpu_engine import Shape
+    from nbody.forces.direct import gpu_pairs, gpu_split, gpu_unrolled
+    from nbody.forces.direct.gpu_engine import Shape
 
     real = types.float32
     wide = types.float64 if mixed else real
@@ -192,8 +200,8 @@ def test_bodies_wait_in_registers(name, most, dimensions, potential):
 @pytest.mark.parametrize("dimensions", [3, 2])
 @pytest.mark.parametrize("potential", Potential)
 def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, dimensions, potential):
-    from nbody.forces.gpu_pairs import resident_warps
-    from nbody.forces.gpu_symmetric import tiling_for
+    from nbody.forces.direct.gpu_pairs import resident_warps
+    from nbody.forces.direct.gpu_symmetric import tiling_for
 
     tiling = tiling_for(count, "float32", masses)
     code, resources = compiled("gpu-symmetric", dimensions, potential, masses, tiling)
@@ -208,7 +216,7 @@ def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, 
 @pytest.mark.parametrize("dimensions", [3, 2])
 def test_the_energy_takes_no_block_of_a_small_kernel_from_a_multiprocessor(masses, dimensions):
     """The number of blocks is the same for both, and what fits only without the energy would come in a second wave."""
-    from nbody.forces.gpu_symmetric import tiling_for
+    from nbody.forces.direct.gpu_symmetric import tiling_for
 
     def blocks(potential):
         _, resources = compiled("gpu-symmetric", dimensions, potential, masses, tiling_for(20480, "float32", masses))
@@ -345,7 +353,7 @@ def test_panels_change_rounding_only(monkeypatch):
     bodies = random_bodies(20001)
     law = {"softening": "plummer", "length": 0.05, "engine": "gpu-symmetric", "precision": "float32"}
     whole = accelerations(bodies.position, bodies.mass, **law)
-    monkeypatch.setattr("nbody.forces.gpu_triangle.COLUMNS_BUDGET", 3_000_000)
+    monkeypatch.setattr("nbody.forces.direct.gpu_triangle.COLUMNS_BUDGET", 3_000_000)
     panelled = accelerations(bodies.position, bodies.mass, **law)
     assert not np.array_equal(whole, panelled)  # there were panels
     assert np.abs(whole - panelled).max() < 2e-6 * np.abs(whole).mean()

@@ -14,11 +14,12 @@ from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.problems import Problem
 from nbody.cli import main
 from nbody.errors import DeviceError, InputError
-from nbody.forces import ENGINES, accelerations, matrix_cpu, memory, resolve
+from nbody.forces import ENGINES, accelerations, memory, resolve
+from nbody.forces.matrix import cpu as matrix_cpu
 from nbody.forces.reference import direct_sum
+from nbody.law import SOFTENINGS, Gravity
 from nbody.linalg import LADDER
-from nbody.pairlaw import SOFTENINGS, Gravity
-from nbody.repeat import rerun, resume
+from nbody.run.resume import rerun, resume
 from nbody.state import Potential
 from nbody.trajectory import first_difference
 
@@ -213,8 +214,8 @@ def test_a_float32_kernel_has_no_float64_and_no_local_memory(softening, potentia
     pytest.importorskip("cuda.core")
     from numba import types
 
-    from nbody.forces import matrix_gpu
-    from nbody.forces.gpu_engine import Shape
+    from nbody.forces.direct.gpu_engine import Shape
+    from nbody.forces.matrix import gpu as matrix_gpu
 
     shape, rows, real = Shape(softening, 3, np.dtype(np.float32), potential), types.float32[:, ::1], types.float32
     kernels = [
@@ -246,7 +247,7 @@ def test_the_device_agrees_with_the_referee(softening, dimensions, precision, co
 def test_every_rung_multiplies_for_gravity_in_blocks_too(rung, count, monkeypatch):
     for precision in LADDER.load(rung).dtypes:
         assert max(judged(f"matrix:{rung}", count, 3, "plummer", precision)) <= 1
-    monkeypatch.setattr("nbody.forces.matrix_gpu.BUDGET", 100 * count * 4)
+    monkeypatch.setattr("nbody.forces.matrix.gpu.BUDGET", 100 * count * 4)
     assert max(judged(f"matrix:{rung}", count, 3, "plummer", "float32")) <= 1
 
 

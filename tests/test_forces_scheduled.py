@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
-from nbody import remembered
+from nbody import cache
 from nbody.forces import ENGINES
 from nbody.gpu.sass import PAIR_TUNINGS
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.state import Potential
 
 PLUMMER = Gravity(1.5, 3, "plummer", 0.05)
@@ -55,7 +55,7 @@ def test_it_has_the_bits_of_the_symmetric_engine(masses, count, softening, lengt
 def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache):
     """All that could be chosen, with and without the energy; on a Hopper there is one at least."""
     from nbody import gpu
-    from nbody.forces import gpu_scheduled
+    from nbody.forces.scheduled import engine as gpu_scheduled
 
     if gpu.facts().compute_capability != gpu_scheduled.HOPPER:
         pytest.skip("the assembler's order stays on this card")
@@ -70,7 +70,7 @@ def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache):
         monkeypatch.setattr(gpu_scheduled._Orders, "fastest", lambda orders, n=number: noted(orders, n))
         monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
         gpu_scheduled.scheduled_kernel.cache_clear()  # or it would be an order of an order
-        monkeypatch.setattr(remembered, "recall", lambda kind: {})
+        monkeypatch.setattr(cache, "recall", lambda kind: {})
         for potential in (Potential.NONE, Potential.ENERGY):
             here, also = evaluated(ENGINES.load("gpu-scheduled")(PLUMMER, "float32"), bodies, potential)
             assert np.array_equal(here, expected), (number, potential)
@@ -80,7 +80,7 @@ def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache):
 
 @pytest.mark.gpu
 def test_the_order_is_measured_once(monkeypatch, own_cache):
-    from nbody.forces import gpu_scheduled
+    from nbody.forces.scheduled import engine as gpu_scheduled
 
     bodies, measured = bodies_of(20000, "product"), []
     monkeypatch.setattr(gpu_scheduled._Orders, "fastest", lambda orders: measured.append(1) or -1)
@@ -89,7 +89,7 @@ def test_the_order_is_measured_once(monkeypatch, own_cache):
         gpu_scheduled.scheduled_kernel.cache_clear()  # or it would be an order of an order
         evaluated(ENGINES.load("gpu-scheduled")(PLUMMER, "float32"), bodies)
     assert len(measured) == 2  # with the energy and without
-    assert len(remembered.recall(gpu_scheduled.KIND)) == 2
+    assert len(cache.recall(gpu_scheduled.KIND)) == 2
 
 
 # --- Choosing, without a card -------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def test_the_order_is_measured_once(monkeypatch, own_cache):
 def orders(monkeypatch):
     """A function that makes the orders of a kernel out of made-up machine code, and the list of what was run."""
     from nbody import gpu
-    from nbody.forces import gpu_scheduled
+    from nbody.forces.scheduled import engine as gpu_scheduled
 
     running = [b"assembler"]
     monkeypatch.setattr(gpu, "machine_code", lambda compiled: b"assembler")
@@ -139,7 +139,7 @@ def test_an_order_that_comes_to_other_bits_is_not_taken(orders):
 
 
 def test_an_order_that_was_kept_is_used_again_if_it_is_still_the_same(orders, monkeypatch):
-    from nbody.forces import gpu_scheduled
+    from nbody.forces.scheduled import engine as gpu_scheduled
 
     made = {2: b"an order"}
     kernel, running = orders(made.get, {})
@@ -175,7 +175,7 @@ def test_a_kernel_is_known_again_by_its_instructions_whatever_its_process_has_co
     from test_sass import machine_code
 
     from nbody import gpu
-    from nbody.forces.gpu_scheduled import _Orders
+    from nbody.forces.scheduled.engine import _Orders
 
     codes = [machine_code((1, 10), "product", Potential.NONE) for _ in range(2)]
     assert codes[0] != codes[1]  # the name counts
@@ -193,8 +193,8 @@ def test_a_kernel_is_known_again_by_its_instructions_whatever_its_process_has_co
 def hopper(monkeypatch):
     """The engine, as if its card were one; its states are no more than a number of bodies."""
     from nbody import gpu
-    from nbody.forces import gpu_scheduled
-    from nbody.forces.gpu_symmetric import SymmetricEngine
+    from nbody.forces.direct.gpu_symmetric import SymmetricEngine
+    from nbody.forces.scheduled import engine as gpu_scheduled
 
     monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "is_of_its_own", classmethod(lambda kind: True))
     monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
@@ -239,7 +239,7 @@ def test_whoever_comes_after_an_interrupt_finds_the_assemblers_order(hopper, mon
     with pytest.raises(KeyboardInterrupt):
         hopper.ScheduledEngine(PLUMMER, "float32").load(hopper.FEWEST)
     assert used == [hopper.ASSEMBLER] and not hopper.ScheduledEngine._ordered
-    assert remembered.recall(hopper.KIND) == {}
+    assert cache.recall(hopper.KIND) == {}
 
 
 def test_an_order_is_judged_by_accelerations_and_potential(hopper):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from nbody.errors import InputError
-from nbody.guards import doubts
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.run.guards import doubts
 
 SOFT = Gravity(1.0, 3, "plummer", 0.01)
 BARE = Gravity(1.0, 3, "none", 0.0)

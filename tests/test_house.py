@@ -16,17 +16,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "opengl", "schedule"),
-    ("registry", "machine", "interrupt", "gpu", "particles", "remembered"),
+    ("errors", "units", "opengl"),
+    ("registry", "machine", "gpu", "particles", "cache"),
     ("unroll",),
-    ("pairlaw",),
+    ("law",),
     ("scenario",),
     ("state", "linalg", "trajectory"),
     ("initial", "forces"),
-    ("integrators", "diagnostics", "guards", "progress"),
-    ("recorder", "watch", "prepare"),
-    ("simulation",),
-    ("repeat",),
+    ("integrators",),
+    ("run",),
     ("viewer", "bench", "doctor"),
     ("cli",),
 )

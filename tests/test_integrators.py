@@ -6,7 +6,7 @@ import pytest
 from nbody.forces.reference import ReferenceEngine
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.scheme import advance
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 
 ECCENTRICITY = 0.5

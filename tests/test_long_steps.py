@@ -14,14 +14,15 @@ import pytest
 from conftest import random_bodies
 
 from nbody import Scenario, Simulation, Trajectory
-from nbody.forces import ENGINES, cpu_tiles
+from nbody.forces import ENGINES
+from nbody.forces.direct import cpu_tiles
 from nbody.forces.reference import ReferenceEngine, direct_sum
 from nbody.gpu import waiting
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.scheme import advance, passes
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.registry import Entry
-from nbody.repeat import resume
+from nbody.run.resume import resume
 
 LAW = Gravity(1.0, 3, "plummer", 0.05)
 PIECES, PIECE = 8, 0.1
@@ -215,8 +216,10 @@ def test_an_engine_serves_two_states(engine):
 
 SLABS = """
 import numpy as np
-from nbody.forces import gpu_global, gpu_rows, ENGINES
-from nbody.pairlaw import Gravity
+from nbody.forces import ENGINES
+from nbody.forces.direct import gpu_global
+from nbody.forces.direct import gpu_rows
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Potential
 gpu_global.THREADS = 8

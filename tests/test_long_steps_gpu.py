@@ -14,7 +14,7 @@ from conftest import random_bodies
 
 from nbody import Trajectory
 from nbody.forces import ENGINES
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.state import Potential
 
 pytestmark = pytest.mark.gpu
@@ -107,7 +107,7 @@ def on_card(engine, count, precision="float32"):
 @pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tiled", "gpu-unrolled", "gpu-split"])
 def test_who_watches_changes_no_bit(engine, monkeypatch):
     count = 1 << 19
-    monkeypatch.setattr("nbody.forces.gpu_rows.interactions_a_piece", lambda dtype: 1 << 35)
+    monkeypatch.setattr("nbody.forces.direct.gpu_rows.interactions_a_piece", lambda dtype: 1 << 35)
     monkeypatch.setattr("nbody.gpu.resident_blocks", lambda *_: 100)
     found = []
     for watched in (False, True):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from nbody.errors import RunFailed
-from nbody.interrupt import stop_on_signals
-from nbody.recorder import Moment, Recorder
+from nbody.run.recorder import Moment, Recorder
+from nbody.run.signals import stop_on_signals
 from nbody.state import Snapshot
 from nbody.state.sums import SUMS
 from nbody.trajectory import Trajectory

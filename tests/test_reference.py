@@ -8,7 +8,7 @@ from conftest import random_bodies
 
 from nbody.errors import InputError
 from nbody.forces import accelerations
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 
 LAWS = [("plummer", 0.1), ("cutoff", 0.5), ("none", 0.0)]
 

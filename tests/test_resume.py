@@ -12,7 +12,7 @@ import pytest
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
-from nbody.repeat import rerun, resume
+from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference, read_checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -139,9 +139,9 @@ def machine_code(tiling, masses, potential, softening="plummer", dimensions=3):
     from numba import types
 
     from nbody import gpu
-    from nbody.forces import gpu_pairs
-    from nbody.forces.gpu_engine import Shape
-    from nbody.forces.gpu_triangle import Tiling
+    from nbody.forces.direct import gpu_pairs
+    from nbody.forces.direct.gpu_engine import Shape
+    from nbody.forces.direct.gpu_triangle import Tiling
 
     real = types.float32
     kernel = gpu_pairs.build(Shape(softening, dimensions, np.dtype(np.float32), potential), Tiling(*tiling), masses)

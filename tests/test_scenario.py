@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nbody.errors import InputError
 from nbody.initial import check_initial, resolved_initial
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.scenario import OPTIONS, Scenario
 
 PRESETS = sorted((Path(__file__).parents[1] / "scenarios").glob("*.yaml"))

@@ -15,8 +15,8 @@ import pytest
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import RunFailed
-from nbody.interrupt import stop_on_signals
-from nbody.repeat import resume
+from nbody.run.resume import resume
+from nbody.run.signals import stop_on_signals
 from nbody.trajectory.framefile import FrameFile
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -227,7 +227,7 @@ def test_a_rate_leaves_out_the_steps_before_the_run_was_at_its_pace(monkeypatch)
     """But not where hardly any came after them."""
     from types import SimpleNamespace
 
-    from nbody import progress
+    from nbody.run import progress
 
     now = SimpleNamespace(at=0.0)
     monkeypatch.setattr(progress.time, "perf_counter", lambda: now.at)

@@ -74,10 +74,10 @@ GRAPHS = textwrap.dedent("""
     import numpy as np
     sys.path.insert(0, "tests")
     from conftest import random_bodies
-    from nbody.forces.gpu_engine import GpuEngine
+    from nbody.forces.direct.gpu_engine import GpuEngine
     from nbody.integrators import INTEGRATORS
     from nbody.integrators.scheme import advance_many, advance_to_frames
-    from nbody.pairlaw import Gravity
+    from nbody.law import Gravity
     from nbody.state import Potential, device, moves
     from nbody.state.device import DeviceState
     from nbody.state.host import HostState

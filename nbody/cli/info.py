@@ -73,8 +73,8 @@ def _scenario(path: Path) -> dict[str, Any]:
     from nbody.forces import ENGINES, resolve
     from nbody.forces.memory import needs
     from nbody.initial import check_initial, make_particles, resolved_initial
+    from nbody.run.schedule import Schedule
     from nbody.scenario import FromFile, Scenario
-    from nbody.schedule import Schedule
     from nbody.trajectory import RunHeader, required_bytes, state_bytes_foreseen
 
     scenario = Scenario.load(path)
@@ -112,7 +112,7 @@ def _scenario(path: Path) -> dict[str, Any]:
 
 def _recording(path: Path, verify: bool) -> dict[str, Any]:
     """What a recording holds, in plain types."""
-    from nbody.diagnostics import relative_energy_error
+    from nbody.run.diagnostics import relative_energy_error
     from nbody.trajectory import Trajectory
 
     with Trajectory(path) as run:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from nbody.progress import Progress, Summary
+from nbody.run.progress import Progress, Summary
 from nbody.units import rate, size
 
 LOG_SECONDS = 10.0

@@ -28,7 +28,7 @@ def rerun(
       nbody rerun output/run.h5 -o output/again.h5
     """
     from nbody.cli.progress import progress_bar, say, summary_text
-    from nbody.repeat import rerun as repeated
+    from nbody.run.resume import rerun as repeated
     from nbody.trajectory import first_difference
 
     target = output or run.with_name(f"{run.stem}.again{run.suffix}")

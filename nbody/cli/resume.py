@@ -39,7 +39,7 @@ def resume(
       nbody resume output/run.h5 --steps 2000
     """
     from nbody.cli.progress import progress_bar, say, summary_json, summary_text
-    from nbody.repeat import resume as resumed
+    from nbody.run.resume import resume as resumed
 
     notify = (lambda line: None) if quiet else say
     simulation = resumed(run, steps, every, notify)

@@ -62,8 +62,8 @@ def run(
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
     """
     from nbody.cli.progress import progress_bar, say, summary_json, summary_text
+    from nbody.run.simulation import Simulation
     from nbody.scenario import Scenario
-    from nbody.simulation import Simulation
 
     settings = Scenario.load(scenario).override(
         particles=particles, steps=steps, dt=dt, seed=seed, engine=engine,

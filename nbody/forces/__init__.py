@@ -17,16 +17,16 @@ ENGINES = Registry(
     "engine",
     {
         "reference": Entry("nbody.forces.reference:ReferenceEngine", "NumPy float64, blocked: the referee"),
-        "cpu": Entry("nbody.forces.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
-        "gpu-global": Entry("nbody.forces.gpu_global:GlobalMemoryEngine", "a thread a particle, global memory"),
-        "gpu-tiled": Entry("nbody.forces.gpu_tiled:TiledEngine", "the same with tiles in shared memory"),
-        "gpu-kahan": Entry("nbody.forces.gpu_kahan:KahanEngine", "tiles, and Kahan's compensated sums"),
-        "gpu-unrolled": Entry("nbody.forces.gpu_unrolled:UnrolledEngine", "several bodies a thread"),
-        "gpu-split": Entry("nbody.forces.gpu_split:SplitEngine", "a few bodies a warp, for small N"),
-        "gpu-symmetric": Entry("nbody.forces.gpu_symmetric:SymmetricEngine", "each pair once, for large N"),
-        "gpu-scheduled": Entry("nbody.forces.gpu_scheduled:ScheduledEngine", "the same, its machine code reordered"),
+        "cpu": Entry("nbody.forces.direct.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
+        "gpu-global": Entry("nbody.forces.direct.gpu_global:GlobalMemoryEngine", "a thread a particle, global memory"),
+        "gpu-tiled": Entry("nbody.forces.direct.gpu_tiled:TiledEngine", "the same with tiles in shared memory"),
+        "gpu-kahan": Entry("nbody.forces.direct.gpu_kahan:KahanEngine", "tiles, and Kahan's compensated sums"),
+        "gpu-unrolled": Entry("nbody.forces.direct.gpu_unrolled:UnrolledEngine", "several bodies a thread"),
+        "gpu-split": Entry("nbody.forces.direct.gpu_split:SplitEngine", "a few bodies a warp, for small N"),
+        "gpu-symmetric": Entry("nbody.forces.direct.gpu_symmetric:SymmetricEngine", "each pair once, for large N"),
+        "gpu-scheduled": Entry("nbody.forces.scheduled.engine:ScheduledEngine", "the same, its machine code reordered"),
         "matrix": Entry(
-            "nbody.forces.matrix:matrix_engine",
+            "nbody.forces.matrix.engine:matrix_engine",
             "the force matrix, multiplied by a rung of the ladder: matrix:k07",
             variants="nbody.linalg:LADDER",
         ),
@@ -41,13 +41,13 @@ Notify = Callable[[str], None]
 
 
 def choose(precision: str, particles: int, notify: Notify = lambda line: None, measure: bool = True) -> tuple[str, str]:
-    """The engine ``auto`` stands for on this machine, and why, in one clause; see :mod:`nbody.forces.fastest`.
+    """The engine ``auto`` stands for on this machine, and why, in one clause; see :mod:`nbody.forces.auto`.
 
     Unless told to ``measure``, it takes no longer than a look: on a card that no run has measured yet, it answers with the
     engine that is the fastest on most.
     """
     from nbody import gpu
-    from nbody.forces.fastest import CANDIDATES, fastest_engines, is_measured, nearest
+    from nbody.forces.auto import CANDIDATES, fastest_engines, is_measured, nearest
     from nbody.forces.memory import fits
 
     reason = gpu.why_unavailable()
@@ -82,7 +82,7 @@ def resolve(
     if name == "auto":
         return choose(precision, particles, notify, measure)
     if ENGINES.check(name, where) == "matrix":
-        from nbody.forces.matrix import default_rung
+        from nbody.forces.matrix.engine import default_rung
 
         rung, why = default_rung()
         return f"matrix:{rung}", why
@@ -101,7 +101,7 @@ def accelerations(
     potential=False,
     notify: Notify = lambda line: None,
 ):
-    """Accelerations by direct summation, a_i = G Σ_j m_j (x_j - x_i) f(r_ij); the law is :mod:`nbody.pairlaw`'s.
+    """Accelerations by direct summation, a_i = G Σ_j m_j (x_j - x_i) f(r_ij); the law is :mod:`nbody.law`'s.
 
     Args:
         position: (N, D) array, D 2 or 3, any real dtype.
@@ -121,7 +121,7 @@ def accelerations(
         DeviceError: a GPU engine was named and there is no GPU, or it has too little memory.
     """
     from nbody.forces.memory import check_fits
-    from nbody.pairlaw import Gravity
+    from nbody.law import Gravity
     from nbody.particles import Particles
     from nbody.state import Potential
 

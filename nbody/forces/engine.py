@@ -1,7 +1,7 @@
 """What a force engine is: positions in, accelerations (and potential) out, in the precision asked for.
 
 An engine never moves a particle and an integrator never computes a force. To add one: a file with a subclass of
-:class:`Engine` (or of :class:`~nbody.forces.gpu_engine.GpuEngine`), and a line in ``ENGINES``.
+:class:`Engine` (or of :class:`~nbody.forces.direct.gpu_engine.GpuEngine`), and a line in ``ENGINES``.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ import numpy as np
 
 from nbody import machine
 from nbody.errors import InputError
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Potential, State
 

@@ -1,13 +1,13 @@
 """The referee: every pair in float64 NumPy, blocked so that memory stays bounded, plain enough to trust by reading.
 
-The formulas are written out here on purpose, apart from :mod:`nbody.pairlaw`: a referee that shared its law with the
+The formulas are written out here on purpose, apart from :mod:`nbody.law`: a referee that shared its law with the
 kernels it judges would share its mistakes.
 """
 
 import numpy as np
 
 from nbody.forces.engine import Engine
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Potential, State
 from nbody.state.host import HostState
@@ -25,7 +25,7 @@ def direct_sum(
     """Accelerations (T, D) and potential per unit mass (T,) of the targets by summing over all N bodies, in float64.
 
     a_i = G Σ_j m_j (x_j - x_i) f(r_ij),  φ_i = -G Σ_{j≠i} m_j u(r_ij), with f and u as in the table of
-    :mod:`nbody.pairlaw`.
+    :mod:`nbody.law`.
 
     Args:
         position: (N, D), any float dtype.

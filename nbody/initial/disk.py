@@ -4,7 +4,7 @@ import numpy as np
 
 from nbody.initial.generator import Generator
 from nbody.initial.sampling import on_circle
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Finite, Positive
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from nbody.initial.generator import Generator
 from nbody.initial.sampling import accepted, on_sphere
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Positive
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, model_validator
 
 from nbody.errors import did_you_mean, unknown
-from nbody.pairlaw import SOFTENINGS, Gravity
+from nbody.law import SOFTENINGS, Gravity
 from nbody.scenario.fields import (
     Count,
     Group,
@@ -74,7 +74,7 @@ def _dimensions(number: int) -> int:
 
 
 class GravityKeys(Group):
-    """The keys of :class:`~nbody.pairlaw.Gravity`. There is no length that suits every unit, so a softening that
+    """The keys of :class:`~nbody.law.Gravity`. There is no length that suits every unit, so a softening that
     needs one must be given it, and the default is none."""
 
     G: NotNegative = Gravity.G

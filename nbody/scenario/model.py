@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from nbody.errors import InputError, unknown
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.scenario.fields import Group, KeyProblem, Name, Text, shown, validated
 from nbody.scenario.groups import (
     CheckpointKeys,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbody.diagnostics import relative_energy_error
 from nbody.errors import InputError
+from nbody.run.diagnostics import relative_energy_error
 from nbody.trajectory import Trajectory
 from nbody.viewer.camera import Camera
 

@@ -27,7 +27,7 @@ import h5py
 
 from nbody.cli import main
 from nbody.forces import ENGINES
-from nbody.repeat import resume as _imported_before_the_fork  # noqa: F401
+from nbody.run.resume import resume as _imported_before_the_fork  # noqa: F401
 from nbody.trajectory import first_difference
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would the runs

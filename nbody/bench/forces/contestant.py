@@ -13,7 +13,7 @@ from nbody.bench.forces.problems import CLUSTER, Problem, cluster
 from nbody.bench.queued import device_times
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.state import State
 
 PILOT = 4096

@@ -17,7 +17,7 @@ import numpy as np
 from nbody import machine
 from nbody.bench.forces.contestant import Contestant
 from nbody.bench.forces.problems import Problem
-from nbody.forces.cpu_tiles import aligned_zeros
+from nbody.forces.direct.cpu_tiles import aligned_zeros
 
 SOURCE = Path(__file__).with_name("avx512.c")
 NAME = "C, AVX-512"

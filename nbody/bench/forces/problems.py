@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nbody.initial.disk import Disk
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 
 SEED = 1

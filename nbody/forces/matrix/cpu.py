@@ -1,7 +1,7 @@
 """The force matrix on the CPU: Numba writes a block of its rows, NumPy's BLAS multiplies it.
 
-What is computed: :mod:`nbody.forces.matrix`. The rows are written on one core, since Numba's threads and those of BLAS,
-taking turns, wait for each other with the processor busy: 0.14e9 numbers of W a second in float32 by two cores (Zen 4,
+What is computed: :mod:`nbody.forces.matrix.engine`. The rows are written on one core, since Numba's threads and those of
+BLAS, taking turns, wait for each other with the processor busy: 0.14e9 numbers of W a second in float32 by two cores (Zen 4,
 other programs running), and 3.0e9 by one.
 """
 
@@ -14,10 +14,10 @@ import numpy as np
 from numba import njit
 
 from nbody.forces.engine import Engine
-from nbody.forces.fold import fold_condition
+from nbody.forces.matrix.fold import fold_condition
 from nbody.forces.memory import block_rows
+from nbody.law import Gravity, pair_law
 from nbody.linalg.rung import Rung, Shape
-from nbody.pairlaw import Gravity, pair_law
 from nbody.particles import Particles
 from nbody.state import Potential, State
 from nbody.state.host import HostState
@@ -76,7 +76,7 @@ class CpuMatrixEngine(Engine):
     """The force matrix in blocks of rows, multiplied by a rung that runs on the CPU: NumPy's BLAS unless named.
 
     Attributes:
-        rung: the rung; :func:`nbody.forces.matrix.matrix_engine` sets it.
+        rung: the rung; :func:`nbody.forces.matrix.engine.matrix_engine` sets it.
     """
 
     rung: ClassVar[Rung]

@@ -10,14 +10,14 @@ The sums of a tile are added up apart and then to the total: rounding errors gro
 
 One H200, float32, 3-D, Plummer's softening, N = 262144: 1.91e12 interactions/s (``gpu-tiled``: 2.00e12); 128 threads a
 block or eight bodies a thread are slower. What is saved in slots is lost again to register banks, see
-:mod:`nbody.forces.gpu_pairs`. It is the stepping stone to that kernel.
+:mod:`nbody.forces.direct.gpu_pairs`. It is the stepping stone to that kernel.
 """
 
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.gpu_engine import Shape
-from nbody.forces.gpu_rows import Block, RowEngine
+from nbody.forces.direct.gpu_engine import Shape
+from nbody.forces.direct.gpu_rows import Block, RowEngine
 from nbody.gpu import cuda
 
 THREADS = 256

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from nbody.forces.engine import Engine
 from nbody.integrators.scheme import Scheme, passes
-from nbody.interrupt import StopRequest
-from nbody.progress import HEARTBEAT
+from nbody.run.progress import HEARTBEAT
+from nbody.run.signals import StopRequest
 from nbody.state import State
 
 LONG = 0.5

@@ -17,15 +17,15 @@ import numpy as np
 from numba import get_thread_id, njit, prange, types
 from numba.extending import overload
 
-from nbody import pairlaw
-from nbody.forces import cpu_roots, cpu_tiles
-from nbody.forces.cpu_kept import kept
-from nbody.forces.cpu_roots import FAST, compile_for_vectors, roots
-from nbody.forces.cpu_tiles import STRIDE
-from nbody.pairlaw import pair_law
+from nbody import law
+from nbody.forces.direct import cpu_roots, cpu_tiles
+from nbody.forces.direct.cpu_cache import kept
+from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
+from nbody.forces.direct.cpu_tiles import STRIDE
+from nbody.law import pair_law
 
 SOURCES = b"".join(
-    Path(str(module.__file__)).read_bytes() for module in (pairlaw, cpu_roots, cpu_tiles, sys.modules[__name__])
+    Path(str(module.__file__)).read_bytes() for module in (law, cpu_roots, cpu_tiles, sys.modules[__name__])
 )
 """What kernels are made of; read at once, since on disk it may be changed before the first is compiled."""
 
@@ -150,5 +150,5 @@ def _meeting(variant: str, itself: bool, real: type) -> Callable:
 
 
 def missing_factor(real: type) -> float:
-    """What a kernel's accelerations must still be multiplied by, see :class:`~nbody.forces.cpu_roots.Roots`."""
+    """What a kernel's accelerations must still be multiplied by, see :class:`~nbody.forces.direct.cpu_roots.Roots`."""
     return roots(real).factor

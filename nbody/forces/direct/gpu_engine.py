@@ -1,8 +1,8 @@
 """What the GPU engines share: a state on the device, and a kernel compiled for law, precision and dimensions.
 
 Each engine's file has one function, ``build``, which returns a kernel, and a class that says how it is launched. Most
-kernels work on rows of their own, and have one signature: :mod:`nbody.forces.gpu_rows`. Kernels are built once a process
-and shape, by :func:`compiled`.
+kernels compute rows and share one signature: :mod:`nbody.forces.direct.gpu_rows`. Kernels are built once per process and
+shape, by :func:`compiled`.
 
 In ``mixed`` precision the state is float64 and a pair's arithmetic float32: a kernel splits each coordinate into two
 float32 numbers when it loads a body, and adds up in float64 what 32 to 1280 pairs gave.
@@ -17,7 +17,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.engine import Engine
-from nbody.pairlaw import Gravity, pair_law
+from nbody.law import Gravity, pair_law
 from nbody.particles import Particles
 from nbody.state import SIDES, Potential, State, frame_bytes, frames_at_a_time, itemsize
 from nbody.state.device import DeviceState
@@ -40,7 +40,7 @@ class Shape(NamedTuple):
 
     @property
     def law(self) -> Callable:
-        """The pair law as a CUDA device function; see :func:`nbody.pairlaw.pair_law`."""
+        """The pair law as a CUDA device function; see :func:`nbody.law.pair_law`."""
         return pair_law(self.softening, self.dimensions, gpu.rsqrt, gpu.device_function)
 
     @property

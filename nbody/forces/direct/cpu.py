@@ -1,4 +1,4 @@
-"""The ``cpu`` engine: Numba, SIMD, each pair once, all cores. How: :mod:`nbody.forces.cpu_pairs`."""
+"""The ``cpu`` engine: Numba, SIMD, each pair once, all cores. How: :mod:`nbody.forces.direct.cpu_pairs`."""
 
 import math
 from typing import Any
@@ -7,10 +7,10 @@ import numpy as np
 from numba import config
 
 from nbody.errors import DeviceError
-from nbody.forces.cpu_pairs import gravitate_for, missing_factor
-from nbody.forces.cpu_tiles import Tiles, Units, pack, unpack
+from nbody.forces.direct.cpu_pairs import gravitate_for, missing_factor
+from nbody.forces.direct.cpu_tiles import Tiles, Units, pack, unpack
 from nbody.forces.engine import Engine
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Potential, State
 from nbody.state.host import HostState

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from nbody import remembered
-from nbody.forces import ENGINES, choose, fastest
-from nbody.forces.fastest import CANDIDATES, COUNTS, fastest_engines, nearest
+from nbody import cache
+from nbody.forces import ENGINES, auto, choose
+from nbody.forces.auto import CANDIDATES, COUNTS, fastest_engines, nearest
 
 TABLE = dict(zip(COUNTS, ["gpu-split"] * 4 + ["gpu-symmetric"] * 4, strict=True))
 ENGINES_ABLE = {name: ENGINES.load(name) for name in CANDIDATES}
@@ -16,14 +16,14 @@ ENGINES_ABLE = {name: ENGINES.load(name) for name in CANDIDATES}
 def measured(tmp_path, monkeypatch):
     """A folder for the file, a card by name only, and how often it was measured."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(fastest, "_key", lambda precision: f"some card, {precision}")
+    monkeypatch.setattr(auto, "_key", lambda precision: f"some card, {precision}")
     calls = []
 
     def measure(engines, precision):
         calls.append(precision)
         return TABLE
 
-    monkeypatch.setattr(fastest, "measure", measure)
+    monkeypatch.setattr(auto, "measure", measure)
     return calls
 
 
@@ -47,12 +47,12 @@ def test_a_card_is_measured_once_for_each_precision(measured):
     "text", ["", "{", "[1, 2]", '{"some card, float32": {"1024": "gpu-warp"}}', '{"some card, float32": 7}', '{"x": 7}']
 )
 def test_a_file_that_is_damaged_or_old_is_measured_anew(measured, text):
-    remembered.file("fastest").parent.mkdir()
-    remembered.file("fastest").write_text(text)
+    cache.file("fastest").parent.mkdir()
+    cache.file("fastest").write_text(text)
     for _ in range(2):
         assert fastest_engines(ENGINES_ABLE, "float32") == TABLE
     assert measured == ["float32"]
-    stored = json.loads(remembered.file("fastest").read_text())
+    stored = json.loads(cache.file("fastest").read_text())
     assert stored["some card, float32"]["1024"] == "gpu-split"
 
 
@@ -64,10 +64,10 @@ def test_a_folder_that_can_not_be_written_costs_only_the_time(measured, tmp_path
 
 
 def test_a_count_that_no_engine_has_memory_for_is_left_out_and_not_remembered(measured, monkeypatch):
-    monkeypatch.setattr(fastest, "measure", lambda engines, precision: {1024: "gpu-split"})
+    monkeypatch.setattr(auto, "measure", lambda engines, precision: {1024: "gpu-split"})
     assert nearest(fastest_engines(ENGINES_ABLE, "float32"), 10**6) == "gpu-split"
-    assert not remembered.file("fastest").exists()
-    monkeypatch.setattr(fastest, "measure", lambda engines, precision: {})
+    assert not cache.file("fastest").exists()
+    monkeypatch.setattr(auto, "measure", lambda engines, precision: {})
     assert nearest(fastest_engines(ENGINES_ABLE, "float32"), 1000) == CANDIDATES[0]
 
 
@@ -133,12 +133,12 @@ def test_auto_takes_what_is_measured_as_fastest_and_stays_with_it(tmp_path, monk
     first = [choose("float32", count, told.append)[0] for count in COUNTS]
     assert len(told) == 1 and set(first) <= set(CANDIDATES)
     assert [choose("float32", count)[0] for count in COUNTS] == first
-    slower = fastest._seconds(ENGINES.load("gpu-unrolled")(*_gravity()), fastest._sphere(4096))
-    quicker = fastest._seconds(ENGINES.load(choose("float32", 4096)[0])(*_gravity()), fastest._sphere(4096))
+    slower = auto._seconds(ENGINES.load("gpu-unrolled")(*_gravity()), auto._sphere(4096))
+    quicker = auto._seconds(ENGINES.load(choose("float32", 4096)[0])(*_gravity()), auto._sphere(4096))
     assert quicker < slower
 
 
 def _gravity():
-    from nbody.pairlaw import Gravity
+    from nbody.law import Gravity
 
     return Gravity(1.0, 3, "plummer", 0.01), "float32"

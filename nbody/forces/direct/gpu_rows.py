@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.gpu_engine import GpuEngine
-from nbody.forces.gpu_pieces import interactions_a_piece
+from nbody.forces.direct.gpu_engine import GpuEngine
+from nbody.forces.direct.gpu_pieces import interactions_a_piece
 from nbody.state.device import DeviceState
 
 

@@ -9,8 +9,8 @@ file puts the bodies into shared memory, where 14 do. One H200, N = 262144: 0.61
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.gpu_engine import Shape
-from nbody.forces.gpu_rows import Block, RowEngine
+from nbody.forces.direct.gpu_engine import Shape
+from nbody.forces.direct.gpu_rows import Block, RowEngine
 from nbody.gpu import cuda
 
 THREADS = 256

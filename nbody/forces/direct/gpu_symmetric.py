@@ -3,8 +3,8 @@
 A warp keeps 32 × BODIES bodies in registers, with their sums: the rows. 32 other bodies, the columns, sit one in a lane,
 with their sums, and move on by a lane each turn, by shuffles. After 32 turns every row has met every column and each
 column is back in its lane. The warps of a block take turns at the columns of a chunk, so that no two add to one sum at a
-time. The kernel is in :mod:`nbody.forces.gpu_pairs`; which block works on what is the matter of
-:mod:`nbody.forces.gpu_triangle`.
+time. The kernel is in :mod:`nbody.forces.direct.gpu_pairs`; which block works on what is the matter of
+:mod:`nbody.forces.direct.gpu_triangle`.
 
 One H200, 3-D, Plummer's softening, interactions/s: float32 3.16e12 at N = 262144 and 3.50e12 with equal masses
 (``gpu-tiled``: 2.00e12), 2.89e12 at 65536 and 2.44e12 at 20480; mixed 2.23e12 and float64 1.15e12 at 262144. Median
@@ -19,9 +19,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.gpu_engine import GpuEngine, Shape
-from nbody.forces.gpu_pairs import build, masses_of
-from nbody.forces.gpu_triangle import (
+from nbody.forces.direct.gpu_engine import GpuEngine, Shape
+from nbody.forces.direct.gpu_pairs import build, masses_of
+from nbody.forces.direct.gpu_triangle import (
     LANES,
     SLICES,
     Buffers,
@@ -45,7 +45,7 @@ def pairs_kernel(shape: Shape, tiling: Tiling, masses: str) -> Any:
 
 @cache
 def sum_kernel(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
-    """:func:`~nbody.forces.gpu_triangle.build_sum`, kept for the rest of the process."""
+    """:func:`~nbody.forces.direct.gpu_triangle.build_sum`, kept for the rest of the process."""
     return build_sum(tiling, masses, real, of_each)
 
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from nbody.errors import InputError, RunFailed
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Snapshot
 

@@ -1,6 +1,6 @@
 """Gravity as a matrix product: the ``matrix`` engine, on a GPU through the ladder of kernels, else through NumPy's BLAS.
 
-The force matrix W (N, N) has the weights of all pairs, W_ij = m_j f(r_ij) with the f of :mod:`nbody.pairlaw` and
+The force matrix W (N, N) has the weights of all pairs, W_ij = m_j f(r_ij) with the f of :mod:`nbody.law` and
 W_ii = 0. A matrix with vectors in it would be three; instead the difference in a_i = G Σ_j W_ij (x_j - x_i) is taken
 apart, and one product with four columns, the factor F = [x y z 1], gives both sums:
 
@@ -22,7 +22,7 @@ the force by NumPy's BLAS, N = 20480, of the 1024 bodies that the benchmark judg
     ======================================  ===============  ===============
 
 where the ``cpu`` engine has 1.1e-7 and 4.6e-6 on the first in float32. With the cluster moved by 1000 in x, y and z
-(N = 4096) the median is 7e-7, and 1e-3 without the centre. :mod:`nbody.forces.fold` predicts these.
+(N = 4096) the median is 7e-7, and 1e-3 without the centre. :mod:`nbody.forces.matrix.fold` predicts these.
 
 W has N² numbers, and is made and multiplied in blocks of rows, within a budget of memory. Each number is written once
 and read once for four multiply-adds: a GPU's memory, not its arithmetic, sets the pace. The next idea is never to
@@ -65,12 +65,12 @@ def matrix_engine(name: str = "") -> type[Engine]:
 
 
 def _on_cpu() -> type[Engine]:
-    from nbody.forces.matrix_cpu import CpuMatrixEngine
+    from nbody.forces.matrix.cpu import CpuMatrixEngine
 
     return CpuMatrixEngine
 
 
 def _on_gpu() -> type[Engine]:
-    from nbody.forces.matrix_gpu import GpuMatrixEngine
+    from nbody.forces.matrix.gpu import GpuMatrixEngine
 
     return GpuMatrixEngine

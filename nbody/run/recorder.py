@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nbody.diagnostics import Energies, observables
 from nbody.errors import RunFailed
-from nbody.guards import check_finite
+from nbody.run.diagnostics import Energies, observables
+from nbody.run.guards import check_finite
 from nbody.scenario import EnergyLimit
 from nbody.state import BLOCKS, Snapshot
 from nbody.trajectory import Frame

@@ -1,10 +1,10 @@
-"""What the fold of :mod:`nbody.forces.matrix`, a difference of two large sums, makes of rounding errors."""
+"""What the fold of :mod:`nbody.forces.matrix.engine`, a difference of two large sums, makes of rounding errors."""
 
 import numpy as np
 
 from nbody.forces.reference import BLOCK_PAIRS, pair_factors
+from nbody.law import Gravity
 from nbody.linalg.rung import Rung
-from nbody.pairlaw import Gravity
 from nbody.particles import Particles
 
 

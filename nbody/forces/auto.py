@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from nbody import machine, remembered
+from nbody import cache, machine
 from nbody.errors import DeviceError
 from nbody.forces.engine import Engine
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 
 COUNTS = tuple(1024 << k for k in range(8))
@@ -56,7 +56,7 @@ def fastest_engines(
         notify(f"measuring which engine is the fastest on this card in {precision}, once, for the runs to come")
         table = measure(engines, precision)
         if set(table) == set(COUNTS):
-            remembered.keep(KIND, key, table)
+            cache.keep(KIND, key, table)
     return table or dict.fromkeys(COUNTS, next(iter(engines)))
 
 
@@ -107,7 +107,7 @@ def _seconds(engine: Any, bodies: Particles) -> float:
 
 
 KIND = "fastest"
-"""What tables are kept as; see :mod:`nbody.remembered`."""
+"""What tables are kept as; see :mod:`nbody.cache`."""
 
 
 def _key(precision: str) -> str:
@@ -123,7 +123,7 @@ def _key(precision: str) -> str:
 def _table(engines: dict[str, type[Engine]], key: str) -> Table | None:
     """The table that is remembered under a key, if it is whole and names no engines but these."""
     try:
-        table = {int(count): str(name) for count, name in remembered.recall(KIND)[key].items()}
+        table = {int(count): str(name) for count, name in cache.recall(KIND)[key].items()}
     except (KeyError, ValueError, AttributeError):  # none, or made by somebody else
         return None
     return table if set(table) == set(COUNTS) and set(table.values()) <= set(engines) else None

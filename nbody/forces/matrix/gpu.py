@@ -1,6 +1,6 @@
 """The force matrix on a GPU: one kernel writes a block of its rows, a rung of the ladder multiplies it.
 
-What is computed: :mod:`nbody.forces.matrix`. A force evaluation is, all on one stream,
+What is computed: :mod:`nbody.forces.matrix.engine`. A force evaluation is, all on one stream,
 
     lay_out      body (N, 4) ─► factor (K, 4) = [x - c | 1]       c: the centre of mass
     write_block  body ─► block (rows, K) of W                     ┐ for each
@@ -16,13 +16,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.fold import fold_condition
-from nbody.forces.gpu_engine import GpuEngine, Shape, compiled
+from nbody.forces.direct.gpu_engine import GpuEngine, Shape, compiled
+from nbody.forces.matrix.fold import fold_condition
 from nbody.forces.memory import block_rows
 from nbody.gpu import cuda
+from nbody.law import Gravity
 from nbody.linalg.rung import Launch, Rung
 from nbody.linalg.rung import Shape as ProductShape
-from nbody.pairlaw import Gravity
 from nbody.particles import Particles
 from nbody.state import Potential
 from nbody.state.device import DeviceState
@@ -138,7 +138,7 @@ class GpuMatrixEngine(GpuEngine):
     """The force matrix in blocks of rows, multiplied by a rung of the ladder.
 
     Attributes:
-        rung: the rung; :func:`nbody.forces.matrix.matrix_engine` sets it.
+        rung: the rung; :func:`nbody.forces.matrix.engine.matrix_engine` sets it.
     """
 
     rung: ClassVar[Rung]

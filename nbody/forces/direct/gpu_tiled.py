@@ -14,8 +14,8 @@ Nyland, Harris & Prins 2007, "Fast N-Body Simulation with CUDA", GPU Gems 3, cha
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.gpu_engine import Shape
-from nbody.forces.gpu_rows import Block, RowEngine
+from nbody.forces.direct.gpu_engine import Shape
+from nbody.forces.direct.gpu_rows import Block, RowEngine
 from nbody.gpu import cuda
 from nbody.unroll import unrolled
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.gpu_pieces import interactions_a_piece
+from nbody.forces.direct.gpu_pieces import interactions_a_piece
 from nbody.gpu import cuda
 
 LANES = 32
@@ -80,7 +80,7 @@ def block_of(unit, units, blocks):
 
 class Room(NamedTuple):
     """What a card has room for: ``blocks`` of the kernel at a time, ``budget`` bytes of what columns felt, and a ``piece``
-    of so many interactions (see :mod:`nbody.forces.gpu_pieces`)."""
+    of so many interactions (see :mod:`nbody.forces.direct.gpu_pieces`)."""
 
     blocks: int
     budget: int
@@ -155,8 +155,8 @@ def build_sum(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
     """The kernel that adds partial sums to accelerations: SLICES threads for each body, and blockIdx.y is the component.
 
     Sums are float64 and some hundred terms a body; a thread alone would wait for one read after another. ``masses`` says
-    by what they still must be multiplied, see :func:`nbody.forces.gpu_pairs.masses_of`; those of the potential (component
-    3) were weighted by the other's mass only, and are those of each body or the energy's.
+    by what they still must be multiplied, see :func:`nbody.forces.direct.gpu_pairs.masses_of`; those of the potential
+    (component 3) were weighted by the other's mass only, and are those of each body or the energy's.
 
     It is ``kernel(body, rows, columns, acceleration, G, first, last, blocks)``, a grid of (⌈N/LANES⌉, 3 or 4) blocks of
     (LANES, SLICES) threads; acceleration (N, 4) is added to where ``first`` > 0, and else set.

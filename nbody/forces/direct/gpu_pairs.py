@@ -16,8 +16,8 @@ seen in this file only as oddities:
 - only the columns are loaded by 128 bits. A row loaded so would have its x, y and z in registers of the same banks as the
   column's, and each subtraction would take two clocks too (predicted from the machine code: 3 clocks a pair);
 - the order of the sums, of the products in ``weigh``, and of the parts in ``difference`` (all in
-  :mod:`nbody.forces.gpu_meeting`) is that of the form with the fewest waits among 250: 3 % (float32), 5 % (mixed) faster
-  than the order one would write first.
+  :mod:`nbody.forces.direct.gpu_meeting`) is that of the form with the fewest waits among 250: 3 % (float32), 5 % (mixed)
+  faster than the order one would write first.
 """
 
 from typing import Any
@@ -25,17 +25,17 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.gpu_engine import Shape
-from nbody.forces.gpu_meeting import loading, meeting, passing_on
-from nbody.forces.gpu_triangle import LANES, Tiling, first_unit, units_before
+from nbody.forces.direct.gpu_engine import Shape
+from nbody.forces.direct.gpu_meeting import loading, meeting, passing_on
+from nbody.forces.direct.gpu_triangle import LANES, Tiling, first_unit, units_before
 from nbody.gpu import cuda
-from nbody.pairlaw import Gravity
+from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Potential
 
 FOLD = 1024
 """Columns after which a row's sum in registers is added to its total: errors grow with √FOLD + √(N/FOLD), not √N.
-(A column's sum takes one tile, and is then added in float64 by :func:`~nbody.forces.gpu_triangle.build_sum`.)"""
+(A column's sum takes one tile, and is then added in float64 by :func:`~nbody.forces.direct.gpu_triangle.build_sum`.)"""
 
 
 def resident_warps(bodies: int) -> int:
@@ -74,7 +74,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
 
     It is ``kernel(body, rows, columns, length2, first, last, share, extra)``, in blocks of ``tiling.chunk`` threads: body
     (N, 4) and rows (blocks + tiles, 4, ``tiling.tile``) in the state's dtype, columns (tiles, 4, N) and length2 in the
-    pairs'; first, last, share and extra as in :class:`~nbody.forces.gpu_triangle.Panel`.
+    pairs'; first, last, share and extra as in :class:`~nbody.forces.direct.gpu_triangle.Panel`.
     """
     real, potential, mixed = shape.real, shape.potential, shape.mixed
     energy = shape.wanted == Potential.ENERGY

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import config
 
-from nbody.forces.cpu_kept import kept
+from nbody.forces.direct.cpu_cache import kept
 
 TILE = 256
 """Bodies in a tile, at most, among few particles. 128 costs 8 % of the speed (two Zen 4 cores, N = 20480)."""
@@ -42,7 +42,7 @@ PAGE = 4096
 
 
 class Tiles(NamedTuple):
-    """The particles and their sums during a force evaluation; who meets whom is told in :mod:`nbody.forces.cpu_pairs`.
+    """The particles and their sums during a force evaluation; :mod:`nbody.forces.direct.cpu_pairs` says which tiles meet.
 
     ``body``, (tiles, 4, room), holds x, y, z, m in the kernel's units; ``own``, (tiles, 4, room), and ``theirs``,
     (distances, tiles, 4, room), the sums ax, ay, az, φ; ``given``, (threads, 4, room), what the meeting that a thread

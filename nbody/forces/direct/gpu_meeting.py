@@ -2,7 +2,7 @@
 
 A thread has some rows, that is bodies with what they felt so far, in registers; the column is the body that is in its lane
 now, with what that felt. In a turn all of them :func:`meet <meeting>`, and the columns are :func:`passed on <passing_on>` to
-the next lane. The kernel that calls these is in :mod:`nbody.forces.gpu_pairs`.
+the next lane. The kernel that calls these is in :mod:`nbody.forces.direct.gpu_pairs`.
 
     row k     at[:, k] = x y z m and, in mixed precision, what float32 leaves of x y z;  felt[:, k] = a sum of forces, and
               of minus the potential
@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.gpu_engine import Shape
-from nbody.pairlaw import pair_law
+from nbody.forces.direct.gpu_engine import Shape
+from nbody.law import pair_law
 from nbody.state import Potential
 
 
@@ -56,7 +56,8 @@ def differing(mixed: bool) -> Callable:
 
 def weighing(masses: str) -> Callable:
     """The function of 1/distance³ from u = 1/distance, as i and as j feel it; the same bits whether the potential is asked
-    for or not, in which fast-math would find u m to share. ``masses``: see :func:`nbody.forces.gpu_pairs.masses_of`."""
+    for or not, in which fast-math would find u m to share. ``masses``: see
+    :func:`nbody.forces.direct.gpu_pairs.masses_of`."""
 
     @gpu.device_function
     def weigh(u, mi, mj):

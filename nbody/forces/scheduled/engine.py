@@ -1,6 +1,6 @@
 """Each pair once, with the kernel's machine code in an order that does not wait for register banks.
 
-The kernel is that of ``gpu-symmetric``; what bounds it is told in :mod:`nbody.forces.gpu_pairs`. The assembler's order of
+The kernel is that of ``gpu-symmetric``; :mod:`nbody.forces.direct.gpu_pairs` says what bounds it. The assembler's order of
 the loop lets multiply-adds wait for operands that they could share. Here the loop is put into other orders, which
 :mod:`nbody.gpu.sass` shows to do the same. They are timed on the card, and the fastest is kept that comes to the bits of
 the assembler's order there; that may be this order itself. So it does not matter to a run which it is.
@@ -14,25 +14,25 @@ One H200, 3-D, Plummer, float32, interactions/s: 2.51e12 at N = 20480 (``gpu-sym
 equal masses 2.65e12 (2.54e12), the lecture's disc 2.70e12 (2.61e12).
 """
 
+import functools
 import hashlib
 from collections.abc import Callable
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from nbody import gpu, remembered
-from nbody.forces.gpu_engine import Shape
-from nbody.forces.gpu_pairs import build
-from nbody.forces.gpu_symmetric import Plan, SymmetricEngine
-from nbody.forces.gpu_triangle import Panel, Tiling, units_before
+from nbody import cache, gpu
+from nbody.forces.direct.gpu_engine import Shape
+from nbody.forces.direct.gpu_pairs import build
+from nbody.forces.direct.gpu_symmetric import Plan, SymmetricEngine
+from nbody.forces.direct.gpu_triangle import Panel, Tiling, units_before
 from nbody.gpu.sass import PAIR_TUNINGS, kernels, with_pairs_scheduled
 from nbody.particles import Particles
 from nbody.state import Potential
 from nbody.state.device import DeviceState
 
 KIND = "orders"
-"""What the fastest orders are kept as; see :mod:`nbody.remembered`."""
+"""What the fastest orders are kept as; see :mod:`nbody.cache`."""
 
 HOPPER = (9, 0)
 
@@ -49,7 +49,7 @@ ASSEMBLER = -1
 """Stands for the assembler's order among the numbers of :data:`~nbody.gpu.sass.PAIR_TUNINGS`."""
 
 
-@cache
+@functools.cache
 def scheduled_kernel(shape: Shape, tiling: Tiling, masses: str) -> Any:
     """The kernel of the pairs, one that ``gpu-symmetric`` does not use: its machine code is replaced."""
     return build(shape, tiling, masses)
@@ -88,9 +88,9 @@ class ScheduledEngine(SymmetricEngine):
         card = f"{gpu.facts().name}, driver {gpu.facts().driver}"
         key = f"{card}, {len(PAIR_TUNINGS)} orders, {kernel.digest(ASSEMBLER)}"
         try:
-            if not kernel.use_again(remembered.recall(KIND).get(key)):
+            if not kernel.use_again(cache.recall(KIND).get(key)):
                 number = kernel.fastest()
-                remembered.keep(KIND, key, [number, kernel.digest(number)])
+                cache.keep(KIND, key, [number, kernel.digest(number)])
                 kernel.use(number)
         except BaseException:  # Ctrl-C: who comes next must find the assembler's order
             kernel.use(ASSEMBLER)

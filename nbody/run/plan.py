@@ -6,11 +6,11 @@ from typing import NamedTuple
 from nbody.forces import ENGINES, resolve
 from nbody.forces.engine import Engine
 from nbody.forces.memory import check_fits
-from nbody.guards import doubts
 from nbody.initial import check_initial, make_particles
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.scheme import Scheme
 from nbody.particles import Particles
+from nbody.run.guards import doubts
 from nbody.scenario import Generated, Scenario
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from nbody.diagnostics import Energies
 from nbody.errors import InputError
 from nbody.particles import Particles
+from nbody.run.diagnostics import Energies
+from nbody.run.simulation import Notify, Simulation
 from nbody.scenario import Scenario
-from nbody.simulation import Notify, Simulation
 from nbody.trajectory import Trajectory, read_checkpoint
 from nbody.trajectory.opening import one_line
 

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from nbody import machine
-from nbody.diagnostics import Energies
 from nbody.errors import InputError
 from nbody.initial import resolved_initial
 from nbody.integrators.scheme import advance_many, advance_to_frames
-from nbody.interrupt import StopRequest, stop_on_signals
 from nbody.particles import Particles
-from nbody.prepare import prepare
-from nbody.progress import Clock, Progress, Summary
-from nbody.recorder import Moment, Recorder
+from nbody.run.diagnostics import Energies
+from nbody.run.plan import prepare
+from nbody.run.progress import Clock, Progress, Summary
+from nbody.run.recorder import Moment, Recorder
+from nbody.run.schedule import Schedule
+from nbody.run.signals import StopRequest, stop_on_signals
+from nbody.run.watch import Watch
 from nbody.scenario import Scenario
-from nbody.schedule import Schedule
 from nbody.state import Potential, frames_at_a_time
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, state_bytes
 from nbody.trajectory.provenance import collect_provenance
-from nbody.watch import Watch
 
 Notify = Callable[[str], None]
 
@@ -62,7 +62,7 @@ class Simulation:
         self.at_a_time = frames_at_a_time(self.state.count, self.state.dtype.name)
         self.step = 0
         self.continued: Checkpoint | None = None
-        """The checkpoint this run goes on from; see :func:`nbody.repeat.resume`."""
+        """The checkpoint this run goes on from; see :func:`nbody.run.resume.resume`."""
         self.kept = 0
         """How many frames are in the file already."""
         self.energies = Energies()
@@ -88,7 +88,7 @@ class Simulation:
         if steps is not None and steps < 0:
             raise InputError(f"run: steps must be zero or more, got {steps}")
         if self._recorded:
-            raise InputError(f"{self.output}: this simulation has been recorded; to go on, use nbody.repeat.resume")
+            raise InputError(f"{self.output}: this simulation has been recorded; to go on, use nbody.run.resume.resume")
         if self._within_a_step:
             raise InputError(f"run: the state is between steps {self.step} and {self.step + 1}; make a new simulation")
         schedule = Schedule(self.scenario.record.every, first + steps if steps is not None else self._planned_end())

@@ -1,0 +1,1 @@
+"""Direct summation: every pair, on a CPU and on a GPU, one idea in each file."""

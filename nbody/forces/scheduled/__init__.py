@@ -1,0 +1,1 @@
+"""An experiment: ``gpu-symmetric`` with its machine code put into another order."""
