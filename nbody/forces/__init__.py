@@ -2,8 +2,7 @@
 
 Read ``reference.py`` (what is computed), then ``gpu_global.py``, ``gpu_tiled.py`` (the lecture), ``gpu_kahan.py``,
 ``gpu_unrolled.py`` and ``gpu_split.py``; for each pair once ``gpu_triangle.py`` (who works on what), ``gpu_meeting.py`` (one
-meeting of bodies), ``gpu_pairs.py`` (the kernel) and ``gpu_symmetric.py`` (the launch); then ``gpu_scheduled.py`` with
-:mod:`nbody.gpu.sass`.
+meeting of bodies), ``gpu_pairs.py`` (the kernel) and ``gpu_symmetric.py`` (the launch). ``scheduled/`` is an experiment that a reader may skip.
 """
 
 from collections.abc import Callable
