@@ -35,6 +35,9 @@ class Engine(ABC):
     energy_apart: ClassVar[bool] = False
     """True if it has something cheaper than the potential of each body where only the energy is wanted."""
 
+    contends: ClassVar[range] = range(0)
+    """The numbers of particles for which it may be the fastest engine of some GPU: ``auto`` considers it for these."""
+
     def __init__(self, gravity: Gravity, precision: str = "float64") -> None:
         self.require_precision(precision)
         self.gravity = gravity.check()
@@ -55,11 +58,6 @@ class Engine(ABC):
     def require_device(cls) -> None:
         """Raise a DeviceError if this machine lacks what the engine computes on. (There always is a processor.)"""
         return
-
-    @classmethod
-    def is_of_its_own(cls) -> bool:
-        """False where it does what another engine does, on this machine: ``auto`` need not measure both."""
-        return True
 
     @abstractmethod
     def load(self, particles: Particles) -> State:
