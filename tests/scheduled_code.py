@@ -14,7 +14,7 @@ from nbody.forces.scheduled.liveness import EVERY
 from nbody.forces.scheduled.pipeline import cycles
 from nbody.forces.scheduled.reorder import is_pair_loop
 from nbody.forces.scheduled.scoreboard import NOTHING
-from nbody.state import Potential
+from nbody.state import Want
 
 # --- Instructions by hand ---------------------------------------------------------------------------------------------
 
@@ -74,8 +74,8 @@ def bits(*registers):
 # --- Real kernels -----------------------------------------------------------------------------------------------------
 
 KERNELS = [
-    ((4, 18), "product", Potential.NONE), ((4, 22), "equal", Potential.NONE), ((1, 10), "product", Potential.NONE),
-    ((1, 10), "product", Potential.ENERGY), ((1, 10), "equal", Potential.ENERGY, "cutoff", 2),
+    ((4, 18), "product", Want.ACCELERATION), ((4, 22), "equal", Want.ACCELERATION), ((1, 10), "product", Want.ACCELERATION),
+    ((1, 10), "product", Want.ENERGY), ((1, 10), "equal", Want.ENERGY, "cutoff", 2),
 ]  # fmt: skip
 """Each number of bodies per thread, masses and potential with and without their own terms, and both kinds of softening. (A
 tiling of two warps has the loop of four.)"""

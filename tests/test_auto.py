@@ -8,7 +8,7 @@ from nbody import cache
 from nbody.forces import ENGINES, auto, choose
 from nbody.forces.auto import bucket, candidates, contenders, fastest
 
-TWO = candidates("float32")
+TWO = candidates()
 
 
 @pytest.fixture
@@ -34,9 +34,8 @@ def silent(line):
 def test_an_experimental_engine_is_never_a_candidate():
     """Although, as a kind of gpu-symmetric, it would contend."""
     assert ENGINES["gpu-scheduled"].experimental and 10**5 in ENGINES.load("gpu-scheduled").contends
-    for precision in ("float32", "mixed", "float64"):
-        assert not any(ENGINES[name].experimental for name in candidates(precision))
-        assert "gpu-symmetric" in candidates(precision)
+    assert "gpu-symmetric" in candidates()
+    assert not any(ENGINES[name].experimental for name in candidates())
 
 
 @pytest.mark.parametrize("particles,names", [
@@ -45,7 +44,7 @@ def test_an_experimental_engine_is_never_a_candidate():
 ])  # fmt: skip
 def test_only_engines_that_may_win_are_compared(particles, names):
     assert set(contenders(TWO, particles)) == names
-    assert set(contenders(candidates("mixed"), particles)) == {"gpu-symmetric"}
+    assert set(contenders({"gpu-symmetric": TWO["gpu-symmetric"]}, particles)) == {"gpu-symmetric"}
 
 
 @pytest.mark.parametrize("particles,count", [(2048, 2048), (2896, 2048), (2897, 4096), (20480, 16384), (65536, 65536)])

@@ -9,7 +9,7 @@ from conftest import random_bodies
 from nbody import cache
 from nbody.forces import ENGINES
 from nbody.law import Gravity
-from nbody.state import Potential
+from nbody.state import Want
 
 PLUMMER = Gravity(1.5, 3, "plummer", 0.05)
 MASSES, COUNTS, LAWS = ("equal", "product", "separate"), (20000, 40000, 140000), ("plummer", "cutoff", "none")
@@ -24,7 +24,7 @@ def scheduled():
     return engine
 
 
-def evaluated(engine, bodies, potential=Potential.NONE):
+def evaluated(engine, bodies, potential=Want.ACCELERATION):
     """The accelerations, and the potential energy."""
     state = engine.load(bodies)
     engine.evaluate(state, potential)
@@ -53,11 +53,11 @@ def own_cache(tmp_path, monkeypatch):
 ])  # fmt: skip
 def test_it_has_the_bits_of_the_symmetric_engine(masses, count, softening, own_cache):
     bodies, law = bodies_of(count, masses), Gravity(1.5, 3, softening, 0.0 if softening == "none" else 0.05)
-    for potential in (Potential.NONE, Potential.ENERGY):
+    for potential in (Want.ACCELERATION, Want.ENERGY):
         here, energy = evaluated(ENGINES.load("gpu-scheduled")(law, "float32"), bodies, potential)
         there, expected = evaluated(ENGINES.load("gpu-symmetric")(law, "float32"), bodies, potential)
         assert np.array_equal(here, there)
-        assert energy == expected or potential == Potential.NONE
+        assert energy == expected or potential == Want.ACCELERATION
 
 
 @pytest.mark.gpu
@@ -75,16 +75,16 @@ def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache, sc
         used.append(orders.use(number))
         return number if used[-1] else scheduled.COMPILER
 
-    expected, energy = evaluated(ENGINES.load("gpu-symmetric")(PLUMMER, "float32"), bodies, Potential.ENERGY)
+    expected, energy = evaluated(ENGINES.load("gpu-symmetric")(PLUMMER, "float32"), bodies, Want.ENERGY)
     for number in range(len(scheduled.TUNINGS)):
         monkeypatch.setattr(scheduled.Orders, "fastest", lambda orders, n=number: forced(orders, n))
         monkeypatch.setattr(scheduled.ScheduledEngine, "_ordered", set())
         scheduled.scheduled_kernel.cache_clear()  # otherwise the order of an order would be tried
         monkeypatch.setattr(cache, "recall", lambda kind: {})
-        for potential in (Potential.NONE, Potential.ENERGY):
+        for potential in (Want.ACCELERATION, Want.ENERGY):
             here, also = evaluated(ENGINES.load("gpu-scheduled")(PLUMMER, "float32"), bodies, potential)
             assert np.array_equal(here, expected), (number, potential)
-            assert potential == Potential.NONE or also == energy
+            assert potential == Want.ACCELERATION or also == energy
     assert True in used
 
 
@@ -183,7 +183,7 @@ def test_a_kernel_is_recognised_by_its_instructions_whatever_was_compiled_before
     from nbody import gpu
     from nbody.forces.scheduled.orders import COMPILER, Orders
 
-    kernel = ((1, 10), "product", Potential.NONE)
+    kernel = ((1, 10), "product", Want.ACCELERATION)
     codes = [cubin(*kernel), machine_code(*kernel)]
     assert codes[0] != codes[1]  # the name counts what was compiled
     digests = []
@@ -224,7 +224,7 @@ def test_few_bodies_and_other_cards_keep_the_compilers_order(hopper, monkeypatch
     engine.load(hopper.FEWEST - 1)
     assert asked == []
     engine.load(hopper.FEWEST)
-    assert asked == [Potential.NONE, Potential.ENERGY]
+    assert asked == [Want.ACCELERATION, Want.ENERGY]
     monkeypatch.setattr(gpu.facts(), "compute_capability", (8, 6))
     engine.load(hopper.FEWEST)
     assert len(asked) == 2
@@ -261,5 +261,5 @@ def test_an_order_is_judged_by_accelerations_and_potential(hopper):
     rows, column = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.array([7, 8], np.float32)
     state, computed = SimpleNamespace(forces=lambda: (rows, column)), []
     engine._compute = lambda state, potential: computed.append(potential)
-    assert engine._bits(Potential.ENERGY, state) == rows.tobytes() + column.tobytes()
-    assert computed == [Potential.ENERGY]
+    assert engine._bits(Want.ENERGY, state) == rows.tobytes() + column.tobytes()
+    assert computed == [Want.ENERGY]

@@ -14,13 +14,13 @@ from scheduled_code import EXIT, KERNELS, code_of, cubin, loops, modelled
 from nbody.forces.scheduled.check import Hardware, fault
 from nbody.forces.scheduled.instruction import NO_BARRIER, PLACES, kernels
 from nbody.forces.scheduled.reorder import TUNINGS, reordered, reordered_block
-from nbody.state import Potential
+from nbody.state import Want
 
 
 @pytest.fixture(scope="module")
 def loop():
     """The loop of the kernel for large N, and a new order of it."""
-    (block,) = loops(cubin((4, 18), "product", Potential.NONE))
+    (block,) = loops(cubin((4, 18), "product", Want.ACCELERATION))
     body = reordered_block(block, TUNINGS[0])
     assert body is not None
     return block, body
@@ -46,7 +46,7 @@ def test_a_new_order_changes_nothing_but_the_loop_and_takes_fewer_cycles(kernel)
 
 def test_the_same_order_is_found_again_in_another_process(tmp_path):
     """Python hashes strings differently in each process; the order of a set must have no influence."""
-    old = cubin((1, 10), "product", Potential.NONE)
+    old = cubin((1, 10), "product", Want.ACCELERATION)
     (tmp_path / "cubin").write_bytes(old)
     code = (
         "import sys, pathlib, hashlib; from nbody.forces.scheduled.reorder import TUNINGS, reordered;"
@@ -60,7 +60,7 @@ def test_the_same_order_is_found_again_in_another_process(tmp_path):
 
 
 def test_kernels_are_the_sections_with_instructions_and_other_files_are_refused():
-    code = cubin((1, 10), "product", Potential.NONE)
+    code = cubin((1, 10), "product", Want.ACCELERATION)
     (section,) = kernels(code)
     assert section.name.startswith(b".text.") and b"accelerate_pairs" in section.name and section.size % 16 == 0
     assert any(x.opcode == EXIT.opcode for x in code_of(code)[1])

@@ -15,6 +15,8 @@ from nbody.registry import Entry, Registry
 if TYPE_CHECKING:
     import numpy as np
 
+    from nbody.state.want import Want
+
 ENGINES = Registry(
     "engine",
     {
@@ -44,7 +46,13 @@ PRECISIONS = ("float32", "mixed", "float64")
 Notify = Callable[[str], None]
 
 
-def choose(precision: str, particles: int, notify: Notify = lambda line: None, measure: bool = True) -> tuple[str, str]:
+def choose(
+    precision: str,
+    particles: int,
+    notify: Notify = lambda line: None,
+    measure: bool = True,
+    needs: "Want | int" = 0,
+) -> tuple[str, str]:
     """The engine ``auto`` stands for on this machine, and why, in one clause; see :mod:`nbody.forces.auto`.
 
     Without ``measure`` it never measures: where several engines may be the fastest and no run has measured them on this
@@ -57,7 +65,10 @@ def choose(precision: str, particles: int, notify: Notify = lambda line: None, m
     reason = gpu.why_unavailable()
     if reason:
         return "cpu", f"no GPU: {reason}"
-    able = candidates(precision)
+    offering = candidates(needs)
+    if not offering:
+        return "cpu", "no engine on the GPU computes the jerk"
+    able = {name: engine for name, engine in offering.items() if precision in engine.precisions}
     if not able or gpu.SIMULATED:  # the simulator has no time worth measuring
         ENGINES.load("gpu-symmetric").require_precision(precision)
         return "gpu-symmetric", "it has every precision"
@@ -79,10 +90,11 @@ def resolve(
     where: str = "",
     notify: Notify = lambda line: None,
     measure: bool = True,
+    needs: "Want | int" = 0,
 ) -> tuple[str, str]:
     """``name`` as an engine that exists, and why it was taken (empty if the user named it); see :func:`choose`."""
     if name == "auto":
-        return choose(precision, particles, notify, measure)
+        return choose(precision, particles, notify, measure, needs)
     if ENGINES.check(name, where) == "matrix":
         from nbody.forces.matrix.engine import default_rung
 
@@ -127,7 +139,7 @@ def accelerations(
     from nbody.forces.memory import check_fits
     from nbody.law import Gravity
     from nbody.particles import Particles
-    from nbody.state import Potential
+    from nbody.state.want import Want
 
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS, "accelerations: ")
@@ -146,7 +158,7 @@ def accelerations(
     check_fits(kind, particles.count, precision, "accelerations: ")
     machine = kind(gravity, precision)
     state = machine.load(particles)
-    machine.evaluate(state, Potential.OF_EACH if potential else Potential.NONE)
+    machine.evaluate(state, Want.POTENTIAL if potential else Want.ACCELERATION)
     result, phi = state.forces()
     return (result, phi) if potential else result
 

@@ -20,6 +20,7 @@ from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.state.want import Want
 
 KIND = "fastest"
 """The kind of cache entry; see :mod:`nbody.cache`."""
@@ -30,11 +31,11 @@ REPEATS = 5
 Candidates = dict[str, type[Engine]]
 
 
-def candidates(precision: str) -> Candidates:
-    """The engines for a GPU that offer a precision and may be the fastest for some number of particles."""
+def candidates(needs: Want | int = Want.ACCELERATION) -> Candidates:
+    """The engines that compute what is needed and may be the fastest on a GPU for some number of particles."""
     named = (name for name, entry in ENGINES.items() if not entry.experimental and not entry.variants)
     engines = {name: ENGINES.load(name) for name in named}
-    return {name: engine for name, engine in engines.items() if engine.contends and precision in engine.precisions}
+    return {name: engine for name, engine in engines.items() if engine.contends and not needs & ~engine.offers}
 
 
 def contenders(engines: Candidates, particles: int) -> Candidates:
@@ -95,7 +96,7 @@ def _seconds(engine: Any, bodies: Particles) -> float:
     state = engine.load(bodies)
 
     def evaluate() -> None:
-        state.fresh = False
+        state.invalidate()
         engine.evaluate(state)
 
     evaluate()  # compiles

@@ -24,7 +24,7 @@ from nbody.forces.direct.gpu_triangle import Panel, Tiling, units_before
 from nbody.forces.scheduled.orders import COMPILER, Orders
 from nbody.forces.scheduled.reorder import TUNINGS
 from nbody.particles import Particles
-from nbody.state import Potential
+from nbody.state import Want
 from nbody.state.device import DeviceState
 
 KIND = "orders"
@@ -60,17 +60,17 @@ class ScheduledEngine(SymmetricEngine):
         """See :meth:`Engine.load`. The first time, chooses the order of the kernels' instructions."""
         state = super().load(particles)
         if state.count >= FEWEST and not gpu.SIMULATED and gpu.facts().compute_capability == HOPPER:
-            for potential in (Potential.NONE, Potential.ENERGY):
-                self._choose_order(potential, state)
+            for want in (Want.ACCELERATION, Want.ENERGY):
+                self._choose_order(want, state)
         return state
 
-    def _choose_order(self, potential: Potential, state: DeviceState) -> None:
-        plan, shape = state.workspace, self.shape(potential)
+    def _choose_order(self, want: Want, state: DeviceState) -> None:
+        plan, shape = state.workspace, self.shape(want)
         which = shape, plan.tiling, plan.masses
         if which in self._ordered:
             return
         pairs = scheduled_kernel(*which)
-        orders = Orders(pairs, lambda: self._launch_some(pairs, state), lambda: self._bits(potential, state))
+        orders = Orders(pairs, lambda: self._launch_some(pairs, state), lambda: self._bits(want, state))
         card = f"{gpu.facts().name}, driver {gpu.facts().driver}"
         key = f"{card}, {len(TUNINGS)} orders, {orders.digest(COMPILER)}"
         try:
@@ -97,7 +97,7 @@ class ScheduledEngine(SymmetricEngine):
             np.int64(some.first), np.int64(some.last), *some.shares,
         )  # fmt: skip
 
-    def _bits(self, potential: Potential, state: DeviceState) -> bytes:
+    def _bits(self, want: Want, state: DeviceState) -> bytes:
         """The bits of one evaluation."""
-        self._compute(state, potential)
+        self._compute(state, want)
         return b"".join(part.tobytes() for part in state.forces())
