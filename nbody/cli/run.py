@@ -7,6 +7,7 @@ import typer
 
 from nbody.cli.completion import SCENARIOS, engines_or_auto, files, integrators, precisions
 from nbody.cli.numbers import count_option
+from nbody.forces import ENGINES
 
 Scenario = Annotated[
     Path,
@@ -28,7 +29,7 @@ def run(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="Force engine: auto, reference, cpu, gpu-…, matrix:k07; a wrong name lists them.",
+            help=f"Force engine: auto, {ENGINES.listing()}; matrix:k07 names its rung.",
             show_default=False,
             autocompletion=engines_or_auto,
         ),

@@ -11,7 +11,6 @@ from nbody.gpu.compiled import (
     launches,
     machine_code,
     ptx,
-    replace_machine_code,
     resources,
 )
 from nbody.gpu.device import (
@@ -63,7 +62,6 @@ __all__ = [
     "multiply_add",
     "out_of_memory",
     "ptx",
-    "replace_machine_code",
     "require",
     "resident_blocks",
     "resources",

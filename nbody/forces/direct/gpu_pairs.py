@@ -9,7 +9,7 @@ What is missing to it are the register banks. There are two, each gives one numb
 it takes two clocks, unless one of the three was an operand of this warp's last instruction and was kept. All six
 multiply-adds of the sums are of that kind, and the assembler decides in which order they run: 2.9 of them wait for a bank.
 That makes 20.4 clocks a pair; measured are 21.2. (Over 500 forms of this loop: 1.0 to 1.07 times slots and waits.) An order
-with next to no waits is found by ``gpu-scheduled``: 20.0 measured. The banks are the cause of some rules that are
+with next to no waits takes 20.0 (``gpu-scheduled``, an experiment). The banks are the cause of some rules that are
 seen in this file only as oddities:
 
 - few warps (:func:`resident_warps`), since what was kept is lost when the scheduler changes to another warp;
