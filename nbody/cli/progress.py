@@ -117,14 +117,13 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
 
     Where standard error is not a terminal (a batch job's log), a line every ten seconds instead.
     """
+    if hidden or sys.stderr is None or not sys.stderr.isatty():
+        yield _log_lines(hidden)
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    console = Console(stderr=True)
-    if hidden or not console.is_terminal:
-        yield _log_lines(hidden)
-        return
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
@@ -132,7 +131,7 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
-    with Bar(*columns, console=console) as bar:
+    with Bar(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=None)
         yield lambda now: bar.update(task, total=now.steps, completed=now.step, description=facts(now))
 
