@@ -16,7 +16,8 @@ OVERLOADS = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.
 """This room's sources. Numba finds the code of :func:`nbody.gpu.rsqrt` and its like by the function's identity, so that code
 is not reached from a kernel. Read at once: the files may be changed before the first kernel is compiled."""
 
-PACKAGE = __name__.split(".")[0]
+LIBRARIES = ("builtins", "llvmlite", "math", "numba", "numpy", "operator")
+"""Where a name says what a function or a class is: their versions are part of a kernel's key."""
 
 
 class Unknown(Exception):
@@ -67,14 +68,14 @@ class _Reader:
             return "compiled", self.of(value.py_func), self.of(value.targetoptions)
         if hasattr(value, "_defn"):  # an intrinsic
             return "intrinsic", self.of(value._defn)
-        if isinstance(value, FunctionType) and _is_ours(value.__module__):
-            return self._function(value)
-        if isinstance(value, enum.EnumType) and _is_ours(value.__module__):
-            return "enum", value.__qualname__, [(each.name, self.of(each.value)) for each in value]
         if isinstance(value, ModuleType):
             return "module", value.__name__
-        if isinstance(value, type | FunctionType | BuiltinFunctionType | np.ufunc) and not _is_ours(value.__module__):
-            return "of a library", value.__module__, getattr(value, "__qualname__", value.__name__)
+        if isinstance(value, type | FunctionType | BuiltinFunctionType | np.ufunc) and _is_a_librarys(value):
+            return "of a library", _module(value), getattr(value, "__qualname__", value.__name__)
+        if isinstance(value, FunctionType):
+            return self._function(value)
+        if isinstance(value, enum.EnumType):
+            return "enum", value.__qualname__, [(each.name, self.of(each.value)) for each in value]
         raise Unknown(f"{value!r} of {type(value)}")
 
     def _function(self, function: FunctionType) -> Any:
@@ -96,9 +97,9 @@ class _Reader:
         return code.co_code.hex(), constants, names, code.co_argcount, code.co_flags
 
     def _named(self, known: dict[str, Any], name: str) -> Any:
-        """What a name of a function's code stands for: a global, or an attribute of one of this package's modules."""
+        """What a name of a function's code stands for: a global, or an attribute of a module that is no library's."""
         found = [self.of(known[name])] if name in known else []
-        rooms = [value for value in known.values() if isinstance(value, ModuleType) and _is_ours(value.__name__)]
+        rooms = [value for value in known.values() if isinstance(value, ModuleType) and not _is_a_librarys(value)]
         return found + [self.of(getattr(room, name)) for room in rooms if hasattr(room, name)]
 
 
@@ -112,5 +113,9 @@ def _is_enum(value: Any) -> bool:
     return isinstance(value, enum.Enum)
 
 
-def _is_ours(module: str | None) -> bool:
-    return (module or "").split(".")[0] == PACKAGE
+def _module(value: Any) -> str:
+    return value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None) or "numpy"
+
+
+def _is_a_librarys(value: Any) -> bool:
+    return _module(value).split(".")[0] in LIBRARIES

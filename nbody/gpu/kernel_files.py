@@ -98,7 +98,7 @@ def _made_for(function: Any, types: Any, options: dict[str, Any]) -> str:
     """Everything that a kernel's machine code depends on; empty if that cannot be told."""
     try:
         return repr((_toolchain(), fingerprint(function), repr(types), sorted(options.items(), key=str)))
-    except Unknown:
+    except (Unknown, ValueError, RecursionError):  # ValueError: a variable that has no value yet
         return ""
 
 
@@ -108,6 +108,7 @@ def _toolchain() -> tuple:
     import llvmlite
     import numba
     import numba_cuda
+    import numpy
 
     card = facts()
     settings = sorted(
@@ -115,7 +116,7 @@ def _toolchain() -> tuple:
         for name, value in os.environ.items()
         if (name.startswith("NUMBA_") and name not in LEFT_OUT) or name in ("CUDA_HOME", "CUDA_PATH")
     )
-    versions = numba_cuda.__version__, numba.__version__, llvmlite.__version__, sys.version
+    versions = sys.version, *(package.__version__ for package in (numba, numba_cuda, llvmlite, numpy))
     return card.name, card.compute_capability, card.driver, versions, tuple(map(_version, COMPILERS)), tuple(settings)
 
 
