@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from nbody.cli.streams import Unbroken, discard, result, tell
 from nbody.run.progress import Progress, Summary
@@ -141,7 +142,8 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
-    with Bar(*columns, console=Console(file=Unbroken(sys.stderr))) as bar:
+    terminal: Any = Unbroken(sys.stderr)
+    with Bar(*columns, console=Console(file=terminal)) as bar:
         task = bar.add_task("", total=None)
         yield lambda now: bar.update(task, total=now.steps, completed=now.step, description=facts(now))
 

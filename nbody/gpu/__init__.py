@@ -29,7 +29,7 @@ _LATER = {
 }  # fmt: skip
 _HOMES = {name: module for module, names in _LATER.items() for name in names}
 
-__all__ = ["SIMULATED", "available", "require", "why_unavailable", *_HOMES]  # noqa: PLE0604
+__all__ = ["SIMULATED", "available", "require", "why_unavailable", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

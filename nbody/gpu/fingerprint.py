@@ -42,7 +42,7 @@ class _Reader:
 
     def of(self, value: Any) -> Any:
         """What a value is."""
-        if value is None or isinstance(value, str | bytes | bool | int | float | complex) and not _is_enum(value):
+        if value is None or (isinstance(value, str | bytes | bool | int | float | complex) and not _is_enum(value)):
             return type(value).__name__, repr(value)
         if isinstance(value, np.generic | np.dtype | np.ndarray):
             return self._numbers(value)
@@ -75,7 +75,7 @@ class _Reader:
         if isinstance(value, FunctionType):
             return self._function(value)
         if isinstance(value, enum.EnumType):
-            return "enum", value.__qualname__, [(each.name, self.of(each.value)) for each in value]
+            return "enum", value.__qualname__, [(name, self.of(each.value)) for name, each in value.__members__.items()]
         raise Unknown(f"{value!r} of {type(value)}")
 
     def _function(self, function: FunctionType) -> Any:
