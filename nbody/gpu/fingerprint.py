@@ -75,7 +75,8 @@ class _Reader:
         if isinstance(value, FunctionType):
             return self._function(value)
         if isinstance(value, enum.EnumType):
-            return "enum", value.__qualname__, [(name, self.of(each.value)) for name, each in value.__members__.items()]
+            members: dict[str, Any] = dict(value.__members__)
+            return "enum", value.__qualname__, [(name, self.of(each.value)) for name, each in members.items()]
         raise Unknown(f"{value!r} of {type(value)}")
 
     def _function(self, function: FunctionType) -> Any:
