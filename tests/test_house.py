@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "opengl"),
-    ("registry", "machine", "gpu", "particles", "cache"),
+    ("errors", "units", "opengl", "cache"),
+    ("registry", "machine", "gpu", "particles"),
     ("unroll",),
     ("law",),
     ("scenario",),

@@ -71,7 +71,7 @@ def run(
 
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
     """
-    from nbody.cli.progress import progress_bar, say, summary_json, summary_text
+    from nbody.cli.progress import progress_bar, say, show_summary
     from nbody.run.simulation import Simulation
     from nbody.scenario import Scenario
 
@@ -83,5 +83,4 @@ def run(
     simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
-    print(summary_json(summary) if as_json else summary_text(summary))
-    return 130 if summary.interrupted else 0
+    return show_summary(summary, as_json)

@@ -90,7 +90,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     meet, meet_itself = (meeting(shape, bodies, masses, with_itself) for with_itself in (False, True))
     before, first_of = gpu.device_function(units_before), gpu.device_function(first_unit)
 
-    @cuda.jit(**gpu.bounded(chunk_size, resident // warps))
+    @gpu.kernel(**gpu.bounded(chunk_size, resident // warps))
     def accelerate_pairs(body, rows, columns, length2, first, last, share, extra):
         near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
         low = cuda.shared.array((3, chunk_size if mixed else 1), real)
