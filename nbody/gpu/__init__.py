@@ -31,6 +31,7 @@ from nbody.gpu.device import (
     version_in,
     why_unavailable,
 )
+from nbody.gpu.direct import DirectLaunch, allow_shared, current_device
 from nbody.gpu.graph import Graph, milliseconds, times
 from nbody.gpu.waiting import is_done, mark, wait_for
 
@@ -42,16 +43,19 @@ else:
 __all__ = [
     "FAST",
     "SIMULATED",
+    "DirectLaunch",
     "Facts",
     "Graph",
     "Launch",
     "Resources",
     "add",
+    "allow_shared",
     "assembled",
     "available",
     "blocks_at_most",
     "bounded",
     "cuda",
+    "current_device",
     "device_function",
     "facts",
     "is_done",
