@@ -11,6 +11,8 @@ from nbody.linalg.rung import Rung, Shape
 ALIGNMENT = 16
 """Bytes: device arrays must start at a multiple, since the kernels move 128 bits at a time."""
 
+ELSEWHERE = "out must be where a and b are: all NumPy arrays, or all on the device"
+
 
 def multiply(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any = None) -> Any:
     """C = A·B; arguments, result and errors as in :func:`nbody.linalg.matmul`. ``load(name, dtype)`` gives the rung."""
@@ -33,6 +35,8 @@ def _multiply_elsewhere(load: Callable[[str, Any], Rung], name: str, a: Any, b: 
         raise InputError("one matrix is on the device and the other is not; copy one of them first")
     if not _on_device(a):
         a, b = np.asarray(a), np.asarray(b)
+    elif out is not None and not _on_device(out):
+        raise InputError(ELSEWHERE)
     shape, dtype = check_operands(a, b)
     rung = load(name, dtype)
     rung.check(shape, dtype)
@@ -91,7 +95,7 @@ def _multiply_on_cpu(rung: Rung, shape: Shape, dtype: np.dtype, a: Any, b: Any, 
 
 def _check_out(out: Any, shape: Shape, dtype: np.dtype, on_device: bool) -> None:
     if _on_device(out) != on_device or not (on_device or isinstance(out, np.ndarray)):
-        raise InputError("out must be where a and b are: all NumPy arrays, or all on the device")
+        raise InputError(ELSEWHERE)
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise InputError("out is read-only; give an array that can be written")
     if tuple(out.shape) != (shape.m, shape.n) or out.dtype != dtype:
