@@ -47,7 +47,9 @@ def _multiply_elsewhere(load: Callable[[str, Any], Rung], name: str, a: Any, b: 
     gpu.require(f"the rung '{rung.title}'")
     target = out
     if target is None:
-        target = gpu.cuda.device_array((shape.m, shape.n), dtype) if _on_device(a) else np.empty((shape.m, shape.n), dtype)
+        target = (
+            gpu.cuda.device_array((shape.m, shape.n), dtype) if _on_device(a) else np.empty((shape.m, shape.n), dtype)
+        )
     _check_out(target, shape, dtype, on_device=_on_device(a))
     if _on_device(a):
         if out is a or out is b:

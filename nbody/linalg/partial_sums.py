@@ -4,8 +4,6 @@ fixed order, so that the same product has the same bits every time."""
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from nbody.gpu import FAST, cuda, device_function
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.unroll import unrolled
