@@ -151,7 +151,7 @@ def test_the_simple_model_expects_each_tile_to_pay():
 def test_an_explanation_has_the_idea_the_registers_and_the_occupancy():
     text = explain("k06")
     assert "k06: coalesced tiles (improves k05)" in text
-    assert "1024 threads a block" in text and "2 blocks a multiprocessor, all of its threads" in text
+    assert "1024 threads per block" in text and "2 blocks per multiprocessor, all of its threads" in text
     assert "8192 bytes of shared memory" in text  # its two tiles, without what the system keeps for itself
     assert "Compiled for an H200 (compute capability 9.0)" in text
 

@@ -1,4 +1,4 @@
-"""What a call of ``matmul`` on device arrays checks, keeps and does, without a device: the arrays and the launch are stand-ins."""
+"""What a call of ``matmul`` on device arrays checks, caches and does, with stand-ins for the arrays and the launch."""
 
 import numpy as np
 import pytest
@@ -121,7 +121,7 @@ def test_memory_that_is_not_there_is_one_line(launched, monkeypatch):
     monkeypatch.setattr(device_call, "_maker", lambda a, shape, dtype: make)
     monkeypatch.setattr("nbody.gpu.device.facts", lambda: gpu.Facts("card", (9, 0), 1, 1e9, 2**31, 2**30, "none"))
     with pytest.raises(
-        DeviceError, match="a product of 8x6 by 6x10 needs 0.00 GiB of GPU memory and 1.00 GiB are free"
+        DeviceError, match=r"a product of 8x6 by 6x10 needs 0\.00 GiB of GPU memory and 1\.00 GiB are free"
     ):
         matmul(A, B)
 

@@ -14,7 +14,7 @@ from nbody.gpu.device import cuda
 class DirectLaunch:
     """A kernel with a fixed grid, for C-contiguous arrays of fixed shapes, on the current device.
 
-    Args: kernel: the result of ``cuda.jit``. signature: Numba's types of its arguments, all arrays. shapes: the shape of each.
+    Args: kernel: the result of ``cuda.jit``. signature: Numba's types of its arguments, all arrays. shapes: of each.
     grid, block: blocks and threads. dynamic_shared: bytes of shared memory asked for by the launch.
     """
 
@@ -61,9 +61,9 @@ class DirectLaunch:
 
 
 def _as_numba_passes_it(shape: tuple[int, ...], itemsize: int) -> list[int]:
-    """The numbers of 64 bits by which Numba tells a kernel of a C-contiguous array: two that are nought, its size, the size of
+    """The 64-bit numbers by which Numba describes a C-contiguous array to a kernel: two zeros, its size, the size of
     an item, the address (to be set), the shape, the strides in bytes."""
-    size, strides = 1, []
+    size, strides = 1, list[int]()
     for length in reversed(shape):
         strides.insert(0, size * itemsize)
         size *= length

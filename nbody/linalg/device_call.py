@@ -103,8 +103,8 @@ def _prepared(load: Callable[[str, Any], Rung], name: str, a: Any, views: tuple)
     for label, view in (("a", left), ("b", right), ("out", target)):
         if view is not None:
             _check_layout(label, view)
-    numbers = shape.m * shape.k, shape.k * shape.n, shape.m * shape.n
-    sizes = tuple(count * dtype.itemsize for count in numbers)
+    item = dtype.itemsize
+    sizes = shape.m * shape.k * item, shape.k * shape.n * item, shape.m * shape.n * item
     what = f"a product of {shape.m}x{shape.k} by {shape.k}x{shape.n}"
     with gpu.out_of_memory(what, sum(sizes)):
         launch = rung.launch(shape, dtype)

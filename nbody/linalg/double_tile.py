@@ -1,8 +1,8 @@
 """A warp's tile of C on the float64 tensor cores.
 
-``mma.sync.m16n8k8`` multiplies 16x8 with 8x8 numbers, the elements spread over the warp's lanes (g, q) = divmod(lane, 4). Here
-it computes C^T = B^T·A^T: its 16 rows are columns of C, its 8 columns rows of C. A lane holds rows g and g + 8 of the first
-factor at k = q and q + 4, and column g of the second. Which k and which columns of C these are is free as long as the
+``mma.sync.m16n8k8`` multiplies 16x8 with 8x8 numbers, the elements spread over the warp's lanes (g, q) = divmod(lane, 4).
+Here it computes C^T = B^T·A^T: its 16 rows are columns of C, its 8 columns rows of C. A lane holds rows g and g + 8 of
+the first factor at k = q and q + 4, and column g of the second. Which k and which columns of C these are is free as long as the
 factors, and the factors and C, agree:
 
 - its k = q and q + 4 are k = 2q and 2q + 1: one 128-bit read of A's row brings both, in the order of the instruction;
@@ -11,8 +11,8 @@ factors, and the factors and C, agree:
 No number has to be moved from register to register. (Untransposed, the instruction wants rows g and g + 8 of A side by side:
 seven moves for each instruction.)
 
-In shared memory, A's slab is cut into planes of 8 columns, with rows of 8 numbers; 8 lanes that read at a time read two whole
-rows. B's rows are two numbers longer than the tile. Both ways 8 lanes touch each bank once.
+In shared memory, A's slab is cut into planes of 8 columns, with rows of 8 numbers; 8 lanes that read at a time read
+two whole rows. B's rows are two numbers longer than the tile. Both ways 8 lanes touch each bank once.
 """
 
 from functools import cache
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.gpu import device_function
-from nbody.linalg.intrinsics import AMPERE, mma_f64, move_vector
+from nbody.linalg.intrinsics import mma_f64, move_vector
 from nbody.linalg.staging import slab_copier
 from nbody.unroll import unrolled
 
@@ -106,7 +106,7 @@ class DoubleTile(NamedTuple):
 @cache
 def double_tile(tiling: DoubleTiling) -> DoubleTile:
     """The functions for a tiling."""
-    (down, along), load, (a_held, b_held, c_held) = tiling.tiles, tiling.load, tiling.held
+    (down, along), load, (a_held, b_held, _) = tiling.tiles, tiling.load, tiling.held
     a_half, b_half, loads, planes = a_held // 2, b_held // 2, tiling.depth // load, load // PLANE
     plane, b_pitch = tiling.plane, tiling.b_pitch
     if loads < 2 or loads % 2:
@@ -201,6 +201,3 @@ def double_copiers(tiling: DoubleTiling, a_vectors: bool, b_vectors: bool, guard
         copy_plane(slabs, start + p * plane, source, row, column + p * PLANE, t)
 
     return unrolled(one_plane, depth // PLANE), copy_b
-
-
-__all__ = ["AMPERE", "REAL", "DoubleTile", "DoubleTiling", "double_copiers", "double_tile"]

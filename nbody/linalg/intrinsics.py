@@ -2,7 +2,7 @@
 
 Every one that touches memory works on (array, flat index) pairs, the array being C-contiguous of any shape and in any
 memory, so that the same kernel runs in Numba's simulator, where plain assignments stand in. Flat indices also avoid
-Numba's wrap-around of negative indices, two integer instructions an access.
+Numba's wrap-around of negative indices, two integer instructions per access.
 """
 
 from typing import Any
@@ -87,7 +87,7 @@ else:
         """Address of an element in its memory space: 32 bits in shared memory, 64 in global.
 
         All arithmetic of a shared address has 32 bits: then the assembler makes constant differences part of the
-        instruction, where 64 bits cost three more instructions a copy."""
+        instruction, where 64 bits cost three more instructions per copy."""
         data, real = _element(context, builder, array_type, array, None)
         bits = ir.IntType(32 if space == SHARED else 64)
         start = builder.ptrtoint(builder.addrspacecast(data, ir.PointerType(real, addrspace=space)), bits)

@@ -6,8 +6,8 @@ memory, addresses and copies fit beside it; what is left is to never let it wait
 
 - the fragments of the next 8 k are read while those of the present ones are multiplied, also across the barrier between
   two slabs: :mod:`nbody.linalg.double_tile`;
-- ``cp.async`` keeps two slabs or more on their way; they need more than the 48 KB of shared memory that a kernel gets without
-  asking;
+- ``cp.async`` keeps two slabs or more on their way; they need more than the 48 KB of shared memory that a kernel may have
+  unless it is allowed more;
 - blocks take the tiles in groups of rows, so that those at work at the same time share rows of A and columns of B in the
   second-level cache;
 - products with few tiles and long sums are split along k, as in k17.

@@ -1,6 +1,6 @@
 """A tile of C in a thread's registers, grown by outer products of a column of A and a row of B.
 
-With R x S results a thread reads R + S numbers for R·S multiply-adds. A thread's rows come in chunks of V (16
+With R x S results per thread reads R + S numbers for R·S multiply-adds. A thread's rows come in chunks of V (16
 bytes' worth), ``row_stride`` apart, and its columns likewise: neighbouring threads then read neighbouring
 vectors of shared memory.
 """

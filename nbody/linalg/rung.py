@@ -113,7 +113,7 @@ class Launch:
 
     @property
     def threads(self) -> int:
-        """Threads a block."""
+        """Threads per block."""
         return int(np.prod(self.block))
 
     def signature(self, dtype: Any) -> tuple:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+from nbody.bench.ladder.as_called import NAME as AS_CALLED
 from nbody.bench.ladder.row import CUBLAS, Row
 from nbody.bench.report import Report, error, machine_line, markdown_table, ratio
 from nbody.errors import InputError
@@ -161,7 +162,7 @@ def _by_size(rows: Sequence[Row], sizes: Sequence[int]) -> list[str]:
         last = next(row for row in reversed(own) if row)
         champion = measured.get((CHAMPIONS[precision], precision, last["size"]), last)
         fast = (last["percent_of_cublas"] or 0) >= 50 or last["gflops"] > champion["gflops"]
-        if fast or name in (*CUBLAS, CHAMPIONS[precision]):
+        if fast or name in (*CUBLAS, AS_CALLED, CHAMPIONS[precision]):
             table.append([f"`{name}`", precision, *map(_with_share, own)])
     return markdown_table(["FLOP/s", "precision", *(f"n = {n}" for n in sizes)], table)
 
