@@ -17,7 +17,7 @@ from nbody.trajectory import (
     read_checkpoint,
     state_bytes,
 )
-from nbody.trajectory.frame import OBSERVABLES
+from nbody.trajectory.records import OBSERVABLES
 from nbody.trajectory.framefile import FrameFile
 
 STATE = {
