@@ -27,10 +27,10 @@ from nbody.trajectory import (
     layout,
     required_bytes,
 )
-from nbody.trajectory.records import OBSERVABLES
 from nbody.trajectory.framefile import FrameFile
 from nbody.trajectory.lock import lock_path
 from nbody.trajectory.provenance import collect_provenance
+from nbody.trajectory.records import OBSERVABLES
 
 TEXT = "name: été\n# as the user wrote it\n"
 

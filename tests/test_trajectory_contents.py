@@ -19,7 +19,7 @@ import pytest
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, contents, layout, read_checkpoint
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, contents, layout
 from nbody.trajectory.contents import FOOTER, MAGIC, Contents, read_index
 from nbody.trajectory.foreign_file import ForeignFile
 from nbody.trajectory.provenance import collect_provenance

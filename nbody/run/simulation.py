@@ -237,7 +237,7 @@ class Simulation:
         if self.continued is not None:
             frames = self.kept + schedule.count_after(self.step)
             return TrajectoryWriter.reopen(
-                self.output, self.continued, frames=frames, keep=self.kept, resolved=resolved
+                self.output, self.continued, frames=frames, keep=self.kept, resolved=resolved, notify=self.notify
             )
         header = RunHeader(
             frames=1 + schedule.count_after(self.step),

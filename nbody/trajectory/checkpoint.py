@@ -66,7 +66,7 @@ def pack(checkpoint: Checkpoint) -> list[Any]:
     """The bytes of a slot, in parts that follow one another; the arrays are not copied."""
     facts = _facts(checkpoint)
     arrays = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in checkpoint.state.values()]
-    parts = [struct.pack("<I", len(facts)), facts, *(array for array in arrays if array.size)]
+    parts: list[Any] = [struct.pack("<I", len(facts)), facts, *(array for array in arrays if array.size)]
     crc = 0
     for part in parts:
         crc = zlib.crc32(part, crc)

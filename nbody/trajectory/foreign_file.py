@@ -14,8 +14,6 @@ import sys
 import threading
 from typing import Any
 
-import numpy as np
-
 from nbody import machine
 from nbody.trajectory.contents import parse_json
 

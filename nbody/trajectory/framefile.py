@@ -11,7 +11,7 @@ velocities.
 
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 
 import numpy as np
@@ -165,9 +165,9 @@ class FrameFile:
         self._committed = self.commit.tobytes()
         self._commit.write(0, self._committed)
 
-    def write_slot(self, sequence: int, parts: Sequence[object]) -> None:
+    def write_slot(self, sequence: int, parts: Sequence[Sized]) -> None:
         """Store a packed checkpoint over the one before the last. Raises ValueError if it does not fit."""
-        size = sum(memoryview(part).nbytes for part in parts)  # type: ignore[arg-type]
+        size = sum(map(len, parts))
         if size > self.slot_bytes:
             raise ValueError(f"a checkpoint of {size} bytes in a file with room for {self.slot_bytes}")
         write(self.fd, parts, self._slots_at[sequence % 2])

@@ -163,6 +163,8 @@ def _read_back(fd: int, parts: Mapping[int, Any]) -> None:
             block = view[at : at + READ_BACK_BLOCK]
             if os.pread(fd, block.nbytes, offset + at) != block:
                 raise OSError(5, "the disk does not return what was written")
+
+
 def _text(text: str) -> np.ndarray:
     """A string of fixed length, UTF-8."""
     raw = text.encode()

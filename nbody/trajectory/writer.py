@@ -27,8 +27,8 @@ UNCHANGED = "no file has been made or changed"
 
 class TrajectoryWriter:
     """Records frames in ``path``, which appears when the first frame is in it, and can be opened from then on. If the run
-    makes checkpoints (``header.state_bytes``), it appears with the first one, so that it can be resumed, or when it is closed
-    without any.
+    makes checkpoints (``header.state_bytes``), it appears with the first one, so that it can be resumed, or when it is
+    closed without any.
 
     Args:
         path: where to record. An existing file is kept under a numbered name (``run.1.h5``).

@@ -145,7 +145,19 @@ def forged(sound: bytes) -> bytes:
     return sound[:start] + text + FOOTER.pack(length, len(text), zlib.crc32(text), MAGIC)
 
 
-WORDS = (b"0", b"-1", b"8", b"4096", b"9223372036854775807", b"18446744073709551616", b"1e400", b"NaN", b"null", b"[]", b"x")
+WORDS = (
+    b"0",
+    b"-1",
+    b"8",
+    b"4096",
+    b"9223372036854775807",
+    b"18446744073709551616",
+    b"1e400",
+    b"NaN",
+    b"null",
+    b"[]",
+    b"x",
+)
 
 
 def flip(data: bytearray, at: int) -> None:
