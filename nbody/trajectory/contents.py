@@ -43,7 +43,8 @@ class Found:
         filtered: whether these may be fewer than what it holds: compressed chunks.
         offset: where they begin, if they lie one after the other as they are in memory; None if only the HDF5 library
             can read them.
-        fields: addresses that recording changes (see :func:`nbody.trajectory.h5format.field_addresses`).
+        length_at: the address of its length, which recording changes (see :func:`nbody.trajectory.layout.growing`);
+            None if there is none, or it is kept in a way that nbody does not know.
     """
 
     kind: str
@@ -53,7 +54,7 @@ class Found:
     stored: int = 0
     filtered: bool = False
     offset: int | None = None
-    fields: Mapping[str, int] = field(default_factory=dict)
+    length_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -104,26 +105,14 @@ def _observables(stated: Any) -> Mapping[str, int]:
 
 
 def _found(entry: dict[str, Any]) -> Found:
-    if entry["kind"] != DATASET:
-        return Found(str(entry["kind"]), dict(entry.get("attributes", {})), fields=_addresses(entry))
-    stored, offset = int(entry["stored"]), entry["offset"]
-    shape = tuple(int(length) for length in entry["shape"])
-    if min((stored, *shape, offset or 0)) < 0 or max((stored, *shape, offset or 0)) >= 2**62:
-        raise ValueError("a dataset has an impossible size")
-    return Found(
-        DATASET,
-        dict(entry["attributes"]),
-        np.dtype(entry["dtype"]),
-        shape,
-        stored,
-        bool(entry["filtered"]),
-        None if offset is None else int(offset),
-        _addresses(entry),
-    )
-
-
-def _addresses(entry: dict[str, Any]) -> dict[str, int]:
-    return {str(name): int(at) for name, at in entry.get("fields", {}).items()}
+    kind, attributes, length_at = str(entry["kind"]), dict(entry.get("attributes", {})), entry.get("length_at")
+    stored, offset, shape = entry.get("stored", 0), entry.get("offset"), tuple(entry.get("shape", ()))
+    for number in (stored, offset or 0, length_at or 0, *shape):
+        if not isinstance(number, int) or not 0 <= number < 2**62:
+            raise ValueError("a dataset has an impossible size or address")
+    if kind != DATASET:
+        return Found(kind, attributes, length_at=length_at)
+    return Found(kind, attributes, np.dtype(entry["dtype"]), shape, stored, bool(entry["filtered"]), offset, length_at)
 
 
 def parse_json(text: bytes | str) -> Any:
@@ -176,9 +165,9 @@ def read_index(fd: int) -> Any:
 
 
 def _structure_sum(structure: bytes, objects: Mapping[str, Any]) -> int:
-    """The checksum of the structure, without the fields that recording changes."""
+    """The checksum of the structure, without the lengths that recording changes."""
     data = bytearray(structure)
     for entry in objects.values():
-        for at in entry.get("fields", {}).values():
+        if (at := entry.get("length_at")) is not None:
             data[at : at + 8] = bytes(8)
     return zlib.crc32(data[: len(structure)])

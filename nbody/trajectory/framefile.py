@@ -20,7 +20,7 @@ from nbody.particles import Particles
 from nbody.trajectory import layout
 from nbody.trajectory.background import Threads
 from nbody.trajectory.contents import DATASET, read_index
-from nbody.trajectory.h5format import LENGTH, UnknownFormat
+from nbody.trajectory.h5format import UnknownFormat
 from nbody.trajectory.opening import OpenFile
 from nbody.trajectory.records import Frame, RunHeader
 from nbody.trajectory.rows import Rows, write
@@ -61,7 +61,12 @@ class FrameFile:
         self.capacity = int(found[layout.POSITION].attributes[layout.PLANNED])
         self.dtype, self.count = found[layout.POSITION].dtype, found[layout.POSITION].shape[1]
         self.rows = {name: Rows(self.fd, found[name]) for name in names}
-        self._locate_lengths()
+        self._lengths_at: dict[str, int] = {}
+        for name in layout.growing(self._file.observables):
+            at = found[name].length_at
+            if at is None:
+                raise UnknownFormat(f"nbody can't change the length of /{name}")
+            self._lengths_at[name] = at
         slots = [Rows(self.fd, found[name]) for name in layout.SLOTS if found[name].kind == DATASET]
         self._slots_at = [slot.offset for slot in slots]
         self.slot_bytes = min((slot.capacity for slot in slots), default=0)
@@ -72,18 +77,6 @@ class FrameFile:
         self._has_index = read_index(self.fd) is not None
         if any(self.capacity > rows.capacity for rows in self.rows.values()):
             raise UnknownFormat("no room for the frames it was planned for")
-
-    def _locate_lengths(self) -> None:
-        """The addresses of all fields that say how many frames there are, in the order in which they are raised, and how
-        much they grow per frame."""
-        found = self._file.found
-        fields = [(name, LENGTH, 1) for name in self.rows if name != layout.POSITION]
-        fields += [(name, LENGTH, self.count) for name in layout.VIEWS]
-        fields += [(layout.POSITION, LENGTH, 1), (layout.VTK_STEPS, layout.VTK_LENGTH, 1)]
-        if any(key not in found[name].fields for name, key, _ in fields):
-            raise UnknownFormat("it has no length that nbody can change")
-        self._lengths = [(found[name].fields[key], per_frame) for name, key, per_frame in fields]
-        self._position_at = found[layout.POSITION].fields[LENGTH]
 
     def _read_commit(self) -> None:
         """Take over the commit record; begin a new one if it is damaged."""
@@ -152,9 +145,11 @@ class FrameFile:
     def set_length(self, frames: int) -> None:
         """Make the first ``frames`` frames, no fewer than one, visible to readers. Lengths are lowered in the reverse of
         the order in which they are raised, so that there is never a position without its time."""
-        for at, per_frame in self._lengths if frames >= self._shown else self._lengths[::-1]:
-            write(self.fd, [struct.pack("<Q", frames * per_frame)], at)
-            if at == self._position_at:
+        names = list(self._lengths_at)
+        for name in names if frames >= self._shown else names[::-1]:
+            length = frames * (self.count if name in layout.VIEWS else 1)
+            write(self.fd, [struct.pack("<Q", length)], self._lengths_at[name])
+            if name == layout.POSITION:
                 self._shown = frames
         self.commit["frames"] = frames
 

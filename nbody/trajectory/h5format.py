@@ -30,11 +30,12 @@ class UnknownFormat(Exception):
 
 
 def field_addresses(read: Read, header: int) -> dict[str, int]:
-    """The addresses of the 8-byte fields of the object whose header is at address ``header``.
+    """The addresses of two 8-byte fields of the object whose header is at address ``header``.
 
     Returns:
-        :data:`LENGTH`: the first dimension of a dataset; :data:`STORAGE`: the address of a contiguous dataset's bytes,
-        which their number follows; :data:`~nbody.trajectory.layout.VTK_LENGTH`: the value of that attribute.
+        :data:`LENGTH`: the first dimension of a dataset, or the value of the attribute
+        :data:`~nbody.trajectory.layout.VTK_LENGTH`; :data:`STORAGE`: the address of a contiguous dataset's bytes, which
+        their number follows.
 
     Raises:
         UnknownFormat: the header has another version, or is damaged.
@@ -49,10 +50,10 @@ def field_addresses(read: Read, header: int) -> dict[str, int]:
             elif kind == ATTRIBUTE:
                 name, start = _attribute(content)
                 if name == layout.VTK_LENGTH and len(content) == start + 8:
-                    found[name] = at + start
+                    found[LENGTH] = at + start
     except (struct.error, LookupError, ValueError) as error:
         raise UnknownFormat(f"the object header at address {header}: {error}") from error
-    if any(at % 8 for name, at in found.items() if name != STORAGE):
+    if found.get(LENGTH, 0) % 8:
         raise UnknownFormat("a field that may cross a page")  # and so be written by halves
     return found
 

@@ -51,12 +51,19 @@ def serve(path: str, memory: int) -> None:
 def describe(file: h5py.File, read_bytes: h5format.Read) -> dict[str, Any]:
     """Every name of :func:`nbody.trajectory.layout.names` in a file to what it stands for, as plain types: the fields of
     :class:`nbody.trajectory.contents.Found`. ``read_bytes`` reads the file's bytes."""
-    listed = _find(file, layout.NBODY, read_bytes).get("attributes", {}).get(layout.OBSERVABLES)
-    names = layout.names(json.loads(listed) if listed else OBSERVABLES)
-    return {name: _find(file, name, read_bytes) for name in names}
+    listed = _find(file, layout.NBODY).get("attributes", {}).get(layout.OBSERVABLES)
+    observables = json.loads(listed) if listed else OBSERVABLES
+    found = {name: _find(file, name) for name in layout.names(observables)}
+    for name in layout.growing(observables):
+        if found[name]["kind"] not in ("group", "dataset"):  # a link is not followed
+            continue
+        with contextlib.suppress(h5format.UnknownFormat, KeyError):  # then it can be read, and not recorded into
+            header = h5py.h5o.get_info(file[name].id).addr
+            found[name]["length_at"] = h5format.field_addresses(read_bytes, header)[h5format.LENGTH]
+    return found
 
 
-def _find(file: h5py.File, name: str, read_bytes: h5format.Read) -> dict[str, Any]:
+def _find(file: h5py.File, name: str) -> dict[str, Any]:
     """What ``name`` stands for. Links are not followed."""
     here: Any = file
     for part in name.split("/"):
@@ -64,16 +71,14 @@ def _find(file: h5py.File, name: str, read_bytes: h5format.Read) -> dict[str, An
         if not isinstance(link, h5py.HardLink):
             return {"kind": "missing" if link is None else "link"}
         here = here[part]
-    common: dict[str, Any] = {"attributes": {key: plain(here.attrs[key]) for key in here.attrs}, "fields": {}}
-    with contextlib.suppress(h5format.UnknownFormat):  # then it can be read, and not recorded into
-        common["fields"] = h5format.field_addresses(read_bytes, h5py.h5o.get_info(here.id).addr)
+    attributes = {key: plain(here.attrs[key]) for key in here.attrs}
     if not isinstance(here, h5py.Dataset):
-        return {"kind": "group", **common}
+        return {"kind": "group", "attributes": attributes}
     if here.external or here.is_virtual:
         return {"kind": "elsewhere"}
     return {
         "kind": "dataset",
-        **common,
+        "attributes": attributes,
         "dtype": stated(here.dtype),
         "shape": here.shape,
         "stored": here.id.get_storage_size(),

@@ -8,6 +8,8 @@ From the first byte to the last: the structure (all HDF5 metadata, without a gap
 the end of the HDF5 file the index (see :mod:`.contents`).
 """
 
+from collections.abc import Iterable
+
 FORMAT_VERSION = 2
 """Raised when an older program can no longer read a new file. Version 1 had no index, no checksum of the commit record
 and a fixed list of observables."""
@@ -57,13 +59,18 @@ VIEWS = {VTK_POINTS: POSITION, VTK_VELOCITY: VELOCITY}
 """Datasets without bytes of their own, and whose bytes they show."""
 
 
-def names(observables: object) -> tuple[str, ...]:
-    """Everything that is read from a recording with these observables (an iterable of names)."""
-    per_frame = (*rows_per_frame(observables), *VIEWS, VTK_STEPS)
-    return (NBODY, PROVENANCE, SCENARIO, RESOLVED, MASS, ID, COMMIT, *SLOTS, *per_frame)
+def names(observables: Iterable[str]) -> tuple[str, ...]:
+    """Everything that is read from a recording with these observables."""
+    return (NBODY, PROVENANCE, SCENARIO, RESOLVED, MASS, ID, COMMIT, *SLOTS, *growing(observables))
 
 
-def rows_per_frame(observables: object) -> tuple[str, ...]:
-    """The datasets with one row per frame and bytes of their own, in the order in which their lengths are raised:
-    position last, because other programs take the number of frames from there."""
-    return (TIME, STEP, *map(observable, observables), CHECKSUMS, VELOCITY, POSITION)  # type: ignore[call-overload]
+def rows_per_frame(observables: Iterable[str]) -> tuple[str, ...]:
+    """The datasets with one row per frame and bytes of their own."""
+    return (TIME, STEP, *map(observable, observables), CHECKSUMS, VELOCITY, POSITION)
+
+
+def growing(observables: Iterable[str]) -> tuple[str, ...]:
+    """Everything whose length grows with each frame, in the order in which the lengths are raised: positions after all
+    other datasets, because H5MD readers take the number of frames from there, and VTK's number last. Of a dataset, the
+    length is its first dimension; of :data:`VTK_STEPS`, the attribute :data:`VTK_LENGTH`."""
+    return (*rows_per_frame(observables)[:-1], *VIEWS, POSITION, VTK_STEPS)

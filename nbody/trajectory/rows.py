@@ -13,7 +13,6 @@ import numpy as np
 
 from nbody.trajectory.contents import Found
 from nbody.trajectory.foreign_file import ForeignFile
-from nbody.trajectory.h5format import LENGTH
 
 Array = np.ndarray
 
@@ -34,7 +33,7 @@ class Rows:
         self.shape = dataset.shape[1:]
         self.row_bytes = self.dtype.itemsize * math.prod(self.shape)
         self.capacity = dataset.stored // max(1, self.row_bytes)
-        self._length, self._length_at = dataset.shape[0], dataset.fields.get(LENGTH)
+        self._length, self._length_at = dataset.shape[0], dataset.length_at
 
     def length(self) -> int:
         """How many rows there are now."""

@@ -23,7 +23,7 @@ from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import layout
 from nbody.trajectory.contents import pack_index
-from nbody.trajectory.h5format import END_OF_FILE_AT, LENGTH, STORAGE, UnknownFormat, field_addresses
+from nbody.trajectory.h5format import END_OF_FILE_AT, STORAGE, UnknownFormat, field_addresses
 from nbody.trajectory.hdf5_process import describe
 from nbody.trajectory.records import RunHeader
 from nbody.trajectory.rows import write
@@ -85,38 +85,23 @@ class Skeleton:
         headers = {name: h5py.h5o.get_info(self.file[name].id).addr for name in (*self._rooms, *layout.VIEWS)}
         objects = describe(self.file, read)
         self.file.close()
-        if image[:9] != b"\x89HDF\r\n\x1a\n\0":
-            raise UnknownFormat("superblock")
+        growing = layout.growing(json.loads(objects[layout.NBODY]["attributes"][layout.OBSERVABLES]))
+        if image[:9] != b"\x89HDF\r\n\x1a\n\0" or any("length_at" not in objects[name] for name in growing):
+            raise UnknownFormat("a superblock or an object header of another version")
         offsets, end = {}, _rounded_up(len(image), PAGE)
         for name in (name for name in self._rooms if sizes[name]):
             end = _rounded_up(end, PAGE if sizes[name] >= PAGE else 64)  # so a commit record lies within a page
             offsets[name], end = end, end + sizes[name]
         places = offsets | {view: offsets[source] for view, source in layout.VIEWS.items()}
         for name, offset in places.items():
-            fields = field_addresses(read, headers[name])
-            if STORAGE not in fields:
+            at, size = field_addresses(read, headers[name]).get(STORAGE), sizes[layout.VIEWS.get(name, name)]
+            if at is None:
                 raise UnknownFormat(f"the storage of /{name}")
-            size = sizes[layout.VIEWS.get(name, name)]
-            struct.pack_into("<QQ", image, fields[STORAGE], offset, size)
+            struct.pack_into("<QQ", image, at, offset, size)
             if name in objects:
                 objects[name] |= {"offset": offset, "stored": size}
         struct.pack_into("<Q", image, END_OF_FILE_AT, end)
-        _keep_changing_fields(objects)
         return bytes(image), offsets, end, pack_index(objects, bytes(image))
-
-
-def _keep_changing_fields(objects: dict[str, Any]) -> None:
-    """Remove the addresses of fields that recording does not change; the checksum of the structure covers these.
-    Raises UnknownFormat if one that it does change is missing."""
-    observables = json.loads(objects[layout.NBODY]["attributes"][layout.OBSERVABLES])
-    rows = (*layout.rows_per_frame(observables), *layout.VIEWS)
-    changing = dict.fromkeys(rows, LENGTH) | {layout.VTK_STEPS: layout.VTK_LENGTH}
-    for name, entry in objects.items():
-        fields = entry.pop("fields", {})
-        if name in changing:
-            if changing[name] not in fields:
-                raise UnknownFormat(f"the {changing[name]} of /{name}")
-            entry["fields"] = {changing[name]: fields[changing[name]]}
 
 
 def _rounded_up(number: int, unit: int) -> int:
