@@ -345,8 +345,8 @@ def test_a_library_that_wants_all_memory_gets_an_error(sound):
     assert "MemoryError" in json.loads(done.stdout)["error"]
 
 
-def test_damaged_files_of_all_kinds_are_read_or_refused_by_every_command(tmp_path):
-    """More of them: tests/crash/fuzz_files.py."""
-    command = [sys.executable, ROOT / "tests/crash/fuzz_files.py", "120", "--workers", "1"]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+@pytest.mark.parametrize("count", ["120", pytest.param("16000", marks=pytest.mark.campaign)])
+def test_damaged_files_of_all_kinds_are_read_or_refused_by_every_command(count):
+    command = [sys.executable, ROOT / "tests/crash/fuzz_files.py", count, "--workers", "1"]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=3000)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -23,6 +23,10 @@
  :mod:`.provenance`    how a recording came about
 ====================== ====================================================================================
 
+Why three ways to know a file (h5py 3.16, an AMD EPYC). h5py makes the structure, in memory. The index at a file's end makes
+opening it 0.8 ms; the child process with h5py takes 160 to 250, and starting a process is not possible everywhere (MPI). The
+child process is for all other files: read in this process, 46 of 16 000 damaged ones crashed or hung the library.
+
 Names are loaded when they are used, so that importing the package does not import h5py (0.2 s).
 """
 
