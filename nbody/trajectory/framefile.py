@@ -54,7 +54,8 @@ class FrameFile:
         found, names = self._file.found, layout.rows_per_frame(self._file.observables)
         self.numbers = numbers_dtype(self._file.observables)
         dtypes = {name: self.numbers[name].base for name in self.numbers.names or ()} | {layout.CHECKSUMS: "<u4"}
-        for name in (*names, layout.COMMIT):
+        slots = [name for name in layout.SLOTS if found[name].kind == DATASET]
+        for name in (*names, *slots, layout.COMMIT):
             expected = dtypes.get(name, found[name].dtype.newbyteorder("<"))
             if found[name].offset is None or found[name].dtype != expected:
                 raise UnknownFormat(f"/{name} is stored in another way")
@@ -67,9 +68,8 @@ class FrameFile:
             if at is None:
                 raise UnknownFormat(f"nbody can't change the length of /{name}")
             self._lengths_at[name] = at
-        slots = [Rows(self.fd, found[name]) for name in layout.SLOTS if found[name].kind == DATASET]
-        self._slots_at = [slot.offset for slot in slots]
-        self.slot_bytes = min((slot.capacity for slot in slots), default=0)
+        self._slots_at = [Rows(self.fd, found[name]).offset for name in slots]
+        self.slot_bytes = min((found[name].stored for name in slots), default=0) if len(slots) == 2 else 0
         self._commit = Rows(self.fd, found[layout.COMMIT])
         self._shown = self.rows[layout.POSITION].length()  # after a kill, other than the commit record says
         self._read_commit()
@@ -87,10 +87,7 @@ class FrameFile:
             self.commit["frames"], self.commit["status"] = self._shown, layout.RUNNING.encode()
 
     def reserve(self) -> None:
-        """Have the file system set the whole file's blocks aside now, so that the disk can't fill up during the run.
-
-        Raises OSError when it can't.
-        """
+        """Reserve the whole file's blocks on the disk, so that it can't fill up during the run. Raises OSError."""
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(self.fd, 0, self._size)
 
