@@ -41,7 +41,6 @@ _HOMES = {
     "Checkpoint": "checkpoint",
     "read_checkpoint": "checkpoint",
     "state_bytes": "checkpoint",
-    "state_bytes_foreseen": "checkpoint",
     "first_difference": "difference",
     "check_output": "output_path",
     "check_space": "output_path",

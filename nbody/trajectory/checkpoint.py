@@ -57,11 +57,6 @@ def state_bytes(state: Mapping[str, Array], meta: Mapping[str, Any]) -> int:
     return HEAD.size + 4 + len(facts) + sum(np.asarray(array).nbytes for array in state.values()) + META_ROOM
 
 
-def state_bytes_foreseen(particles: int, dtype: str) -> int:
-    """The same for a state that is not made yet: at most twelve numbers per particle (see :mod:`nbody.state.device`)."""
-    return particles * 12 * np.dtype(dtype).itemsize + META_ROOM
-
-
 def pack(checkpoint: Checkpoint) -> list[Any]:
     """The bytes of a slot, in parts that follow one another; the arrays are not copied."""
     facts = _facts(checkpoint)
