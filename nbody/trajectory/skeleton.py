@@ -146,7 +146,7 @@ def _read_back(fd: int, parts: Mapping[int, Any]) -> None:
         view = memoryview(value).cast("B")
         for at in range(0, view.nbytes, READ_BACK_BLOCK):
             block = view[at : at + READ_BACK_BLOCK]
-            if os.pread(fd, block.nbytes, offset + at) != block:
+            if os.pread(fd, block.nbytes, offset + at) != bytes(block):  # (a memoryview compares byte by byte, slowly)
                 raise OSError(5, "the disk does not return what was written")
 
 
