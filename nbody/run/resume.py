@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, printable
 from nbody.particles import Particles
 from nbody.run.diagnostics import Energies
 from nbody.run.plan import Notify, plan
@@ -110,6 +110,6 @@ def _start(run: Trajectory) -> Particles:
 
 
 def _compare_scope(recorded: dict[str, str], now: dict[str, str], notify: Notify) -> None:
-    changed = [f"{key} {recorded.get(key)} -> {now[key]}" for key in now if recorded.get(key) != now[key]]
+    changed = [f"{key} {printable(recorded.get(key))} -> {now[key]}" for key in now if recorded.get(key) != now[key]]
     if changed:
         notify(f"warning: the bits may differ from those of an uninterrupted run: {'; '.join(changed)}")

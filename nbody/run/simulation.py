@@ -317,7 +317,7 @@ class Simulation:
         if self._start is not None:
             return TrajectoryWriter.reopen(
                 self.output, self._start.checkpoint, frames=self.frames + frames, keep=self.frames,
-                resolved=header.resolved,
+                resolved=header.resolved, notify=self.notify,
             )  # fmt: skip
         header = replace(header, frames=1 + frames, state_bytes=state_bytes(self._arrays(), self._meta()))
         return TrajectoryWriter(self.output, self.particles, header, overwrite=self.overwrite, notify=self.notify)

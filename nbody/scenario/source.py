@@ -85,7 +85,13 @@ def open_regular(path: Path, where: str = "") -> BinaryIO:
             raise InputError(f"{start}this is a directory; name a file in it")
         if not stat.S_ISREG(kind):
             raise InputError(f"{start}this is a pipe or a device; name an ordinary file")
-        return open(path, "rb")
+        file = open(path, "rb")  # noqa: SIM115 (returned)
+        try:
+            file.peek(1)  # some of the kernel's files can be opened and not read
+        except BaseException:
+            file.close()
+            raise
+        return file
     except FileNotFoundError:
         raise InputError(f"{start}there is no such file{_nearest(path)}; check the path") from None
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What a run says of itself before its first frame, and how much room it needs."""
+"""What a run hands over to be recorded: a header before its first frame, and then frames."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from nbody.trajectory.frame import OBSERVABLES
+Array = np.ndarray
+
+OBSERVABLES: Mapping[str, int] = {
+    "kinetic_energy": 1,
+    "potential_energy": 1,
+    "total_energy": 1,
+    "momentum": 3,
+    "angular_momentum": 3,
+    "virial_ratio": 1,
+}
+"""The observables of a run, unless its header names others, and how many numbers each has. Units: the scenario's."""
+
+
+@dataclass
+class Frame:
+    """The particles at one step.
+
+    Attributes:
+        step: the number of steps since the start.
+        time: in the scenario's unit, stored as float64.
+        position: (N, D) in the recording's precision, D is 2 or 3.
+        velocity: (N, D), likewise.
+        observables: names of the header's observables to a float or a (width,) array; missing ones are stored as NaN.
+    """
+
+    step: int
+    time: float
+    position: Array
+    velocity: Array
+    observables: Mapping[str, float | Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -22,6 +51,7 @@ class RunHeader:
         provenance: what :func:`nbody.trajectory.provenance.collect_provenance` collects.
         state_bytes: the size of the largest checkpoint (:func:`nbody.trajectory.checkpoint.state_bytes`); 0 if the
             run makes none.
+        observables: what is stored beside each frame: name to how many float64 it has.
     """
 
     frames: int
@@ -30,6 +60,7 @@ class RunHeader:
     resolved: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     state_bytes: int = 0
+    observables: Mapping[str, int] = field(default_factory=lambda: OBSERVABLES)
 
     def __post_init__(self) -> None:
         if self.frames < 1 or np.dtype(self.dtype) not in (np.float32, np.float64):
@@ -42,10 +73,10 @@ class RunHeader:
 
 
 def required_bytes(count: int, header: RunHeader) -> int:
-    """The size of the file of a run of ``count`` particles, to within a few pages, whole from the first frame on."""
+    """The size of the file of a run of ``count`` particles, to within 100 kB, which it has from the start."""
     vectors = 2 * 3 * np.dtype(header.dtype).itemsize * count
-    numbers = 8 * (2 + sum(OBSERVABLES.values())) + 12  # step, time, observables, checksums
-    vtk = 8 * 10  # offsets of a frame in the VTKHDF view
+    numbers = 8 * (2 + sum(header.observables.values())) + 12  # step, time, observables, checksums
+    vtk = 8 * 11  # the VTKHDF view's offsets of a frame
     constant = (8 + 8 + 1 + 8 + 8) * count + 2 * header.state_bytes
     text = len(header.scenario_text.encode()) + len(header.resolved_json)
     return header.frames * (vectors + numbers + vtk) + constant + text + 2**17

@@ -1,20 +1,21 @@
-"""Where the file goes: is the place fit for it, which name an older file keeps, and who is writing."""
+"""Where the file goes: checks of the path and the disk space, and the numbered name of an older file."""
 
 import contextlib
 import errno
-import fcntl
 import itertools
 import os
 import shutil
-import stat
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nbody.errors import InputError, printable
+from nbody.trajectory.lock import writing_process
 from nbody.units import size
 
 Notify = Callable[[str], object]
+
+LONGEST_NAME = 240
+"""In bytes: file systems allow 255, and the lock, the hidden file and numbered names are longer."""
 
 
 def check_output(path: str | os.PathLike) -> Path:
@@ -24,9 +25,11 @@ def check_output(path: str | os.PathLike) -> Path:
         InputError: a directory or a device; a file that is no recording; no folder to put it in (a missing folder is
             made if the one above it exists); no permission; another run is writing it.
     """
-    if not os.fspath(path).isprintable():  # messages, scripts and HDF5 would each show it in another way
+    if not os.fspath(path).isprintable():  # terminals, scripts and HDF5 show such a name in different ways
         raise InputError(f"{printable(path)}: a line break or the like is in this name; give another --output")
     target = _resolved(path)
+    if len(os.fsencode(target.name)) > LONGEST_NAME:
+        raise InputError(f"{path}: the name is longer than {LONGEST_NAME} bytes; give a shorter --output")
     if target.exists() and not target.is_file():
         what = "a directory" if target.is_dir() else "not an ordinary file"
         raise InputError(f"{path}: is {what}; give the name of a file to write, such as output/run.h5")
@@ -41,14 +44,14 @@ def check_output(path: str | os.PathLike) -> Path:
         raise InputError(f"{path}: the folder {folder} is not writable; give another --output")
     if not _may_be_replaced(target):
         raise InputError(f"{path}: exists and is no recording; give another --output, or move it away")
-    writer = being_written(target)
+    writer = writing_process(target)
     if writer:
         raise InputError(f"{path}: is being written by {writer}; wait for it, or give another --output")
     return target
 
 
 def _may_be_replaced(target: Path) -> bool:
-    """False for a file that a mistyped name would put a recording in the place of: a scenario, a script."""
+    """False for a file that is no recording: the name was mistyped."""
     try:
         data = target.open("rb").read(8)
     except OSError:  # none there, or one that can't be read
@@ -71,7 +74,7 @@ def check_space(path: str | os.PathLike, needed: int, what: str = "the run") -> 
 
 @contextlib.contextmanager
 def as_input_error(path: Path) -> Iterator[None]:
-    """An OSError inside this block, which prepares a file at ``path``, is the user's to mend."""
+    """Turn an OSError inside this block, which prepares a file at ``path``, into an InputError."""
     try:
         yield
     except OSError as error:
@@ -90,9 +93,9 @@ def _resolved(path: str | os.PathLike) -> Path:
         raise InputError(f"{path}: is not a path that can be opened ({reason}); give another --output") from error
 
 
-def keep(path: Path, notify: Notify) -> Path | None:
+def keep_older_file(path: Path, notify: Notify) -> Path | None:
     """Give the file at ``path``, if there is one, a second name, the first free one of ``run.1.h5``, ``run.2.h5`` …, so
-    that the first may be replaced; which one. (A run that was killed before it replaced the first has left that name.)"""
+    that the first may be replaced. Returns that name. (A run that was killed in between has left the file with both.)"""
     for number in itertools.count(1):
         name = path.with_name(f"{path.stem}.{number}{path.suffix}")
         if not path.exists():
@@ -112,83 +115,12 @@ def keep(path: Path, notify: Notify) -> Path | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk confirm the names in ``folder``. (One that may be written and not read can't be asked.)"""
+    """Return when the disk has the names in ``folder``. (Does nothing for a folder that can't be read.)"""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except PermissionError:
         return
     try:
         os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-# --- One writer -----------------------------------------------------------------------------------------------------
-
-
-def lock_path(path: Path) -> Path:
-    """The lock's name: ``run.h5.lock`` beside ``run.h5``. (A lock on the file itself would keep HDF5 readers out.)"""
-    return path.with_name(path.name + ".lock")
-
-
-class WriterLock:
-    """Held by the one process that writes ``path``. The kernel drops it when that process dies, however it dies, so a
-    lock file that was left behind locks nothing."""
-
-    def __init__(self, path: Path) -> None:
-        """Raises InputError naming the other process if there is one."""
-        self.path, tries = lock_path(path), 1000
-        while True:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                os.close(self._fd)
-                owner, tries = being_written(path), tries - 1
-                if owner or not tries:
-                    owner = owner or "another process"
-                    raise InputError(f"{path}: is being written by {owner}; wait for it to end") from error
-                time.sleep(0.001)  # a reader was asking who writes, for some microseconds
-                continue
-            except OSError:  # a file system without locks, as clusters have: better to run than to refuse
-                break
-            if same_file(self._fd, self.path):  # else its owner removed it between our open and our lock
-                break
-            os.close(self._fd)
-        with contextlib.suppress(OSError):  # on a full disk it locks without a name
-            os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
-
-    def release(self) -> None:
-        """Give it up, and remove the lock file (if somebody has not, and another process made its own since)."""
-        with contextlib.suppress(OSError):
-            if same_file(self._fd, self.path):
-                os.unlink(self.path)
-        os.close(self._fd)
-
-
-def same_file(fd: int, path: Path) -> bool:
-    """True if the open file ``fd`` is what ``path`` names now."""
-    try:
-        return os.path.samestat(os.fstat(fd), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def being_written(path: Path) -> str:
-    """Who writes ``path`` now (``process 123 on host``); empty if nobody does."""
-    try:
-        fd = os.open(lock_path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return ""
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return ""
-    except BlockingIOError:
-        return os.pread(fd, 200, 0).decode(errors="replace").strip() or "another process"
-    except OSError:  # a file system without locks
-        return ""
     finally:
         os.close(fd)
