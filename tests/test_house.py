@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS
@@ -17,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "opengl"),
-    ("registry", "machine", "gpu", "particles", "cache"),
+    ("errors", "units", "opengl", "cache"),
+    ("registry", "machine", "gpu", "particles"),
     ("unroll",),
     ("law",),
     ("scenario",),
@@ -143,6 +144,16 @@ def test_every_picture_and_page_that_a_document_links_is_there():
         for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links {target}"
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if ENGINES[name].experimental])
+def test_an_experimental_engine_is_marked_wherever_a_user_may_choose_it(name):
+    readme = (ROOT / "README.md").read_text()
+    assert all(f"| `{name}` (experimental) |" in line for line in readme.splitlines() if line.startswith(f"| `{name}`"))
+    (option,) = (option for option in commands()["run"].params if option.name == "engine")
+    assert f"{name} (experimental)" in option.help
+    with pytest.raises(InputError, match=f"{name} \\(experimental\\)"):
+        ENGINES.check("no such engine")
 
 
 def commands():

@@ -16,9 +16,6 @@ else is in the loop comes on top. For a slab, 1024 multiply-adds of each thread,
   past the edge of a matrix is in the next row, and its products are never stored.
 - The lanes of a warp stand so that shared memory serves more of them at a time, see
   :func:`~nbody.linalg.register_tile.lane_placer`.
-- On a Hopper the loop's machine code is put into an order in which nearly every multiply-add keeps a factor for the next
-  one (:mod:`nbody.gpu.sass.product_schedule`). It is shown to do the same, and used if a small product comes to the
-  same bits on the card.
 
 One H200, n = 4096: k17 makes 25.0 TFLOP/s; this kernel in the assembler's order, with k17's lanes, 24.3; in its own order
 26.4; with its own lanes 27.4 to 27.7; with the first reads of a slab in front of its copies 27.9, 83 % of the peak. Without
@@ -34,17 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import (
-    FAST,
-    SIMULATED,
-    available,
-    bounded,
-    cuda,
-    facts,
-    machine_code,
-    replace_machine_code,
-)
-from nbody.gpu.sass import with_products_scheduled
+from nbody.gpu import FAST, bounded, cuda
 from nbody.linalg import k17_champion, k18_skinny
 from nbody.linalg.addresses import array_at, shared_address
 from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length
@@ -55,8 +42,6 @@ from nbody.linalg.staging import slab_walker
 
 REAL = np.float64
 TILING = k17_champion.TILINGS["float64"][0][1]
-HOPPER = (9, 0)
-"""The compute capability of the cards whose machine code is known."""
 LANES = 8
 """Threads that copy from one row of a slab."""
 LONGEST_ROW = 2**32
@@ -167,49 +152,6 @@ def kernel(vectors: bool, guarded: bool) -> Any:
     return factors_kept
 
 
-def small_shape(vectors: bool, guarded: bool) -> Shape:
-    """A product of 2x2 tiles, or 3x3 where some are ragged, to see that machine code is right."""
-    (height, width), side = TILING.block, 0 if not guarded else 2 if vectors else 1
-    return Shape(2 * height + side, 2 * width + side, 5 * TILING.depth + side)
-
-
-def put_in_order(launch: Launch, shape: Shape) -> None:
-    """Let a launch's kernel, on a Hopper, run with its loop in the order of :mod:`nbody.gpu.sass.product_schedule`, if
-    there is one, and if it comes to the same bits for a product of this shape there."""
-    if SIMULATED or not available() or facts().compute_capability != HOPPER:
-        return
-    rng, (m, n, k) = np.random.default_rng(1), shape
-    a, b = cuda.to_device(rng.random((m, k)) - 0.5), cuda.to_device(rng.random((k, n)) - 0.5)
-    c = cuda.to_device(np.zeros((m, n)))
-
-    def product() -> bytes:
-        c.copy_to_device(np.zeros(c.shape))
-        launch(a, b, c)
-        return c.copy_to_host().tobytes()
-
-    expected = product()
-    for compiled in launch.kernel.overloads.values():
-        code = machine_code(compiled)
-        in_order = with_products_scheduled(code)
-        if in_order is None:
-            continue
-        replaced = False
-        try:
-            replace_machine_code(compiled, in_order)
-            replaced = product() == expected
-        finally:
-            if not replaced:
-                replace_machine_code(compiled, code)
-
-
-@cache
-def kernel_in_order(vectors: bool, guarded: bool) -> Any:
-    """The kernel, see :func:`put_in_order`."""
-    made, shape = kernel(vectors, guarded), small_shape(vectors, guarded)
-    put_in_order(Launch(made, tiles(shape)[::-1], (TILING.threads,)), shape)
-    return made
-
-
 def tiles(shape: Shape) -> tuple[int, int]:
     """Rows and columns of tiles."""
     height, width = TILING.block
@@ -225,7 +167,7 @@ def variant(shape: Shape) -> tuple[bool, bool]:
 
 def own_launch(shape: Shape) -> Launch:
     """The launch of this rung's own kernel, for float64 matrices of any shape."""
-    return Launch(kernel_in_order(*variant(shape)), tiles(shape)[::-1], (TILING.threads,))
+    return Launch(kernel(*variant(shape)), tiles(shape)[::-1], (TILING.threads,))
 
 
 def suits(shape: Shape, dtype: Any) -> bool:
@@ -241,7 +183,7 @@ def launch(shape: Shape, dtype: Any) -> Launch:
 
 RUNG = Rung(
     title="factors kept",
-    idea="float64: addresses carried from slab to slab, and an order in which a multiply-add keeps a factor for the next.",
+    idea="float64: addresses carried from slab to slab.",
     limit="register reads, two operands in two cycles, and the reads of shared memory.",
     launch=launch,
     reads=tile_reads(TILING.block, TILING.thread, words=2),
