@@ -72,8 +72,8 @@ def test_a_figure_is_drawn(name, tmp_path):
 def test_every_figure_is_committed_and_shown():
     pages = "".join((ROOT / "nbody" / room / "README.md").read_text() for room in ("linalg", "forces"))
     for name in FIGURES:
-        assert (ROOT / FOLDER / f"{name}.png").is_file() and f"{name}.png" in pages
-    assert {path.stem for path in (ROOT / FOLDER).glob("*.png")} == set(FIGURES)
+        assert (FOLDER / f"{name}.png").is_file() and f"{name}.png" in pages
+    assert {path.stem for path in FOLDER.glob("*.png")} == set(FIGURES)
     assert sum(path.stat().st_size for path in (ROOT / ".github").rglob("*.png")) < 1e6
 
 
@@ -83,3 +83,8 @@ def test_in_the_simulator():
     command = [sys.executable, "-m", "pytest", "-q", "-x", __file__, "-p", "no:cacheprovider"]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_wrong_name_of_a_figure_is_one_line():
+    run = subprocess.run([sys.executable, "-m", "nbody.lessons", "bank"], capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "did you mean 'banks'" in run.stderr and run.stderr.count("\n") == 1

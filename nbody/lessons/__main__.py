@@ -1,15 +1,16 @@
-"""``python -m nbody.lessons [NAME ...]``: draw the lessons' figures into ``.github/lessons``, in about a minute."""
+"""``python -m nbody.lessons [NAME ...]``: draw the lessons' figures into ``.github/lessons``, in about two minutes."""
 
 import os
 import sys
 
 os.environ["NUMBA_ENABLE_CUDASIM"] = "1"  # before Numba is imported: the figures are made from recorded kernels
 
-from nbody.lessons import FIGURES, FOLDER
-from nbody.lessons.style import save
+from nbody.errors import NBodyError
+from nbody.lessons import FIGURES, draw
 
-if __name__ == "__main__":
-    FOLDER.mkdir(parents=True, exist_ok=True)
+try:
     for name in sys.argv[1:] or FIGURES:
-        save(FIGURES.load(name)(), FOLDER / f"{name}.png")
-        print(FOLDER / f"{name}.png")
+        print(draw(name))
+except NBodyError as error:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)

@@ -84,7 +84,7 @@ def speed() -> Any:
         points = sorted((int(heading[4:]), value) for heading in sizes if (value := number(row[heading])))
         colour, style = SERIES[k % len(SERIES)], "o-" if k < len(SERIES) else "s--"
         panel.loglog(*zip(*points, strict=True), style, color=colour, markersize=3.5, linewidth=1.4)
-        ends.append((points[-1][1], row["engine"], colour))
+        ends.append((points[-1][1], row["engine"].split(" (exp")[0], colour))
     for k, (name, (counts, seconds)) in enumerate(K40C.items()):
         panel.plot(
             counts,
