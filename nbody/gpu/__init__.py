@@ -20,6 +20,7 @@ _LATER = {
         "FAST", "Facts", "blocks_at_most", "bounded", "cuda", "facts", "out_of_memory", "resident_blocks",
         "threads_a_multiprocessor", "uuid", "version_in",
     ),
+    "direct": ("DirectLaunch", "allow_shared", "current_device"),
     "graph": ("Graph", "milliseconds", "times"),
     "kernel_files": ("kernel",),
     "waiting": ("is_done", "mark", "wait_for"),
