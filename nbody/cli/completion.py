@@ -24,6 +24,18 @@ def files(*suffixes: str) -> Callable[[str], list[str]]:
     return offer
 
 
+def scenarios(incomplete: str) -> list[str]:
+    """Packaged scenarios by name, and scenario files."""
+    from nbody.scenario.packaged import names
+
+    return [*_begins(names(), incomplete), *files(*SCENARIOS)(incomplete)]
+
+
+def recordings_and_scenarios(incomplete: str) -> list[str]:
+    """Recordings, and what :func:`scenarios` offers."""
+    return [*files(*RECORDINGS)(incomplete), *scenarios(incomplete)]
+
+
 def _begins(words: Iterable[str], incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 

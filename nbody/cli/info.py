@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from nbody.cli.completion import RECORDINGS, SCENARIOS, files
+from nbody.cli.completion import RECORDINGS, recordings_and_scenarios
 
 
 def info(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A recording (.h5) or a scenario (.yaml).",
+            help="A recording (.h5), or a scenario: a .yaml, or the name of one that comes with nbody.",
             show_default=False,
-            autocompletion=files(*RECORDINGS, *SCENARIOS),
+            autocompletion=recordings_and_scenarios,
         ),
     ],
     verify: Annotated[
@@ -38,9 +38,14 @@ def info(
       nbody info output/run.h5 --verify
 
       nbody info scenarios/disk.yaml --json
-    """
-    from nbody.errors import InputError
 
+      nbody info plummer
+    """
+    from nbody.cli.progress import say
+    from nbody.errors import InputError
+    from nbody.scenario.packaged import locate
+
+    path = locate(path, say)
     if not _is_recording(path):
         if verify:
             raise InputError(f"{path}: --verify checks recordings, and this is a scenario; leave --verify out")

@@ -5,14 +5,16 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.completion import SCENARIOS, engines_or_auto, files, integrators, precisions
+from nbody.cli.completion import engines_or_auto, integrators, precisions, scenarios
 from nbody.cli.numbers import count_option
 from nbody.forces import ENGINES
 
 Scenario = Annotated[
     Path,
     typer.Argument(
-        help="The scenario, a YAML file; see scenarios/.", show_default=False, autocompletion=files(*SCENARIOS)
+        help="The scenario: a YAML file, or the name of one that comes with nbody, such as disk.",
+        show_default=False,
+        autocompletion=scenarios,
     ),
 ]
 
@@ -67,19 +69,20 @@ def run(
 
       nbody run scenarios/disk.yaml --particles 20480
 
-      nbody run scenarios/plummer.yaml --engine cpu --precision float64 --steps 100 --every 10
+      nbody run plummer --engine cpu --precision float64 --steps 100 --every 10
 
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
     """
     from nbody.cli.progress import progress_bar, say, show_summary
     from nbody.run.simulation import Simulation
     from nbody.scenario import Scenario
+    from nbody.scenario.packaged import locate
 
-    settings = Scenario.load(scenario).override(
+    notify = (lambda line: None) if quiet else say
+    settings = Scenario.load(locate(scenario, notify)).override(
         set or (), particles=particles, steps=steps, end=end, dt=dt, seed=seed, engine=engine,
         integrator=integrator, precision=precision, every=every,
     )  # fmt: skip
-    notify = (lambda line: None) if quiet else say
     simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)

@@ -72,7 +72,8 @@ class Scenario(Group):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """The scenario in a YAML file. Raises InputError: one line with the file, the line, the key and the fix."""
+        """The scenario in a YAML file, or the packaged one of a name such as ``disk``. Raises InputError: one line with the
+        file, the line, the key and the fix."""
         return cls._of(read_file(Path(path)))
 
     @classmethod

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from nbody.errors import InputError, did_you_mean, printable
+from nbody.scenario import packaged
 
 Keys = tuple[str, ...]
 """The way to a value: ``("integrator", "dt")``, written ``integrator.dt``."""
@@ -104,5 +105,7 @@ def _nearest(path: Path) -> str:
     try:
         names = [each.name for each in path.parent.iterdir() if each.suffix == path.suffix]
     except OSError:
-        return ""
+        names = []
+    if path.suffix in packaged.SUFFIXES:
+        names += [f"scenarios/{name}.yaml" for name in packaged.names()]
     return did_you_mean(path.name, names)

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from nbody.errors import InputError, printable
+from nbody.scenario.packaged import locate
 from nbody.scenario.source import Keys, Source, open_regular
 
 LARGEST = 1_000_000
@@ -38,6 +39,7 @@ _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 def read_file(path: Path) -> Source:
     """A scenario file's text, values and lines. Raises InputError: one line, with the file's name."""
+    path = locate(path)
     name = printable(path)
     with open_regular(path) as file:
         data = file.read(LARGEST + 1)
