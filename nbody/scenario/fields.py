@@ -77,7 +77,7 @@ def _text(value: object) -> str:
     return value
 
 
-def _name(value: object) -> str:
+def short_name(value: object) -> str:
     """The name of a thing that is in a registry: a text of a few letters."""
     if len(_text(value)) > 40:
         raise ValueError(f"must be a name of at most 40 characters, got {shown(value)}")
@@ -91,7 +91,7 @@ Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**53)]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=2**53)]
 Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**63 - 1)]
 Text = Annotated[str, BeforeValidator(_text)]
-Name = Annotated[str, BeforeValidator(_name)]
+Name = Annotated[str, BeforeValidator(short_name)]
 
 
 class Group(BaseModel):

@@ -17,6 +17,7 @@ from nbody.scenario.fields import (
     Seed,
     Text,
     Whole,
+    short_name,
     shown,
     unknown_key,
 )
@@ -56,7 +57,7 @@ def engine_from(values: Any) -> EngineChoice:
     """The engine by its name alone, or with options."""
     if isinstance(values, EngineChoice):
         return values
-    return EngineChoice.model_validate({"name": values} if not isinstance(values, Mapping) else values)
+    return EngineChoice.model_validate(values if isinstance(values, Mapping) else {"name": short_name(values)})
 
 
 class FromFile(Group):
