@@ -10,6 +10,7 @@ import pytest
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.linalg import ELEMENTWISE, LADDER
+from nbody.scenario import packaged
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = "import sys; from nbody.cli import main; sys.argv[0] = 'nbody'; main()"
@@ -51,11 +52,12 @@ def offered(tmp_path):
         ("nbody bench --matmul --rungs k00 n", ["numpy"]),
         ("nbody bench --matmul --explain ", [*LADDER, *ELEMENTWISE]),
         ("nbody bench --engines cpu --roof", ["--roofline"]),
-        ("nbody run ", ["disk.yaml", "scenarios/plummer.yml"]),
+        ("nbody run ", [*packaged.names(), "disk.yaml", "scenarios/plummer.yml"]),
+        ("nbody run pl", ["plummer"]),
         ("nbody run scenarios/", ["scenarios/plummer.yml"]),
         ("nbody view ", ["run.h5"]),
         ("nbody diff run.h5 r", ["run.h5"]),
-        ("nbody info d", ["disk.yaml"]),
+        ("nbody info d", ["disk", "disk.yaml"]),
         ("nbody info [", []),
         ("nbody run n", []),  # and the shell goes on with all files
     ],

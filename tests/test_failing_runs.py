@@ -16,7 +16,7 @@ import pytest
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
 from nbody.run.resume import resume
-from nbody.trajectory import TrajectoryWriter, place, read_checkpoint, syncing
+from nbody.trajectory import TrajectoryWriter, background, lock, output_path, read_checkpoint
 from nbody.trajectory.framefile import FrameFile
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,7 +46,7 @@ def stopped_by_ctrl_c(run, step):
             os.kill(os.getpid(), signal.SIGINT)
         return made
 
-    run.at_a_time, run._advance = 1, advance_and_interrupt
+    run.frames_per_block, run._advance = 1, advance_and_interrupt
     return run.run()
 
 
@@ -141,11 +141,11 @@ def test_frames_that_the_disk_refused_are_not_said_to_be_confirmed(tmp_path, mon
         sync(file)
 
     monkeypatch.setattr(FrameFile, "sync", once_not)
-    monkeypatch.setattr(syncing, "SYNC_SECONDS", 0.0)
+    monkeypatch.setattr(background, "SYNC_SECONDS", 0.0)
     with pytest.raises(RunFailed, match="Input/output error"):
         simulation(path).run()
     with Trajectory(path) as run:
-        assert run._commit["synced"] == 1 < run._commit["frames"]  # the first checkpoint's
+        assert run._commit()["synced"] == 1 < run._commit()["frames"]  # the first checkpoint's
 
 
 def test_where_no_thread_can_be_started_a_run_fails_and_does_not_wait_for_it(tmp_path, monkeypatch):
@@ -156,7 +156,7 @@ def test_where_no_thread_can_be_started_a_run_fails_and_does_not_wait_for_it(tmp
             raise RuntimeError("can't start new thread")
         start(thread)
 
-    monkeypatch.setattr(syncing, "SYNC_SECONDS", 0.0)
+    monkeypatch.setattr(background, "SYNC_SECONDS", 0.0)
     monkeypatch.setattr(threading.Thread, "start", none_to_sync)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         simulation(tmp_path / "run.h5").run()
@@ -213,7 +213,7 @@ def test_a_run_that_was_refused_can_be_tried_again(tmp_path, monkeypatch):
         raise InputError("needs 10 GB and 5 GB are free")
 
     with monkeypatch.context() as patch:
-        patch.setattr(place, "check_space", none_free)
+        patch.setattr(output_path, "check_space", none_free)
         with pytest.raises(InputError, match="5 GB are free"):
             run.run()
     assert run.run().frames == 11
@@ -262,17 +262,17 @@ def test_a_run_killed_while_it_keeps_the_older_file_leaves_one_name_for_it_to_th
 
 def test_who_asks_who_is_writing_keeps_no_writer_out(tmp_path):
     path, answers, over = tmp_path / "run.h5", [], threading.Event()
-    place.lock_path(path).write_text("process 1 on gone\n")  # as a kill leaves it
+    lock.lock_path(path).write_text("process 1 on gone\n")  # as a kill leaves it
 
     def ask():
         while not over.is_set():
-            answers.append(place.being_written(path))
+            answers.append(lock.writing_process(path))
 
     asking = threading.Thread(target=ask)
     asking.start()
     try:
         for _ in range(2000):
-            os.close(place.WriterLock(path)._fd)  # a dead writer's lock, whose file stays
+            os.close(lock.WriterLock(path)._fd)  # a dead writer's lock, whose file stays
     finally:
         over.set()
         asking.join()
@@ -283,10 +283,10 @@ def test_a_lock_works_on_a_full_disk(tmp_path, monkeypatch):
     path = tmp_path / "run.h5"
     with monkeypatch.context() as patch:
         patch.setattr("os.pwrite", fails)
-        lock = place.WriterLock(path)
+        held = lock.WriterLock(path)
     with pytest.raises(InputError, match="is being written by another process"):
-        place.WriterLock(path)
-    lock.release()
+        lock.WriterLock(path)
+    held.release()
 
 
 def test_a_part_that_another_run_has_replaced_is_not_given_the_name(tmp_path):

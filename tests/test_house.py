@@ -1,12 +1,14 @@
 """The house stands: floors are kept, registries are complete and documented, heavy imports stay where they belong."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS
@@ -25,7 +27,7 @@ FLOORS = (
     ("initial", "forces"),
     ("integrators",),
     ("run",),
-    ("viewer", "bench", "doctor"),
+    ("viewer", "bench", "doctor", "lessons"),
     ("cli",),
 )
 """From the ground up; a file imports only from floors below its own, or from its own room."""
@@ -92,19 +94,66 @@ def test_help_imports_nothing_heavy():
     assert run.stdout.strip().endswith("[]")
 
 
-REGISTRIES = (GENERATORS, ENGINES, INTEGRATORS, LADDER, ELEMENTWISE)
-REGISTERED = [(registry, name) for registry in REGISTRIES for name in registry]
+DOCUMENTS = (
+    (GENERATORS, "README.md"),
+    (INTEGRATORS, "README.md"),
+    (ENGINES, "nbody/forces/README.md"),
+    (LADDER, "nbody/linalg/README.md"),
+    (ELEMENTWISE, "nbody/linalg/README.md"),
+)
+"""Where everything of a registry is told by name."""
+REGISTERED = [(registry, name, page) for registry, page in DOCUMENTS for name in registry]
 
 
-@pytest.mark.parametrize("registry,name", REGISTERED, ids=lambda value: getattr(value, "kind", value))
-def test_everything_registered_loads_and_is_documented(registry, name):
+@pytest.mark.parametrize("registry,name,page", REGISTERED, ids=lambda value: getattr(value, "kind", value))
+def test_everything_registered_loads_and_is_documented(registry, name, page):
     thing = registry.load(name)
     module = sys.modules[registry[name].target.split(":")[0]]
     assert registry[name].summary
     assert module.__doc__
     if isinstance(thing, type):
         assert thing.__doc__
-    assert f"`{name}`" in (ROOT / "README.md").read_text(), f"the README does not name {registry.kind} '{name}'"
+    assert f"`{name}`" in (ROOT / page).read_text(), f"{page} does not name {registry.kind} '{name}'"
+
+
+@pytest.mark.parametrize("room,registry", [("linalg", LADDER), ("forces", ENGINES)], ids=["linalg", "forces"])
+def test_a_lesson_has_a_section_for_everything_of_its_registry(room, registry):
+    headings = [line for line in (PACKAGE / room / "README.md").read_text().splitlines() if line.startswith("## ")]
+    for name in registry:
+        assert any(f"`{name}`" in heading for heading in headings), f"nbody/{room}/README.md has no section on '{name}'"
+
+
+def test_the_gallery_shows_every_scenario():
+    gallery = (ROOT / "scenarios" / "README.md").read_text()
+    for path in (ROOT / "scenarios").glob("*.yaml"):
+        assert f"## {path.stem}" in gallery and f"nbody run {path.stem}" in gallery
+
+
+def test_the_readme_is_a_front_page_with_the_rooms_of_the_house():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 150
+    start = lines.index("| room | what is in it |") + 2
+    cells = [line.split("|")[1] for line in lines[start : start + len(FLOORS)]]
+    told = [set(re.findall(r"`([a-z_]+)(?:/|\.py)`", cell)) for cell in cells]
+    exists = [{room for room in floor if list(PACKAGE.glob(f"{room}*"))} for floor in reversed(FLOORS)]
+    assert told == exists, "the README's rooms are not those of FLOORS, from the top down"
+
+
+def test_every_picture_and_page_that_a_document_links_is_there():
+    for page in (ROOT / "README.md", ROOT / "scenarios" / "README.md", *PACKAGE.glob("*/README.md")):
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links {target}"
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if ENGINES[name].experimental])
+def test_an_experimental_engine_is_marked_wherever_a_user_may_choose_it(name):
+    readme = (ROOT / "README.md").read_text()
+    assert all(f"| `{name}` (experimental) |" in line for line in readme.splitlines() if line.startswith(f"| `{name}`"))
+    (option,) = (option for option in commands()["run"].params if option.name == "engine")
+    assert f"{name} (experimental)" in option.help
+    with pytest.raises(InputError, match=f"{name} \\(experimental\\)"):
+        ENGINES.check("no such engine")
 
 
 def commands():
@@ -141,5 +190,5 @@ def test_the_top_level_holds_what_the_design_says():
         pytest.skip("not a git checkout")
     top = {line.split("/")[0] for line in listed.split()}
     assert {name for name in top if not name.startswith(".")} <= {
-        "pyproject.toml", "README.md", "nbody", "scenarios", "tests", "output",
+        "pyproject.toml", "README.md", "LICENSE", "nbody", "scenarios", "tests", "output",
     }  # fmt: skip

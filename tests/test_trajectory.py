@@ -27,10 +27,10 @@ from nbody.trajectory import (
     layout,
     required_bytes,
 )
-from nbody.trajectory.frame import OBSERVABLES
 from nbody.trajectory.framefile import FrameFile
-from nbody.trajectory.place import lock_path
+from nbody.trajectory.lock import lock_path
 from nbody.trajectory.provenance import collect_provenance
+from nbody.trajectory.records import OBSERVABLES
 
 TEXT = "name: été\n# as the user wrote it\n"
 
@@ -295,7 +295,7 @@ def test_a_disk_that_fails_at_the_first_frame_leaves_no_file(tmp_path, monkeypat
 
 @pytest.mark.parametrize("count,dimensions,cores", [(37, 2, 2), (100_000, 3, 1), (100_000, 3, 16)])  # large: in threads
 def test_frames_in_groups_are_the_same_bytes_as_one_by_one(tmp_path, monkeypatch, count, dimensions, cores):
-    monkeypatch.setattr("nbody.trajectory.threads.cores", lambda: cores)
+    monkeypatch.setattr("nbody.trajectory.background.cores", lambda: cores)
     particles, stored = bodies(count, dimensions), []
     for sizes in ((1, 1, 1, 1, 1, 1), (1, 3, 2)):
         path = tmp_path / f"{len(sizes)}.h5"
@@ -383,7 +383,7 @@ def test_an_error_in_a_thread_beside_the_writing_is_raised_and_its_frames_stay_h
 
 def test_what_the_disk_said_in_the_background_is_told_at_the_end(tmp_path, monkeypatch):
     """The system reports a failed write once: a later look at the same file finds nothing wrong."""
-    monkeypatch.setattr("nbody.trajectory.syncing.SYNC_SECONDS", 0.0)
+    monkeypatch.setattr("nbody.trajectory.background.SYNC_SECONDS", 0.0)
     errors, sync = [OSError(errno.EIO, "Input/output error")], FrameFile.sync
 
     def fail_once(file):

@@ -1,4 +1,6 @@
-"""Nothing that happens to the machine loses a recorded frame. Longer versions: the scripts in ``tests/crash``."""
+"""Nothing that happens to the machine loses a recorded frame.
+
+Each test takes a sample of seconds; ``pytest -m campaign`` takes one of minutes, and the scripts in ``tests/crash`` any."""
 
 import sys
 from pathlib import Path
@@ -11,25 +13,35 @@ import kills
 import replay
 
 
-def test_killed_at_random_moments_every_file_opens_and_goes_on_to_the_same_bits(tmp_path):
-    seen = kills.kill_and_resume(tmp_path, 60)
-    assert seen["kills"] == 60 and seen["frames acknowledged"] > 60
+def sizes(sample: int, campaign: int):
+    """Parameters of a test: how much of it in every run of the tests, and how much in a campaign."""
+    return [sample, pytest.param(campaign, marks=pytest.mark.campaign)]
 
 
-def test_a_crash_after_any_single_write_leaves_a_whole_file(tmp_path):
-    assert replay.replay_every_write(tmp_path, frames=9) > 250
+@pytest.mark.parametrize("count", sizes(25, 600))
+def test_killed_at_random_moments_every_file_opens_and_is_resumed_to_the_same_bits(tmp_path, count):
+    seen = kills.kill_and_resume(tmp_path, count)
+    assert seen["kills"] == count and seen["frames acknowledged"] > count
 
 
-def test_nor_does_a_second_crash_while_the_first_is_mended(tmp_path):
-    assert replay.replay_second_crashes(tmp_path, frames=5) > 1000
+@pytest.mark.parametrize("frames", sizes(9, 20))
+def test_a_crash_after_any_single_write_leaves_a_whole_file(tmp_path, frames):
+    assert replay.replay_every_write(tmp_path, frames) > 25 * frames
 
 
-def test_a_power_cut_loses_nothing_that_the_disk_had_confirmed(tmp_path):
-    assert replay.cut_the_power(tmp_path, 40) > 1000
+@pytest.mark.parametrize("frames", sizes(3, 12))
+def test_so_does_a_second_crash_while_the_run_is_resumed(tmp_path, frames):
+    assert replay.replay_second_crashes(tmp_path, frames) > 100 * frames
 
 
-def test_every_flipped_bit_of_a_frame_is_reported(tmp_path):
-    assert damage.flip_bits(tmp_path, 60) == 60
+@pytest.mark.parametrize("count", sizes(30, 1500))
+def test_a_power_cut_loses_nothing_that_the_disk_had_confirmed(tmp_path, count):
+    assert replay.cut_the_power(tmp_path, count) > 20 * count
+
+
+@pytest.mark.parametrize("count", sizes(60, 1000))
+def test_every_flipped_bit_of_a_frame_is_reported(tmp_path, count):
+    assert damage.flip_bits(tmp_path, count) == count
 
 
 def test_a_full_disk_ends_a_run_in_one_line_with_its_frames_whole(tmp_path):

@@ -177,3 +177,17 @@ def test_a_recording_that_another_program_compressed_is_still_read(sound, tmp_pa
         np.testing.assert_array_equal(run.position[2], original.position[2])
     with pytest.raises(InputError, match=r"repacked by another program .*can't be recorded into"):
         TrajectoryWriter.reopen(path, read_checkpoint(path))
+
+
+def test_a_recording_whose_checkpoints_alone_were_compressed_is_not_recorded_into(sound, tmp_path):
+    path = tmp_path / "packed.h5"
+    shutil.copyfile(sound, path)
+    with h5py.File(path, "r+") as file:
+        for name in ("nbody/checkpoint/0", "nbody/checkpoint/1"):
+            data = file[name][:]
+            del file[name]
+            file.create_dataset(name, data=data, compression="gzip")
+    checkpoint = read_checkpoint(path)
+    assert checkpoint.state["x"].shape == (20, 3)
+    with pytest.raises(InputError, match=r"checkpoint/0 is stored in another way.*can't be recorded into"):
+        TrajectoryWriter.reopen(path, checkpoint)

@@ -17,8 +17,8 @@ from nbody.trajectory import (
     read_checkpoint,
     state_bytes,
 )
-from nbody.trajectory.frame import OBSERVABLES
 from nbody.trajectory.framefile import FrameFile
+from nbody.trajectory.records import OBSERVABLES
 
 STATE = {
     "position": np.random.default_rng(3).standard_normal((9, 4)).astype("f4"),

@@ -12,7 +12,7 @@ from nbody.bench.readme import rewrite
 from nbody.bench.report import Report
 from nbody.cli.progress import say, status_line
 from nbody.errors import RunFailed
-from nbody.trajectory import place
+from nbody.trajectory.output_path import keep_older_file
 
 WIDTH = 132
 """Columns that the widest table takes."""
@@ -57,7 +57,7 @@ def keep(found: Report, files: Output, draw: Callable, compared: Path | None = N
     unwritten = ""
     try:
         if compared and files.report in replaced and files.report.samefile(compared):
-            compared = place.keep(files.report, say)
+            compared = keep_older_file(files.report, say)
             replaced.remove(files.report)
         with status_line() as notify:
             notify("drawing")

@@ -132,20 +132,14 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
         yield _log_lines(hidden)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("steps"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
+    columns = BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}")
     terminal: Any = Unbroken(sys.stderr)
     with Bar(*columns, console=Console(file=terminal)) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda now: bar.update(task, total=now.steps, completed=now.step, description=facts(now))
+        task = bar.add_task("", total=1.0)
+        yield lambda now: bar.update(task, completed=now.fraction_done, description=f"{_position(now)}  {facts(now)}")
 
 
 def _log_lines(hidden: bool) -> Callable[[Progress], None]:
@@ -155,6 +149,11 @@ def _log_lines(hidden: bool) -> Callable[[Progress], None]:
         nonlocal last
         if not hidden and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
-            say(f"step {now.step}/{now.steps}  {facts(now)}")
+            say(f"{_position(now)}  {facts(now)}")
 
     return show
+
+
+def _position(now: Progress) -> str:
+    """Which step it is, and of how many, or which time."""
+    return f"step {now.step}, t = {now.time:.6g}" if now.steps is None else f"step {now.step}/{now.steps}"

@@ -14,12 +14,13 @@ from nbody.gpu.driver import SIMULATED, available, require, why_unavailable
 
 _LATER = {
     "compiled": (
-        "Launch", "Resources", "assembled", "launches", "machine_code", "ptx", "replace_machine_code", "resources",
+        "Launch", "Resources", "assembled", "launches", "machine_code", "ptx", "resources",
     ),
     "device": (
         "FAST", "Facts", "blocks_at_most", "bounded", "cuda", "facts", "out_of_memory", "resident_blocks",
         "threads_per_multiprocessor", "uuid", "version_in",
     ),
+    "direct": ("DirectLaunch", "allow_shared", "current_device"),
     "graph": ("Graph", "milliseconds", "times"),
     "kernel_files": ("kernel",),
     "waiting": ("is_done", "mark", "wait_for"),

@@ -34,7 +34,7 @@ class Occupancy(NamedTuple):
 
 
 def occupancy(threads: int, registers: int, shared: int, limits: Limits = HOPPER) -> Occupancy:
-    """How many blocks of ``threads`` threads, with ``registers`` registers each and ``shared`` bytes a block, fit a
+    """How many blocks of ``threads`` threads, with ``registers`` registers each and ``shared`` bytes per block, fit a
     multiprocessor. Registers are given out 256 at a time to a warp."""
     warps = -(-threads // 32)
     room = {
@@ -108,13 +108,14 @@ def _kernel_line(thing: Rung | Elementwise, shape: Shape, dtype: str) -> str:
     launch = thing.launch(shape, np.dtype(dtype))
     assert isinstance(launch, Launch)
     used = gpu.resources(gpu.ptx(launch.kernel, launch.signature(dtype)))
-    fits = occupancy(launch.threads, used.registers, used.shared)
+    shared = used.shared + launch.dynamic_shared
+    fits = occupancy(launch.threads, used.registers, shared)
     limit = (
         f"{fits.fraction:.0%} of its threads, limited by {fits.limit}" if fits.fraction < 1 else "all of its threads"
     )
     return (
-        f"{dtype}: {_count(launch.threads, 'thread')} a block, {_count(used.registers, 'register')} a thread, "
-        f"{max(0, used.shared - RESERVED)} bytes of shared memory; {_count(fits.blocks, 'block')} a multiprocessor, {limit}"
+        f"{dtype}: {_count(launch.threads, 'thread')} per block, {_count(used.registers, 'register')} per thread, "
+        f"{max(0, shared - RESERVED)} bytes of shared memory; {_count(fits.blocks, 'block')} per multiprocessor, {limit}"
     )
 
 

@@ -1,4 +1,4 @@
-"""k01: one block, a thread an element. The first kernel everybody writes, and the first limit everybody meets.
+"""k01: one block, one thread per element. The first kernel everybody writes, and the first limit everybody meets.
 
 A block has at most 1024 threads and runs on one multiprocessor: 32x32 results at most, the other 131 of an H200
 idle.

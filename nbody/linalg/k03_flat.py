@@ -1,6 +1,6 @@
 """k03: the same with a one-dimensional launch: 256 threads, row = id // n, column = id % n.
 
-C lies in memory as one long row of m·n numbers, so one index is enough; the price is a division a thread. A
+C lies in memory as one long row of m·n numbers, so one index is enough; the price is one division per thread. A
 block is now a strip of one row instead of a square: its threads share A's row, but no two of them share a
 column of B.
 
@@ -35,7 +35,7 @@ def kernel(real: Any) -> Any:
 
 
 def launch(shape: Shape, dtype: Any) -> Launch:
-    """256 consecutive elements of C a block."""
+    """256 consecutive elements of C per block."""
     return Launch(kernel(dtype.type), (-(-shape.m * shape.n // THREADS),), (THREADS,))
 
 

@@ -49,7 +49,7 @@ def tile_kernel(real: Any, width: int, x_is_row: bool) -> Any:
 
 
 def launcher(width: int, x_is_row: bool) -> Callable[[Shape, Any], Launch]:
-    """How to launch :func:`tile_kernel`: a block a tile of C."""
+    """How to launch :func:`tile_kernel`: one block per tile of C."""
 
     def launch(shape: Shape, dtype: Any) -> Launch:
         grid = (-(-shape.n // TILE), -(-shape.m // TILE))

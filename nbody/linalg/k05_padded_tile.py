@@ -1,4 +1,4 @@
-"""k05: the same kernel with rows of 33 words. One unused word a row, and the bank conflicts are gone.
+"""k05: the same kernel with rows of 33 words. One unused word per row, and the bank conflicts are gone.
 
 Element (i, j) now lies in bank (33 i + j) mod 32 = (i + j) mod 32: the 32 rows of a column are in 32 banks. (A float64 is
 two words: half a warp is served at a time, in the same way.)

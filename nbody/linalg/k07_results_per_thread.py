@@ -1,4 +1,4 @@
-"""k07 and k08: two, then four results a thread. Instruction-level parallelism, and the first re-use in a
+"""k07 and k08: two, then four results per thread. Instruction-level parallelism, and the first re-use in a
 register.
 
 The tile stays 32x32 but half (a quarter) of the threads compute it, each several rows of one column. Their sums
@@ -65,7 +65,7 @@ def _rung(results: int, words: str, improves: str) -> Rung:
         return Launch(kernel(dtype.type, results), grid, (TILE, TILE // results))
 
     return Rung(
-        title=f"{words} results a thread",
+        title=f"{words} results per thread",
         idea=f"Each thread adds to {words} independent sums, which share the number it reads from B.",
         limit="A's numbers are still read once for every multiply-add.",
         launch=launch,

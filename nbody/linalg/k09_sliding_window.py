@@ -1,4 +1,4 @@
-"""k09: a window of shared memory slides along k; more work a thread, by strides.
+"""k09: a window of shared memory slides along k; more work per thread, by strides.
 
 Tile and block part ways: 256 threads compute 64x64 results, sixteen each, and the shared window is only 16
 deep. Threads fill it by strides (element t, t + 256, ...), whatever its shape; so its depth is free and a
@@ -8,7 +8,7 @@ H200, n = 2048: 12.0 TFLOP/s in float32 and 6.7 in float64, less than k08 (15.6 
 1.8 times as much; at 1024 it comes close, 13.9 and 8.5 (14.7 and 8.6). It halves the global reads, but hardly those of
 shared memory: 17 instead of 20 for 16 multiply-adds, since each still needs its own number of A. And its threads take
 128 registers (k08's: 56), so that 16 warps share a multiprocessor and not 32, with two barriers to hide for every 16
-steps along k instead of 32. Registers for twice as many blocks would spill 72 bytes a thread, 184 in float64. The
+steps along k instead of 32. Registers for twice as many blocks would spill 72 bytes per thread, 184 in float64. The
 shape is worth its price with the loads of k10 and the register tiles after it.
 """
 
@@ -71,7 +71,7 @@ def kernel(real: Any) -> Any:
 
 
 def launch(shape: Shape, dtype: Any) -> Launch:
-    """256 threads a tile of 64x64 results."""
+    """256 threads per tile of 64x64 results."""
     return Launch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (TILE, ROWS))
 
 

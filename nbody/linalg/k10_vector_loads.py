@@ -19,7 +19,7 @@ from nbody.linalg.staging import vector_fetcher
 
 @cache
 def kernel(real: Any) -> Any:
-    """The kernel of k09 with V = 16 bytes' worth of numbers a load."""
+    """The kernel of k09 with V = 16 bytes' worth of numbers per load."""
     length = vector_length(real)
     fetch = vector_fetcher(real)
     a_vectors, b_vectors = DEPTH // length, TILE // length
@@ -58,13 +58,13 @@ def kernel(real: Any) -> Any:
 
 
 def launch(shape: Shape, dtype: Any) -> Launch:
-    """256 threads a tile of 64x64 results."""
+    """256 threads per tile of 64x64 results."""
     return Launch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (TILE, ROWS))
 
 
 RUNG = Rung(
     title="128-bit loads",
-    idea="Four numbers a load: the window is filled, and A's rows are read from it, in vectors along k.",
+    idea="Four numbers per load: the window is filled, and A's rows are read from it, in vectors along k.",
     limit="a thread still works on one column: each vector of A serves four multiply-adds.",
     launch=launch,
     reads=lambda shape: Reads(2 * shape.k / TILE, shape.k / 4 + shape.k / RESULTS),

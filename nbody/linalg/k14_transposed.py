@@ -1,7 +1,7 @@
 """k14: A is transposed on its way into shared memory, so that its columns are read 128 bits at a time too.
 
 Outer products want a column of A. Row-major A has it across its rows; stored transposed, (k, m), it is as
-contiguous as B's row: 8x8 results take four 128-bit reads a step instead of sixteen words. The turn costs
+contiguous as B's row: 8x8 results take four 128-bit reads per step instead of sixteen words. The turn costs
 nothing extra: a thread loads a vector along k and writes its numbers to as many rows of the slab. The slab's
 rows are a vector longer than the tile, which keeps those writes off each other's banks.
 
@@ -99,14 +99,14 @@ def kernel(real: Any) -> Any:
 
 
 def launch(shape: Shape, dtype: Any) -> Launch:
-    """256 threads a tile of 128x128 results."""
+    """256 threads per tile of 128x128 results."""
     return Launch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (SIDE, SIDE))
 
 
 RUNG = Rung(
     title="A transposed on its way in",
     idea="A's slab is stored (k, m): a column of A is contiguous, and both factors come in 128-bit reads.",
-    limit="the block waits for global memory before every slab, and nobody multiplies meanwhile.",
+    limit="the block waits for global memory before every slab, and no warp multiplies meanwhile.",
     launch=launch,
     reads=tile_reads((TILE, TILE), (RESULTS, RESULTS), words=4),
     improves="k13",

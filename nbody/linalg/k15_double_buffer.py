@@ -2,7 +2,7 @@
 
 There are two slabs of each matrix. A thread asks global memory for its part of slab s + 1, multiplies slab s,
 and only then touches what it asked for: the wait of some 600 cycles hides behind 512 multiply-adds. Writers and
-readers use different slabs, so one barrier a slab is enough.
+readers use different slabs, so one barrier per slab is enough.
 
 H200, n = 2048: 37.0 TFLOP/s in float32, 19.9 in float64 (k14: 36.7 and 15.5). What waits in registers takes k14's second
 block away (161 a thread; held to 128 they would spill 48 bytes), and in float32 that block hid the wait as well. k17 lets
@@ -59,7 +59,7 @@ def kernel(real: Any) -> Any:
 
 
 def launch(shape: Shape, dtype: Any) -> Launch:
-    """256 threads a tile of 128x128 results."""
+    """256 threads per tile of 128x128 results."""
     return Launch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (SIDE, SIDE))
 
 

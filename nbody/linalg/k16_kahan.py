@@ -37,7 +37,7 @@ def kernel(real: Any) -> Any:
 
 
 def launch(shape: Shape, dtype: Any) -> Launch:
-    """A block a tile of 16x16 results."""
+    """One block per tile of 16x16 results."""
     return Launch(kernel(dtype.type), (-(-shape.n // SIDE), -(-shape.m // SIDE)), (SIDE, SIDE))
 
 

@@ -4,7 +4,7 @@
   arithmetic. A is transposed on its way, element by element; B comes in 128-bit copies.
 - The block's tile is divided among warps, a warp's among its lanes as compactly as it goes: then the lanes
   share most of what they read, and its 128-bit reads have no bank conflicts.
-- With 8x16 results a thread, 6 reads feed 128 multiply-adds; two blocks of 4 warps share a multiprocessor.
+- With 8x16 results per thread, 6 reads feed 128 multiply-adds; two blocks of 4 warps share a multiprocessor.
 - In float32, where the tiles of 128x128 are few (:func:`plan`), two teams of warps, or four, work at the same one, each at
   every second (fourth) slab and with a barrier of its own: while one waits another computes. The first adds up the sums.
 - A product with fewer tiles than multiprocessors and a long sum is split along k. The blocks of a tile leave partial
@@ -13,20 +13,9 @@
 H200, float32: 47.7 TFLOP/s at n = 2048, 48.9 at 4096, 50.2 at 8192 (94.3, 94.7 and 98.9 % of cuBLAS in the same
 run); 53.4 µs at 1024 (cuBLAS: 56.6), 12.2 at 512 (14.1), 4.5 at 256 (8.2).
 
-float64: about 24 TFLOP/s at 4096, of 33.5. Register reads bound it. Outer products of 8x8 on registers alone, in machine
-code ordered by hand, make 31.6 TFLOP/s where every multiply-add finds a factor in the reuse cache, 29.9 where seven of
-eight do, 21.5 where none does, and 30.3 where all do but an integer instruction comes with every eight (two warps a
-scheduler; all these loops have 50 to 70 instructions more for some 700). So a multiply-add takes two cycles, three if it
-reads all its operands from registers, and any other instruction about one. In the kernel's loop 0.22 of 1024
-multiply-adds read all three (counted in its machine code), and 299 other instructions come with them: 2.5 cycles each, or
-26.6 TFLOP/s at 1.98 GHz, and 25.8 since 4096 tiles on 528 places take 8 rounds and fill 7.8. The rest is waiting. In a
-continuous run the card also lowers its clock, to 1.75 to 1.9 GHz.
-
-85 % of the peak are 2.35 cycles. The assembler lets a warp yield every 14 cycles and keeps no factor over that, a sixth
-of a cycle each; with 128 reads of shared memory and the rounds it is 2.36, before a copy, an address or a barrier. Larger
-tiles of a thread (10x8, 12x8) gain no more than 0.02 by this count. Nor does A as it lies, copied 16 bytes at a time and
-read two k at a time: 236 other instructions but 0.39 full reads, since the assembler sorts factors by their registers
-and the shared one changes places: 24.4 TFLOP/s.
+float64: 24.9 TFLOP/s at 4096, of 33.5. Register reads bound it: a multiply-add takes two cycles, three if it reads all its
+operands from registers, and the 299 other instructions that come with 1024 multiply-adds about one each. The tensor cores
+(k21) have no such bound.
 """
 
 from functools import cache
@@ -65,7 +54,7 @@ class Tiling(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Threads a block."""
+        """Threads per block."""
         return self.warps[0] * self.warps[1] * WARP * self.teams
 
 
@@ -117,7 +106,7 @@ def kernel(real: Any, tiling: Tiling, splits: int, vectors: bool, guarded: bool)
         now, ahead = np.int32(0), np.int32(stages - 1)
         for slab in range(begin, end, np.int32(teams)):
             wait_for_slab()
-            if teams == 1:  # this slab has arrived, and nobody reads the one before any more
+            if teams == 1:  # this slab has arrived, and no thread reads the previous one any more
                 cuda.syncthreads()
             else:
                 wait_for_team(team + 1, members)

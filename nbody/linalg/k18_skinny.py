@@ -28,7 +28,7 @@ ENOUGH_BLOCKS = 512
 
 @cache
 def kernel(real: Any, rows: int, vectors: bool, whole: bool) -> Any:
-    """The kernel for ``rows`` rows a block. ``vectors``: A's rows are multiples of V; ``whole``: B has exactly
+    """The kernel for ``rows`` rows per block. ``vectors``: A's rows are multiples of V; ``whole``: B has exactly
     4 columns."""
     length = vector_length(real)
     words = length if vectors else 1
@@ -85,7 +85,7 @@ def kernel(real: Any, rows: int, vectors: bool, whole: bool) -> Any:
     return skinny
 
 
-def rows_a_block(m: int) -> int:
+def rows_per_block(m: int) -> int:
     """Rows of A that a block multiplies at a time, of m: fewer where there would not be :data:`ENOUGH_BLOCKS`."""
     rows = MOST_ROWS
     while rows > 1 and m < rows * ENOUGH_BLOCKS:
@@ -95,7 +95,7 @@ def rows_a_block(m: int) -> int:
 
 def launch(shape: Shape, dtype: Any) -> Launch:
     """A block for every few rows and every 4 columns."""
-    rows = rows_a_block(shape.m)
+    rows = rows_per_block(shape.m)
     vectors = shape.k % vector_length(dtype) == 0
     grid = (-(-shape.m // rows), -(-shape.n // COLUMNS))
     return Launch(kernel(dtype.type, rows, vectors, shape.n == COLUMNS), grid, (THREADS,))
@@ -106,7 +106,7 @@ RUNG = Rung(
     idea="Four columns: stream A past them once, in 128-bit loads, B from the caches, the sums in registers.",
     limit="the bandwidth of global memory: a number of A is used 4 times and never again.",
     launch=launch,
-    reads=lambda shape: Reads(shape.k / COLUMNS + shape.k / rows_a_block(shape.m), 0.0),
+    reads=lambda shape: Reads(shape.k / COLUMNS + shape.k / rows_per_block(shape.m), 0.0),
     improves="k02",
     claims=frozenset({"vector loads"}),
     columns=COLUMNS,

@@ -32,7 +32,7 @@ class TensorTiling(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Threads a block."""
+        """Threads per block."""
         return 32 * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from nbody.errors import InputError, did_you_mean, printable
+from nbody.scenario import packaged
 
 Keys = tuple[str, ...]
 """The way to a value: ``("integrator", "dt")``, written ``integrator.dt``."""
@@ -46,21 +47,28 @@ class Source:
 
     def where(self, keys: Keys) -> str:
         """``disk.yaml:7: integrator.dt: ``, or ``--dt: `` for a value that an option gave."""
-        if keys in self.options:
-            return f"{self.options[keys]}: "
+        for written, option in self.options.items():
+            # An option gave this value, a group that holds it, or a key below a group that nobody wrote.
+            if keys[: len(written)] == written or (keys and keys not in self.lines and keys == written[: len(keys)]):
+                return f"{option}: "
         line = self.line(keys)
         place = f"{self.name}:{line}" if self.name and line else self.name
         path = ".".join(part if part.isprintable() and len(part) <= 60 else ascii(part)[:60] for part in keys)
         return "".join(f"{part}: " for part in (place, path) if part)
 
-    def with_option(self, keys: Keys, option: str, value: object) -> "Source":
-        """A source in which ``option`` of the command line has replaced one value."""
+    def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "Source":
+        """A source in which ``option`` of the command line has replaced one value, and ``removed`` another that it
+        excludes. A component that is written as its name alone (``engine: cpu``) becomes a group of keys if need be."""
         values = dict(self.values)
         group = values
         for key in keys[:-1]:
             below = group.get(key)
-            group[key] = dict(below) if isinstance(below, Mapping) else {}
+            group[key] = (
+                dict(below) if isinstance(below, Mapping) else {"name": below} if isinstance(below, str) else {}
+            )
             group = group[key]
+        if removed:
+            group.pop(removed[-1], None)
         group[keys[-1]] = value
         return replace(self, values=values, options={**self.options, keys: option})
 
@@ -78,7 +86,13 @@ def open_regular(path: Path, where: str = "") -> BinaryIO:
             raise InputError(f"{start}this is a directory; name a file in it")
         if not stat.S_ISREG(kind):
             raise InputError(f"{start}this is a pipe or a device; name an ordinary file")
-        return open(path, "rb")
+        file = open(path, "rb")  # noqa: SIM115 (returned)
+        try:
+            file.peek(1)  # some of the kernel's files can be opened and not read
+        except BaseException:
+            file.close()
+            raise
+        return file
     except FileNotFoundError:
         raise InputError(f"{start}there is no such file{_nearest(path)}; check the path") from None
     except (OSError, ValueError) as error:
@@ -91,5 +105,7 @@ def _nearest(path: Path) -> str:
     try:
         names = [each.name for each in path.parent.iterdir() if each.suffix == path.suffix]
     except OSError:
-        return ""
+        names = []
+    if path.suffix in packaged.SUFFIXES:
+        names += [f"scenarios/{name}.yaml" for name in packaged.names()]
     return did_you_mean(path.name, names)

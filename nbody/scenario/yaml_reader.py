@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from nbody.errors import InputError, printable
+from nbody.scenario.packaged import locate
 from nbody.scenario.source import Keys, Source, open_regular
 
 LARGEST = 1_000_000
@@ -38,6 +39,7 @@ _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 def read_file(path: Path) -> Source:
     """A scenario file's text, values and lines. Raises InputError: one line, with the file's name."""
+    path = locate(path)
     name = printable(path)
     with open_regular(path) as file:
         data = file.read(LARGEST + 1)
@@ -69,6 +71,14 @@ def read_text(text: str, name: str, folder: Path) -> Source:
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # an escape such as "\UFFFFFFFF"
         raise InputError(f"{name}: not valid YAML: {' '.join(str(error).split())[:120]}; mend it") from None
     return Source(name, folder, text, values, reader.lines)
+
+
+def read_assignment(text: str) -> tuple[Keys, Any]:
+    """The keys and the value of ``engine.theta=0.5``. Raises InputError."""
+    key, equals, value = text.partition("=")
+    if not equals or not all(part.isidentifier() for part in key.split(".")):
+        raise InputError(f"--set: must be KEY=VALUE, as in engine.theta=0.5, got {text[:60]!a}")
+    return tuple(key.split(".")), read_text(f"value: {value}", f"--set {key}", Path()).values["value"]
 
 
 def dump(values: dict[str, Any]) -> str:

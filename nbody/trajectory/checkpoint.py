@@ -1,10 +1,11 @@
 """The engine's own state, kept so that a run goes on with the same bits.
 
 A recorded frame is not enough: it is in the recording's precision, and lacks the accelerations and flags that the next
-step begins with. A checkpoint holds the state's arrays bit for bit, and the caller's facts (step, engine, scenario …).
+step begins with. A checkpoint holds arrays of any names, shapes and dtypes bit for bit, and the caller's facts (step,
+engine, scenario …) as JSON.
 
-The file has two slots, written in turn, so that one of them is whole at every moment. They are in the run's own file
-and not beside it: a recording that is moved, renamed or kept under a number stays resumable. A slot holds::
+The file has two slots, written in turn, so that one of them is whole at every moment. They are in the recording and not
+beside it: it can be moved or renamed, and stays resumable. A slot holds::
 
     magic (8 bytes)  sequence (uint64)  length (uint64)  crc32 of what follows (uint32)
     length of the JSON (uint32)  JSON {"meta": …, "frames": …, "arrays": [{name, dtype, shape}, …]}  the arrays' bytes
@@ -22,8 +23,8 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.trajectory import layout
+from nbody.trajectory.contents import DATASET, parse_json
 from nbody.trajectory.opening import OpenFile, one_line
-from nbody.trajectory.structure import DATASET
 
 Array = np.ndarray
 MAGIC = b"nbodyck1"
@@ -34,11 +35,13 @@ META_ROOM = 2**16
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Attributes:
-    state: the engine's arrays by name, any numeric dtype and shape.
-    meta: the caller's facts: plain types.
-    frames: how many frames had been recorded, at least one.
-    sequence: 1 for a file's first checkpoint, and so on.
+    """The state of a run between two steps.
+
+    Attributes:
+        state: arrays by name, of any numeric dtype and shape.
+        meta: the caller's facts: plain types.
+        frames: how many frames had been recorded, at least one.
+        sequence: 1 for a file's first checkpoint, and so on.
     """
 
     state: Mapping[str, Array]
@@ -48,33 +51,37 @@ class Checkpoint:
 
 
 def state_bytes(state: Mapping[str, Array], meta: Mapping[str, Any]) -> int:
-    """The room for checkpoints such as this one, for :class:`~nbody.trajectory.header.RunHeader`; the JSON may grow by
-    64 KiB."""
-    return len(pack(Checkpoint(state, meta, 0, 0))) + META_ROOM
+    """The room for checkpoints such as this one, for :class:`~nbody.trajectory.records.RunHeader`; the JSON may grow by
+    64 KiB. Only shapes and dtypes count: ``np.broadcast_to(np.float32(0), (n, 3))`` stands for an array not made yet."""
+    facts = _facts(Checkpoint(state, meta, 0, 0))
+    return HEAD.size + 4 + len(facts) + sum(np.asarray(array).nbytes for array in state.values()) + META_ROOM
 
 
-def state_bytes_foreseen(particles: int, dtype: str) -> int:
-    """The same for a state that is not made yet: at most twelve numbers a particle (see :mod:`nbody.state.device`)."""
-    return particles * 12 * np.dtype(dtype).itemsize + META_ROOM
+def pack(checkpoint: Checkpoint) -> list[Any]:
+    """The bytes of a slot, in parts that follow one another; the arrays are not copied."""
+    facts = _facts(checkpoint)
+    arrays = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in checkpoint.state.values()]
+    parts: list[Any] = [struct.pack("<I", len(facts)), facts, *(array for array in arrays if array.size)]
+    crc = 0
+    for part in parts:
+        crc = zlib.crc32(part, crc)
+    return [HEAD.pack(MAGIC, checkpoint.sequence, sum(map(len, parts)), crc), *parts]
 
 
-def pack(checkpoint: Checkpoint) -> bytes:
-    """The bytes of a slot."""
+def _facts(checkpoint: Checkpoint) -> bytes:
     arrays = {name: np.asarray(array) for name, array in checkpoint.state.items()}
     listed = [{"name": name, "dtype": a.dtype.str, "shape": a.shape} for name, a in arrays.items()]
-    facts = json.dumps({"meta": dict(checkpoint.meta), "frames": checkpoint.frames, "arrays": listed}).encode()
-    body = b"".join([struct.pack("<I", len(facts)), facts, *(array.tobytes() for array in arrays.values())])
-    return HEAD.pack(MAGIC, checkpoint.sequence, len(body), zlib.crc32(body)) + body
+    return json.dumps({"meta": dict(checkpoint.meta), "frames": checkpoint.frames, "arrays": listed}).encode()
 
 
 def unpack(slot: bytes) -> Checkpoint | None:
-    """What is in a slot; None if it was never written, was being written at a crash, or is damaged."""
+    """The checkpoint in a slot; None if it was never written, was being written at a crash, or is damaged."""
     magic, sequence, length, crc = HEAD.unpack_from(slot)
     body = memoryview(slot)[HEAD.size : HEAD.size + length]
     if magic != MAGIC or len(body) != length or zlib.crc32(body) != crc:
         return None
     size = struct.unpack_from("<I", body)[0]
-    facts = json.loads(bytes(body[4 : 4 + size]))
+    facts = parse_json(bytes(body[4 : 4 + size]))
     state, at = {}, 4 + size
     for entry in facts["arrays"]:
         dtype = np.dtype(entry["dtype"])

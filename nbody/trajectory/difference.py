@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from nbody.trajectory.frame import OBSERVABLES
 from nbody.trajectory.reader import Trajectory
 
 Array = np.ndarray
@@ -19,7 +18,7 @@ class Difference:
     Attributes:
         field: ``mass``, ``step``, ``position`` …, or ``frames`` when one recording goes on where the other has ended.
         values: what the two have there.
-        frame: counted from 0; None if it is in something that has no frames.
+        frame: counted from 0; None if the field has no frames.
         particle: its row, counted from 0; None if the field is not a particle's.
     """
 
@@ -48,6 +47,8 @@ def first_difference(a: str | os.PathLike, b: str | os.PathLike) -> Difference |
             found = _compare(field, getattr(one, field), getattr(two, field), None)
             if found:
                 return found
+        if list(one.observables) != list(two.observables):
+            return Difference("observables", (", ".join(one.observables), ", ".join(two.observables)))
         for k in range(min(len(one), len(two))):
             found = _compare_frames(one, two, k)
             if found:
@@ -63,10 +64,10 @@ def _compare_frames(one: Trajectory, two: Trajectory, k: int) -> Difference | No
         found = _compare(field, getattr(left, field), getattr(right, field), k)
         if found:
             return found
-    for name in OBSERVABLES:
+    for name in left.observables:
         found = _compare(name, left.observables[name], right.observables[name], k)
         if found:
-            return Difference(name, found.values, k)  # a component of a vector is no particle
+            return Difference(name, found.values, k)  # a row of it is a component, not a particle
     return None
 
 

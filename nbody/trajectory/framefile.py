@@ -1,104 +1,102 @@
 """Puts frames into a file that has room for them, without the HDF5 library (h5format.py says why).
 
-The order of the writes is what makes a crash harmless: a frame's rows first, where nobody looks yet; then the
+The order of the writes is what makes a crash harmless: a frame's rows first, where no reader looks yet; then the
 lengths, that of the positions last, because other programs take the number of frames from there.
 
-Frames may come in groups: their rows lie one after the other, so that each dataset takes one write a group, and so does
+Frames may come in groups: their rows lie one after the other, so that each dataset takes one write per group, and so does
 each length. One thread writes, because a file takes one write at a time (ext4 and tmpfs lock it: two threads are no
-faster, and burn a processor waiting). So a group takes as long as what that thread does: other threads work out all but
-positions and velocities while these are written, and the small writes wait until nobody else wants Python's lock.
+faster, and burn a processor waiting). Other threads compute checksums and the small rows while it writes positions and
+velocities.
 """
 
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 
 import numpy as np
 
 from nbody.particles import Particles
-from nbody.trajectory import h5format, layout
-from nbody.trajectory.frame import OBSERVABLES, Frame
-from nbody.trajectory.header import RunHeader
-from nbody.trajectory.rows import Contiguous, write
-from nbody.trajectory.structure import DATASET, Structure
-from nbody.trajectory.threads import Threads
-
-ROWS = (
-    layout.TIME,
-    layout.STEP,
-    *(layout.observable(name) for name in OBSERVABLES),
-    layout.CHECKSUMS,
-    layout.VELOCITY,
-    layout.VTK_VELOCITY,
-    layout.VTK_POINTS,
-    layout.POSITION,
-)
-"""The datasets with one row a frame, in the order in which their lengths are raised."""
-
-NUMBERS = np.dtype(
-    [
-        (layout.TIME, "<f8"),
-        (layout.STEP, "<i8"),
-        *((layout.observable(name), "<f8", () if width == 1 else (width,)) for name, width in OBSERVABLES.items()),
-    ]
-)
-"""All of a frame but its positions and velocities, in the order in which their checksum is taken."""
+from nbody.trajectory import layout
+from nbody.trajectory.background import Threads
+from nbody.trajectory.contents import DATASET, read_index
+from nbody.trajectory.h5format import UnknownFormat
+from nbody.trajectory.opening import OpenFile
+from nbody.trajectory.records import Frame, RunHeader
+from nbody.trajectory.rows import Rows, write
+from nbody.trajectory.verify import commit_is_whole, commit_sum
 
 
 class FrameFile:
     """The open file of a run.
 
     Attributes:
+        fd: its descriptor.
+        rows: the datasets with one row per frame, by name.
         capacity: how many frames it has room for.
         slot_bytes: how large a checkpoint may be.
         commit: the commit record, of dtype :data:`~nbody.trajectory.layout.COMMIT_DTYPE`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open ``path``, a file that skeleton.py made (and, if it is a stranger's, that opening.py found sound)."""
-        self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        """Raises InputError (see :mod:`.opening`), or UnknownFormat if it can be read, but not recorded into."""
+        self._file = OpenFile(path, writable=True)
+        self.fd = self._file.fd
         try:
             self._locate()
         except BaseException:
-            os.close(self.fd)
+            self._file.close()
             raise
         self._threads = Threads()
 
     def _locate(self) -> None:
         """Find where everything is. Raises UnknownFormat."""
-        find = Structure(self.fd).find
-        found = {name: find(name) for name in (*ROWS, layout.COMMIT, *layout.SLOTS)}
+        found, names = self._file.found, layout.rows_per_frame(self._file.observables)
+        self.numbers = numbers_dtype(self._file.observables)
+        dtypes = {name: self.numbers[name].base for name in self.numbers.names or ()} | {layout.CHECKSUMS: "<u4"}
+        slots = [name for name in layout.SLOTS if found[name].kind == DATASET]
+        for name in (*names, *slots, layout.COMMIT):
+            expected = dtypes.get(name, found[name].dtype.newbyteorder("<"))
+            if found[name].offset is None or found[name].dtype != expected:
+                raise UnknownFormat(f"/{name} is stored in another way")
         self.capacity = int(found[layout.POSITION].attributes[layout.PLANNED])
         self.dtype, self.count = found[layout.POSITION].dtype, found[layout.POSITION].shape[1]
-        self.rows = {name: Contiguous(self.fd, found[name]) for name in ROWS if not _is_view(name)}
-        self._lengths_at = {name: h5format.length_address(self.fd, found[name].header) for name in ROWS}
-        slots = [Contiguous(self.fd, found[name]) for name in layout.SLOTS if found[name].kind == DATASET]
-        self._slots_at = [slot.offset for slot in slots]
-        self.slot_bytes = min((slot.capacity for slot in slots), default=0)
-        commit = Contiguous(self.fd, found[layout.COMMIT])
-        self._commit_at, self.commit = commit.offset, commit.read(0, 1)
-        self._nsteps_at = h5format.attribute_address(self.fd, find(layout.VTK_STEPS).header, "NSteps")
+        self.rows = {name: Rows(self.fd, found[name]) for name in names}
+        self._lengths_at: dict[str, int] = {}
+        for name in layout.growing(self._file.observables):
+            at = found[name].length_at
+            if at is None:
+                raise UnknownFormat(f"nbody can't change the length of /{name}")
+            self._lengths_at[name] = at
+        self._slots_at = [Rows(self.fd, found[name]).offset for name in slots]
+        self.slot_bytes = min((found[name].stored for name in slots), default=0) if len(slots) == 2 else 0
+        self._commit = Rows(self.fd, found[layout.COMMIT])
         self._shown = self.rows[layout.POSITION].length()  # after a kill, other than the commit record says
-        size = os.fstat(self.fd).st_size
-        if any(self.capacity > rows.capacity or rows.end > size for rows in self.rows.values()):
-            raise h5format.UnknownFormat("no room for the frames it was planned for")
+        self._read_commit()
+        self._size = os.fstat(self.fd).st_size
+        self._has_index = read_index(self.fd) is not None
+        if any(self.capacity > rows.capacity for rows in self.rows.values()):
+            raise UnknownFormat("no room for the frames it was planned for")
 
-    def share_vtk(self) -> None:
-        """Let the VTKHDF view's two arrays be the bytes of the H5MD arrays; once, when the file is made."""
-        known = Structure(self.fd)
-        for view, source in ((layout.VTK_POINTS, layout.POSITION), (layout.VTK_VELOCITY, layout.VELOCITY)):
-            at = h5format.storage_address(self.fd, known.find(view).header)
-            write(self.fd, [struct.pack("<Q", self.rows[source].offset)], at)
+    def _read_commit(self) -> None:
+        """Take over the commit record; begin a new one if it is damaged."""
+        self.commit = self._commit.read(0, 1)
+        self._committed: bytes | None = None
+        if not commit_is_whole(self.commit):
+            self.commit = np.zeros(1, self.commit.dtype)
+            self.commit["frames"], self.commit["status"] = self._shown, layout.RUNNING.encode()
 
     def reserve(self) -> None:
-        """Have the file system set the whole file's blocks aside now, so that the disk can't fill up during the run.
-
-        Raises OSError when it can't.
-        """
-        size = os.fstat(self.fd).st_size
+        """Reserve the whole file's blocks on the disk, so that it can't fill up during the run. Raises OSError."""
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(self.fd, 0, size)
+            os.posix_fallocate(self.fd, 0, self._size)
+
+    def is_intact(self) -> bool:
+        """False if another program has truncated or overwritten the file: its size, its structure or the commit record is
+        not what was written."""
+        if os.fstat(self.fd).st_size != self._size or (self._has_index and read_index(self.fd) is None):
+            return False
+        return self._committed is None or self._commit.read(0, 1).tobytes() == self._committed
 
     def write_frames(self, k: int, frames: Sequence[Frame]) -> None:
         """Store frames ``k``, ``k`` + 1 … in their room; :meth:`set_length` makes them visible."""
@@ -109,7 +107,7 @@ class FrameFile:
         try:
             self.rows[layout.VELOCITY].write(k, *velocity)
             self.rows[layout.POSITION].write(k, *position)
-        finally:  # in any case: who handed the arrays over may use their memory again
+        finally:  # in any case: the caller may use the arrays' memory again
             rows = small()
         for name, data in rows.items():
             self.rows[name].write(k, data)
@@ -118,15 +116,23 @@ class FrameFile:
         self, frames: Sequence[Frame], position: Sequence[np.ndarray], velocity: Sequence[np.ndarray]
     ) -> dict[str, bytes]:
         """The rows of every dataset but positions and velocities."""
-        numbers = np.array([_numbers(frame) for frame in frames], NUMBERS)
+        numbers = np.array([self._numbers(frame) for frame in frames], self.numbers)
         sums = self._threads.checksums(position, velocity, [row.tobytes() for row in numbers])
-        rows = {name: numbers[name].tobytes() for name in NUMBERS.names or ()}
+        rows = {name: numbers[name].tobytes() for name in self.numbers.names or ()}
         rows[layout.CHECKSUMS] = np.array(sums, "<u4").T.tobytes()
         return rows
 
+    def _numbers(self, frame: Frame) -> tuple:
+        """A row of :attr:`numbers`."""
+        observables = []
+        for name, width in self._file.observables.items():
+            value = frame.observables.get(name, np.nan)
+            observables.append(value if width == 1 else np.broadcast_to(value, width))
+        return (frame.time, frame.step, *observables)
+
     def _three_columns(self, values: np.ndarray) -> np.ndarray:
-        """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions. (What a run records has
-        that form already: to copy a frame of 20480 particles from two columns takes as long as to write it.)"""
+        """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions. (A run's
+        snapshots have that form: copying a frame of 20480 particles from two columns takes as long as writing it.)"""
         if values.shape == (self.count, 3) and values.dtype == self.dtype and values.flags.c_contiguous:
             return values
         found = np.zeros((self.count, 3), self.dtype)
@@ -134,48 +140,50 @@ class FrameFile:
         return found
 
     def set_length(self, frames: int) -> None:
-        """Make the first ``frames`` frames, no fewer than one, what readers see. Lengths are raised in the order of
-        :data:`ROWS` and lowered in reverse, so that there is never a position without its time."""
-        down = frames < self._shown
-        fields = [(at, frames * (self.count if _is_view(name) else 1)) for name, at in self._lengths_at.items()]
-        fields.append((self._nsteps_at, frames))
-        for at, length in reversed(fields) if down else fields:
-            write(self.fd, [struct.pack("<Q", length)], at)
-            if at == self._lengths_at[layout.POSITION]:
+        """Make the first ``frames`` frames, no fewer than one, visible to readers. Lengths are lowered in the reverse of
+        the order in which they are raised, so that there is never a position without its time."""
+        names = list(self._lengths_at)
+        for name in names if frames >= self._shown else names[::-1]:
+            length = frames * (self.count if name in layout.VIEWS else 1)
+            write(self.fd, [struct.pack("<Q", length)], self._lengths_at[name])
+            if name == layout.POSITION:
                 self._shown = frames
         self.commit["frames"] = frames
 
     def write_commit(self) -> None:
         """Write the commit record."""
-        write(self.fd, [self.commit.tobytes()], self._commit_at)
+        if "crc32" in (self.commit.dtype.names or ()):
+            self.commit["crc32"] = commit_sum(self.commit)
+        self._committed = self.commit.tobytes()
+        self._commit.write(0, self._committed)
 
-    def write_slot(self, sequence: int, packed: bytes) -> None:
-        """Store a packed checkpoint where the one before the last was. Raises ValueError if it does not fit."""
-        if len(packed) > self.slot_bytes:
-            raise ValueError(f"a checkpoint of {len(packed)} bytes in a file with room for {self.slot_bytes}")
-        write(self.fd, [packed], self._slots_at[sequence % 2])
+    def write_slot(self, sequence: int, parts: Sequence[Sized]) -> None:
+        """Store a packed checkpoint over the one before the last. Raises ValueError if it does not fit."""
+        size = sum(map(len, parts))
+        if size > self.slot_bytes:
+            raise ValueError(f"a checkpoint of {size} bytes in a file with room for {self.slot_bytes}")
+        write(self.fd, parts, self._slots_at[sequence % 2])
 
     def sync(self) -> None:
         """Return when the disk has everything written so far."""
         getattr(os, "fdatasync", os.fsync)(self.fd)
 
     def close(self) -> None:
-        """Close the file; what it holds is what it held before."""
+        """Close the file, without changing it."""
         self._threads.close()
-        os.close(self.fd)
+        self._file.close()
 
 
 def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
-    """A new file at ``path`` with room for all of ``header.frames``, set aside on the disk, and no frame yet.
+    """A new file at ``path`` with room for all of ``header.frames``, reserved on the disk, and no frame yet.
 
     Raises OSError (for one, where the disk is too small).
     """
-    from nbody.trajectory import skeleton  # imports h5py, 0.15 s, which going on with a file does without
+    from nbody.trajectory import skeleton  # imports h5py, 0.15 s, which resuming does without
 
     skeleton.create(path, particles, header)
     file = FrameFile(path)
     try:
-        file.share_vtk()
         file.reserve()
     except BaseException:
         file.close()
@@ -183,12 +191,7 @@ def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
     return file
 
 
-def _numbers(frame: Frame) -> tuple:
-    """A row of :data:`NUMBERS`."""
-    observables = (frame.observables.get(name, np.nan) for name in OBSERVABLES)
-    return (frame.time, frame.step, *observables)
-
-
-def _is_view(name: str) -> bool:
-    """True for the arrays of the VTKHDF view, which have a row a particle and no bytes of their own."""
-    return name in (layout.VTK_POINTS, layout.VTK_VELOCITY)
+def numbers_dtype(observables: Mapping[str, int]) -> np.dtype:
+    """A frame's numbers beside positions and velocities, in the order in which their checksum is taken."""
+    values = ((layout.observable(name), "<f8", () if width == 1 else (width,)) for name, width in observables.items())
+    return np.dtype([(layout.TIME, "<f8"), (layout.STEP, "<i8"), *values])

@@ -1,8 +1,8 @@
-"""The process in which the HDF5 library looks at a file that may be made to harm it: ``python -m`` this, PATH, MEMORY.
+"""The process in which the HDF5 library reads a file that may harm it: ``python -m`` this, PATH, MEMORY.
 
 It takes no more memory than it was given and no more than :data:`CPU_SECONDS` for an answer, or the kernel ends it.
-It speaks JSON, a line each way: asked for ``["find", NAME]`` it answers what the name stands for, asked for ``["read",
-NAME, FIRST, COUNT]`` with the number of bytes, which follow. An error is ``{"error": …}``. It imports nothing of nbody.
+It speaks JSON, one line each way: asked for ``["describe"]`` it answers with what the file holds (:func:`describe`), asked
+for ``["read", NAME, FIRST, COUNT]`` with the number of bytes, which follow. An error is ``{"error": …}``.
 """
 
 import contextlib
@@ -16,26 +16,31 @@ from typing import Any
 import h5py
 import numpy as np
 
+from nbody.trajectory import h5format, layout
+from nbody.trajectory.records import OBSERVABLES
+
 CPU_SECONDS = 10.0
-"""Of the processor's time, for each answer (the first one opens the file)."""
+"""Of processor time, for each answer (the first one opens the file)."""
 
 
 def serve(path: str, memory: int) -> None:
-    """Answer what is asked on standard input, until it ends."""
+    """Answer the questions on standard input, until it ends."""
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     file: h5py.File | None = None
+    raw = open(path, "rb", buffering=0)  # noqa: SIM115 (until the process ends)
     for line in sys.stdin:
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)  # SIGPROF ends the process, wherever in the library it is
         data = b""
         try:
             if file is None:
-                file = h5py.File(path, "r")
-            what, name, *numbers = json.loads(line)
-            if what == "find":
-                answer = find(file, name)
+                file = h5py.File(path, "r", locking=False)  # cluster file systems have no locks
+            what, *arguments = json.loads(line)
+            if what == "describe":
+                answer = describe(file, lambda at, count: os.pread(raw.fileno(), count, at))
             else:
-                data = read(file[name], *numbers)
+                name, first, count = arguments
+                data = read(file[name], first, count)
                 answer = {"bytes": len(data)}
         except Exception as error:
             answer, data = {"error": f"{type(error).__name__}: {error}"}, b""
@@ -43,8 +48,23 @@ def serve(path: str, memory: int) -> None:
         sys.stdout.buffer.flush()
 
 
-def find(file: h5py.File, name: str) -> dict[str, Any]:
-    """What ``name`` stands for, as :class:`~nbody.trajectory.structure.Found` says it; links are not followed."""
+def describe(file: h5py.File, read_bytes: h5format.Read) -> dict[str, Any]:
+    """Every name of :func:`nbody.trajectory.layout.names` in a file to what it stands for, as plain types: the fields of
+    :class:`nbody.trajectory.contents.Found`. ``read_bytes`` reads the file's bytes."""
+    listed = _find(file, layout.NBODY).get("attributes", {}).get(layout.OBSERVABLES)
+    observables = json.loads(listed) if listed else OBSERVABLES
+    found = {name: _find(file, name) for name in layout.names(observables)}
+    for name in layout.growing(observables):
+        if found[name]["kind"] not in ("group", "dataset"):  # a link is not followed
+            continue
+        with contextlib.suppress(h5format.UnknownFormat, KeyError):  # then it can be read, and not recorded into
+            header = h5py.h5o.get_info(file[name].id).addr
+            found[name]["length_at"] = h5format.field_addresses(read_bytes, header)[h5format.LENGTH]
+    return found
+
+
+def _find(file: h5py.File, name: str) -> dict[str, Any]:
+    """What ``name`` stands for. Links are not followed."""
     here: Any = file
     for part in name.split("/"):
         link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
@@ -63,11 +83,18 @@ def find(file: h5py.File, name: str) -> dict[str, Any]:
         "shape": here.shape,
         "stored": here.id.get_storage_size(),
         "filtered": bool(here.chunks),
+        "offset": here.id.get_offset() if _is_plain(here) else None,
     }
 
 
+def _is_plain(dataset: h5py.Dataset) -> bool:
+    """True if the bytes in the file are those of NumPy's dtype, one row after the other."""
+    contiguous = dataset.id.get_create_plist().get_layout() == h5py.h5d.CONTIGUOUS
+    return contiguous and h5py.h5t.py_create(dataset.dtype, logical=True) == dataset.id.get_type()
+
+
 def stated(dtype: np.dtype) -> Any:
-    """``dtype`` as JSON has it and :class:`numpy.dtype` takes it. (Its ``descr`` may hold notes of h5py.)"""
+    """``dtype`` in plain types that :class:`numpy.dtype` takes. (Its ``descr`` may hold h5py's metadata.)"""
     if not dtype.fields:
         return dtype.str
     columns = [(name, dtype[name].str, dtype.fields[name][1]) for name in dtype.fields]
@@ -76,12 +103,12 @@ def stated(dtype: np.dtype) -> Any:
 
 
 def read(dataset: h5py.Dataset, first: int, count: int) -> bytes:
-    """The bytes of so many rows; of all, if it has none."""
+    """The bytes of ``count`` rows from row ``first``; of a scalar, its own."""
     return np.asarray(dataset[first : first + count] if dataset.shape else dataset[()], dataset.dtype).tobytes()
 
 
 def plain(value: Any) -> Any:
-    """An attribute as JSON has it."""
+    """An attribute in plain types: numbers, text, lists."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list):
@@ -92,6 +119,6 @@ def plain(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # whatever the library has to say of itself
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the library prints its errors there
     with contextlib.suppress(BrokenPipeError):
         serve(sys.argv[1], int(sys.argv[2]))

@@ -3,7 +3,16 @@
 Shapes: T frames, N particles. Position and velocity always have three columns, because MDAnalysis and VTK want them;
 a run in two dimensions stores z = 0 and says so in ``/nbody`` (``dimensions``). Nothing is compressed: lossless
 filters gain 5 to 13 % on such data, and a plain array is what lets a frame be added without touching any index.
+
+From the first byte to the last: the structure (all HDF5 metadata, without a gap), the bytes of the datasets, and behind
+the end of the HDF5 file the index (see :mod:`.contents`).
 """
+
+from collections.abc import Iterable
+
+FORMAT_VERSION = 2
+"""Raised when an older program can no longer read a new file. Version 1 had no index, no checksum of the commit record
+and a fixed list of observables."""
 
 H5MD = "h5md"
 
@@ -20,25 +29,48 @@ SPECIES = f"{PARTICLES}/species"  # (N,) int8, all zero: H5MD readers expect it
 
 
 def observable(name: str) -> str:
-    """Where the values of an observable are: (T,) or (T, 3) float64."""
+    """Where the values of an observable are: (T,) or (T, width) float64."""
     return f"observables/{name}/value"
 
 
 NBODY = "nbody"
+VERSION = "format_version"  # attribute of /nbody; files without it are version 1
+DIMENSIONS = "dimensions"  # attribute of /nbody: 2 or 3
+OBSERVABLES = "observables"  # attribute of /nbody: JSON, name to width, in the order in which their checksum is taken
 SCENARIO = f"{NBODY}/scenario"  # the YAML as the user wrote it
 RESOLVED = f"{NBODY}/resolved"  # JSON, every default filled in
-DIMENSIONS = "dimensions"  # attribute of /nbody: 2 or 3
 PROVENANCE = f"{NBODY}/provenance"  # its attributes: program version, engine, device, precision, command line, …
 CRC = "crc32"  # attribute of the datasets that never change: zlib.crc32 of their bytes
 CHECKSUMS = f"{NBODY}/crc32"  # (T, 3) uint32: of a frame's position, velocity, and all its other numbers
-COMMIT = f"{NBODY}/commit"  # what a writer goes on with; readers go by the lengths
+COMMIT = f"{NBODY}/commit"  # the state of the recording, for the writer that resumes it
 SLOTS = (f"{NBODY}/checkpoint/0", f"{NBODY}/checkpoint/1")  # (B,) uint8 each; see checkpoint.py
 
-COMMIT_DTYPE = [("frames", "<i8"), ("synced", "<i8"), ("status", "S16"), ("wall_s", "<f8")]
-"""Whole frames; how many of them the disk has confirmed; running, stopped or complete; wall time so far in seconds."""
+COMMIT_DTYPE = [("frames", "<i8"), ("synced", "<i8"), ("status", "S16"), ("wall_s", "<f8"), ("crc32", "<u4")]
+"""Whole frames; how many of them the disk has confirmed; running, stopped or complete; wall time so far in seconds;
+zlib.crc32 of the fields before it (version 1 has no such field)."""
 RUNNING, STOPPED, COMPLETE = "running", "stopped", "complete"
 
 VTK = "VTKHDF"
 VTK_POINTS = f"{VTK}/Points"  # (T N, 3): the bytes of POSITION
 VTK_VELOCITY = f"{VTK}/PointData/velocity"  # (T N, 3): the bytes of VELOCITY
 VTK_STEPS = f"{VTK}/Steps"  # its attribute NSteps is the number of frames
+VTK_LENGTH = "NSteps"
+VIEWS = {VTK_POINTS: POSITION, VTK_VELOCITY: VELOCITY}
+"""Datasets without bytes of their own, and whose bytes they show."""
+
+
+def names(observables: Iterable[str]) -> tuple[str, ...]:
+    """Everything that is read from a recording with these observables."""
+    return (NBODY, PROVENANCE, SCENARIO, RESOLVED, MASS, ID, COMMIT, *SLOTS, *growing(observables))
+
+
+def rows_per_frame(observables: Iterable[str]) -> tuple[str, ...]:
+    """The datasets with one row per frame and bytes of their own."""
+    return (TIME, STEP, *map(observable, observables), CHECKSUMS, VELOCITY, POSITION)
+
+
+def growing(observables: Iterable[str]) -> tuple[str, ...]:
+    """Everything whose length grows with each frame, in the order in which the lengths are raised: positions after all
+    other datasets, because H5MD readers take the number of frames from there, and VTK's number last. Of a dataset, the
+    length is its first dimension; of :data:`VTK_STEPS`, the attribute :data:`VTK_LENGTH`."""
+    return (*rows_per_frame(observables)[:-1], *VIEWS, POSITION, VTK_STEPS)

@@ -1,8 +1,8 @@
-"""Opens a file that may be anything: a recording of ours, damaged, somebody else's, or made to do harm.
+"""Opens a file that may be anything: a recording of ours, damaged, another program's, or made to do harm.
 
-Our own files are read by :mod:`.structure`, others by the HDF5 library in a process of its own (:mod:`.stranger`); the
-library never sees a file in this one. What is refused: links that leave the file (soft, external), data kept in other
-files (external storage, virtual datasets), and shapes that declare more than the file or the memory can hold.
+The HDF5 library never reads a file in this process (see :mod:`.contents`). Refused are links that leave the file (soft,
+external), data kept in other files (external storage, virtual datasets), and shapes that declare more than the file or
+the memory can hold.
 """
 
 import math
@@ -15,96 +15,90 @@ from contextlib import contextmanager
 import numpy as np
 
 from nbody import machine
-from nbody.errors import InputError
+from nbody.errors import InputError, printable
 from nbody.trajectory import layout
-from nbody.trajectory.frame import OBSERVABLES
+from nbody.trajectory.contents import DATASET, ELSEWHERE, LINK, MISSING, Contents, Found, read_index
+from nbody.trajectory.foreign_file import ForeignFile
 from nbody.trajectory.h5format import UnknownFormat
-from nbody.trajectory.rows import Contiguous, Packed, Rows
-from nbody.trajectory.stranger import Stranger
-from nbody.trajectory.structure import DATASET, ELSEWHERE, LINK, MISSING, SIGNATURE, Found, Structure
+from nbody.trajectory.rows import ForeignRows, Rows
 
 Array = np.ndarray
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+OPTIONAL = (*layout.SLOTS, *layout.VIEWS, layout.VTK_STEPS)
+"""Without checkpoints a file is read all the same; without its VTKHDF view, too."""
 
 FILTER_GAIN = 1100
 """The most that HDF5's filters can shrink data (deflate, 1032 to 1), with a margin."""
 
-NAMES = (
-    layout.MASS,
-    layout.ID,
-    layout.POSITION,
-    layout.VELOCITY,
-    layout.STEP,
-    layout.TIME,
-    layout.CHECKSUMS,
-    *(layout.observable(name) for name in OBSERVABLES),
-    layout.SCENARIO,
-    layout.RESOLVED,
-    layout.COMMIT,
-    *layout.SLOTS,
-    layout.NBODY,
-    layout.PROVENANCE,
-)
-"""Everything that is read from a recording."""
-
 
 @contextmanager
 def one_line(path: object) -> Iterator[None]:
-    """Turn what reading a bad file inside this block raises into one line."""
+    """Turn the errors of reading a bad file inside this block into one line."""
     try:
         yield
     except (
         OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, MemoryError,
         struct.error, UnknownFormat,
     ) as error:  # fmt: skip
-        reason = " ".join(str(error).split())[:150] or type(error).__name__
+        reason = printable(" ".join(str(error).split()))[:150] or type(error).__name__
         raise InputError(f"{path}: is damaged, or was not written by nbody ({reason})") from error
 
 
 class OpenFile:
-    """A recording, open for reading, with everything in it found sound.
+    """A recording, open, with everything in it checked.
 
     Attributes:
         path: the file's name.
         fd: its descriptor.
-        found: names of :data:`NAMES` to what they stand for. (Slots may be missing.)
+        found: the names of :func:`nbody.trajectory.layout.names` to what they stand for. (Slots may be missing.)
+        observables: their names to how many numbers each has per frame.
     """
 
-    def __init__(self, path: str | os.PathLike) -> None:
+    def __init__(self, path: str | os.PathLike, writable: bool = False) -> None:
         """Raises InputError: one line saying what ``path`` is instead, or where in it what is wrong."""
         self.path = path
-        self.fd = _open(path)
-        self._stranger: Stranger | None = None
+        self.fd = _open(path, writable)
+        self._foreign: ForeignFile | None = None
         try:
             with one_line(path):
-                self.found = self._look()
-                _check(self.found, path, os.fstat(self.fd).st_size)
+                contents = self._contents()
+                self.found, self.observables = contents.found, contents.observables
+                _check(contents, path, os.fstat(self.fd).st_size)
         except BaseException:
             self.close()
             raise
 
-    def _look(self) -> dict[str, Found]:
-        try:
-            known = Structure(self.fd)
-            return {name: known.find(name) for name in NAMES}
-        except UnknownFormat:
-            self._stranger = Stranger(self.path)
-            return {name: self._stranger.find(name) for name in NAMES}
+    def _contents(self) -> Contents:
+        objects = read_index(self.fd)
+        if objects is not None:
+            return Contents.of(objects, self.path)
+        self._foreign = ForeignFile(self.path)
+        contents = Contents.of(self._foreign.describe(), self.path)
+        if all(found.offset is not None for found in contents.found.values() if found.kind == DATASET):
+            self._foreign.close()
+            self._foreign = None
+        return contents
 
-    def rows(self, name: str) -> Rows:
+    def rows(self, name: str) -> Rows | ForeignRows:
         """The rows of a dataset."""
-        if self._stranger:
-            return Packed(self._stranger, name, self.found[name])
-        return Contiguous(self.fd, self.found[name])
+        found = self.found[name]
+        if found.offset is not None:
+            return Rows(self.fd, found)
+        if self._foreign is None:
+            raise ValueError(f"/{name} has no bytes")
+        return ForeignRows(self._foreign, name, found)
 
     def value(self, name: str) -> Array:
         """All of a dataset whose shape does not change."""
         found = self.found[name]
         if found.shape:
             return self.rows(name).read(0, found.shape[0])
-        if self._stranger:
-            data = self._stranger.read(name, 0, 1)
+        if found.offset is not None:
+            data = os.pread(self.fd, found.dtype.itemsize, found.offset)
         else:
-            data = os.pread(self.fd, found.dtype.itemsize, found.offset or 0)
+            assert self._foreign
+            data = self._foreign.read(name, 0, 1)
         return np.frombuffer(data, found.dtype)[0]
 
     def text(self, name: str) -> str:
@@ -114,8 +108,8 @@ class OpenFile:
     def close(self) -> None:
         """Close the file."""
         os.close(self.fd)
-        if self._stranger:
-            self._stranger.close()
+        if self._foreign:
+            self._foreign.close()
 
     def __enter__(self) -> "OpenFile":
         return self
@@ -124,14 +118,16 @@ class OpenFile:
         self.close()
 
 
-def _open(path: str | os.PathLike) -> int:
+def _open(path: str | os.PathLike, writable: bool) -> int:
     """An ordinary file that begins as HDF5 does, opened."""
+    access = os.O_RDWR | os.O_NOFOLLOW if writable else os.O_RDONLY
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(path, access | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         if isinstance(error, FileNotFoundError):
             raise InputError(f"{path}: there is no such file") from error
-        raise InputError(f"{path}: can't be opened ({getattr(error, 'strerror', None) or error})") from error
+        what = "can't be written ({}); mend its permissions" if writable else "can't be opened ({})"
+        raise InputError(f"{path}: {what.format(getattr(error, 'strerror', None) or error)}") from error
     try:
         status, example = os.fstat(fd), "give the name of a recording, such as output/run.h5"
         if stat.S_ISDIR(status.st_mode):
@@ -148,17 +144,18 @@ def _open(path: str | os.PathLike) -> int:
     return fd
 
 
-def _check(found: dict[str, Found], path: str | os.PathLike, size: int) -> None:
+def _check(contents: Contents, path: str | os.PathLike, size: int) -> None:
     """Raise InputError unless everything is there and has the shape that it should have."""
+    found = contents.found
 
     def dataset(name: str, kinds: str, rank: int, row: tuple[int, ...] = ()) -> Found:
         _check_dataset(found[name], f"{path}: /{name}:", kinds, rank, row, size)
         return found[name]
 
-    for name in NAMES:
-        if found[name].kind == LINK:
+    for name, entry in found.items():
+        if entry.kind == LINK:
             raise InputError(f"{path}: /{name}: is a link that may lead elsewhere; nbody's recordings have none")
-        if found[name].kind == MISSING and name not in layout.SLOTS:
+        if entry.kind == MISSING and name not in OPTIONAL:
             raise InputError(f"{path}: has no /{name}; it is HDF5, but not a recording made by 'nbody run'")
     count = dataset(layout.MASS, "f", 1).shape[0]
     dataset(layout.ID, "iu", 1, (count,))
@@ -167,11 +164,12 @@ def _check(found: dict[str, Found], path: str | os.PathLike, size: int) -> None:
     dataset(layout.STEP, "iu", 1)
     dataset(layout.TIME, "f", 1)
     dataset(layout.CHECKSUMS, "u", 2, (3,))
-    for name, width in OBSERVABLES.items():
+    for name, width in contents.observables.items():
         dataset(layout.observable(name), "f", 1 if width == 1 else 2, () if width == 1 else (width,))
     for name in (layout.SCENARIO, layout.RESOLVED):
         dataset(name, "S", 0)
-    if dataset(layout.COMMIT, "V", 1, (1,)).dtype != np.dtype(layout.COMMIT_DTYPE):
+    commit = dataset(layout.COMMIT, "V", 1, (1,)).dtype
+    if commit not in (np.dtype(layout.COMMIT_DTYPE), np.dtype(layout.COMMIT_DTYPE[:-1])):
         raise InputError(f"{path}: /{layout.COMMIT}: is not a commit record")
     for name in layout.SLOTS:
         if found[name].kind != MISSING:
@@ -192,7 +190,7 @@ def _check_dataset(found: Found, where: str, kinds: str, rank: int, row: tuple[i
         raise InputError(f"{where} has shape {shape} and type {found.dtype}, which is not a recording's")
     if itemsize * math.prod(shape) > found.stored * (FILTER_GAIN if found.filtered else 1):
         raise InputError(f"{where} declares {shape}, more than the file holds; the file is damaged")
-    if found.stored > size:
+    if found.stored + (found.offset or 0) > size:
         raise InputError(f"{where} is longer than the file; the file is damaged")
     at_once = itemsize * math.prod(shape[1:] if rank > 1 else shape)
     if at_once > machine.memory_available():

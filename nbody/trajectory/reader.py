@@ -1,10 +1,10 @@
 """``Trajectory``: the frames of a recording by index, while the run goes on or after it."""
 
-import json
 import os
 import zlib
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -12,22 +12,17 @@ import numpy as np
 
 from nbody.errors import InputError, printable
 from nbody.particles import Particles
-from nbody.trajectory import layout, place
-from nbody.trajectory.frame import OBSERVABLES, Frame
+from nbody.trajectory import layout
+from nbody.trajectory.contents import parse_json
+from nbody.trajectory.lock import same_file, writing_process
 from nbody.trajectory.opening import OpenFile, one_line
-from nbody.trajectory.verify import damage, damaged_constants
+from nbody.trajectory.records import Frame
+from nbody.trajectory.verify import commit_is_whole, damage, damaged_constants
 
 Array = np.ndarray
 
-PER_FRAME = (
-    layout.POSITION,
-    layout.VELOCITY,
-    layout.STEP,
-    layout.TIME,
-    layout.CHECKSUMS,
-    *(layout.observable(name) for name in OBSERVABLES),
-    layout.COMMIT,
-)
+TORN = 5
+"""How often to read a commit record whose checksum is wrong: it may be read while it is written."""
 
 
 class Column:
@@ -71,6 +66,7 @@ class Trajectory:
         velocity: likewise.
         scenario_text: the scenario as its user wrote it.
         resolved: the scenario with every default filled in.
+        observables: the names of what is stored beside each frame, and how many numbers each has.
         stored_provenance: :attr:`provenance` without what changes while the run goes on.
         planned: how many frames the run was to record.
 
@@ -87,13 +83,14 @@ class Trajectory:
             self.mass: Array = file.value(layout.MASS).astype(np.float64, copy=False)
             self.id: Array = file.value(layout.ID).astype(np.int64, copy=False)
             self.scenario_text = file.text(layout.SCENARIO)
-            self.resolved: dict[str, Any] = json.loads(file.text(layout.RESOLVED))
+            self.resolved: dict[str, Any] = parse_json(file.text(layout.RESOLVED))
             if not isinstance(self.resolved, dict):
                 raise ValueError(f"/{layout.RESOLVED} holds no keys")
             self.planned = int(file.found[layout.POSITION].attributes[layout.PLANNED])
             attributes = file.found[layout.PROVENANCE].attributes
             self.stored_provenance = {printable(name): _parsed(value) for name, value in attributes.items() if name}
-            self._rows = {name: file.rows(name) for name in PER_FRAME}
+            self.observables = file.observables
+            self._rows = {name: file.rows(name) for name in layout.rows_per_frame(file.observables)}
             on_error.pop_all()
         self._file: OpenFile | None = file
         self.position = Column(self, layout.POSITION, 0)
@@ -106,11 +103,11 @@ class Trajectory:
         Raises:
             InputError: the file is gone, or another is in its place. The frames seen so far can still be read.
         """
-        if not place.same_file(self._opened().fd, place.Path(self.path)):
+        if not same_file(self._opened().fd, self.path):
             gone = "has been replaced by another recording; open it anew"
             raise InputError(f"{self.path}: {gone if os.path.exists(self.path) else 'there is no such file any more'}")
         with one_line(self.path):
-            self._frames = min(rows.length() for name, rows in self._rows.items() if name != layout.COMMIT)
+            self._frames = min(rows.length() for rows in self._rows.values())
             self.step: Array = self._rows[layout.STEP].read(0, self._frames)
             self.time: Array = self._rows[layout.TIME].read(0, self._frames)
         return self._frames
@@ -145,7 +142,7 @@ class Trajectory:
     def frame(self, frame: int) -> Frame:
         """Frame ``frame``, with its observables."""
         k = self.index(frame)
-        values = dict(zip(OBSERVABLES, self.rows(map(layout.observable, OBSERVABLES), k), strict=True))
+        values = dict(zip(self.observables, self.rows(map(layout.observable, self.observables), k), strict=True))
         return Frame(int(self.step[k]), float(self.time[k]), self.position[k], self.velocity[k], values)
 
     def particles(self, frame: int) -> Particles:
@@ -161,27 +158,38 @@ class Trajectory:
         return Particles(self.mass, moment.position, moment.velocity, self.id, moment.time, moment.step)
 
     def observable(self, name: str) -> Array:
-        """An observable of :data:`~nbody.trajectory.frame.OBSERVABLES` at every frame, (T,) or (T, 3)."""
+        """One of :attr:`observables` at every frame, (T,) or (T, width); (T,) NaNs if it was not recorded."""
         self._opened()
+        if name not in self.observables:
+            return np.full(len(self), np.nan)
         with one_line(self.path):
             return self._rows[layout.observable(name)].read(0, len(self))
 
     @property
     def provenance(self) -> dict[str, Any]:
         """How the recording came about: program, packages, machine, command line, and ``status`` and ``wall_s``."""
-        return {**self.stored_provenance, "status": self.status, "wall_s": float(self._commit["wall_s"])}
+        return {**self.stored_provenance, "status": self.status, "wall_s": float(self._commit()["wall_s"][0])}
 
-    @property
-    def _commit(self) -> Any:
-        return self.rows((layout.COMMIT,), 0)[0]
+    def _commit(self) -> Array:
+        file = self._opened()
+        with one_line(self.path):
+            for _ in range(TORN):
+                commit = np.asarray(file.value(layout.COMMIT))
+                if commit_is_whole(commit):
+                    break
+        return commit
 
     @property
     def status(self) -> str:
-        """``complete``; ``stopped`` early in good order; ``running`` now; or ``killed``, by a crash or a signal."""
-        status = self._commit["status"].decode(errors="replace")
-        if status == layout.RUNNING and not place.being_written(place.Path(self.path).resolve()):
+        """``complete``; ``stopped`` early in good order; ``running`` now; ``killed``, by a crash or a signal; or
+        ``damaged``, if the record that says so is."""
+        commit = self._commit()
+        if not commit_is_whole(commit):
+            return "damaged"
+        status = commit["status"][0].decode(errors="replace")
+        if status == layout.RUNNING and not writing_process(Path(self.path).resolve()):
             return "killed"
-        return status
+        return printable(status)
 
     @property
     def complete(self) -> bool:
@@ -208,10 +216,16 @@ class Trajectory:
 
 
 def _parsed(value: Any) -> Any:
-    """An attribute; JSON text as what it says. Other text is made fit to be printed, and to be stored again."""
+    """An attribute, made printable; JSON text as its value."""
     if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            pass
+        with suppress(ValueError):
+            value = parse_json(value)
+    return _printable(value)
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {printable(key): _printable(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_printable(inner) for inner in value]
     return printable(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Opens a recording to go on with it: where it is, or in a larger copy."""
+"""Opens a recording to resume it: in place, or in a larger copy."""
 
 import json
 import os
@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from nbody.errors import InputError
-from nbody.trajectory import place
 from nbody.trajectory.checkpoint import META_ROOM, Checkpoint, pack, read_checkpoint, state_bytes
 from nbody.trajectory.framefile import FrameFile, make_file
 from nbody.trajectory.h5format import UnknownFormat
-from nbody.trajectory.header import RunHeader, required_bytes
 from nbody.trajectory.opening import one_line
+from nbody.trajectory.output_path import check_space
 from nbody.trajectory.reader import Trajectory
+from nbody.trajectory.records import RunHeader, required_bytes
 
 COPY_BLOCK = 2**26
 
 
-def go_on(
+def continue_file(
     path: Path, part: Path, checkpoint: Checkpoint, keep: int, frames: int, resolved: Mapping[str, Any] | None
 ) -> FrameFile:
-    """The file to go on in, to be called with the lock held: the one at ``path`` if it has the room and says what it
-    should, else a copy at ``part``. Arguments as for :meth:`~nbody.trajectory.writer.TrajectoryWriter.reopen`."""
+    """The file to record into: the one at ``path`` if it has the room and the same scenario, else a copy at ``part``. Call
+    this with the lock held. Arguments as for :meth:`~nbody.trajectory.writer.TrajectoryWriter.reopen`."""
     if read_checkpoint(path).sequence != checkpoint.sequence:
         raise InputError(f"{path}: another run has gone on with it meanwhile; try again")
     with Trajectory(path) as run:
@@ -39,11 +39,12 @@ def go_on(
                 resolved=resolved,
                 provenance=run.stored_provenance,
                 state_bytes=state_bytes(checkpoint.state, checkpoint.meta),
+                observables=run.observables,
             )
             has_room = frames <= file.capacity and header.state_bytes - META_ROOM <= file.slot_bytes
             if has_room and resolved == run.resolved:
                 return file
-            place.check_space(path, required_bytes(run.count, header), "the longer recording, made as a copy,")
+            check_space(path, required_bytes(run.count, header), "the longer recording, made as a copy,")
             copy = make_file(part, run.particles(0), header)
             _fill(copy, file, keep, checkpoint)
         except BaseException:
@@ -58,8 +59,6 @@ def _for_writing(path: Path) -> FrameFile:
     with one_line(path):
         try:
             return FrameFile(path)
-        except PermissionError as error:
-            raise InputError(f"{path}: can't be written ({error.strerror}); mend its permissions") from error
         except UnknownFormat as error:
             raise InputError(
                 f"{path}: has been repacked by another program ({error}) and can't be recorded into; "
@@ -72,7 +71,8 @@ def _fill(copy: FrameFile, file: FrameFile, keep: int, checkpoint: Checkpoint) -
     try:
         for name, rows in copy.rows.items():
             _copy_bytes(file.fd, copy.fd, file.rows[name].offset, rows.offset, keep * rows.row_bytes)
-        copy.commit[:] = file.commit
+        for name in file.commit.dtype.names or ():
+            copy.commit[name] = file.commit[name]
         copy.set_length(keep)
         copy.write_slot(checkpoint.sequence, pack(checkpoint))
         copy.write_commit()

@@ -1,59 +1,49 @@
-"""The rows of a dataset, one a frame, read and written where they lie in the file.
+"""The rows of a dataset, one per frame, read and written where they lie in the file.
 
 Reading goes past the HDF5 library, because a file that grows would need its caches dropped at every look, and HDF5
-shares these between all who have the file open in one process. It also lets threads read at the same time.
+shares these between all readers of the file in one process. It also lets threads read at the same time.
 """
 
+import errno
 import math
 import os
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
-from nbody.trajectory import h5format
-from nbody.trajectory.stranger import Stranger
-from nbody.trajectory.structure import Found
+from nbody.trajectory.contents import Found
+from nbody.trajectory.foreign_file import ForeignFile
 
 Array = np.ndarray
 
 
-class Rows(Protocol):
-    """What a trajectory's reader asks of a dataset."""
-
-    def length(self) -> int:
-        """How many rows there are now."""
-
-    def read(self, first: int, count: int) -> Array:
-        """``count`` rows from row ``first``, (count, …), in the machine's byte order."""
-
-
-class Contiguous:
-    """A dataset whose rows lie one after the other.
+class Rows:
+    """A dataset that nbody or another program has written without chunks: its rows lie one after the other.
 
     Attributes:
         offset: the address of row 0.
         row_bytes: the size of a row.
         capacity: how many rows there is room for.
-        end: the address where that room ends.
     """
 
     def __init__(self, fd: int, dataset: Found) -> None:
-        """``fd`` is the file of ``dataset``. Raises UnknownFormat if it is stored in another way."""
-        if dataset.offset is None:
-            raise h5format.UnknownFormat("not contiguous")
-        self.fd, self.dtype, self.shape, self.offset = fd, dataset.dtype, dataset.shape[1:], dataset.offset
-        self._length_at = h5format.length_address(fd, dataset.header)
+        """``fd`` is the file of ``dataset``, whose ``offset`` is not None."""
+        assert dataset.offset is not None
+        self.fd, self.dtype, self.offset = fd, dataset.dtype, dataset.offset
+        self.shape = dataset.shape[1:]
         self.row_bytes = self.dtype.itemsize * math.prod(self.shape)
         self.capacity = dataset.stored // max(1, self.row_bytes)
-        self.end = self.offset + dataset.stored
+        self._length, self._length_at = dataset.shape[0], dataset.length_at
 
     def length(self) -> int:
         """How many rows there are now."""
-        return min(int.from_bytes(os.pread(self.fd, 8, self._length_at), "little"), self.capacity)
+        if self._length_at is not None:
+            self._length = int.from_bytes(os.pread(self.fd, 8, self._length_at), "little")
+        return min(self._length, self.capacity)
 
     def read(self, first: int, count: int) -> Array:
-        """``count`` rows from row ``first``. Raises OSError if the file has become shorter."""
+        """``count`` rows from row ``first``: (count, …), in the machine's byte order. Raises OSError if the file has
+        become shorter."""
         found = np.empty((count, *self.shape), self.dtype)
         view, at = memoryview(found.reshape(-1).view(np.uint8)), self.offset + first * self.row_bytes
         while view.nbytes:
@@ -64,15 +54,15 @@ class Contiguous:
         return found.astype(self.dtype.newbyteorder("="), copy=False)
 
     def write(self, k: int, *rows: object) -> None:
-        """Write rows ``k``, ``k`` + 1 …: C-contiguous arrays or bytes, of a row or more each. Raises OSError."""
+        """Write rows ``k``, ``k`` + 1 …: C-contiguous arrays or bytes, each of one or more rows. Raises OSError."""
         write(self.fd, rows, self.offset + k * self.row_bytes)
 
 
-class Packed:
+class ForeignRows:
     """A dataset that another program has chunked or compressed (``h5repack``), read by HDF5. It does not grow."""
 
-    def __init__(self, stranger: Stranger, name: str, dataset: Found) -> None:
-        self._stranger, self._name, self._dataset = stranger, name, dataset
+    def __init__(self, file: ForeignFile, name: str, dataset: Found) -> None:
+        self._file, self._name, self._dataset = file, name, dataset
 
     def length(self) -> int:
         """How many rows there are."""
@@ -80,7 +70,7 @@ class Packed:
 
     def read(self, first: int, count: int) -> Array:
         """``count`` rows from row ``first``."""
-        data, dtype = self._stranger.read(self._name, first, count), self._dataset.dtype
+        data, dtype = self._file.read(self._name, first, count), self._dataset.dtype
         rows = np.frombuffer(data, dtype).reshape(count, *self._dataset.shape[1:])
         return rows.astype(dtype.newbyteorder("="))
 
@@ -89,8 +79,11 @@ def write(fd: int, parts: Sequence[object], offset: int) -> None:
     """Write all the bytes of ``parts``, one after the other, at ``offset``, by one system call if it takes them all:
     a thread that comes back from one waits for Python's other threads. Raises OSError."""
     views = [memoryview(part).cast("B") for part in parts]  # type: ignore[arg-type]
+    views = [view for view in views if view.nbytes]
     while views:
         done = os.pwritev(fd, views, offset)
+        if not done:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         offset += done
         while views and done >= views[0].nbytes:
             done -= views.pop(0).nbytes

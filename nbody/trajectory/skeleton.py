@@ -1,9 +1,16 @@
-"""Makes the file of a run: everything in it but the frames, and room for these."""
+"""Makes the file of a run: everything in it but the frames, and room for these.
+
+The HDF5 library makes the structure in memory and never writes to the disk: it can't report a failed write reliably, and
+crashes on some. It leaves the datasets without storage; this module places them behind the structure and enters the
+addresses. All bytes are then written by :func:`nbody.trajectory.rows.write`, which checks each write, and read back.
+"""
 
 import contextlib
 import getpass
 import json
 import os
+import struct
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,56 +19,135 @@ import h5py
 import numpy as np
 
 from nbody import machine
+from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import layout
-from nbody.trajectory.frame import OBSERVABLES
-from nbody.trajectory.header import RunHeader
-from nbody.trajectory.verify import checksum
+from nbody.trajectory.contents import pack_index
+from nbody.trajectory.h5format import END_OF_FILE_AT, STORAGE, UnknownFormat, field_addresses
+from nbody.trajectory.hdf5_process import describe
+from nbody.trajectory.records import RunHeader
+from nbody.trajectory.rows import write
+from nbody.trajectory.verify import commit_sum
 
-METADATA_BLOCK = 2**17
-"""All object headers lie together at the front of the file, ahead of the frames."""
+PAGE = 4096
+READ_BACK_BLOCK = 2**24
+
+
+class Skeleton:
+    """The structure of a file in memory, and the values that never change.
+
+    Attributes:
+        file: the structure, without the datasets' bytes.
+        values: names of datasets to the bytes that they begin with.
+    """
+
+    def __init__(self) -> None:
+        access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+        access.set_fapl_core(2**16, False)  # in memory
+        access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_LATEST)  # see h5format.py
+        self.file = h5py.File(h5py.h5f.create(b"skeleton", h5py.h5f.ACC_TRUNC, fapl=access))
+        self.values: dict[str, Any] = {}
+        self._rooms: list[str] = []
+
+    def room(self, name: str, shape: tuple[int, ...], dtype: Any) -> h5py.Dataset:
+        """A contiguous dataset. Its bytes get a place in the file, and are not written."""
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_layout(h5py.h5d.CONTIGUOUS)
+        creation.set_alloc_time(h5py.h5d.ALLOC_TIME_LATE)
+        creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+        links.set_create_intermediate_group(True)
+        kind = h5py.h5t.py_create(np.dtype(dtype), logical=True)
+        space = h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
+        h5py.h5d.create(self.file.id, name.encode(), kind, space, dcpl=creation, lcpl=links)
+        self._rooms.append(name)
+        return self.file[name]
+
+    def constant(self, name: str, value: Any) -> None:
+        """A dataset that never changes, with the checksum of its bytes."""
+        value = np.asarray(value)
+        self.values[name] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        self.room(name, value.shape, value.dtype).attrs[layout.CRC] = np.uint32(zlib.crc32(self.values[name]))
+
+    def finish(self) -> tuple[bytes, dict[str, int], int, bytes]:
+        """The structure; the address of each dataset; the end of the HDF5 file; the index that follows it.
+
+        Raises:
+            UnknownFormat: this version of the HDF5 library makes structures of another kind.
+        """
+        self.file.flush()
+        image = bytearray(self.file.id.get_file_image())
+
+        def read(at: int, count: int) -> bytes:
+            return bytes(image[at : at + count])
+
+        sizes = {name: self.file[name].size * self.file[name].dtype.itemsize for name in self._rooms}
+        headers = {name: h5py.h5o.get_info(self.file[name].id).addr for name in (*self._rooms, *layout.VIEWS)}
+        objects = describe(self.file, read)
+        self.file.close()
+        growing = layout.growing(json.loads(objects[layout.NBODY]["attributes"][layout.OBSERVABLES]))
+        if image[:9] != b"\x89HDF\r\n\x1a\n\0" or any("length_at" not in objects[name] for name in growing):
+            raise UnknownFormat("a superblock or an object header of another version")
+        offsets, end = {}, _rounded_up(len(image), PAGE)
+        for name in (name for name in self._rooms if sizes[name]):
+            end = _rounded_up(end, PAGE if sizes[name] >= PAGE else 64)  # so a commit record lies within a page
+            offsets[name], end = end, end + sizes[name]
+        places = offsets | {view: offsets[source] for view, source in layout.VIEWS.items()}
+        for name, offset in places.items():
+            at, size = field_addresses(read, headers[name]).get(STORAGE), sizes[layout.VIEWS.get(name, name)]
+            if at is None:
+                raise UnknownFormat(f"the storage of /{name}")
+            struct.pack_into("<QQ", image, at, offset, size)
+            if name in objects:
+                objects[name] |= {"offset": offset, "stored": size}
+        struct.pack_into("<Q", image, END_OF_FILE_AT, end)
+        return bytes(image), offsets, end, pack_index(objects, bytes(image))
+
+
+def _rounded_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
 
 
 def create(path: Path, particles: Particles, header: RunHeader) -> None:
-    """Write the skeleton to ``path``, which must not exist. Its datasets say one frame (HDF5 refuses empty contiguous
-    ones); they have room for ``header.frames``, and nothing has been written there.
+    """Write the file of a run to ``path``, which must not exist: everything but the frames, which have room there.
 
-    Raises OSError; what was written so far is then left for the caller to remove.
+    Raises:
+        OSError: a write failed, or did not reach the disk; what was written so far is left for the caller to remove.
+        InputError: the installed HDF5 library makes structures that nbody does not know.
     """
-    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-    access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_LATEST)  # see h5format.py
-    access.set_meta_block_size(METADATA_BLOCK)
-    access.set_alignment(4096, 4096)
-    with h5py.File(h5py.h5f.create(os.fsencode(path), h5py.h5f.ACC_EXCL, fapl=access)) as file:
-        _nbody(file, header, particles.dimensions)
-        _h5md(file, particles, header.frames)
-        _vtk(file, len(particles.mass), header)
-        shape = (header.frames, len(particles.mass), 3)
-        room(file, layout.POSITION, shape, header.dtype)
-        room(file, layout.VELOCITY, shape, header.dtype)
-        file[layout.POSITION].attrs[layout.PLANNED] = header.frames
-        for group in ("velocity", *(f"/observables/{name}" for name in OBSERVABLES)):
-            for link in (layout.STEP, layout.TIME):
-                file[f"/{layout.PARTICLES}"][group][os.path.basename(link)] = file[link]
+    skeleton = Skeleton()
+    _nbody(skeleton, header, particles.dimensions)
+    _h5md(skeleton, particles, header)
+    _vtk(skeleton, len(particles.mass), header)
+    try:
+        structure, offsets, end, index = skeleton.finish()
+    except UnknownFormat as error:
+        raise InputError(
+            f"h5py {h5py.__version__} (HDF5 {h5py.version.hdf5_version}) makes files that this nbody can't record into "
+            f"({error}); install 'h5py>=3.11,<4', or update nbody"
+        ) from error
+    parts = {offsets[name]: value for name, value in skeleton.values.items() if name in offsets}
+    parts |= {0: structure, end: index}
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        for offset, value in parts.items():
+            write(fd, [value], offset)
+        _read_back(fd, parts)
+    finally:
+        os.close(fd)
 
 
-def room(file: h5py.File, name: str, shape: tuple[int, ...], dtype: Any) -> h5py.Dataset:
-    """A contiguous dataset whose bytes have a place in the file from now on, and are not written."""
-    creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    creation.set_layout(h5py.h5d.CONTIGUOUS)
-    creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-    creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
-    links.set_create_intermediate_group(True)
-    kind = h5py.h5t.py_create(np.dtype(dtype), logical=True)
-    h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple(shape), dcpl=creation, lcpl=links)
-    return file[name]
-
-
-def constant(file: h5py.File, name: str, value: Any) -> None:
-    """A dataset that never changes, with the checksum of its bytes."""
-    dataset = file.create_dataset(name, data=value)
-    dataset.attrs[layout.CRC] = np.uint32(checksum(value, dataset.dtype))
+def _read_back(fd: int, parts: Mapping[int, Any]) -> None:
+    """Raise OSError unless the disk has what was written."""
+    os.fsync(fd)
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # read from the disk, not from memory
+    for offset, value in parts.items():
+        view = memoryview(value).cast("B")
+        for at in range(0, view.nbytes, READ_BACK_BLOCK):
+            block = view[at : at + READ_BACK_BLOCK]
+            if os.pread(fd, block.nbytes, offset + at) != bytes(block):  # (a memoryview compares byte by byte, slowly)
+                raise OSError(5, "the disk does not return what was written")
 
 
 def _text(text: str) -> np.ndarray:
@@ -70,17 +156,23 @@ def _text(text: str) -> np.ndarray:
     return np.array(raw, h5py.string_dtype("utf-8", max(1, len(raw))))
 
 
-def _nbody(file: h5py.File, header: RunHeader, dimensions: int) -> None:
+def _nbody(to: Skeleton, header: RunHeader, dimensions: int) -> None:
     """The scenario, the provenance, the checksums, the commit record and the checkpoint's two slots."""
-    file.create_group(layout.NBODY).attrs[layout.DIMENSIONS] = dimensions
-    constant(file, layout.SCENARIO, _text(header.scenario_text))
-    constant(file, layout.RESOLVED, _text(header.resolved_json))
-    _attributes(file.create_group(layout.PROVENANCE), header.provenance)
-    room(file, layout.CHECKSUMS, (header.frames, 3), "<u4")
-    room(file, layout.COMMIT, (1,), np.dtype(layout.COMMIT_DTYPE))
+    attributes = to.file.create_group(layout.NBODY).attrs
+    attributes[layout.VERSION] = layout.FORMAT_VERSION
+    attributes[layout.DIMENSIONS] = dimensions
+    attributes[layout.OBSERVABLES] = json.dumps(dict(header.observables))
+    to.constant(layout.SCENARIO, _text(header.scenario_text))
+    to.constant(layout.RESOLVED, _text(header.resolved_json))
+    _attributes(to.file.create_group(layout.PROVENANCE), header.provenance)
+    to.room(layout.CHECKSUMS, (header.frames, 3), "<u4")
+    commit = np.zeros(1, layout.COMMIT_DTYPE)
+    commit["crc32"] = commit_sum(commit)
+    to.room(layout.COMMIT, (1,), commit.dtype)
+    to.values[layout.COMMIT] = commit.view(np.uint8)
     for slot in layout.SLOTS:
         if header.state_bytes:
-            room(file, slot, (header.state_bytes,), "u1")
+            to.room(slot, (header.state_bytes,), "u1")
 
 
 def _attributes(group: h5py.Group, values: Mapping[str, Any]) -> None:
@@ -90,8 +182,9 @@ def _attributes(group: h5py.Group, values: Mapping[str, Any]) -> None:
         group.attrs[name] = value if plain else json.dumps(value)
 
 
-def _h5md(file: h5py.File, particles: Particles, frames: int) -> None:
-    """The groups that H5MD asks for, and what does not change in time."""
+def _h5md(to: Skeleton, particles: Particles, header: RunHeader) -> None:
+    """The groups that H5MD asks for."""
+    file, frames, count = to.file, header.frames, len(particles.mass)
     file.create_group(layout.H5MD).attrs["version"] = np.array([1, 1], np.int32)
     author, creator = file.create_group(f"{layout.H5MD}/author"), file.create_group(f"{layout.H5MD}/creator")
     author.attrs["name"] = "unknown"
@@ -101,37 +194,42 @@ def _h5md(file: h5py.File, particles: Particles, frames: int) -> None:
     box = file.create_group(layout.BOX)
     box.attrs["dimension"] = 3
     box.attrs["boundary"] = np.array([b"none"] * 3)
-    constant(file, layout.MASS, particles.mass.astype("<f8"))
-    constant(file, layout.ID, particles.id.astype("<i8"))
-    constant(file, layout.SPECIES, np.zeros(len(particles.mass), np.int8))
-    room(file, layout.STEP, (frames,), "<i8")
-    room(file, layout.TIME, (frames,), "<f8")
-    file.create_group(f"{layout.PARTICLES}/velocity")
-    for name, width in OBSERVABLES.items():
-        room(file, layout.observable(name), (frames,) if width == 1 else (frames, width), "<f8")
+    to.constant(layout.MASS, particles.mass.astype("<f8"))
+    to.constant(layout.ID, particles.id.astype("<i8"))
+    to.constant(layout.SPECIES, np.zeros(count, np.int8))
+    to.room(layout.STEP, (frames,), "<i8")
+    to.room(layout.TIME, (frames,), "<f8")
+    for name, width in header.observables.items():
+        to.room(layout.observable(name), (frames,) if width == 1 else (frames, width), "<f8")
+    for name in (layout.POSITION, layout.VELOCITY):
+        to.room(name, (frames, count, 3), np.dtype(header.dtype).newbyteorder("<"))
+    file[layout.POSITION].attrs[layout.PLANNED] = frames
+    for group in (f"{layout.PARTICLES}/velocity", *(f"observables/{name}" for name in header.observables)):
+        for link in (layout.STEP, layout.TIME):
+            file[group][os.path.basename(link)] = file[link]
 
 
-def _vtk(file: h5py.File, count: int, header: RunHeader) -> None:
+def _vtk(to: Skeleton, count: int, header: RunHeader) -> None:
     """The VTKHDF view (PolyData, version 2.2, as ParaView ≥ 5.12 reads it): every particle a vertex, each frame a
-    step. ``Points`` and the velocity get no bytes of their own: framefile.py points them at the H5MD arrays."""
-    root = file.create_group(layout.VTK)
+    step. :data:`~nbody.trajectory.layout.VIEWS` get no bytes of their own."""
+    root = to.file.create_group(layout.VTK)
     root.attrs["Version"] = np.array([2, 2], np.int64)
     root.attrs["Type"] = np.bytes_("PolyData")
-    for name in (layout.VTK_POINTS, layout.VTK_VELOCITY):
-        file.create_dataset(name, (header.frames * count, 3), np.dtype(header.dtype).newbyteorder("<"))
-    root["NumberOfPoints"] = np.array([count])
+    for view in layout.VIEWS:
+        to.file.create_dataset(view, (header.frames * count, 3), np.dtype(header.dtype).newbyteorder("<"))
+    to.constant(f"{layout.VTK}/NumberOfPoints", [count])
     for kind in ("Vertices", "Lines", "Polygons", "Strips"):
         cells = count if kind == "Vertices" else 0
-        root[f"{kind}/NumberOfCells"] = np.array([cells])
-        root[f"{kind}/NumberOfConnectivityIds"] = np.array([cells])
-        root[f"{kind}/Offsets"] = np.arange(cells + 1)
-        root[f"{kind}/Connectivity"] = np.arange(cells)
-    steps = file.create_group(layout.VTK_STEPS)
-    steps.attrs["NSteps"] = np.int64(1)
-    steps["Values"] = file[layout.TIME]
-    steps["NumberOfParts"] = np.ones(header.frames, np.int64)
-    steps["PartOffsets"] = np.zeros(header.frames, np.int64)  # every frame shares the one set of vertices
-    steps["PointOffsets"] = count * np.arange(header.frames)
+        to.constant(f"{layout.VTK}/{kind}/NumberOfCells", [cells])
+        to.constant(f"{layout.VTK}/{kind}/NumberOfConnectivityIds", [cells])
+        to.constant(f"{layout.VTK}/{kind}/Offsets", np.arange(cells + 1))
+        to.constant(f"{layout.VTK}/{kind}/Connectivity", np.arange(cells))
+    frames, steps = header.frames, to.file.create_group(layout.VTK_STEPS)
+    steps.attrs[layout.VTK_LENGTH] = np.int64(1)
+    steps["Values"] = to.file[layout.TIME]
+    to.constant(f"{layout.VTK_STEPS}/NumberOfParts", np.ones(frames, np.int64))
+    to.constant(f"{layout.VTK_STEPS}/PartOffsets", np.zeros(frames, np.int64))  # all frames share one set of vertices
+    to.constant(f"{layout.VTK_STEPS}/PointOffsets", count * np.arange(frames))
     steps["PointDataOffsets/velocity"] = steps["PointOffsets"]
     for name in ("CellOffsets", "ConnectivityIdOffsets"):
-        steps[name] = np.zeros((header.frames, 4), np.int64)
+        to.constant(f"{layout.VTK_STEPS}/{name}", np.zeros((frames, 4), np.int64))

@@ -8,11 +8,10 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.trajectory import layout
-from nbody.trajectory.frame import OBSERVABLES
 from nbody.trajectory.opening import OpenFile, one_line
 
 RowsOf = Callable[[Iterable[str], int], list[np.ndarray]]
-"""A recording's rows: of these datasets, that of this frame."""
+"""``rows_of(names, k)``: row ``k`` of each of a recording's datasets."""
 
 
 def numbers_bytes(row: list) -> bytes:
@@ -21,29 +20,36 @@ def numbers_bytes(row: list) -> bytes:
     return b"".join([struct.pack("<dq", time, step), *(value.astype("<f8").tobytes() for value in observables)])
 
 
-def checksum(value: object, dtype: np.dtype) -> int:
-    """The checksum of a dataset that never changes: of its bytes as they are stored."""
-    return zlib.crc32(np.asarray(value, dtype).tobytes())
+def commit_sum(commit: np.ndarray) -> int:
+    """The checksum that a commit record should have."""
+    return zlib.crc32(commit.tobytes()[: commit.dtype.fields["crc32"][1]])  # type: ignore[index]
+
+
+def commit_is_whole(commit: np.ndarray) -> bool:
+    """False if a commit record is damaged (which one of version 1 does not show)."""
+    return "crc32" not in (commit.dtype.names or ()) or int(commit["crc32"][0]) == commit_sum(commit)
 
 
 def damage(file: OpenFile, rows: RowsOf, frames: int) -> list[str]:
     """A line for each damaged thing in the file: ``frame 12: velocity``. Empty if there is none."""
-    return damaged_constants(file) + [f"frame {k}: {what}" for k in range(frames) for what in damaged_fields(rows, k)]
+    commit = [] if commit_is_whole(file.value(layout.COMMIT)) else [f"/{layout.COMMIT}"]
+    names = tuple(file.observables)
+    damaged = [f"frame {k}: {what}" for k in range(frames) for what in damaged_fields(rows, k, names)]
+    return damaged_constants(file) + commit + damaged
 
 
 def damaged_constants(file: OpenFile) -> list[str]:
     """Which of the datasets that never change are damaged."""
     names = (layout.MASS, layout.ID, layout.SCENARIO, layout.RESOLVED)
     with one_line(file.path):
-        sums = {
-            name: (checksum(file.value(name), file.found[name].dtype), file.found[name].attributes) for name in names
-        }
-    return [f"/{name}" for name, (found, attributes) in sums.items() if found != attributes.get(layout.CRC)]
+        stored = {name: np.asarray(file.value(name), file.found[name].dtype) for name in names}
+    found = {name: zlib.crc32(value.tobytes()) for name, value in stored.items()}
+    return [f"/{name}" for name in names if found[name] != file.found[name].attributes.get(layout.CRC)]
 
 
-def damaged_fields(rows: RowsOf, k: int) -> list[str]:
+def damaged_fields(rows: RowsOf, k: int, observables: Iterable[str]) -> list[str]:
     """Which of position, velocity and numbers (step, time, observables) of frame ``k`` are damaged."""
-    names = (layout.TIME, layout.STEP, *map(layout.observable, OBSERVABLES))
+    names = (layout.TIME, layout.STEP, *map(layout.observable, observables))
     fields = {"position": (layout.POSITION,), "velocity": (layout.VELOCITY,), "numbers": names}
     found = []
     try:

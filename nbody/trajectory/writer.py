@@ -12,13 +12,13 @@ import numpy as np
 
 from nbody.errors import RunFailed
 from nbody.particles import Particles
-from nbody.trajectory import layout, place
+from nbody.trajectory import layout, output_path
+from nbody.trajectory.background import BackgroundSync
 from nbody.trajectory.checkpoint import Checkpoint, pack
-from nbody.trajectory.frame import Frame
 from nbody.trajectory.framefile import FrameFile, make_file
-from nbody.trajectory.header import RunHeader, required_bytes
-from nbody.trajectory.reopening import go_on
-from nbody.trajectory.syncing import BackgroundSync
+from nbody.trajectory.lock import WriterLock, same_file
+from nbody.trajectory.records import Frame, RunHeader, required_bytes
+from nbody.trajectory.reopening import continue_file
 
 Array = np.ndarray
 
@@ -26,16 +26,16 @@ UNCHANGED = "no file has been made or changed"
 
 
 class TrajectoryWriter:
-    """Records frames in ``path``, which appears when the first frame is in it, and opens from then on. If the run makes
-    checkpoints (``header.state_bytes``), it appears with the first one, so that what is there can be resumed, or when it
-    is closed without any.
+    """Records frames in ``path``, which appears when the first frame is in it, and can be opened from then on. If the run
+    makes checkpoints (``header.state_bytes``), it appears with the first one, so that it can be resumed, or when it is
+    closed without any.
 
     Args:
         path: where to record. An existing file is kept under a numbered name (``run.1.h5``).
         particles: mass and id of the bodies; their dimensions are the run's.
-        header: what the run says of itself, and how many frames it will have.
+        header: the run's scenario and provenance, and how many frames it will have.
         overwrite: replace an existing file instead; it disappears when the first frame of the new one is written.
-        notify: gets one line when an existing file is kept under another name.
+        notify: gets one line when an existing file is kept under another name, or the file system has no locks.
 
     Raises:
         InputError: nothing can be written there, or the disk is too small; nothing has been created then.
@@ -48,12 +48,12 @@ class TrajectoryWriter:
         header: RunHeader,
         *,
         overwrite: bool = False,
-        notify: place.Notify = lambda line: None,
+        notify: output_path.Notify = lambda line: None,
     ) -> None:
-        self.path = place.check_output(path)
+        self.path = output_path.check_output(path)
         self._overwrite, self._notify = overwrite, notify
-        place.check_space(path, required_bytes(particles.count, header), f"recording {header.frames} frames")
-        with place.as_input_error(self.path):
+        output_path.check_space(path, required_bytes(particles.count, header), f"recording {header.frames} frames")
+        with output_path.as_input_error(self.path):
             self.path.parent.mkdir(exist_ok=True)
         self._begin(lambda part: make_file(part, particles, header))
         self._waits_for_checkpoint = header.state_bytes > 0
@@ -67,40 +67,43 @@ class TrajectoryWriter:
         frames: int = 0,
         keep: int | None = None,
         resolved: Mapping[str, Any] | None = None,
+        notify: output_path.Notify = lambda line: None,
     ) -> "TrajectoryWriter":
-        """Go on with a recording from its newest checkpoint, after a crash or an orderly end.
+        """Resume a recording from its newest checkpoint, after a crash or an orderly end.
 
         Later frames than the checkpoint's are dropped, when the first new frame or checkpoint is recorded. Where the
         file has no room for what is asked, a larger copy takes its place once it is whole.
 
         Args:
             path: the recording.
-            checkpoint: what :func:`~nbody.trajectory.checkpoint.read_checkpoint` said.
-            frames: how many frames the run will have in all; 0 for what was planned.
+            checkpoint: the result of :func:`~nbody.trajectory.checkpoint.read_checkpoint`.
+            frames: how many frames the run will have in all; 0 for the planned number.
             keep: how many frames to keep, if not all up to the checkpoint.
             resolved: the scenario as it now is, if it has changed.
+            notify: gets one line if the file system has no locks.
 
         Raises:
             InputError: not a recording; another run is writing it, or has; no disk space for the larger copy.
         """
         self = cls.__new__(cls)
-        self.path, self._overwrite = place.check_output(path), True
+        self.path, self._overwrite, self._notify = output_path.check_output(path), True, notify
         keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
-        self._begin(lambda part: go_on(self.path, part, checkpoint, keep, frames, resolved))
+        self._begin(lambda part: continue_file(self.path, part, checkpoint, keep, frames, resolved))
         self._sequence, self._restart_at = checkpoint.sequence, keep
         return self
 
     def _begin(self, prepare: Callable[[Path], FrameFile]) -> None:
-        """Take the lock, and the file that ``prepare(part)`` makes at ``part`` or finds; leave nothing if it fails."""
-        with place.as_input_error(self.path):
-            self._lock = place.WriterLock(self.path)
+        """Take the lock, and the file that ``prepare(part)`` makes at ``part`` or opens; leave nothing if it fails."""
+        with output_path.as_input_error(self.path):
+            self._lock = WriterLock(self.path, self._notify)
         part = self.path.with_name(f".{self.path.name}.part")
         try:
-            with place.as_input_error(self.path):
+            with output_path.as_input_error(self.path):
                 part.unlink(missing_ok=True)  # left by a run that was killed before its first frame
                 self._file: FrameFile | None = prepare(part)
         except BaseException:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
             self._lock.release()
             raise
         self._part = part if part.exists() else None
@@ -132,7 +135,7 @@ class TrajectoryWriter:
         """Record frames that follow one another, as by :meth:`append` of each, but all of them become visible at once.
         Raises as it does; of frames that do not all fit on the disk, those that do are kept.
 
-        20480 particles in float32 take 0.10 ms a frame in groups of 16 on tmpfs, where plain writes of the same bytes take
+        20480 particles in float32 take 0.10 ms per frame in groups of 16 on tmpfs, where plain writes of the same bytes take
         0.09, and 0.3 to 0.5 one by one (an H200's host, 16 cores).
         """
         file, k = self._open_file(), self.frames
@@ -157,7 +160,7 @@ class TrajectoryWriter:
                 self._publish()
             confirmed = self._sync.poll(end)
             if confirmed is not None:
-                self._check_still_there()
+                self._check_intact()
                 self._note_synced(confirmed)
 
     def _hide_dropped(self) -> None:
@@ -173,17 +176,18 @@ class TrajectoryWriter:
     def _publish(self) -> None:
         """Give the file its name, in one step, now that it has a frame."""
         assert self._part and self._file
-        if not place.same_file(self._file.fd, self._part):
+        if not same_file(self._file.fd, self._part):
             raise RunFailed(f"{self.path}: can't be given its name any more ({self._part.name} is gone); {UNCHANGED}")
         self._file.sync()
+        self._check_intact()
         try:
             if not self._overwrite:
-                place.keep(self.path, self._notify)
+                output_path.keep_older_file(self.path, self._notify)
             os.replace(self._part, self.path)
         except OSError as error:
             raise RunFailed(f"{self.path}: can't be given its name any more ({error.strerror}); {UNCHANGED}") from error
         self._part = None
-        place.sync_folder(self.path.parent)
+        output_path.sync_folder(self.path.parent)
 
     def _note_synced(self, frames: int) -> None:
         file = self._open_file()
@@ -191,7 +195,7 @@ class TrajectoryWriter:
         file.write_commit()
 
     def checkpoint(self, state: Mapping[str, Array], meta: Mapping[str, Any]) -> None:
-        """Keep the engine's state, as it is after the last recorded frame or later: when this returns, the disk has
+        """Store the engine's state, as it is after the last recorded frame or later: when this returns, the disk has
         it, and the frames before it. Call it from the thread that appends.
 
         Raises:
@@ -215,10 +219,10 @@ class TrajectoryWriter:
         """Return when the disk has confirmed every frame recorded so far."""
         with self._as_run_failed("the recording"):
             self._sync.finish()
-            self._check_still_there()
+            self._check_intact()
             file = self._open_file()
             file.sync()
-            # The system tells of a failed write once; what it confirms after that may be without those frames.
+            # The system reports a failed write once; what it confirms after that may lack those frames.
             self._note_synced(int(file.commit["synced"][0]) if self._has_failed else self.frames)
 
     def close(self, complete: bool = True) -> None:
@@ -238,11 +242,13 @@ class TrajectoryWriter:
                 self.sync()
                 with self._as_run_failed("the recording"):
                     file.sync()  # the status itself
+                    self._check_intact()
         finally:
             self._file = None
             file.close()
             if self._part:
-                self._part.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    self._part.unlink(missing_ok=True)
             self._lock.release()
 
     def __enter__(self) -> "TrajectoryWriter":
@@ -262,10 +268,17 @@ class TrajectoryWriter:
             raise ValueError(f"{self.path}: the recording has been closed")
         return self._file
 
-    def _check_still_there(self) -> None:
-        """Raise RunFailed if the file has been removed or replaced, which the open file would not notice."""
-        if self._part is None and not place.same_file(self._open_file().fd, self.path):
+    def _check_intact(self) -> None:
+        """Raise RunFailed if another program has removed, replaced, truncated or overwritten the file, which writing to the
+        open file would not notice."""
+        file = self._open_file()
+        if self._part is None and not same_file(file.fd, self.path):
             raise RunFailed(f"{self.path}: was removed or replaced while the run was writing it; the run stops")
+        if not file.is_intact():
+            raise RunFailed(
+                f"{self.path}: another program truncated or overwrote it while the run was writing it; the run stops, and "
+                "the file is damaged"
+            )
 
     @contextlib.contextmanager
     def _as_run_failed(self, what: str):

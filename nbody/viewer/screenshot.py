@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError, printable
-from nbody.trajectory import place
+from nbody.trajectory.output_path import keep_older_file
 from nbody.viewer.recording import Recording
 
 SMALLEST, LARGEST = 16, 16384
@@ -98,7 +98,7 @@ def save_picture(
     try:
         Image.fromarray(picture).save(part, format="PNG")
         if not overwrite:
-            place.keep(path, notify)
+            keep_older_file(path, notify)
         os.replace(part, path)
     except OSError as error:
         raise InputError(f"--screenshot {path}: can't be written ({error.strerror or error})") from error

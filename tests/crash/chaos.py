@@ -94,9 +94,9 @@ def record_in_child(path: Path, frames: int) -> tuple[int, int]:
         return child, reading
     status = 1
     try:
-        from nbody.trajectory import syncing
+        from nbody.trajectory import background
 
-        syncing.SYNC_SECONDS = 0.01
+        background.SYNC_SECONDS = 0.01
         record(path, frames, lambda count: os.write(writing, struct.pack("<I", count)))
         status = 0
     finally:

@@ -16,7 +16,7 @@ import numpy as np
 from nbody.errors import InputError, RunFailed
 from nbody.particles import Particles
 from nbody.trajectory import RunHeader, Trajectory, TrajectoryWriter
-from nbody.trajectory.framefile import FrameFile, _is_view
+from nbody.trajectory.framefile import FrameFile
 
 FRAMES = 6
 
@@ -28,7 +28,7 @@ def flip_bits(folder: Path, flips: int, seed: int = 3) -> int:
     path = folder / "run.h5"
     chaos.record(path, FRAMES)
     file = FrameFile(path)
-    names = [name for name in file.rows if not _is_view(name)]
+    names = list(file.rows)
     weights = [file.rows[name].row_bytes for name in names]
     reported = 0
     for _ in range(flips):
@@ -78,7 +78,9 @@ def fill_disks(folder: Path, sizes: int, spread: int = 20_000) -> dict[str, int]
 def _record_until_full(path: Path, truth: np.ndarray, reserve: bool) -> str:
     state = chaos.start()
     patches = (
-        () if reserve else (mock.patch.object(FrameFile, "reserve"), mock.patch("nbody.trajectory.place.check_space"))
+        ()
+        if reserve
+        else (mock.patch.object(FrameFile, "reserve"), mock.patch("nbody.trajectory.output_path.check_space"))
     )
     try:
         for patch in patches:

@@ -5,7 +5,8 @@ than one line:
 
 A file is a sound recording (one of ours; or rewritten by another program, every tenth) with a few of its bytes
 changed: bits flipped, sizes and addresses replaced by others (zero, the largest, ones that lead in circles), blocks
-moved, the end cut off. Workers read them in their own process, so a crash ends the worker and is seen.
+moved, the end cut off. In every fourth, the index is changed and has the right checksum. Workers read them in their own
+process, so a crash ends the worker and is seen.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import contextlib
 import io
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import time
 import traceback
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -29,14 +32,16 @@ import h5py
 
 from nbody.cli import main
 from nbody.errors import InputError
-from nbody.trajectory import Trajectory, hdf5_process, stranger
+from nbody.trajectory import Trajectory, foreign_file, hdf5_process
+from nbody.trajectory.contents import FOOTER, MAGIC
 from nbody.viewer.recording import Recording
 
 SECONDS = 30
 """For one command; the slowest sound one takes one."""
 
 MEMORY = 4 * 2**30
-STRANGERS = 0.1
+FOREIGN, FORGED = 0.1, 0.25
+"""Shares of the files."""
 
 SCENARIO = """
 initial: {generator: plummer, particles: 20, seed: 5}
@@ -55,7 +60,7 @@ def seeds(folder: Path) -> tuple[list[bytes], list[bytes]]:
     (folder / "from.yaml").write_text(FROM_FILE)
     for name, steps in (("whole.h5", "6"), ("longer.h5", "9")):
         quiet("run", folder / "run.yaml", "--steps", steps, "-o", folder / name)
-    strangers = []
+    foreign = []
     for name, version, chunks in (("old.h5", "earliest", (1, 20, 3)), ("new.h5", "latest", None)):
         with h5py.File(folder / "whole.h5") as source, h5py.File(folder / name, "w", libver=version) as target:
             for group in ("h5md", "nbody", "particles", "observables"):
@@ -67,8 +72,8 @@ def seeds(folder: Path) -> tuple[list[bytes], list[bytes]]:
                     del target[dataset]
                     made = target.create_dataset(dataset, data=values, chunks=chunks, compression="gzip")
                     made.attrs.update(attributes)
-        strangers.append((folder / name).read_bytes())
-    return [(folder / name).read_bytes() for name in ("whole.h5", "longer.h5")], strangers
+        foreign.append((folder / name).read_bytes())
+    return [(folder / name).read_bytes() for name in ("whole.h5", "longer.h5")], foreign
 
 
 class Forked:
@@ -126,6 +131,33 @@ def damaged(sound: bytes) -> bytes:
         change(data, at)
         places = [place for place in places if place < len(data)] or [0]
     return bytes(data)
+
+
+def forged(sound: bytes) -> bytes:
+    """``sound`` with changes of its index, whose checksum is right."""
+    length, count, _, _ = FOOTER.unpack(sound[-FOOTER.size :])
+    start = len(sound) - FOOTER.size - count
+    words = re.split(rb"(\w+)", sound[start : -FOOTER.size])
+    for _ in range(random.choice((1, 1, 2, 8))):
+        k = random.randrange(1, len(words), 2)
+        words[k] = random.choice((words[random.randrange(1, len(words), 2)], *WORDS))
+    text = b"".join(words)
+    return sound[:start] + text + FOOTER.pack(length, len(text), zlib.crc32(text), MAGIC)
+
+
+WORDS = (
+    b"0",
+    b"-1",
+    b"8",
+    b"4096",
+    b"9223372036854775807",
+    b"18446744073709551616",
+    b"1e400",
+    b"NaN",
+    b"null",
+    b"[]",
+    b"x",
+)
 
 
 def flip(data: bytearray, at: int) -> None:
@@ -190,11 +222,14 @@ def work(folder: Path, files: int, seed: int) -> Counter:
     random.seed(seed)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     folder.mkdir()
-    ours, strangers = seeds(folder)
-    stranger.start = Forked
+    ours, foreign = seeds(folder)
+    foreign_file.start = Forked
     bad, seen = folder / "bad.h5", Counter()
     for k in range(files):
-        bad.write_bytes(damaged(random.choice(strangers if random.random() < STRANGERS else ours)))
+        if random.random() < FORGED:
+            bad.write_bytes(forged(random.choice(ours)))
+        else:
+            bad.write_bytes(damaged(random.choice(foreign if random.random() < FOREIGN else ours)))
         shutil.copyfile(bad, folder / "kept.h5")  # the commands may change it: for whoever looks for the cause
         signal.alarm(SECONDS)  # the default action: this worker dies, and is seen
         code, said = look(bad, folder)

@@ -3,8 +3,8 @@ hypothesis, which does not): each must be read, or refused in one line.
 
     python tests/crash/fuzz_guided.py [--seconds S] [--only scenario|recording]
 
-A recording is described by patches of a sound one, so that a short input reaches deep into the file; what the parser
-does not know is refused here, and not given to the HDF5 library (fuzz_files.py does that).
+A recording is described by patches of a sound one's index, which then gets the right checksum; a file whose index is not
+used is refused here, and not given to the HDF5 library (fuzz_files.py does that).
 """
 
 import argparse
@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import time
+import zlib
 from pathlib import Path
 from unittest import mock
 
@@ -33,6 +34,7 @@ else:
 import chaos
 
 from nbody.errors import InputError
+from nbody.trajectory.contents import FOOTER, MAGIC
 
 SLOW = 5.0
 """Seconds in which anything must be answered."""
@@ -42,10 +44,10 @@ PATCH = 12
 
 
 class Refuses:
-    """Stands in for the process of the HDF5 library."""
+    """Replaces the process of the HDF5 library."""
 
     def __init__(self, path: object) -> None:
-        raise ValueError("not of ours")
+        raise ValueError("not ours")
 
 
 class Target:
@@ -56,7 +58,8 @@ class Target:
         chaos.COUNT = 3
         chaos.record(folder / "sound.h5", 3)
         self.sound = (folder / "sound.h5").read_bytes()
-        self.places = [at for at in range(len(self.sound) - 8) if any(self.sound[at : at + 8])]
+        self.footer = FOOTER.unpack(self.sound[-FOOTER.size :])
+        self.index_at = len(self.sound) - FOOTER.size - self.footer[1]
 
     def __call__(self, data: bytes) -> None:
         """Read what ``data`` describes. Raises if the answer is neither a result nor one line."""
@@ -75,13 +78,15 @@ class Target:
         check_initial(Scenario.from_text(data.decode(errors="surrogateescape"), "fuzz.yaml"))
 
     def recording(self, data: bytes) -> None:
-        """Patch the sound one, and read everything in it."""
-        patched = bytearray(self.sound)
+        """Patch the index of the sound one, and read everything in it."""
+        length, count, _, _ = self.footer
+        text = bytearray(self.sound[self.index_at : -FOOTER.size])
         for start in range(0, len(data) - PATCH + 1, PATCH):
-            at = self.places[int.from_bytes(data[start : start + 4], "little") % len(self.places)]
-            patched[at : at + 8] = data[start + 4 : start + PATCH]
-        self.path.write_bytes(patched)
-        with mock.patch.object(opening, "Stranger", Refuses), Trajectory(self.path) as run:
+            at = int.from_bytes(data[start : start + 4], "little") % count
+            text[at : at + 8] = data[start + 4 : start + PATCH]
+        footer = FOOTER.pack(length, len(text), zlib.crc32(text), MAGIC)
+        self.path.write_bytes(self.sound[: self.index_at] + text + footer)
+        with mock.patch.object(opening, "ForeignFile", Refuses), Trajectory(self.path) as run:
             run.verify()
             for k in range(len(run)):
                 run.particles(k)

@@ -130,7 +130,7 @@ def cut_the_power(folder: Path, cuts: int, seed: int = 2) -> int:
                 else:
                     lost += log[k] is not SYNCED
         with Trajectory(after) as run:
-            synced = int(run.rows(("nbody/commit",), 0)[0]["synced"])
+            synced = int(run._commit()["synced"][0])
             frames = max(1, min(synced, len(run)))
             assert len(run) >= min(synced, 1)
             assert all((run.position[k] == truth[k]).all() for k in range(frames))

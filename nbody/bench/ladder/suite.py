@@ -11,10 +11,11 @@ import numpy as np
 
 from nbody.bench import card
 from nbody.bench.ladder import cublas
+from nbody.bench.ladder.as_called import as_called
 from nbody.bench.ladder.products import Problem, check_fits
 from nbody.bench.ladder.row import CUBLAS, Row, checked_and_timed, with_ratios
 from nbody.errors import DeviceError, InputError, unknown
-from nbody.linalg import ELEMENTWISE, LADDER
+from nbody.linalg import CHAMPIONS, ELEMENTWISE, LADDER
 from nbody.linalg.accuracy import ErrorReport, error_report
 from nbody.linalg.rung import Rung, Shape
 
@@ -43,7 +44,8 @@ def measure(
     matrices; the skinny rung multiplies (n, n) by (n, 4), the one-block rung matrices of its own largest size.
 
     Yields:
-        The rows of a size and precision, cuBLAS's first, then a row for every rung, with at least ``suite name title
+        The rows of a size and precision, cuBLAS's first, then a row for every rung (and one more for the champion as a
+        user calls it, ``as-called``), with at least ``suite name title
         device precision size m n k seconds gflops percent_of_peak percent_of_cublas gbytes_per_s speedup error
         error_mean wrong note``, and for a rung ``improves reads_global bytes_global predicted_cycles
         predicted_speedup``. Peak is that of the float pipes, without tensor cores; gbytes_per_s counts each matrix
@@ -117,7 +119,10 @@ def _measure_size(size: int, precision: str, rungs: Sequence[str], notify: Calla
         problem = skinny if name == SKINNY else square
         if rung.largest:
             problem = Problem(Shape(rung.largest, rung.largest, rung.largest), precision)
-        yield _measured_or_not(name, rung, problem)
+        row = _measured_or_not(name, rung, problem)
+        yield row
+        if name == CHAMPIONS[precision] and row["seconds"]:
+            yield as_called(row, problem)
     for name in ELEMENTWISE:
         if not rungs or name in rungs:
             yield _measure_elementwise(name, ELEMENTWISE.load(name), square)

@@ -82,6 +82,7 @@ class SplitEngine(RowEngine):
 
     name = "gpu-split"
     build = staticmethod(build)
+    contends = range(1, 65536 + 1)  # beyond, a pair costs 1.6 times what it costs gpu-symmetric, on any card
 
     def block(self, count: int) -> Block:
         """See :meth:`RowEngine.block`."""

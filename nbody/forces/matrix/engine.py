@@ -28,7 +28,7 @@ W has N² numbers, and is made and multiplied in blocks of rows, within a budget
 and read once for four multiply-adds: a GPU's memory, not its arithmetic, sets the pace. The next idea is never to
 store W, and that is the engine ``gpu-tiled``, the same sum with W in registers.
 
-Which rung multiplies is the name's second half: ``matrix:k07`` shows what two results a thread do for gravity. On an
+Which rung multiplies is the name's second half: ``matrix:k07`` shows what two results per thread do for gravity. On an
 H200, N = 20480, float32 and blocks of 64 MB, an evaluation takes 47.4 ms with k02, 22.2 with k07 and 2.10 with k18,
 which is made for four columns: the others' tiles are mostly empty. (1.30 ms with the blocks of 512 MB that are used
 now; ``gpu-tiled`` takes 0.5.) The rungs that add one number after the other lose digits as well, 1.2e-5 in the median

@@ -1,0 +1,103 @@
+"""What each thread of a kernel reads and writes, recorded in Numba's simulator: the figures of the lessons are made of it.
+
+The threads of a warp run in step on a card: the n-th accesses of its 32 threads, as they are recorded here, are one
+access of the warp, as long as its threads go the same way.
+"""
+
+import sys
+import threading
+from collections import defaultdict
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
+
+from nbody.gpu import simulated
+
+BARRIER, SHUFFLE = "barrier", "shuffle"
+"""Names that stand for an array in an :class:`Access`: a block's barrier, and an exchange between the lanes of a warp."""
+
+
+class Access(NamedTuple):
+    """One number that a thread reads or writes: the array's name, and the flat index. Arrays in shared memory are
+    ``shared0``, ``shared1`` … in the order of the kernel. For a shuffle, ``index`` is the number that arrives."""
+
+    array: str
+    write: bool
+    index: Any
+
+
+Trace = dict[tuple[int, int], list[list[Access]]]
+"""The accesses of each thread, in order, for each block (x, y)."""
+
+
+class _Recorded(np.ndarray):
+    """An array that records what the simulator's threads read and write of it."""
+
+    name = ""
+    log: Any = None
+
+    def __getitem__(self, index):
+        self._note(index, False)
+        return super().__getitem__(index)
+
+    def __setitem__(self, index, value):
+        self._note(index, True)
+        super().__setitem__(index, value)
+
+    def _note(self, index, write):
+        if self.name and hasattr(threading.current_thread(), "blockIdx"):
+            whole = index if isinstance(index, tuple) else (index,)
+            flat = sum(int(i) * step for i, step in zip(whole, self.strides, strict=True)) // self.itemsize
+            self.log(Access(self.name, write, flat))
+
+
+def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
+    """Run a kernel in the simulator and return what its threads did.
+
+    Args: kernel: what ``cuda.jit`` gave. grid, block: as in a launch. arguments: the kernel's, in its order; NumPy
+    arrays among them are recorded, under the name given, and hold what the kernel wrote afterwards.
+    """
+    logs: dict = defaultdict(lambda: defaultdict(list))
+
+    def log(access: Access) -> None:
+        thread: Any = threading.current_thread()
+        logs[thread.blockIdx.x, thread.blockIdx.y][thread.thread_id].append(access)
+
+    def recorded(array: np.ndarray, name: str) -> np.ndarray:
+        view = array.view(_Recorded)
+        view.name, view.log = name, log
+        return view
+
+    exchange, wait, lock = simulated._exchange, FakeCUDAModule.syncthreads, threading.Lock()
+
+    def shared_array(self, shape, dtype, alignment=None):
+        asking = sys._getframe(1)
+        line = asking.f_code.co_filename, asking.f_lineno
+        with lock:
+            if line not in self._allocations:
+                self._allocations[line] = recorded(np.empty(shape, dtype), f"shared{len(self._allocations)}")
+            return self._allocations[line]
+
+    def noted_exchange(value, source):
+        found = exchange(value, source)
+        log(Access(SHUFFLE, False, found))
+        return found
+
+    def noted_wait(self):
+        log(Access(BARRIER, False, 0))
+        wait(self)
+
+    given = [
+        FakeCUDAArray(recorded(value, name)) if isinstance(value, np.ndarray) else value
+        for name, value in arguments.items()
+    ]
+    with (
+        patch.object(FakeCUDAShared, "array", shared_array),
+        patch.object(simulated, "_exchange", noted_exchange),
+        patch.object(FakeCUDAModule, "syncthreads", noted_wait),
+    ):
+        kernel[grid, block](*given)
+    return {block: [threads[t] for t in sorted(threads)] for block, threads in sorted(logs.items())}

@@ -1,0 +1,72 @@
+"""One look for all figures: readable at a width of 700 pixels, few colours, no frames."""
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WIDTH = 7.0
+"""Inches across; a picture has 200 pixels per inch and is shown with 100."""
+
+INK, PALE, GRID = "#1f2933", "#eef1f4", "#c5ccd3"
+BLUE, ORANGE, GREEN, RED, VIOLET = "#2f6db3", "#e08a1e", "#3a9a5b", "#c8403a", "#7d5bb0"
+SERIES = (BLUE, ORANGE, GREEN, VIOLET, RED, "#3aa5a5", "#8c6d46", "#68737f")
+"""Colours of things of one kind, in order."""
+
+
+def panels(rows: int, columns: int, height: float, **more: Any) -> tuple[Any, Any]:
+    """A figure of the common width with so many panels; the axes as an array of two dimensions."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    plt.rcParams.update({"font.size": 8.5, "axes.titlesize": 9, "text.color": INK, "axes.edgecolor": GRID})
+    figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, layout="constrained", **more)
+    return figure, axes
+
+
+def cells(axes: Any, colours: np.ndarray, title: str = "") -> None:
+    """Draw a grid of cells, row 0 on top; ``colours`` is (rows, columns) of colour names, "" for a pale cell."""
+    from matplotlib.colors import to_rgb
+
+    picture = np.array([[to_rgb(colour or PALE) for colour in row] for row in colours])
+    rows, columns = colours.shape
+    axes.imshow(picture, interpolation="nearest", aspect="equal", extent=(0, columns, rows, 0))
+    step = 1 if max(rows, columns) <= 48 else 8
+    for k in range(0, columns + 1, step):
+        axes.axvline(k, color="white", linewidth=0.5)
+    for k in range(0, rows + 1, step):
+        axes.axhline(k, color="white", linewidth=0.5)
+    bare(axes, title)
+
+
+def bare(axes: Any, title: str = "") -> None:
+    """No ticks and no frame; a title to the left."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(False)
+    if title:
+        axes.set_title(title, loc="left")
+
+
+def plain(axes: Any, title: str = "") -> None:
+    """A diagram's axes: no frame at the top and right, a light grid."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, color=GRID, alpha=0.5, linewidth=0.6)
+    axes.set_axisbelow(True)
+    if title:
+        axes.set_title(title, loc="left")
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure as a PNG of 200 colours, a third of the size of one of all colours, and close it."""
+    from matplotlib import pyplot as plt
+    from PIL import Image
+
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi=200, facecolor="white")
+    plt.close(figure)
+    image = Image.open(drawn).convert("RGB").quantize(200, dither=Image.Dither.NONE)
+    image.save(path, optimize=True)

@@ -1,0 +1,55 @@
+"""The scenarios that come with nbody, and what stands for one: a name, or a path that ends in ``scenarios/NAME.yaml``."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from nbody.errors import InputError, did_you_mean, printable
+
+SUFFIXES = (".yaml", ".yml")
+
+_PACKAGE = Path(__file__).parents[1]
+FOLDERS = (_PACKAGE / "scenarios", _PACKAGE.parent / "scenarios")
+"""Where they are: in the package (in a checkout this is a link), or beside it where links can't be made."""
+
+
+def names() -> list[str]:
+    """The names of the packaged scenarios, sorted."""
+    return sorted(path.stem for path in _folder().glob("*.yaml"))
+
+
+def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Path:
+    """The file that a scenario argument stands for.
+
+    A file that exists is that file. A bare name (``disk``) is the packaged scenario of this name. ``disk.yaml`` and
+    ``scenarios/disk.yaml`` that don't exist are the packaged scenario, too, and ``notify`` gets a line that says so. Any
+    other path is returned as it is, for its reader to refuse.
+
+    Raises:
+        InputError: a bare name that is neither a file nor a packaged scenario.
+    """
+    bare = path.suffix == "" and path.parent == Path()
+    if _is_file(path) or not (bare or path.suffix in SUFFIXES):
+        return path
+    known = names()
+    if path.stem in known and (bare or path.parent.name in ("", "scenarios")):
+        if not bare:
+            notify(f"{printable(path)} does not exist here: this is the scenario '{path.stem}' that comes with nbody")
+        return _folder() / f"{path.stem}.yaml"
+    if bare and path.name and not path.exists():
+        start, listed = printable(path), ", ".join(known)
+        raise InputError(
+            f"{start}: there is no such file, and no scenario of this name{did_you_mean(path.name, known)}; "
+            f"name a .yaml file, or one of: {listed}"
+        )
+    return path
+
+
+def _folder() -> Path:
+    return next((folder for folder in FOLDERS if folder.is_dir()), FOLDERS[0])
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that the system can't have
+        return False

@@ -1,0 +1,82 @@
+"""What a run hands over to be recorded: a header before its first frame, and then frames."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+OBSERVABLES: Mapping[str, int] = {
+    "kinetic_energy": 1,
+    "potential_energy": 1,
+    "total_energy": 1,
+    "momentum": 3,
+    "angular_momentum": 3,
+    "virial_ratio": 1,
+}
+"""The observables of a run, unless its header names others, and how many numbers each has. Units: the scenario's."""
+
+
+@dataclass
+class Frame:
+    """The particles at one step.
+
+    Attributes:
+        step: the number of steps since the start.
+        time: in the scenario's unit, stored as float64.
+        position: (N, D) in the recording's precision, D is 2 or 3.
+        velocity: (N, D), likewise.
+        observables: names of the header's observables to a float or a (width,) array; missing ones are stored as NaN.
+    """
+
+    step: int
+    time: float
+    position: Array
+    velocity: Array
+    observables: Mapping[str, float | Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunHeader:
+    """Everything but the particles that a recording starts with.
+
+    Attributes:
+        frames: how many frames the run will record; the file has room for exactly these.
+        dtype: the recording's precision, ``float32`` or ``float64``.
+        scenario_text: the scenario's YAML as the user wrote it.
+        resolved: the scenario with every default filled in, plain types.
+        provenance: what :func:`nbody.trajectory.provenance.collect_provenance` collects.
+        state_bytes: the size of the largest checkpoint (:func:`nbody.trajectory.checkpoint.state_bytes`); 0 if the
+            run makes none.
+        observables: what is stored beside each frame: name to how many float64 it has.
+    """
+
+    frames: int
+    dtype: str = "float32"
+    scenario_text: str = ""
+    resolved: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    state_bytes: int = 0
+    observables: Mapping[str, int] = field(default_factory=lambda: OBSERVABLES)
+
+    def __post_init__(self) -> None:
+        if self.frames < 1 or np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(f"a recording has at least one frame of float32 or float64, not {self}")
+
+    @property
+    def resolved_json(self) -> str:
+        """:attr:`resolved` as it is stored."""
+        return json.dumps(self.resolved, indent=1)
+
+
+def required_bytes(count: int, header: RunHeader) -> int:
+    """The size of the file of a run of ``count`` particles, to within 100 kB, which it has from the start."""
+    vectors = 2 * 3 * np.dtype(header.dtype).itemsize * count
+    numbers = 8 * (2 + sum(header.observables.values())) + 12  # step, time, observables, checksums
+    vtk = 8 * 11  # the VTKHDF view's offsets of a frame
+    constant = (8 + 8 + 1 + 8 + 8) * count + 2 * header.state_bytes
+    text = len(header.scenario_text.encode()) + len(header.resolved_json)
+    return header.frames * (vectors + numbers + vtk) + constant + text + 2**17

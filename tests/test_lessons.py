@@ -1,0 +1,90 @@
+"""The lessons say what the kernels do: accesses are counted in the simulator, pictures are those that the program draws.
+
+The simulator is chosen when Numba is imported, so these tests run in a process of their own: the last one starts it.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nbody.gpu import SIMULATED
+from nbody.lessons import FIGURES, FOLDER
+from nbody.linalg import LADDER
+
+ROOT = Path(__file__).parents[1]
+simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+COUNTED = ("k04", "k05", "k06", "k07", "k08", "k09", "k10", "k11", "k12", "k13", "k14", "k15", "k17")
+
+
+@simulated
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_kernel_reads_as_often_as_its_rung_claims(name):
+    from nbody.lessons.accesses import ONE_BLOCK, count
+
+    shape, counted = ONE_BLOCK[name], count(name)
+    claimed = LADDER.load(name).reads(shape)
+    assert counted.from_global / counted.products == claimed.from_global / shape.k
+    # k17 also looks at one number of shared memory for its type, in the simulator only
+    assert counted.from_shared / counted.products == pytest.approx(
+        claimed.from_shared / shape.k, abs=1 / counted.products
+    )
+
+
+@simulated
+@pytest.mark.parametrize(("name", "served", "lines"), [("k04", 32, 32), ("k05", 1, 32), ("k06", 1, 1)])
+def test_bank_conflicts_and_lines_are_those_of_the_lesson(name, served, lines):
+    from nbody.lessons.accesses import LINE, conflicts, of_warp, traced
+
+    block = traced(name)[0, 0]
+    reads = [words for array in ("shared0", "shared1") for words in of_warp(block, array, False)]
+    assert max(map(conflicts, reads)) == served
+    assert {len(np.unique(numbers * 4 // LINE)) for numbers in of_warp(block, "a", False)} == {lines}
+
+
+@simulated
+def test_the_padding_of_k14_keeps_the_writes_of_a_warp_apart():
+    from nbody.lessons.accesses import conflicts, of_warp, traced
+
+    assert {conflicts(words) for words in of_warp(traced("k14")[0, 0], "shared0", True)} == {1}
+
+
+@simulated
+def test_each_element_of_a_tensor_instruction_has_its_lane():
+    from nbody.lessons.fragments import tf32_owners
+
+    for elements_per_lane, lanes in zip((4, 2, 4), tf32_owners().values(), strict=True):
+        assert set(np.bincount(lanes.ravel(), minlength=32)) == {elements_per_lane}
+
+
+@simulated
+@pytest.mark.parametrize("name", ["who_reads_what", "triangle", "fragments", "model", "speed"])
+def test_a_figure_is_drawn(name, tmp_path):
+    from nbody.lessons.style import save
+
+    save(FIGURES.load(name)(), tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 2000
+
+
+def test_every_figure_is_committed_and_shown():
+    pages = "".join((ROOT / "nbody" / room / "README.md").read_text() for room in ("linalg", "forces"))
+    for name in FIGURES:
+        assert (FOLDER / f"{name}.png").is_file() and f"{name}.png" in pages
+    assert {path.stem for path in FOLDER.glob("*.png")} == set(FIGURES)
+    assert sum(path.stat().st_size for path in (ROOT / ".github").rglob("*.png")) < 1e6
+
+
+@pytest.mark.skipif(SIMULATED, reason="this is the process that the others run in")
+def test_in_the_simulator():
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", __file__, "-p", "no:cacheprovider"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_wrong_name_of_a_figure_is_one_line():
+    run = subprocess.run([sys.executable, "-m", "nbody.lessons", "bank"], capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "did you mean 'banks'" in run.stderr and run.stderr.count("\n") == 1

@@ -1,0 +1,112 @@
+"""The scenarios that come with nbody are found by name from any folder, in a checkout and in a wheel."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+from nbody.cli import main
+from nbody.errors import InputError
+from nbody.scenario import Scenario, packaged
+
+ROOT = Path(__file__).parents[1]
+NAMES = [path.stem for path in sorted((ROOT / "scenarios").glob("*.yaml"))]
+SMALL = ["--particles", "8", "--steps", "1", "--engine", "reference", "--precision", "float64"]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Each test runs in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_packaged_scenarios_are_those_of_the_top_level_folder():
+    assert packaged.names() == NAMES
+    for name in NAMES:
+        assert packaged.locate(Path(name)).read_bytes() == (ROOT / "scenarios" / f"{name}.yaml").read_bytes()
+
+
+@pytest.mark.parametrize(("given", "lines"), [("disk", 0), ("disk.yaml", 1), ("scenarios/disk.yaml", 1)])
+def test_a_packaged_scenario_runs_from_any_folder(capsys, given, lines):
+    assert main(["run", given, *SMALL]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "comes with nbody" in line]
+    assert len(told) == lines
+    assert all(given in line and "'disk'" in line for line in told)
+    assert Path("output/run.h5").is_file()
+
+
+def test_quiet_keeps_the_line_back(capsys):
+    assert main(["run", "scenarios/disk.yaml", "--quiet", *SMALL]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_file_of_the_users_comes_first(capsys):
+    Path("scenarios").mkdir()
+    Path("disk").mkdir()  # a folder is no scenario
+    Path("scenarios/disk.yaml").write_text((ROOT / "scenarios" / "plummer.yaml").read_text())
+    assert Scenario.load("scenarios/disk.yaml").name == "plummer"
+    assert Scenario.load("disk").name == "disk"
+    Path("plummer").write_text((ROOT / "scenarios" / "disk.yaml").read_text())
+    assert Scenario.load("plummer").name == "disk"
+
+
+def test_info_takes_names_too(capsys):
+    assert main(["info", "plummer"]) == 0
+    assert "plummer" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["run", "info"])
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("plumer", "no scenario of this name (did you mean 'plummer'?); name a .yaml file, or one of: disk, plummer"),
+        ("scenarios/dsk.yaml", "there is no such file (did you mean 'scenarios/disk.yaml'?)"),
+        ("mine/disk.yaml", "mine/disk.yaml: there is no such file"),
+    ],
+)
+def test_a_wrong_name_is_one_line_with_the_nearest(capsys, command, wrong, says):
+    assert main([command, wrong]) == 2
+    told = capsys.readouterr().err
+    assert says.split("; name")[0] in told and told.count("\n") == 1
+    with pytest.raises(InputError):
+        Scenario.load(wrong)
+
+
+def old_setuptools() -> bool:
+    """True where setuptools is missing or older than the 77 that pyproject.toml asks for."""
+    try:
+        return int(version("setuptools").split(".")[0]) < 77
+    except PackageNotFoundError:
+        return True
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(old_setuptools(), reason="building a wheel takes setuptools 77")
+def test_a_wheel_holds_the_scenarios_and_runs_them(tmp_path):
+    wheels = tmp_path / "wheels"
+    source = tmp_path / "source"  # building leaves folders behind
+    for part in ("nbody", "scenarios"):
+        shutil.copytree(ROOT / part, source / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    for part in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / part, source)
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", wheels, source]
+    built = subprocess.run(build, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    (wheel,) = wheels.glob("nbody-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        held = archive.namelist()
+        archive.extractall(tmp_path / "site")
+    assert {f"nbody/scenarios/{name}.yaml" for name in NAMES} <= set(held)
+    assert any(name.endswith("LICENSE") for name in held)
+    assert not any(name.startswith(("scenarios/", "tests/")) for name in held)
+    code = "import sys; sys.path.insert(0, 'site'); from nbody.cli import main; import nbody; print(nbody.__file__); "
+    code += f"sys.exit(main(['run', 'scenarios/disk.yaml', *{SMALL!r}]))"
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "site/nbody" in done.stdout
