@@ -5,11 +5,14 @@ Ctrl-C ends it with 130 and no traceback, from the first import on, however ofte
 
 import signal
 import sys
+import warnings
 
 
 def main() -> int:
     """Run the command line and return its exit code."""
     code = 130
+    # The few blocks of a small benchmark are meant. (What a library's user sees is theirs: kernels of runs do not warn.)
+    warnings.filterwarnings("ignore", message="Grid size")
     try:
         try:
             from nbody.cli import main as command

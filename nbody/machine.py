@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 """The folder that holds the package: the checkout's, or that of all installed packages."""
 
 PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "vispy", "typer", "pydantic")
-"""The packages whose versions may change a run's bits or its file."""
+"""The packages whose versions may change the bits of a run or its file."""
 
 
 @cache
@@ -44,7 +44,7 @@ def package_versions() -> dict[str, str]:
 
 
 def pip_install(*what: str) -> str:
-    """The command that installs packages beside this program, whatever the shell's own ``pip`` is."""
+    """The command that installs packages into this program's environment, whichever ``pip`` the shell finds."""
     ours = Path(shutil.which("pip") or "").parent == Path(sys.executable).parent
     return f"{'pip' if ours else f'{sys.executable} -m pip'} install {' '.join(what)}"
 
@@ -90,7 +90,7 @@ def _cpu_info() -> dict[str, str]:
 
 
 def cpu_name() -> str:
-    """The processor's name as it calls itself."""
+    """The name of the processor."""
     return _cpu_info().get("model name") or platform.processor() or platform.machine()
 
 
@@ -109,7 +109,7 @@ def cores() -> int:
 
 
 def memory_available() -> int:
-    """Bytes of memory a new program may take without swapping."""
+    """Bytes of memory that a new program can use without swapping."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable"):

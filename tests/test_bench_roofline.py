@@ -357,7 +357,7 @@ def card(monkeypatch, compiled, nvml):
     monkeypatch.setattr(gpu, "facts", lambda: H200)
     monkeypatch.setattr(gpu.compiled, "facts", lambda: H200)
     monkeypatch.setattr(gpu, "uuid", lambda: "GPU-1")
-    monkeypatch.setattr(gpu, "threads_a_multiprocessor", lambda: 2048)
+    monkeypatch.setattr(gpu, "threads_per_multiprocessor", lambda: 2048)
     monkeypatch.setattr(roofline, "meter", lambda uuid: telemetry.meter(uuid, nvml()))
     monkeypatch.setattr(EngineContestant, "device_times", lambda self, repeats: [self.timed() for _ in range(repeats)])
 

@@ -247,7 +247,7 @@ def test_an_engine_forgets_the_bodies_it_had_before():
 
 def one_meeting(real):
     """What two tiles of 64 bodies feel of each other, by a kernel compiled just now, and by NumPy."""
-    meet = cpu_pairs._meeting.__wrapped__("plummer 3 False -", False, real)
+    meet = cpu_pairs._interaction.__wrapped__("plummer 3 False -", False, real)
     rng = np.random.default_rng(1)
     body, other = (rng.uniform(0.5, 1.5, (4, 64)).astype(real) for _ in range(2))
     own, theirs, given = (np.zeros((4, 64), real) for _ in range(3))

@@ -39,7 +39,8 @@ def process():
 
 before = process()
 import nbody
-names = [found.name for found in pkgutil.walk_packages(nbody.__path__, "nbody.")]
+found = [one.name for one in pkgutil.walk_packages(nbody.__path__, "nbody.")]
+names = [name for name in found if not name.endswith(".__main__")]  # programs
 for name in names:
     if name not in LEFT_OUT:
         importlib.import_module(name)

@@ -71,10 +71,10 @@ def kernels():
     """A kernel of each engine for GPUs."""
     from nbody.forces.direct.gpu_engine import Shape
     from nbody.forces.direct.gpu_symmetric import pairs_kernel, sum_kernel, tiling_for
-    from nbody.state import Potential
+    from nbody.state import Want
     from nbody.state.moves import make_moves
 
-    shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Potential.ENERGY), tiling_for(20480, "float32")
+    shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Want.ENERGY), tiling_for(20480, "float32")
     engines = [ENGINES.load(name) for name in ENGINES if name.startswith("gpu-")]
     simple = [engine.build(shape) for engine in engines if "tiling" not in engine.build.__code__.co_varnames]
     pairs = [pairs_kernel(shape, tiling, masses) for masses in ("equal", "product", "separate")]

@@ -18,7 +18,7 @@ _LATER = {
     ),
     "device": (
         "FAST", "Facts", "blocks_at_most", "bounded", "cuda", "facts", "out_of_memory", "resident_blocks",
-        "threads_a_multiprocessor", "uuid", "version_in",
+        "threads_per_multiprocessor", "uuid", "version_in",
     ),
     "direct": ("DirectLaunch", "allow_shared", "current_device"),
     "graph": ("Graph", "milliseconds", "times"),

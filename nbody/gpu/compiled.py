@@ -1,6 +1,6 @@
-"""What a kernel became: its PTX and machine code, the registers and memory it takes, and how it was launched.
+"""A compiled kernel: its PTX and machine code, the registers and memory that it uses, and how it was launched.
 
-Tests look at it on every machine, with or without a card; the benchmark counts its instructions.
+Tests inspect it on every machine, with or without a card; the benchmark counts its instructions.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ from nbody.gpu.device import cuda, facts
 
 @dataclass(frozen=True)
 class Resources:
-    """What a compiled kernel uses: registers a thread, bytes of shared memory a block, bytes of local memory (spills
-    and arrays that found no registers) a thread."""
+    """What a compiled kernel uses: registers per thread, bytes of shared memory per block, bytes of local memory (spills
+    and arrays that do not fit into registers) per thread."""
 
     registers: int
     shared: int
@@ -90,7 +90,7 @@ class Launch:
 
     @property
     def threads(self) -> int:
-        """Threads a block."""
+        """Threads per block."""
         return math.prod(self.block)
 
     def resources(self) -> "Resources":
@@ -99,7 +99,7 @@ class Launch:
         return Resources(kernel.regs_per_thread, kernel.shared_mem_per_block, kernel.local_mem_per_thread)
 
     def resident(self) -> int:
-        """Blocks that the card holds at a time."""
+        """Blocks that fit on the card at a time."""
         return self.kernel.max_cooperative_grid_blocks(self.threads, self.dynamic_shared)
 
     def cubin(self) -> bytes:
@@ -107,13 +107,13 @@ class Launch:
         return machine_code(self.kernel)
 
     def ptx(self) -> str:
-        """What the machine code was made from."""
+        """The PTX from which the machine code was made."""
         return self.kernel.inspect_asm(facts().compute_capability)
 
 
 @contextlib.contextmanager
 def launches() -> Iterator[list[Launch]]:
-    """A list of the kernels that are launched inside this block, in order; replayed graphs are not seen."""
+    """A list of the kernels launched inside this block, in order; replays of graphs are not in it."""
     from unittest.mock import patch
 
     from numba.cuda.dispatcher import _Kernel

@@ -13,8 +13,8 @@ from nbody.gpu.driver import SIMULATED, available, require
 
 FAST = {"fastmath": True}
 """Compile flags of most kernels: sums and products may be reordered as if they were exact, roots and reciprocals are
-approximate, denormals are flushed to zero. Kernels whose rounding matters do without, or use :func:`nbody.gpu.add` and
-its like."""
+approximate, denormals are flushed to zero. Kernels whose rounding matters omit them, or use :func:`nbody.gpu.add` and
+the other functions of that kind."""
 
 
 def bounded(threads: int, resident: int) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def bounded(threads: int, resident: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of the current device; clocks in Hz, memory in bytes."""
+    """Properties of the current device; clocks in Hz, memory in bytes."""
 
     name: str
     compute_capability: tuple[int, int]
@@ -36,19 +36,18 @@ class Facts:
 
     @property
     def lanes_float32(self) -> int:
-        """Float32 operations that a multiprocessor starts a clock: 128, and 64 on 7.x and 8.0."""
+        """Float32 operations per multiprocessor and clock: 128, and 64 on 7.x and 8.0."""
         return 64 if self.compute_capability in ((7, 0), (7, 5), (8, 0)) else 128
 
     @property
     def lanes_float64(self) -> int:
-        """Float64 operations that a multiprocessor starts a clock: half as many on the chips made for computing, else
-        two."""
+        """Float64 operations per multiprocessor and clock: half as many on the chips made for computing, else two."""
         computing = ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
         return self.lanes_float32 // 2 if self.compute_capability in computing else 2
 
     @property
     def peak_float32(self) -> float:
-        """Float32 rate in FLOP/s, a multiply-add counted as two."""
+        """Float32 rate in FLOP/s; a multiply-add counts as two."""
         return 2.0 * self.lanes_float32 * self.multiprocessors * self.clock
 
     @property
@@ -77,20 +76,20 @@ def facts() -> Facts:
 
 
 def _driver_version() -> str:
-    """The driver's version as NVIDIA writes it (580.95.05), or the CUDA version it supports where that is not told."""
+    """The driver's version as NVIDIA writes it (580.95.05), or the CUDA version that it supports."""
     with contextlib.suppress(OSError, IndexError), open("/proc/driver/nvidia/version") as file:
         return version_in(file.readline())
     return "CUDA " + ".".join(map(str, cuda.cudadrv.driver.get_version()))
 
 
 def version_in(line: str) -> str:
-    """The driver's version in what it says of itself: ``… Kernel Module  580.95.05  …``, or, of the open one, ``… Open
+    """The driver's version in the line that describes it: ``… Kernel Module  580.95.05  …``, or, for the open one, ``… Open
     Kernel Module for x86_64  580.159.04  …``. Raises IndexError if there is none."""
     return re.findall(r"\b\d+(?:\.\d+)+\b", line)[0]
 
 
 def resident_blocks(kernel: Any, arguments: tuple, threads: int) -> int:
-    """How many blocks of so many threads of a kernel the device holds at a time, for arguments of these types."""
+    """How many blocks of a kernel, of ``threads`` threads each, fit on the device at a time, for these arguments."""
     if SIMULATED:
         return 3  # any number will do
     signature = tuple(kernel.typeof_pyval(argument) for argument in arguments)
@@ -98,13 +97,13 @@ def resident_blocks(kernel: Any, arguments: tuple, threads: int) -> int:
 
 
 def blocks_at_most(threads: int) -> int:
-    """How many blocks of so many threads the device holds at a time at most, whatever the kernel: 32 a multiprocessor, the
-    most that any card has, and no more threads than it has room for. Where there is no device: an H200's."""
+    """An upper bound on the blocks of ``threads`` threads that fit on the device at a time, for any kernel: 32 per
+    multiprocessor, the most that any card has, and no more threads than it has room for. Without a device: an H200's."""
     if SIMULATED:
         return 3
     if not available():
         return 132 * min(32, 2048 // threads)
-    return facts().multiprocessors * min(32, threads_a_multiprocessor() // threads)
+    return facts().multiprocessors * min(32, threads_per_multiprocessor() // threads)
 
 
 @contextlib.contextmanager
@@ -122,10 +121,10 @@ def out_of_memory(what: str, needed: int) -> Iterator[None]:
 
 
 def uuid() -> str:
-    """The current device's name that is like no other's, as NVIDIA's management library knows it."""
+    """The current device's unique identifier, as NVIDIA's management library gives it."""
     return cuda.get_current_device().uuid
 
 
-def threads_a_multiprocessor() -> int:
-    """Threads that a multiprocessor of the current device holds at most."""
+def threads_per_multiprocessor() -> int:
+    """The most threads that fit on a multiprocessor of the current device at a time."""
     return cuda.get_current_device().MAX_THREADS_PER_MULTIPROCESSOR

@@ -1,4 +1,4 @@
-"""Launches recorded once and replayed, and how long they take on the device."""
+"""CUDA graphs: launches recorded once and replayed; and the time of launches on the device."""
 
 import contextlib
 from collections.abc import Callable
@@ -14,7 +14,7 @@ class Graph:
     """The kernel launches of ``work()`` on a stream, recorded once and replayed by one call each.
 
     A launch from Python costs some ten microseconds of processor time, a replay of all of them two or three: at small
-    N that is the difference between waiting for Python and waiting for the GPU. ``work`` must launch on ``stream``,
+    N the GPU would otherwise wait for Python. ``work`` must launch on ``stream``,
     and on others only between an event of ``stream`` that they wait for and one of theirs that it waits for; it must
     allocate nothing, copy to the host only into pinned memory, and have been run before (so that its kernels are compiled).
     """
@@ -28,7 +28,7 @@ class Graph:
         try:
             work()
         except BaseException:
-            # The stream is of no use until its capture has ended, which may fail too, because of what failed here.
+            # The stream cannot be used until its capture has ended, which may fail too, for the same reason.
             with contextlib.suppress(DeviceError):
                 self._call(driver.cuGraphDestroy, self._call(driver.cuStreamEndCapture, self._stream))
             raise

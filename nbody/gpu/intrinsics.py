@@ -1,4 +1,5 @@
-"""What kernels need beside Python's arithmetic: a reciprocal root, 128-bit loads, and sums that fast-math leaves alone."""
+"""What kernels need beside Python's arithmetic: a reciprocal root, 128-bit loads, and arithmetic that fast-math does not
+reorder."""
 
 from llvmlite import ir
 from numba.cuda import libdevice, types
@@ -53,23 +54,23 @@ def _rsqrt_in_a_kernel(x):
 
 
 def add(a, b):
-    """a + b, rounded there and then: fast-math, to which (a + b) - a is b, may not look through it."""
+    """a + b, rounded as written: fast-math, which simplifies (a + b) - a to b, does not simplify this."""
     raise NotImplementedError("for kernels only")
 
 
 def subtract(a, b):
-    """a - b, rounded there and then; see :func:`add`."""
+    """a - b, rounded as written; see :func:`add`."""
     raise NotImplementedError("for kernels only")
 
 
 def multiply(a, b):
-    """a · b, rounded there and then, where fast-math would multiply in any order; see :func:`add`."""
+    """a · b, rounded as written, where fast-math would multiply in any order; see :func:`add`."""
     raise NotImplementedError("for kernels only")
 
 
 def multiply_add(a, b, c):
-    """a · b + c, rounded once. A product that fast-math has for two sums it may round twice in one kernel and once in
-    another, as registers go; this gives the same bits in both."""
+    """a · b + c, rounded once. Fast-math may round a product that two sums share twice in one kernel and once in another;
+    this gives the same bits in both."""
     raise NotImplementedError("for kernels only")
 
 

@@ -1,6 +1,6 @@
-"""Waiting for the device in a way in which Python goes on: signal handlers run, and a run can show how far it is.
+"""Waiting for the device without blocking Python: signal handlers run, and a run can show its progress.
 
-A driver's own wait is one call in C, and Python answers no signal before it returns; a step of millions of bodies takes
+The driver's own wait is one call in C, and Python handles no signal before it returns; a step of millions of bodies takes
 seconds.
 """
 
@@ -11,38 +11,38 @@ from typing import Any
 from nbody.gpu.device import SIMULATED, cuda
 
 SPIN = 1e-3
-"""Seconds in which the event is asked without a pause, as the driver itself does: the shortest pause takes 0.06 ms."""
+"""Seconds during which the event is polled without a pause, as the driver itself does: the shortest pause takes 0.06 ms."""
 
 LATENESS = 1e-3
-"""A pause, over what was waited already: so much of a wait is lost at most by asking too late."""
+"""A pause, as a fraction of the time already waited: at most this fraction of a wait is lost by polling too late."""
 
 LONGEST_PAUSE = 5e-3
 """Seconds."""
 
 
 def mark(stream: Any) -> Any:
-    """An event that occurs when all that was asked of a stream so far has been done."""
+    """An event that occurs when all work queued on a stream so far is done."""
     event = cuda.event() if SIMULATED else cuda.event(timing=False)
     event.record(stream)
     return event
 
 
 def is_done(event: Any) -> bool:
-    """True if an event has occurred. (In the simulator all has.)"""
+    """True if an event has occurred. (In the simulator every event has.)"""
     if SIMULATED:
         return True
     from cuda.bindings import driver
 
-    # Numba's own query raises for "not yet", and tells whoever listens to its log of an error each time.
+    # Numba's own query raises for "not yet", and writes an error to its log each time.
     if driver.cuEventQuery(event.handle)[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
         return False
     return bool(event.query())  # which raises what went wrong on the device
 
 
 def wait_for(event: Any, meanwhile: Callable[[], object] = lambda: None) -> None:
-    """Return when an event has occurred; call ``meanwhile`` now and then until it has.
+    """Return when an event has occurred; call ``meanwhile`` from time to time until then.
 
-    What ``meanwhile`` or a signal handler raises ends the wait.
+    An exception of ``meanwhile`` or of a signal handler ends the wait.
     """
     began = time.perf_counter()
     while not is_done(event):

@@ -64,5 +64,5 @@ def facts_of(launch: gpu.Launch, launches: int) -> KernelFacts:
         threads_a_block=launch.threads,
         blocks=launch.blocks,
         waves=launch.blocks / resident,
-        occupancy=warps / (gpu.threads_a_multiprocessor() / 32),
+        occupancy=warps / (gpu.threads_per_multiprocessor() / 32),
     )
