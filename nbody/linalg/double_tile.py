@@ -2,8 +2,8 @@
 
 ``mma.sync.m16n8k8`` multiplies 16x8 with 8x8 numbers, the elements spread over the warp's lanes (g, q) = divmod(lane, 4).
 Here it computes C^T = B^T·A^T: its 16 rows are columns of C, its 8 columns rows of C. A lane holds rows g and g + 8 of
-the first factor at k = q and q + 4, and column g of the second. Which k and which columns of C these are is free as long as the
-factors, and the factors and C, agree:
+the first factor at k = q and q + 4, and column g of the second. Which k and which columns of C these are is free as long as
+the factors, and the factors and C, agree:
 
 - its k = q and q + 4 are k = 2q and 2q + 1: one 128-bit read of A's row brings both, in the order of the instruction;
 - its rows g and g + 8 are columns 2g and 2g + 1: so does one 128-bit read of B's row.
