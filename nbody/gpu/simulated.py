@@ -9,6 +9,10 @@ import numpy as np
 from numba.cuda.simulator.api import Event
 from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
 
+from nbody.gpu.turns import take_turns
+
+take_turns()
+
 
 def _shared_array(self, shape, dtype, alignment=None):
     """One array for each line of a kernel that asks for it. (The simulator's own refuses an alignment, and now and

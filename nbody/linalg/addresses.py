@@ -9,6 +9,7 @@ from nbody.gpu import SIMULATED
 from nbody.linalg.intrinsics import VECTOR_BYTES, vector_length
 
 if SIMULATED:
+    from nbody.linalg.intrinsics import _get
 
     def global_address(array, index):
         """Address of element ``index`` of an array in global memory; 64 bits."""
@@ -29,9 +30,8 @@ if SIMULATED:
     def copy_from(shared, offset, source, address, ahead, wanted, inside):
         """Start to copy the number at ``address + ahead``, which is in ``source``, to ``shared[offset]``, or zero if it
         is not ``inside``; do nothing unless ``wanted``."""
-        index = (int(address) + ahead) // source.itemsize
         if wanted:
-            shared[offset] = source[np.unravel_index(index, source.shape)] if inside else 0
+            shared[offset] = _get(source, (int(address) + ahead) // source.itemsize) if inside else 0
 
     def copy_vector_from(shared, offset, source, address, ahead, wanted, inside):
         """As :func:`copy_from` for V numbers at once, past the first-level cache."""

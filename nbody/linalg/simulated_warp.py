@@ -18,7 +18,8 @@ def _of_block(name: str, make: Any) -> Any:
 
 def wait_for_team(index, threads):
     """A barrier for ``threads`` threads of a block: see :mod:`nbody.linalg.intrinsics`."""
-    _of_block(f"barrier {index}", lambda: threading.Barrier(threads)).wait()
+    thread: Any = threading.current_thread()
+    thread.wait(f"team {index}", threads)
 
 
 class _Table:
@@ -27,7 +28,6 @@ class _Table:
     def __init__(self) -> None:
         self.a = np.empty((16, 8))
         self.b = np.empty((8, 8))
-        self.barrier = threading.Barrier(32)
 
 
 def mma_tf32(product, p, a, i, b, j):
@@ -41,7 +41,7 @@ def mma_tf32(product, p, a, i, b, j):
         table.a[g + w % 2 * 8, q + w // 2 * 4] = a[i + w]
     for w in range(2):
         table.b[q + w * 4, g] = b[j + w]
-    table.barrier.wait()
+    thread.wait(table, 32)
     for w in range(4):
         product[p + w] += np.float32(table.a[g + w // 2 * 8] @ table.b[:, q * 2 + w % 2])
-    table.barrier.wait()
+    thread.wait(table, 32)
