@@ -4,21 +4,22 @@ warp that multiplies as the tensor cores do.
 The simulator runs each CUDA thread as a Python thread; those of a warp or of a team meet here.
 """
 
-import threading
 from typing import Any
 
 import numpy as np
 
+from nbody.gpu.turns import current_thread
+
 
 def _of_block(name: str, make: Any) -> Any:
     """The object ``name`` that the calling thread's block shares; made when first asked for."""
-    thread: Any = threading.current_thread()  # a BlockThread of the simulator
+    thread: Any = current_thread()  # a BlockThread of the simulator
     return thread._manager.__dict__.setdefault(name, make())
 
 
 def wait_for_team(index, threads):
     """A barrier for ``threads`` threads of a block: see :mod:`nbody.linalg.intrinsics`."""
-    thread: Any = threading.current_thread()
+    thread: Any = current_thread()
     thread.wait(f"team {index}", threads)
 
 
@@ -33,7 +34,7 @@ class _Table:
 def mma_tf32(product, p, a, i, b, j):
     """``product[p:p + 4] += A·B``: see :mod:`nbody.linalg.intrinsics`, and the layout of fragments in NVIDIA's PTX
     manual under ``mma.m16n8k8``."""
-    thread: Any = threading.current_thread()
+    thread: Any = current_thread()
     warp, lane = divmod(thread.thread_id, 32)
     table = _of_block(f"table of warp {warp}", _Table)
     g, q = divmod(lane, 4)
