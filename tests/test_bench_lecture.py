@@ -10,7 +10,7 @@ from nbody.bench.forces.lecture import K40C, LectureRow, LectureRun, table_rows
 from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, lecture_disk
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.scheme import advance
+from nbody.integrators.integrator import Motion
 from nbody.state import Snapshot
 
 
@@ -27,10 +27,9 @@ def test_every_run_makes_the_same_ten_steps_from_the_start():
     for _ in range(2):
         run._run()
         ends.append(run._state.position.copy())
-    engine, scheme = ENGINES.load("reference")(disk.gravity, "float64"), INTEGRATORS.load("taylor")
+    engine, taylor = ENGINES.load("reference")(disk.gravity, "float64"), INTEGRATORS.load("taylor")(LECTURE_DT)
     state = engine.load(disk.particles)
-    for _ in range(LECTURE_STEPS):
-        advance(scheme, engine, state, LECTURE_DT)
+    taylor.advance(Motion(engine, state), LECTURE_STEPS)
     assert np.array_equal(ends[0], ends[1]) and np.array_equal(ends[0], state.position)
     assert not np.array_equal(state.position, disk.particles.position)
 

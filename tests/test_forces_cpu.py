@@ -18,7 +18,7 @@ from nbody.forces.direct.cpu import CpuEngine
 from nbody.forces.direct.cpu_cache import KernelFiles, kept
 from nbody.forces.reference import direct_sum
 from nbody.law import Gravity
-from nbody.state import Potential
+from nbody.state import Want
 
 LAWS = [("plummer", 0.05), ("cutoff", 0.3), ("none", 0.0)]
 EPS = {"float32": 2.0**-24, "float64": 2.0**-53}
@@ -84,9 +84,9 @@ def test_asking_for_the_potential_changes_no_bit_of_the_forces(softening, length
     engine = CpuEngine(Gravity(softening=softening, length=length), precision)
     alone, together, later = (engine.load(bodies) for _ in range(3))
     engine.evaluate(alone)
-    engine.evaluate(together, Potential.OF_EACH)
+    engine.evaluate(together, Want.POTENTIAL)
     engine.evaluate(later)
-    engine.evaluate(later, Potential.OF_EACH)
+    engine.evaluate(later, Want.POTENTIAL)
     assert alone.acceleration.tobytes() == together.acceleration.tobytes() == later.acceleration.tobytes()
     assert together.potential.tobytes() == later.potential.tobytes()
     assert (together.potential < 0).all()

@@ -10,12 +10,12 @@ from nbody import cache
 from nbody.forces import ENGINES
 from nbody.gpu.sass import PAIR_TUNINGS
 from nbody.law import Gravity
-from nbody.state import Potential
+from nbody.state import Want
 
 PLUMMER = Gravity(1.5, 3, "plummer", 0.05)
 
 
-def evaluated(engine, bodies, potential=Potential.NONE):
+def evaluated(engine, bodies, potential=Want.ACCELERATION):
     state = engine.load(bodies)
     engine.evaluate(state, potential)
     return state.forces()[0], state.snapshot().wait().sums[1]
@@ -42,11 +42,11 @@ def own_cache(tmp_path, monkeypatch):
 def test_it_has_the_bits_of_the_symmetric_engine(masses, count, softening, length, own_cache):
     bodies = bodies_of(count, masses)
     law = Gravity(1.5, 3, softening, length)
-    for potential in (Potential.NONE, Potential.ENERGY):
+    for potential in (Want.ACCELERATION, Want.ENERGY):
         here, energy = evaluated(ENGINES.load("gpu-scheduled")(law, "float32"), bodies, potential)
         there, expected = evaluated(ENGINES.load("gpu-symmetric")(law, "float32"), bodies, potential)
         assert np.array_equal(here, there)
-        assert energy == expected or potential == Potential.NONE
+        assert energy == expected or potential == Want.ACCELERATION
 
 
 @pytest.mark.gpu
@@ -65,16 +65,16 @@ def test_every_order_has_the_same_bits(masses, count, monkeypatch, own_cache):
         used.append(orders.use(number))
         return number if used[-1] else gpu_scheduled.ASSEMBLER
 
-    expected, energy = evaluated(ENGINES.load("gpu-symmetric")(PLUMMER, "float32"), bodies, Potential.ENERGY)
+    expected, energy = evaluated(ENGINES.load("gpu-symmetric")(PLUMMER, "float32"), bodies, Want.ENERGY)
     for number in range(len(PAIR_TUNINGS)):
         monkeypatch.setattr(gpu_scheduled._Orders, "fastest", lambda orders, n=number: noted(orders, n))
         monkeypatch.setattr(gpu_scheduled.ScheduledEngine, "_ordered", set())
         gpu_scheduled.scheduled_kernel.cache_clear()  # or it would be an order of an order
         monkeypatch.setattr(cache, "recall", lambda kind: {})
-        for potential in (Potential.NONE, Potential.ENERGY):
+        for potential in (Want.ACCELERATION, Want.ENERGY):
             here, also = evaluated(ENGINES.load("gpu-scheduled")(PLUMMER, "float32"), bodies, potential)
             assert np.array_equal(here, expected), (number, potential)
-            assert potential == Potential.NONE or also == energy
+            assert potential == Want.ACCELERATION or also == energy
     assert True in used
 
 
@@ -177,7 +177,7 @@ def test_a_kernel_is_known_again_by_its_instructions_whatever_its_process_has_co
     from nbody import gpu
     from nbody.forces.scheduled.engine import _Orders
 
-    codes = [machine_code((1, 10), "product", Potential.NONE) for _ in range(2)]
+    codes = [machine_code((1, 10), "product", Want.ACCELERATION) for _ in range(2)]
     assert codes[0] != codes[1]  # the name counts
     digests = []
     for code in codes:
@@ -213,7 +213,7 @@ def test_few_bodies_keep_the_assemblers_order(hopper, monkeypatch):
     engine.load(hopper.FEWEST - 1)
     assert asked == []
     engine.load(hopper.FEWEST)
-    assert asked == [Potential.NONE, Potential.ENERGY]
+    assert asked == [Want.ACCELERATION, Want.ENERGY]
 
 
 def test_whoever_comes_after_an_interrupt_finds_the_assemblers_order(hopper, monkeypatch, own_cache):
@@ -247,5 +247,5 @@ def test_an_order_is_judged_by_accelerations_and_potential(hopper):
     rows, column = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.array([7, 8], np.float32)
     state, computed = SimpleNamespace(forces=lambda: (rows, column)), []
     engine._compute = lambda state, potential: computed.append(potential)
-    assert engine._bits(Potential.ENERGY, state) == rows.tobytes() + column.tobytes()
-    assert computed == [Potential.ENERGY]
+    assert engine._bits(Want.ENERGY, state) == rows.tobytes() + column.tobytes()
+    assert computed == [Want.ENERGY]

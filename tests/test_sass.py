@@ -30,7 +30,7 @@ from nbody.gpu.sass.instruction import NO_BARRIER, PLACES, ZERO, Instruction
 from nbody.gpu.sass.liveness import EVERY, live_before, read, target, written
 from nbody.gpu.sass.pair_pipeline import clocks
 from nbody.gpu.sass.scoreboard import NOTHING, UNIFORM, fresh, under_way, untold
-from nbody.state import Potential
+from nbody.state import Want
 
 # --- Instructions by hand ---------------------------------------------------------------------------------------------
 
@@ -127,9 +127,9 @@ def test_an_operation_of_another_meaning_is_not_taken_for_a_known_one(word, why)
 # --- Real kernels -----------------------------------------------------------------------------------------------------
 
 KERNELS = [
-    ((4, 18), "product", Potential.NONE), ((4, 18), "product", Potential.ENERGY), ((4, 22), "equal", Potential.NONE),
-    ((2, 18), "product", Potential.NONE), ((1, 10), "product", Potential.NONE), ((1, 10), "equal", Potential.ENERGY),
-    ((1, 10), "equal", Potential.NONE, "cutoff", 2), ((1, 10), "equal", Potential.ENERGY, "cutoff", 2),
+    ((4, 18), "product", Want.ACCELERATION), ((4, 18), "product", Want.ENERGY), ((4, 22), "equal", Want.ACCELERATION),
+    ((2, 18), "product", Want.ACCELERATION), ((1, 10), "product", Want.ACCELERATION), ((1, 10), "equal", Want.ENERGY),
+    ((1, 10), "equal", Want.ACCELERATION, "cutoff", 2), ((1, 10), "equal", Want.ENERGY, "cutoff", 2),
 ]  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def loops(cubin):
 @pytest.fixture(scope="module")
 def loop(cubin):
     """The loop of the kernel for large N, and a new order of it."""
-    (block,) = loops(cubin((4, 18), "product", Potential.NONE))
+    (block,) = loops(cubin((4, 18), "product", Want.ACCELERATION))
     body = scheduled_block(block, PAIR_TUNINGS[0])
     assert body is not None
     return block, body
@@ -215,7 +215,7 @@ def test_a_new_order_changes_nothing_but_the_loop_and_takes_fewer_cycles(cubin, 
 
 def test_the_same_order_is_found_again_in_another_process(cubin, tmp_path):
     """Python hashes strings differently each time; no set of them may have a say."""
-    old = cubin((1, 10), "product", Potential.NONE)
+    old = cubin((1, 10), "product", Want.ACCELERATION)
     (tmp_path / "cubin").write_bytes(old)
     code = (
         "import sys, pathlib, hashlib; from nbody.gpu.sass import PAIR_TUNINGS, with_pairs_scheduled;"
@@ -232,7 +232,7 @@ def test_the_same_order_is_found_again_in_another_process(cubin, tmp_path):
 
 
 def test_kernels_are_the_sections_with_instructions_and_other_files_are_refused(cubin):
-    code = cubin((1, 10), "product", Potential.NONE)
+    code = cubin((1, 10), "product", Want.ACCELERATION)
     (section,) = kernels(code)
     assert section.name.startswith(b".text.") and b"accelerate_pairs" in section.name and section.size % 16 == 0
     assert any(x.opcode == EXIT.opcode for x in code_of(code)[1])

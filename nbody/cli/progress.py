@@ -118,23 +118,17 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
     Where standard error is not a terminal (a batch job's log), a line every ten seconds instead.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
     if hidden or not console.is_terminal:
         yield _log_lines(hidden)
         return
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("steps"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
+    columns = BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}")
     with Bar(*columns, console=console) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda now: bar.update(task, total=now.steps, completed=now.step, description=facts(now))
+        task = bar.add_task("", total=1.0)
+        yield lambda now: bar.update(task, completed=now.fraction_done, description=f"{_position(now)}  {facts(now)}")
 
 
 def _log_lines(hidden: bool) -> Callable[[Progress], None]:
@@ -144,6 +138,11 @@ def _log_lines(hidden: bool) -> Callable[[Progress], None]:
         nonlocal last
         if not hidden and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
-            say(f"step {now.step}/{now.steps}  {facts(now)}")
+            say(f"{_position(now)}  {facts(now)}")
 
     return show
+
+
+def _position(now: Progress) -> str:
+    """Which step it is, and of how many, or which time."""
+    return f"step {now.step}, t = {now.time:.6g}" if now.steps is None else f"step {now.step}/{now.steps}"

@@ -20,6 +20,9 @@ def run(
     scenario: Scenario,
     particles: Annotated[int | None, count_option("Number of particles.")] = None,
     steps: Annotated[int | None, count_option("Number of time steps.")] = None,
+    end: Annotated[
+        float | None, typer.Option("--end", "--until", help="The time at which the run ends.", show_default=False)
+    ] = None,
     dt: Annotated[float | None, typer.Option(help="The time step.", show_default=False)] = None,
     seed: Annotated[int | None, count_option("Seed of the initial conditions.")] = None,
     engine: Annotated[
@@ -37,6 +40,12 @@ def run(
         str | None, typer.Option(help="float32, mixed or float64.", show_default=False, autocompletion=precisions)
     ] = None,
     every: Annotated[int | None, count_option("Steps between recorded frames.")] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="Any other value, as in gravity.G=2; may be repeated.", show_default=False
+        ),
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The trajectory to write.")] = Path("output/run.h5"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing output (else it is kept under a numbered name).")
@@ -66,7 +75,7 @@ def run(
     from nbody.scenario import Scenario
 
     settings = Scenario.load(scenario).override(
-        particles=particles, steps=steps, dt=dt, seed=seed, engine=engine,
+        set or (), particles=particles, steps=steps, end=end, dt=dt, seed=seed, engine=engine,
         integrator=integrator, precision=precision, every=every,
     )  # fmt: skip
     notify = (lambda line: None) if quiet else say

@@ -12,6 +12,7 @@ import numpy as np
 
 from nbody.errors import InputError, unknown
 from nbody.registry import Entry, Registry
+from nbody.state.want import Want
 
 ENGINES = Registry(
     "engine",
@@ -40,7 +41,13 @@ PRECISIONS = ("float32", "mixed", "float64")
 Notify = Callable[[str], None]
 
 
-def choose(precision: str, particles: int, notify: Notify = lambda line: None, measure: bool = True) -> tuple[str, str]:
+def choose(
+    precision: str,
+    particles: int,
+    notify: Notify = lambda line: None,
+    measure: bool = True,
+    needs: Want = Want.ACCELERATION,
+) -> tuple[str, str]:
     """The engine ``auto`` stands for on this machine, and why, in one clause; see :mod:`nbody.forces.auto`.
 
     Unless told to ``measure``, it takes no longer than a look: on a card that no run has measured yet, it answers with the
@@ -54,6 +61,9 @@ def choose(precision: str, particles: int, notify: Notify = lambda line: None, m
     if reason:
         return "cpu", f"no GPU: {reason}"
     engines = {name: ENGINES.load(name) for name in CANDIDATES}
+    engines = {name: engine for name, engine in engines.items() if not needs & ~engine.offers}
+    if not engines:
+        return "cpu", "no engine on the GPU computes the jerk"
     able = {
         name: engine for name, engine in engines.items() if precision in engine.precisions and engine.is_of_its_own()
     }
@@ -77,10 +87,11 @@ def resolve(
     where: str = "",
     notify: Notify = lambda line: None,
     measure: bool = True,
+    needs: Want = Want.ACCELERATION,
 ) -> tuple[str, str]:
     """``name`` as an engine that exists, and why it was taken (empty if the user named it); see :func:`choose`."""
     if name == "auto":
-        return choose(precision, particles, notify, measure)
+        return choose(precision, particles, notify, measure, needs)
     if ENGINES.check(name, where) == "matrix":
         from nbody.forces.matrix.engine import default_rung
 
@@ -123,7 +134,6 @@ def accelerations(
     from nbody.forces.memory import check_fits
     from nbody.law import Gravity
     from nbody.particles import Particles
-    from nbody.state import Potential
 
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS, "accelerations: ")
@@ -142,7 +152,7 @@ def accelerations(
     check_fits(kind, particles.count, precision, "accelerations: ")
     machine = kind(gravity, precision)
     state = machine.load(particles)
-    machine.evaluate(state, Potential.OF_EACH if potential else Potential.NONE)
+    machine.evaluate(state, Want.POTENTIAL if potential else Want.ACCELERATION)
     result, phi = state.forces()
     return (result, phi) if potential else result
 

@@ -94,7 +94,7 @@ def _seconds(engine: Any, bodies: Particles) -> float:
     state = engine.load(bodies)
 
     def evaluate() -> None:
-        state.fresh = False
+        state.invalidate()
         engine.evaluate(state)
 
     evaluate()  # compiles

@@ -24,7 +24,7 @@ from nbody.law import Gravity
 from nbody.linalg.rung import Launch, Rung
 from nbody.linalg.rung import Shape as ProductShape
 from nbody.particles import Particles
-from nbody.state import Potential
+from nbody.state import Want
 from nbody.state.device import DeviceState
 
 THREADS = 256
@@ -142,7 +142,7 @@ class GpuMatrixEngine(GpuEngine):
     """
 
     rung: ClassVar[Rung]
-    potential_apart = True
+    separate_potential = True
     build = staticmethod(build_write_block)
 
     def load(self, particles: Particles) -> DeviceState:
@@ -162,17 +162,17 @@ class GpuMatrixEngine(GpuEngine):
         state.workspace = Operands(factor, result, blocks)
         return state
 
-    def _compute(self, state: Any, potential: Potential) -> None:
-        super()._compute(state, Potential.NONE)
-        if potential:
-            self._compute_potential(state, potential)
+    def _compute(self, state: Any, want: Want) -> None:
+        super()._compute(state, Want.ACCELERATION)
+        if Want.ENERGY in want:
+            self._compute_potential(state, want)
 
-    def _compute_potential(self, state: Any, potential: Potential) -> None:
-        super()._compute(state, potential)
+    def _compute_potential(self, state: Any, want: Want) -> None:
+        super()._compute(state, want)
 
-    def kernel(self, potential: Potential, state: DeviceState) -> Any:
+    def kernel(self, want: Want, state: DeviceState) -> Any:
         """The kernels that lay the factor out, write a block, and fold the product."""
-        shape = self.shape(potential)
+        shape = self.shape(want)
         return compiled(build_lay_out, shape.real), compiled(self.build, shape), compiled(build_fold, shape)
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:

@@ -28,7 +28,7 @@ from nbody.forces.direct.gpu_symmetric import Plan, SymmetricEngine
 from nbody.forces.direct.gpu_triangle import Panel, Tiling, units_before
 from nbody.gpu.sass import PAIR_TUNINGS, kernels, with_pairs_scheduled
 from nbody.particles import Particles
-from nbody.state import Potential
+from nbody.state import Want
 from nbody.state.device import DeviceState
 
 KIND = "orders"
@@ -74,17 +74,17 @@ class ScheduledEngine(SymmetricEngine):
         """See :meth:`Engine.load`. The first time, finds the order of the kernels' instructions."""
         state = super().load(particles)
         if self.is_of_its_own() and state.count >= FEWEST:
-            for potential in (Potential.NONE, Potential.ENERGY):
+            for potential in (Want.ACCELERATION, Want.ENERGY):
                 self._order(potential, state)
         return state
 
-    def _order(self, potential: Potential, state: DeviceState) -> None:
-        plan, shape = state.workspace, self.shape(potential)
+    def _order(self, want: Want, state: DeviceState) -> None:
+        plan, shape = state.workspace, self.shape(want)
         which = shape, plan.tiling, plan.masses
         if which in self._ordered:
             return
         pairs = scheduled_kernel(*which)
-        kernel = _Orders(pairs, lambda: self._launch_some(pairs, state), lambda: self._bits(potential, state))
+        kernel = _Orders(pairs, lambda: self._launch_some(pairs, state), lambda: self._bits(want, state))
         card = f"{gpu.facts().name}, driver {gpu.facts().driver}"
         key = f"{card}, {len(PAIR_TUNINGS)} orders, {kernel.digest(ASSEMBLER)}"
         try:
@@ -111,9 +111,9 @@ class ScheduledEngine(SymmetricEngine):
             np.int64(some.first), np.int64(some.last), *some.shares,
         )  # fmt: skip
 
-    def _bits(self, potential: Potential, state: DeviceState) -> bytes:
+    def _bits(self, want: Want, state: DeviceState) -> bytes:
         """What one evaluation comes to."""
-        self._compute(state, potential)
+        self._compute(state, want)
         return b"".join(part.tobytes() for part in state.forces())
 
 
