@@ -41,7 +41,7 @@ def resume(
 
       nbody resume output/run.h5 --steps 2000
     """
-    from nbody.cli.progress import progress_bar, say, summary_json, summary_text
+    from nbody.cli.progress import progress_bar, say, show_summary
     from nbody.run.resume import resume as resumed
 
     notify = (lambda line: None) if quiet else say
@@ -51,5 +51,4 @@ def resume(
         notify(f"{run}: the run is at its end, step {simulation.step}; to go on, say {option} with a larger number")
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
-    print(summary_json(summary) if as_json else summary_text(summary))
-    return 130 if summary.interrupted else 0
+    return show_summary(summary, as_json)

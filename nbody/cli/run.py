@@ -7,6 +7,7 @@ import typer
 
 from nbody.cli.completion import SCENARIOS, engines_or_auto, files, integrators, precisions
 from nbody.cli.numbers import count_option
+from nbody.forces import ENGINES
 
 Scenario = Annotated[
     Path,
@@ -28,7 +29,7 @@ def run(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="Force engine: auto, reference, cpu, gpu-…, matrix:k07; a wrong name lists them.",
+            help=f"Force engine: auto, {ENGINES.listing()}; matrix:k07 names its rung.",
             show_default=False,
             autocompletion=engines_or_auto,
         ),
@@ -70,7 +71,7 @@ def run(
 
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
     """
-    from nbody.cli.progress import progress_bar, say, summary_json, summary_text
+    from nbody.cli.progress import progress_bar, say, show_summary
     from nbody.run.simulation import Simulation
     from nbody.scenario import Scenario
 
@@ -82,5 +83,4 @@ def run(
     simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
-    print(summary_json(summary) if as_json else summary_text(summary))
-    return 130 if summary.interrupted else 0
+    return show_summary(summary, as_json)

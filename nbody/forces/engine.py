@@ -66,6 +66,9 @@ class Engine(ABC):
     separate_energy: ClassVar[bool] = False
     """True if it has something cheaper than the potential of each body where only the energy is wanted."""
 
+    contends: ClassVar[range] = range(0)
+    """The numbers of particles for which it may be the fastest engine of some GPU: ``auto`` considers it for these."""
+
     state_type: ClassVar[type[State]]
     """The kind of state that :meth:`load` makes."""
 

@@ -86,8 +86,8 @@ class State(ABC):
         self.invalidate()
 
     def drift_taylor(self, dt: float) -> None:
-        """x += v dt + a dt²/2, the lecture's position update, rounded once. The accelerations are out of date afterwards,
-        but keep their values: the kick that follows uses them."""
+        """x += v dt + a dt²/2, the lecture's position update, in float32 rounded once. The accelerations are out of date
+        afterwards, but keep their values: the kick that follows uses them."""
         self._drift_taylor(self.dtype.type(dt), self.dtype.type(0.5 * dt * dt))
         self.invalidate()
 

@@ -44,9 +44,13 @@ class HostState(State):
         self._add_product(self.position, self.velocity, dt)
 
     def _drift_taylor(self, dt, half_dt2) -> None:
-        np.multiply(self.velocity, dt, out=self._scratch)
-        self._scratch += self.acceleration * half_dt2
-        self.position += self._scratch
+        if self.dtype == np.float32:
+            np.multiply(self.velocity, dt, out=self._scratch)
+            self._scratch += self.acceleration * half_dt2
+            self.position += self._scratch
+        else:  # in float64 a second rounding does no harm, and earlier recordings keep their bits
+            self._add_product(self.position, self.velocity, dt)
+            self._add_product(self.position, self.acceleration, half_dt2)
 
     def snapshot(self) -> Snapshot:
         """See :meth:`State.snapshot`."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.gpu import cuda, device_function, row
+from nbody.gpu import cuda, device_function, kernel, row
 from nbody.state.sums import SUMS
 
 NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT, PACK = range(7)
@@ -67,7 +67,7 @@ def _add_up(terms, block_sums):
             block_sums[cuda.blockIdx.x, k] = total
 
 
-@cuda.jit
+@kernel
 def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
     """Make the moves of MOST ``kinds``, one after the other, by their ``factors``, and pack into an area, if a move says so
     (one at most).

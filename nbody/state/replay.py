@@ -32,9 +32,7 @@ class Replays:
 
     def __init__(self, state: "DeviceState") -> None:
         self._state = state
-        self._compiled: dict[
-            Hashable, Want
-        ] = {}  # what is current after a step, by kernels and what was current before
+        self._compiled: dict[Hashable, Want] = {}  # what was current after a step, by kernels and what was before it
         self._replays: dict[Hashable, Replay] = {}
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:

@@ -7,6 +7,7 @@ from nbody.bench.forces.lecture import LARGEST
 from nbody.bench.forces.row import ForceRow, force_rows
 from nbody.bench.report import Report, error, machine_line, markdown_table, ratio
 from nbody.errors import InputError
+from nbody.forces import ENGINES
 from nbody.units import duration, rate
 
 # --- On the terminal ------------------------------------------------------------------------------------------------
@@ -42,7 +43,7 @@ def force_table(found: Report) -> Any:
 def _cells(row: ForceRow) -> tuple[str, ...]:
     return (
         str(row.particles),
-        row.name,
+        row.name + ENGINES.mark(row.name),
         row.precision,
         "WRONG" if row.wrong and not row.seconds else duration(row.seconds),
         rate(row.interactions_per_s),
@@ -91,7 +92,7 @@ def markdown(found: Report) -> str:
     for name, precision in dict.fromkeys((row.name, row.precision) for row in rows):
         own = {row.particles: row for row in rows if (row.name, row.precision) == (name, precision) and row.seconds}
         if own:
-            table.append([f"`{name}`", precision, *_readme_cells(own, counts, lecture)])
+            table.append([f"`{name}`{ENGINES.mark(name)}", precision, *_readme_cells(own, counts, lecture)])
     return "\n".join([about, "", *markdown_table(heads, table)])
 
 

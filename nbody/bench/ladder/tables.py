@@ -6,7 +6,7 @@ from typing import Any, Literal
 from nbody.bench.ladder.row import CUBLAS, Row
 from nbody.bench.report import Report, error, machine_line, markdown_table, ratio
 from nbody.errors import InputError
-from nbody.linalg import CHAMPION
+from nbody.linalg import CHAMPIONS
 from nbody.linalg.rung import LECTURE_SIZE
 from nbody.units import duration, rate, size
 
@@ -159,9 +159,9 @@ def _by_size(rows: Sequence[Row], sizes: Sequence[int]) -> list[str]:
     for name, precision in dict.fromkeys((name, precision) for name, precision, _ in measured):
         own = [measured.get((name, precision, n)) for n in sizes]
         last = next(row for row in reversed(own) if row)
-        champion = measured.get((CHAMPION, precision, last["size"]), last)
+        champion = measured.get((CHAMPIONS[precision], precision, last["size"]), last)
         fast = (last["percent_of_cublas"] or 0) >= 50 or last["gflops"] > champion["gflops"]
-        if fast or name in (*CUBLAS, CHAMPION):
+        if fast or name in (*CUBLAS, CHAMPIONS[precision]):
             table.append([f"`{name}`", precision, *map(_with_share, own)])
     return markdown_table(["FLOP/s", "precision", *(f"n = {n}" for n in sizes)], table)
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from nbody.bench.forces.lecture import LectureRow
 from nbody.bench.report import Report, error, machine_line, ratio, rows_of
 from nbody.bench.roofline.row import RooflineRow
+from nbody.forces import ENGINES
 from nbody.units import duration, rate
 
 
@@ -29,7 +30,7 @@ def number(value: float | None) -> str:
 
 WHO = (
     Column("N", lambda row: str(row.particles)),
-    Column("engine", lambda row: row.name, "left"),
+    Column("engine", lambda row: row.name + ENGINES.mark(row.name), "left"),
     Column("precision", lambda row: row.precision, "left"),
 )
 
@@ -68,7 +69,7 @@ KERNELS = (
 
 LECTURE = (
     Column("N", lambda row: str(row.particles)),
-    Column("engine", lambda row: row.name, "left"),
+    Column("engine", lambda row: row.name + ENGINES.mark(row.name), "left"),
     Column("ten steps\nwith copies", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
     Column("rate:\n× one core", lambda row: ratio(row.speedup)),
     Column("\n× all cores", lambda row: ratio(row.speedup_all_cores)),

@@ -81,6 +81,7 @@ class SymmetricEngine(GpuEngine):
     build = staticmethod(build)
     interactions_a_root = 2
     separate_energy = True
+    contends = range(2048, 1 << 62)  # 1024 bodies are 68 units of work, too few warps to fill a card
     pairs = staticmethod(pairs_kernel)
     """The kernel of the pairs for a shape, a tiling and a form of the masses."""
 

@@ -54,7 +54,7 @@ def build_lay_out(real: type) -> Any:
             half //= 2
         cuda.syncthreads()
 
-    @cuda.jit(**gpu.FAST)
+    @gpu.kernel(**gpu.FAST)
     def lay_out(body, factor):
         partial = cuda.shared.array((THREADS, 4), real)
         n, t = body.shape[0], cuda.threadIdx.x
@@ -82,7 +82,7 @@ def build_write_block(shape: Shape) -> Any:
     """The kernel that writes rows ``first`` … of W, or of U where the potential is wanted."""
     law, real, potential = shape.law, shape.real, shape.potential
 
-    @cuda.jit(**gpu.FAST)
+    @gpu.kernel(**gpu.FAST)
     def write_block(body, block, first, length2):
         j = cuda.grid(1)
         n = body.shape[0]
@@ -104,7 +104,7 @@ def build_fold(shape: Shape) -> Any:
     """The kernel that makes accelerations, or potentials, of the product."""
     potential = shape.potential
 
-    @cuda.jit(**gpu.FAST)
+    @gpu.kernel(**gpu.FAST)
     def fold(factor, product, acceleration, G):
         i = cuda.grid(1)
         if i < acceleration.shape[0]:
