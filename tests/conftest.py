@@ -20,8 +20,12 @@ os.environ["XDG_CACHE_HOME"] = str(
 )
 
 
-def pytest_collection_modifyitems(items):
-    """Tests marked ``gpu`` are skipped, with the reason, where no device is found."""
+def pytest_collection_modifyitems(config, items):
+    """Leave out ``campaign`` tests unless ``-m`` names them; skip ``gpu`` tests where there is no device."""
+    if "campaign" not in config.option.markexpr:
+        campaigns = [item for item in items if "campaign" in item.keywords]
+        items[:] = [item for item in items if "campaign" not in item.keywords]
+        config.hook.pytest_deselected(items=campaigns)
     marked = [item for item in items if "gpu" in item.keywords]
     if not marked:
         return

@@ -1,12 +1,9 @@
-"""The GPU's kernels three ways: arithmetic in the simulator, compiled form as PTX, and for real on a device."""
-
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""The GPU's kernels: compiled form as PTX, and for real on a device; in the simulator: test_forces_simulated.py."""
 
 import numpy as np
 import pytest
+from combinations import every_pair
+from compiled_forces import compiled
 from conftest import random_bodies
 
 from nbody.forces import ENGINES, accelerations
@@ -15,7 +12,6 @@ from nbody.state import Want
 
 GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu")]
 ONE_BODY_A_THREAD = ("gpu-global", "gpu-tiled", "gpu-kahan")
-SIMULATED = (*ONE_BODY_A_THREAD, "gpu-unrolled")  # gpu-split and gpu-symmetric: test_forces_gpu_ladder.py
 LENGTHS = {"plummer": 0.05, "cutoff": 0.5, "none": 0.0}
 
 # A float32 sum of N terms of random sign: each term has some 5 roundings of 6e-8, the sum about √N more.
@@ -27,69 +23,19 @@ def relative_error(a, expected):
     return np.abs(a - expected).max() / np.sqrt((expected**2).sum(axis=-1)).mean()
 
 
-@pytest.mark.parametrize("engine", SIMULATED)
 @pytest.mark.parametrize(
-    "softening,dimensions,precision,count",
-    [
-        ("plummer", 3, "float32", 300),  # two tiles, the second ragged
-        ("cutoff", 2, "float32", 65),
-        ("none", 3, "float64", 33),
-        ("plummer", 2, "float64", 1),
-    ],
+    "engine,softening,dimensions,wanted",
+    every_pair(ONE_BODY_A_THREAD, LAWS, (2, 3), (Want.ACCELERATION, Want.POTENTIAL)),
 )
-def test_the_simulator_agrees_with_the_referee(tmp_path, engine, softening, dimensions, precision, count):
-    bodies = random_bodies(count, dimensions)
-    np.savez(tmp_path / "in.npz", position=bodies.position, mass=bodies.mass)
-    script = Path(__file__).parent / "simulated_forces.py"
-    length = LENGTHS[softening]
-    command = [sys.executable, script, tmp_path / "in.npz", tmp_path / "out.npz", engine, softening, length, precision]
-    subprocess.run(
-        [str(part) for part in command], check=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, timeout=300
-    )
-    got = np.load(tmp_path / "out.npz")
-    a, phi = accelerations(
-        bodies.position, bodies.mass, softening=softening, length=length, engine="reference", potential=True
-    )
-    if count == 1:
-        assert got["acceleration"].tolist() == [[0.0] * dimensions]
-        assert got["potential"].tolist() == [0.0]
-    else:
-        assert relative_error(got["acceleration"], a) < BOUND[precision]
-        assert np.abs(got["potential"] - phi).max() < BOUND[precision] * np.abs(phi).mean()
-
-
-@pytest.mark.parametrize("engine", ONE_BODY_A_THREAD)
-@pytest.mark.parametrize("softening", list(LAWS))
-@pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize("potential", [Want.ACCELERATION, Want.POTENTIAL])
-def test_a_float32_kernel_has_no_float64_and_no_local_memory(engine, softening, dimensions, potential):
+def test_a_float32_kernel_has_no_float64_and_no_local_memory(engine, softening, dimensions, wanted):
     """One stray literal makes a kernel thirty times slower without a word; spills make it slower too."""
-    code, resources = compiled_form(engine, softening, dimensions, np.float32, potential)
+    code, resources = compiled(engine, dimensions, wanted, softening)
     assert ".f64 \t" not in code and ".f64\t" not in code
     assert "rsqrt.approx.ftz.f32" in code
     assert "div." not in code and "sqrt.rn" not in code
     assert resources.local == 0
     # 40 registers × 256 threads: six blocks a multiprocessor, 48 warps; a recorded frame may do with 32 warps
-    assert resources.registers <= (64 if potential else 40)
-
-
-def compiled_form(engine, softening, dimensions, dtype, potential):
-    """PTX and resources of an engine's kernel, compiled for an H200 whatever this machine has."""
-    pytest.importorskip("cuda.core")
-    from numba import types
-
-    from nbody import gpu
-    from nbody.forces.direct.gpu_engine import Shape
-
-    real = types.float32 if dtype == np.float32 else types.float64
-    kernel = ENGINES[engine].load().build(Shape(softening, dimensions, np.dtype(dtype), potential))
-    try:
-        code = gpu.ptx(kernel, (real[:, ::1], real[:, ::1], types.int64, real, real))
-    except Exception as error:
-        if "NVVM" in str(error) or "nvvm" in str(error):
-            pytest.skip(f"no NVVM here: {error}")
-        raise
-    return code, gpu.resources(code)
+    assert resources.registers <= (64 if wanted == Want.POTENTIAL else 40)
 
 
 @pytest.mark.gpu

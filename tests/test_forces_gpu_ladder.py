@@ -1,15 +1,13 @@
 """The upper rungs of the GPU ladder: how the triangle is shared out, the compiled form, and forces on a device."""
 
 import math
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
+from combinations import every_pair
+from compiled_forces import compiled
 from conftest import random_bodies
 
 from nbody.forces import ENGINES, accelerations
@@ -27,6 +25,9 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Want
 
+share_kernels = pytest.mark.xdist_group("symmetric kernels")  # one process compiles each of them once
+
+MASSES = ("equal", "product", "separate")
 WANTED = (Want.ACCELERATION, Want.ENERGY, Want.POTENTIAL)
 TILINGS = [Tiling(1, 8), Tiling(2, 4), Tiling(4, 8)]
 WIDE = Room(blocks=132, budget=1 << 31, piece=1 << 40)
@@ -157,35 +158,6 @@ def test_masses_choose_the_form_of_the_kernel():
     assert form([5e11, 9e11], length=1e-5, real=np.float64) == "product"
 
 
-def compiled(name, dimensions, potential, masses="product", tiling=None, mixed=False):
-    """PTX and resources of a rung's kernel for an H200, in float32 or mixed precision."""
-    pytest.importorskip("cuda.core")
-    from numba import types
-
-    from nbody import gpu
-    from nbody.forces.direct import gpu_pairs, gpu_split, gpu_unrolled
-    from nbody.forces.direct.gpu_engine import Shape
-
-    real = types.float32
-    wide = types.float64 if mixed else real
-    shape = Shape("plummer", dimensions, np.dtype(np.float32), potential, mixed)
-    signature = (real[:, ::1], real[:, ::1], types.int64, real, real)
-    if name == "gpu-symmetric":
-        kernel = gpu_pairs.build(shape, tiling, masses)
-        signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 3, types.uint32)
-    elif name == "gpu-split":
-        kernel = gpu_split.build(shape)
-    else:
-        kernel = gpu_unrolled.build(shape)
-    try:
-        code = gpu.ptx(kernel, signature)
-    except Exception as error:
-        if "nvvm" in str(error).lower():
-            pytest.skip(f"no NVVM here: {error}")
-        raise
-    return code, gpu.resources(code)
-
-
 @pytest.mark.parametrize("name,most", [("gpu-unrolled", 64), ("gpu-split", 80)])
 @pytest.mark.parametrize("dimensions", [3, 2])
 @pytest.mark.parametrize("potential", [Want.ACCELERATION, Want.POTENTIAL])
@@ -196,108 +168,68 @@ def test_bodies_wait_in_registers(name, most, dimensions, potential):
     assert dimensions == 2 or "v4.f32" in code  # a body comes in one load
 
 
-@pytest.mark.parametrize("masses", ["equal", "product", "separate"])
+@share_kernels
 @pytest.mark.parametrize("count", [20480, 262144])
-@pytest.mark.parametrize("dimensions", [3, 2])
-@pytest.mark.parametrize("potential", WANTED)
+@pytest.mark.parametrize("masses,dimensions,potential", every_pair(MASSES, (2, 3), WANTED))
 def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, dimensions, potential):
     from nbody.forces.direct.gpu_pairs import resident_warps
     from nbody.forces.direct.gpu_symmetric import tiling_for
 
     tiling = tiling_for(count, "float32", masses)
-    code, resources = compiled("gpu-symmetric", dimensions, potential, masses, tiling)
+    code, resources = compiled("gpu-symmetric", dimensions, potential, masses=masses, tiling=tiling)
     assert ".f64" not in code and ".local" not in code
     warps = resident_warps(tiling.bodies)
     assert resources.local == 0 and resources.registers <= min(255, 65536 // (32 * warps))
     # The pairs of a turn are written out once, for the turn in which a body meets itself once more, and never rolled up.
-    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if potential else 1)
+    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if Want.ENERGY in potential else 1)
 
 
-@pytest.mark.parametrize("masses", ["equal", "product", "separate"])
+@share_kernels
+@pytest.mark.parametrize("masses", MASSES)
 @pytest.mark.parametrize("dimensions", [3, 2])
 def test_the_energy_takes_no_block_of_a_small_kernel_from_a_multiprocessor(masses, dimensions):
     """The number of blocks is the same for both, and what fits only without the energy would come in a second wave."""
     from nbody.forces.direct.gpu_symmetric import tiling_for
 
     def blocks(potential):
-        _, resources = compiled("gpu-symmetric", dimensions, potential, masses, tiling_for(20480, "float32", masses))
+        tiling = tiling_for(20480, "float32", masses)
+        _, resources = compiled("gpu-symmetric", dimensions, potential, masses=masses, tiling=tiling)
         return 65536 // (32 * 8 * math.ceil(resources.registers / 8))
 
     asked_for = 16 if dimensions == 2 else 12
     assert blocks(Want.ENERGY) >= min(blocks(Want.ACCELERATION), asked_for)
 
 
-@pytest.mark.parametrize("tiling", [Tiling(1, 9), Tiling(4, 10)])
-@pytest.mark.parametrize("dimensions", [3, 2])
-@pytest.mark.parametrize("potential", WANTED)
+@pytest.mark.parametrize("tiling,dimensions,potential", every_pair((Tiling(1, 9), Tiling(4, 10)), (3, 2), WANTED))
 def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(tiling, dimensions, potential):
     """float64 splits a coordinate when a body is loaded (rows, and one column), and adds a row's sums to its total."""
     code, resources = compiled("gpu-symmetric", dimensions, potential, tiling=tiling, mixed=True)
     done = Counter(re.findall(r"^\s+(add|sub|mul|fma|neg|div|sqrt|rsqrt|rcp)\S*\.f64", code, re.MULTILINE))
-    components = 4 if potential else 3
+    components = 4 if Want.ENERGY in potential else 3
     # What a tile's rows have from each other for the energy is halved.
     assert set(done) == {"add", "sub"} | ({"mul"} if potential == Want.ENERGY else set())
     assert done["mul"] <= tiling.bodies
     assert done["add"] <= components * tiling.bodies and done["sub"] <= 3 * (tiling.bodies + 1)
-    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if potential else 1)
+    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if Want.ENERGY in potential else 1)
     # A frame's kernel may keep two numbers of a thread elsewhere than in registers.
-    assert ".local" not in code and resources.local <= (8 if potential else 0) and resources.registers <= 168
+    assert (
+        ".local" not in code
+        and resources.local <= (8 if Want.ENERGY in potential else 0)
+        and resources.registers <= 168
+    )
 
 
-@pytest.mark.parametrize("masses", ["equal", "product", "separate"])
+@share_kernels
+@pytest.mark.parametrize("masses", MASSES)
 def test_a_force_is_rounded_the_same_whether_the_potential_is_asked_for_or_not(masses):
     """Each pair's three multiply-adds for r² and six for the sums are written as such, so that no compiler may round a
     product by itself in one kernel and not in the other: the bits of a run must not depend on what it records."""
+    from nbody.forces.direct.gpu_symmetric import tiling_for
+
     for potential in WANTED:
-        code, _ = compiled("gpu-symmetric", 3, potential, masses, Tiling(4, 2))
+        tiling = tiling_for(20480, "float32", masses)
+        code, _ = compiled("gpu-symmetric", 3, potential, masses=masses, tiling=tiling)
         assert code.count("fma.rn.ftz.f32") == 9 * code.count("rsqrt.approx.ftz.f32")
-
-
-SIMULATED = {
-    "split": ("gpu-split", "float32", (), random_bodies(33)),
-    "rows past the end": ("gpu-symmetric", "float32", (), random_bodies(33)),  # one tile, two chunks, one nearly empty
-    "three tiles": ("gpu-symmetric", "float32", (1, 1), random_bodies(65)),  # columns behind the tile, many runs
-    "equal masses": (
-        "gpu-symmetric",
-        "float32",
-        (1, 2),
-        with_masses(np.full(65, 0.7)),
-    ),  # forces are weighted at the end
-    "mixed": ("gpu-symmetric", "mixed", (1, 2), random_bodies(65)),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine,precision,tiling,bodies", SIMULATED.values(), ids=SIMULATED)
-def test_the_simulator_with_shuffles_agrees_with_the_referee(tmp_path, engine, precision, tiling, bodies):
-    """Few bodies: the simulator gives every thread of a block to a thread of the computer's."""
-    got = simulated(tmp_path, bodies, engine, precision, tiling)
-    a, phi = accelerations(
-        bodies.position, bodies.mass, softening="plummer", length=0.05, engine="reference", potential=True
-    )
-    assert np.abs(got["acceleration"] - a).max() < 5e-6 * np.sqrt((a**2).sum(axis=1)).mean()
-    assert np.abs(got["potential"] - phi).max() < 5e-6 * np.abs(phi).mean()
-    assert got["energy"] == pytest.approx(0.5 * bodies.mass @ phi, rel=1e-6)
-    assert np.array_equal(got["acceleration"], got["acceleration_with_energy"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
-def test_a_body_alone_feels_nothing_of_the_places_beside_it(tmp_path, precision):
-    got = simulated(tmp_path, random_bodies(1), "gpu-symmetric", precision, (1, 2))
-    assert not got["acceleration"].any() and not got["potential"].any() and got["energy"] == 0
-
-
-def simulated(tmp_path, bodies, engine, precision, tiling):
-    """What an engine computes in the simulator, with Plummer's softening of 0.05."""
-    np.savez(tmp_path / "in.npz", position=bodies.position, mass=bodies.mass)
-    script = Path(__file__).parent / "simulated_forces.py"
-    files = [script, tmp_path / "in.npz", tmp_path / "out.npz"]
-    command = [sys.executable, *files, engine, "plummer", 0.05, precision, *tiling]
-    subprocess.run(
-        [str(part) for part in command], check=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, timeout=300
-    )
-    return np.load(tmp_path / "out.npz")
 
 
 def judged(bodies, **law):
@@ -325,7 +257,7 @@ def test_the_symmetric_engine_is_right_for_any_masses_and_any_count(masses, coun
 @pytest.mark.parametrize("softening,length", [("plummer", 0.05), ("cutoff", 0.05), ("none", 0.0)])
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
-@pytest.mark.parametrize("masses", ["equal", "product", "separate"])
+@pytest.mark.parametrize("masses", MASSES)
 def test_the_energy_alone_is_that_of_the_potentials_and_changes_no_bit(
     softening, length, dimensions, precision, masses
 ):

@@ -1,10 +1,5 @@
 """The force matrix: through BLAS here, in the simulator and as PTX anywhere, and for real on a device."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from conftest import random_bodies
@@ -189,23 +184,7 @@ def test_a_run_is_resumed_and_made_again_with_the_same_bits(tmp_path):
     assert first_difference(whole, tmp_path / "again.h5") is None
 
 
-# --- On the GPU: in the simulator, as PTX, for real -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("engine", "softening", "dimensions", "precision", "count"),
-    [("matrix", "plummer", 3, "float32", 37), ("matrix:k07", "none", 2, "float64", 34)],
-)
-def test_the_simulator_agrees_with_the_referee(tmp_path, engine, softening, dimensions, precision, count):
-    bodies, law = random_bodies(count, dimensions), Gravity(1.0, dimensions, softening, LENGTHS[softening])
-    np.savez(tmp_path / "in.npz", position=bodies.position, mass=bodies.mass)
-    script = Path(__file__).parent / "simulated_forces.py"
-    command = [sys.executable, script, tmp_path / "in.npz", tmp_path / "out.npz", engine, softening, law.length]
-    subprocess.run(
-        [str(part) for part in [*command, precision]], check=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
-    )
-    got = np.load(tmp_path / "out.npz")
-    assert max(excess(engine, bodies, law, precision, got["acceleration"], got["potential"])) <= 1
+# --- On the GPU: as PTX, and for real (in the simulator: test_forces_simulated.py) -------------------------------------
 
 
 @pytest.mark.parametrize("softening", list(LAWS))

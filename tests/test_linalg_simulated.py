@@ -6,14 +6,15 @@ The simulator is chosen when Numba is imported, so these tests run in a process 
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 
-from nbody.gpu import SIMULATED
+from nbody.gpu import SIMULATED, cuda
 from nbody.linalg import ELEMENTWISE, LADDER, matmul
 from nbody.linalg.accuracy import error_report
-from nbody.linalg.intrinsics import AMPERE
+from nbody.linalg.intrinsics import AMPERE, wait_for_team
 from nbody.linalg.rung import Shape
 
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
@@ -28,8 +29,6 @@ def random_factors(shape, dtype):
 
 
 def assert_same_bits_and_right(shape, dtype, *launches):
-    from nbody.gpu import cuda
-
     a, b = random_factors(shape, dtype)
     results = []
     for launch in launches:
@@ -60,8 +59,7 @@ def test_a_rung_with_vector_loads_multiplies_aligned_matrices(name, dtype):
 
 
 @simulated
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [Shape(19, 36, 44), Shape(17, 33, 21)])
+@pytest.mark.parametrize(("dtype", "shape"), [("float32", Shape(19, 36, 44)), ("float64", Shape(17, 33, 21))])
 @pytest.mark.parametrize(("teams", "splits"), [(1, 3), (3, 1), (2, 2)])
 def test_the_champions_partial_sums_add_up_and_repeat_bit_for_bit(dtype, shape, teams, splits):
     from nbody.linalg.k17_champion import Tiling, tiled_launch
@@ -98,14 +96,36 @@ def test_kahans_sum_of_the_lectures_matrices_is_exact_in_float32():
 @simulated
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_an_elementwise_kernel_covers_every_element(name):
-    from nbody.gpu import cuda
-
     kernel = ELEMENTWISE.load(name)
     a, b = random_factors(Shape(13, 29, 29), "float32")
     b = a[::-1].copy()
     c = cuda.to_device(np.full_like(a, np.nan))
     kernel.launch(Shape(13, 29, 29), np.dtype("float32"))(cuda.to_device(a), cuda.to_device(b), c)
     np.testing.assert_array_equal(c.copy_to_host(), kernel.reference(a, b))
+
+
+@simulated
+def test_a_simulated_kernel_that_fails_says_where_and_one_that_waits_for_nobody_ends():
+    @cuda.jit
+    def fail(array):
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 2:
+            array[cuda.threadIdx.x] = 1
+        cuda.syncthreads()
+
+    @cuda.jit
+    def wait(array):
+        if cuda.threadIdx.x == 2:
+            wait_for_team(1, 32)
+        cuda.syncthreads()
+        array[cuda.threadIdx.x] = 1
+
+    array, before = cuda.to_device(np.zeros(2)), threading.active_count()
+    with pytest.raises(IndexError, match=r"tid=\[2, 0, 0\] ctaid=\[0, 0, 0\]"):
+        fail[1, 64](array)
+    with pytest.raises(RuntimeError, match="threads wait for others at the barriers"):
+        wait[1, 64](array)
+    assert threading.active_count() <= before + 64  # each ends, and the next block takes them again
 
 
 @pytest.mark.slow

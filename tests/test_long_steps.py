@@ -260,7 +260,7 @@ import time
 import numpy as np
 from nbody.gpu import waiting
 from nbody.particles import Particles
-from nbody.state import device
+from nbody.state import device, marks
 LATER = 0.2
 
 class Event:
@@ -270,7 +270,7 @@ class Event:
         Event.last = self.at = max(time.perf_counter(), Event.last) + LATER
 
 waiting.is_done = lambda event: time.perf_counter() >= event.at
-device.mark, device.MARK = Event, 100
+marks.mark, marks.MARK = Event, 100
 state = device.DeviceState(Particles(np.ones(9), np.zeros((9, 3)), np.zeros((9, 3))), np.dtype("float32"))
 began, seen = time.perf_counter(), []
 for _ in range(20):

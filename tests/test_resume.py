@@ -210,10 +210,11 @@ def test_coincident_bodies_without_softening_are_refused_by_their_numbers(tmp_pa
         Simulation(Scenario.from_text(text, folder=tmp_path))
 
 
-def test_a_hundred_killed_commands_are_resumed_to_the_same_bits():
+@pytest.mark.parametrize("kills", [12, pytest.param(100, marks=pytest.mark.campaign)])
+def test_killed_commands_are_resumed_to_the_same_bits(kills):
     """``nbody run`` and ``nbody resume``, SIGKILLed; more of them, and on a GPU: tests/crash/command_kills.py."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, ROOT / "tests/crash/command_kills.py", "100"]
+    command = [sys.executable, ROOT / "tests/crash/command_kills.py", str(kills)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 

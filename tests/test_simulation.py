@@ -69,23 +69,23 @@ def test_the_same_scenario_gives_the_same_bits_twice_and_however_often_it_is_rec
 
 
 FRAMES_OF_A_STATE = textwrap.dedent("""
-    import sys
     import numpy as np
     from nbody import Scenario, Simulation
     from nbody.integrators.integrator import Motion
-    run = Simulation(Scenario.load("run.yaml").override(engine=sys.argv[1]))
-    moments = []
-    for count in (16, 1, 8, 8, 3, 8):  # more blocks than a ring has
-        motion = Motion(run.engine, run.state)
-        for snapshot in run.integrator.frames(motion, count, every=1 + count % 2):
-            snapshot.wait()
-            moments.append((snapshot.position.copy(), snapshot.velocity.copy(), snapshot.sums))
-            snapshot.release()
-        run.integrator.advance(motion, 2)
-    ends = run.state.arrays()
-    columns = ("body", "velocity") if "body" in ends else ("position", "velocity")
-    ends = np.stack([ends[name][:, :2] for name in columns])  # with all the moves that were asked for
-    np.savez(sys.argv[1], *(np.stack(each) for each in zip(*moments)), ends)
+    for engine in ("cpu", "gpu-global"):
+        run = Simulation(Scenario.load("run.yaml").override(engine=engine))
+        moments = []
+        for count in (16, 1, 8, 8, 3, 8):  # more blocks than a ring has
+            motion = Motion(run.engine, run.state)
+            for snapshot in run.integrator.frames(motion, count, every=1 + count % 2):
+                snapshot.wait()
+                moments.append((snapshot.position.copy(), snapshot.velocity.copy(), snapshot.sums))
+                snapshot.release()
+            run.integrator.advance(motion, 2)
+        ends = run.state.arrays()
+        columns = ("body", "velocity") if "body" in ends else ("position", "velocity")
+        ends = np.stack([ends[name][:, :2] for name in columns])  # with all the moves that were asked for
+        np.savez(engine, *(np.stack(each) for each in zip(*moments)), ends)
 """)
 
 
@@ -95,10 +95,8 @@ def test_frames_leave_a_simulated_gpu_in_order_and_whole(tmp_path, integrator):
     text = PLUMMER.replace("plummer, particles: 256", "disk, particles: 20").replace("0.05", "0.05, dimensions: 2")
     (tmp_path / "run.yaml").write_text(text.replace("leapfrog, dt: 0.0078125", f"{integrator}, dt: 0.0001"))
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_ENABLE_CUDASIM": "1"}
-    found = []
-    for engine in ("cpu", "gpu-tiled"):
-        subprocess.run([sys.executable, "-c", FRAMES_OF_A_STATE, engine], cwd=tmp_path, env=environment, check=True)
-        found.append(np.load(tmp_path / f"{engine}.npz").values())
+    subprocess.run([sys.executable, "-c", FRAMES_OF_A_STATE], cwd=tmp_path, env=environment, check=True)
+    found = [np.load(tmp_path / f"{engine}.npz").values() for engine in ("cpu", "gpu-global")]
     for cpu, gpu, shape in zip(*found, [(44, 20, 3), (44, 20, 3), (44, 8), (2, 20, 2)], strict=True):
         assert gpu.shape == shape and len(np.unique(gpu.reshape(len(gpu), -1), axis=0)) == len(gpu)
         np.testing.assert_allclose(gpu, cpu, rtol=1e-9, atol=1e-9 * np.abs(cpu).max())

@@ -2,12 +2,15 @@
 
 import math
 import sys
-import threading
 from typing import Any
 
 import numpy as np
 from numba.cuda.simulator.api import Event
 from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
+
+from nbody.gpu.turns import current_thread, take_turns
+
+take_turns()
 
 
 def _shared_array(self, shape, dtype, alignment=None):
@@ -25,7 +28,7 @@ _board: dict[tuple[int, int], Any] = {}  # what each thread of a block has put u
 
 def _exchange(value, source):
     """The value of lane ``source`` of this thread's warp. All threads of the block must take part."""
-    thread: Any = threading.current_thread()
+    thread: Any = current_thread()
     x, y = thread.threadIdx.x, thread.threadIdx.y
     _board[x, y] = value
     thread.syncthreads()

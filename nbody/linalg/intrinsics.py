@@ -26,11 +26,16 @@ def vector_length(dtype: Any) -> int:
 if SIMULATED:
     from nbody.linalg.simulated_warp import mma_f64, mma_tf32, wait_for_team
 
+    def _checked(index):
+        if index < 0:
+            raise IndexError(f"flat index {index} is negative")
+        return int(index)
+
     def _get(array, index):
-        return array[np.unravel_index(int(index), array.shape)]
+        return array.flat[_checked(index)]
 
     def _put(array, index, value):
-        array[np.unravel_index(int(index), array.shape)] = value
+        array.flat[_checked(index)] = value
 
     def _move(destination, i, source, j, length):
         if i % length or j % length:

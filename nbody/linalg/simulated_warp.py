@@ -4,22 +4,24 @@ warp that multiplies as the tensor cores do.
 The simulator runs each CUDA thread as a Python thread; those of a warp or of a team meet here.
 """
 
-import threading
 from typing import Any
 
 import numpy as np
 
+from nbody.gpu.turns import current_thread
+
 
 def _of_block(name: str, make: Any) -> Any:
     """The object ``name`` that the calling thread's block shares; made when first asked for."""
-    thread: Any = threading.current_thread()  # a BlockThread of the simulator
+    thread: Any = current_thread()
     shared = thread._manager.__dict__
     return shared[name] if name in shared else shared.setdefault(name, make())
 
 
 def wait_for_team(index, threads):
     """A barrier for ``threads`` threads of a block: see :mod:`nbody.linalg.intrinsics`."""
-    _of_block(f"barrier {index}", lambda: threading.Barrier(threads)).wait()
+    thread: Any = current_thread()
+    thread.wait(f"team {index}", threads)
 
 
 class _Table:
@@ -28,7 +30,6 @@ class _Table:
     def __init__(self, depth: int) -> None:
         self.a = np.empty((16, depth))
         self.b = np.empty((depth, 8))
-        self.barrier = threading.Barrier(32)
 
 
 def row_and_column(lane: int, register: int) -> dict[str, tuple[int, int]]:
@@ -43,7 +44,7 @@ def row_and_column(lane: int, register: int) -> dict[str, tuple[int, int]]:
 
 
 def _mma(product, p, c_at, a, i, a_at, b, j, b_at):
-    thread: Any = threading.current_thread()
+    thread: Any = current_thread()
     warp, lane = divmod(thread.thread_id, 32)
     depth = 4 * len(b_at)
     table = _of_block(f"table {depth} of warp {warp}", lambda: _Table(depth))
@@ -51,11 +52,11 @@ def _mma(product, p, c_at, a, i, a_at, b, j, b_at):
         table.a[row_and_column(lane, n)["a"]] = a[i + at]
     for n, at in enumerate(b_at):
         table.b[row_and_column(lane, n)["b"]] = b[j + at]
-    table.barrier.wait()
+    thread.wait(table, 32)
     for n, at in enumerate(c_at):
         row, column = row_and_column(lane, n)["c"]
         product[p + at] += product.dtype.type(table.a[row] @ table.b[:, column])
-    table.barrier.wait()
+    thread.wait(table, 32)
 
 
 def mma_tf32(product, p, a, i, b, j):

@@ -1,0 +1,46 @@
+"""The force kernels as they are compiled for an H200, on any machine; each one once per process."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from nbody.forces import ENGINES
+from nbody.forces.direct.gpu_triangle import Tiling
+from nbody.state import Want
+
+
+@cache
+def compiled(
+    engine: str,
+    dimensions: int,
+    wanted: Want,
+    softening: str = "plummer",
+    masses: str = "product",
+    tiling: Tiling | None = None,
+    mixed: bool = False,
+):
+    """PTX and resources of an engine's kernel, in float32 or mixed precision."""
+    pytest.importorskip("cuda.core")
+    from numba import types
+
+    from nbody import gpu
+    from nbody.forces.direct import gpu_pairs
+    from nbody.forces.direct.gpu_engine import Shape
+
+    real = types.float32
+    wide = types.float64 if mixed else real
+    shape = Shape(softening, dimensions, np.dtype(np.float32), wanted, mixed)
+    if engine == "gpu-symmetric":
+        kernel = gpu_pairs.build(shape, tiling, masses)
+        signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 3, types.uint32)
+    else:
+        kernel = ENGINES.load(engine).build(shape)
+        signature = (real[:, ::1], real[:, ::1], types.int64, real, real)
+    try:
+        code = gpu.ptx(kernel, signature)
+    except Exception as error:
+        if "nvvm" in str(error).lower():
+            pytest.skip(f"no NVVM here: {error}")
+        raise
+    return code, gpu.resources(code)

@@ -1,0 +1,122 @@
+"""The GPU engines' indices and arithmetic in Numba's simulator, at small ragged sizes.
+
+The simulator is chosen when Numba is imported, so these tests run in a process of their own: the last one starts it.
+"""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+from test_forces_gpu import BOUND, LENGTHS, ONE_BODY_A_THREAD, relative_error
+from test_forces_gpu_ladder import with_masses
+from test_forces_matrix import excess
+
+from nbody.forces import ENGINES, accelerations
+from nbody.forces.direct import gpu_symmetric
+from nbody.forces.direct.gpu_triangle import Tiling
+from nbody.gpu import SIMULATED
+from nbody.law import Gravity
+from nbody.state import Want
+
+simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+
+
+def forces(engine, bodies, softening, precision):
+    """Accelerations and potentials by an engine."""
+    law = {"softening": softening, "length": LENGTHS[softening]}
+    return accelerations(bodies.position, bodies.mass, engine=engine, precision=precision, potential=True, **law)
+
+
+@simulated
+@pytest.mark.parametrize("engine", (*ONE_BODY_A_THREAD, "gpu-unrolled"))
+@pytest.mark.parametrize(
+    "softening,dimensions,precision,count",
+    [
+        ("plummer", 3, "float32", 300),  # two tiles, the second ragged
+        ("cutoff", 2, "float32", 65),
+        ("none", 3, "float64", 33),
+        ("plummer", 2, "float64", 1),
+    ],
+)
+def test_the_simulator_agrees_with_the_referee(engine, softening, dimensions, precision, count):
+    bodies = random_bodies(count, dimensions)
+    got, got_phi = forces(engine, bodies, softening, precision)
+    a, phi = forces("reference", bodies, softening, "float64")
+    if count == 1:
+        assert got.tolist() == [[0.0] * dimensions]
+        assert got_phi.tolist() == [0.0]
+    else:
+        assert relative_error(got, a) < BOUND[precision]
+        assert np.abs(got_phi - phi).max() < BOUND[precision] * np.abs(phi).mean()
+
+
+@simulated
+@pytest.mark.parametrize(
+    ("engine", "softening", "dimensions", "precision", "count"),
+    [("matrix", "plummer", 3, "float32", 37), ("matrix:k07", "none", 2, "float64", 34)],
+)
+def test_a_simulated_matrix_product_agrees_with_the_referee(engine, softening, dimensions, precision, count):
+    bodies, law = random_bodies(count, dimensions), Gravity(1.0, dimensions, softening, LENGTHS[softening])
+    assert max(excess(engine, bodies, law, precision, *forces(engine, bodies, softening, precision))) <= 1
+
+
+def with_energy(engine, bodies, precision):
+    """Accelerations and the sum of the potential energy of an evaluation that is asked for no more."""
+    made = ENGINES.load(engine)(Gravity(1.0, 3, "plummer", LENGTHS["plummer"]), precision)
+    state = made.load(bodies)
+    made.evaluate(state, Want.ENERGY)
+    return state.forces()[0], state.snapshot().wait().sums[1]
+
+
+def use_tiling(monkeypatch, tiling):
+    """Let gpu-symmetric take tiles that the simulator can work through."""
+    if tiling:
+        monkeypatch.setattr(gpu_symmetric, "tiling_for", lambda *of: tiling)
+
+
+WITH_SHUFFLES = {
+    "split": ("gpu-split", "float32", None, random_bodies(33)),
+    "rows past the end": (
+        "gpu-symmetric",
+        "float32",
+        None,
+        random_bodies(33),
+    ),  # one tile, two chunks, one nearly empty
+    "three tiles": ("gpu-symmetric", "float32", Tiling(1, 1), random_bodies(65)),  # columns behind the tile, many runs
+    "equal masses": ("gpu-symmetric", "float32", Tiling(1, 2), with_masses(np.full(65, 0.7))),  # weighted at the end
+    "mixed": ("gpu-symmetric", "mixed", Tiling(1, 2), random_bodies(65)),
+}
+
+
+@simulated
+@pytest.mark.parametrize("engine,precision,tiling,bodies", WITH_SHUFFLES.values(), ids=WITH_SHUFFLES)
+def test_the_simulator_with_shuffles_agrees_with_the_referee(monkeypatch, engine, precision, tiling, bodies):
+    use_tiling(monkeypatch, tiling)
+    got, got_phi = forces(engine, bodies, "plummer", precision)
+    same, energy = with_energy(engine, bodies, precision)
+    a, phi = forces("reference", bodies, "plummer", "float64")
+    assert np.abs(got - a).max() < 5e-6 * np.sqrt((a**2).sum(axis=1)).mean()
+    assert np.abs(got_phi - phi).max() < 5e-6 * np.abs(phi).mean()
+    assert energy == pytest.approx(0.5 * bodies.mass @ phi, rel=1e-6)
+    assert np.array_equal(got, same)
+
+
+@simulated
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+def test_a_body_alone_feels_nothing_of_the_places_beside_it(monkeypatch, precision):
+    use_tiling(monkeypatch, Tiling(1, 2))
+    acceleration, potential = forces("gpu-symmetric", random_bodies(1), "plummer", precision)
+    _, energy = with_energy("gpu-symmetric", random_bodies(1), precision)
+    assert not acceleration.any() and not potential.any() and energy == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
+def test_the_simulator_finds_every_engine_right():
+    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
+    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert " passed" in ran.stdout
