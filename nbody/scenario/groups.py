@@ -110,7 +110,7 @@ class GravityKeys(Group):
         law: Law = LAWS.load(self.softening)
         if not law.has_length and self.length:
             others = " or ".join(f"'{name}'" for name in LAWS if LAWS.load(name).has_length)
-            raise KeyProblem("length", f"has no meaning with softening '{self.softening}'; add 'softening:' {others}")
+            raise KeyProblem("length", f"has no meaning with softening '{self.softening}'; write 'softening:' {others}")
         if law.has_length and "length" not in self.model_fields_set:
             raise KeyProblem("length", f"is missing; softening '{self.softening}' needs one, as in 'length: 0.01'")
         if law.needs_length and not self.length:
