@@ -15,9 +15,9 @@ class KernelFacts:
     Attributes:
         kernel: its name.
         launches: kernels that one force evaluation launches, this one among them.
-        registers: a thread.
-        shared_bytes: static shared memory a block, in bytes.
-        local_bytes: local memory a thread, in bytes; more than 0 means that registers did not suffice.
+        registers: per thread.
+        shared_bytes: shared memory per block, in bytes.
+        local_bytes: local memory per thread, in bytes; more than 0 means that registers did not suffice.
         threads_a_block: threads of a block.
         blocks: of the grid.
         waves: blocks over those that the card holds at a time. The last wave may leave part of it idle.
@@ -42,7 +42,7 @@ _LOOPS: dict[Any, slots.Loop | None] = {}
 def pairs_loop(launch: gpu.Launch) -> slots.Loop | None:
     """What the innermost loop of a kernel issues; None if it computes no pairs."""
     if launch.kernel not in _LOOPS:
-        _LOOPS[launch.kernel] = slots.count(launch.cubin, launch.ptx)
+        _LOOPS[launch.kernel] = slots.hottest_loop(slots.disassembled(launch.cubin()) or "")
     return _LOOPS[launch.kernel]
 
 
