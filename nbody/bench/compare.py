@@ -5,7 +5,6 @@ from inspect import signature
 from typing import Any
 
 from nbody.bench import SUITES
-from nbody.bench.forces.contestant import ONE_CORE
 from nbody.bench.report import Report
 from nbody.bench.tables import Column, Sheet, three, whole
 from nbody.errors import InputError
@@ -125,15 +124,13 @@ def again(old: Report, path: str) -> tuple[str, dict[str, Any]]:
     suite = old.suites[0]
     rows = old.of(suite)
     names = list(dict.fromkeys(row.name for row in rows))
-    backends = {getattr(row, "backend", "") for row in rows if not row.name.startswith("cpu")}  # cpu always takes part
-    engines = [name for name in names if name.split(":")[0] in ENGINES]
     known = {
-        "cpu": "gpu" not in backends or "cpu" in backends,
-        "gpu": "gpu" in backends,
-        "particles": sorted({row.particles for row in rows if row.particles}),
-        "engines": engines if set(names) <= {*engines, ONE_CORE} else [],  # with competitors, all had taken part
-        "sizes": sorted({getattr(row, "size", 0) for row in rows}),
+        "cpu": True,
+        "gpu": any(getattr(row, "backend", "") == "gpu" for row in rows),
+        "particles": [row.particles for row in rows if row.particles],
+        "engines": [name for name in names if name.split(":")[0] in ENGINES],
+        "sizes": [getattr(row, "size", 0) for row in rows],
         "rungs": [name for name in names if name in (*LADDER, *ELEMENTWISE)],
-        "precision": list(dict.fromkeys(row.precision for row in rows)),
+        "precision": [row.precision for row in rows],
     }
     return suite, {name: known[name] for name in signature(SUITES.load(suite)).parameters if name in known}

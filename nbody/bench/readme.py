@@ -1,5 +1,6 @@
 """The tables in the README files, written from reports and never by hand."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -23,19 +24,23 @@ def pages() -> list[Path]:
     ]
 
 
-def places(suites: Iterable[str]) -> list[tuple[Path, str, Callable[[Report], str]]]:
-    """The file, the marker and the Markdown of each table of some suites.
+Place = tuple[Path, "re.Pattern[str]", str, Callable[[Report], str]]
+"""A file, what a table in it matches, the table's name, and how its Markdown is made."""
+
+
+def places(suites: Iterable[str]) -> list[Place]:
+    """The places of the tables of some suites.
 
     Raises:
         InputError: no README has a place for one of them.
     """
     tables = {name: table for suite in suites for name, table in part(suite, "tables").PAGES.items()}
-    texts = {path: path.read_text(encoding="utf-8") for path in pages()}
+    patterns = {name: re.compile("(?<={})\n.*?(?={})".format(*markers(name)), re.DOTALL) for name in tables}
     found = [
-        (path, name, table)
-        for path, text in texts.items()
+        (path, patterns[name], name, table)
+        for path in pages()
         for name, table in tables.items()
-        if all(text.count(marker) == 1 for marker in markers(name))
+        if patterns[name].search(path.read_text(encoding="utf-8"))
     ]
     if not found:
         wanted = " or ".join(markers(name)[0] for name in tables) or "a table of this report"
@@ -50,17 +55,14 @@ def rewrite(reports: Sequence[Report]) -> list[Path]:
         InputError: no README has a place for them.
         RunFailed: a file can't be written; it is as it was.
     """
-    suites = dict.fromkeys(suite for report in reports for suite in report.suites)
-    found = places(suites)
-    for path, name, table in found:
-        begin, end = markers(name)
-        text = path.read_text(encoding="utf-8")
+    found = places(dict.fromkeys(suite for report in reports for suite in report.suites))
+    for path, pattern, name, table in found:
         own = [report for report in reports if any(name in part(suite, "tables").PAGES for suite in report.suites)]
-        tables = "\n\n".join(map(table, own))
+        tables = "\n" + "\n\n".join(map(table, own)) + "\n"
         try:
             with draft(path.resolve()) as new:
-                new.write_text(f"{text.split(begin)[0]}{begin}\n{tables}\n{end}{text.split(end)[1]}", encoding="utf-8")
+                new.write_text(pattern.sub(lambda _: tables, path.read_text(encoding="utf-8")), encoding="utf-8")  # noqa: B023
                 shutil.copymode(path, new)
         except OSError as error:
             raise RunFailed(f"{path} can't be written ({error.strerror or error}); it is as it was") from None
-    return list(dict.fromkeys(path for path, _, _ in found))
+    return list(dict.fromkeys(path for path, *_ in found))

@@ -6,7 +6,7 @@ import numpy as np
 
 from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.contestant import EngineContestant
-from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, Problem, lecture_disk
+from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, Problem
 from nbody.bench.forces.row import LectureRow
 from nbody.bench.timing import FOR_A_SPREAD, Timing, seconds
 from nbody.integrators import INTEGRATORS
@@ -84,13 +84,3 @@ def lecture_row(c: EngineContestant, disk: Problem, judge: Judge) -> LectureRow:
         particles=judge.count, k40c_seconds=known, k40c_speedup=times_faster,
     ).judged(judge.error(run.accelerations(), bound), bound, "forces on the lecture's disc")  # fmt: skip
     return row if row.wrong else row.timed(run.timing(), LECTURE_STEPS)
-
-
-def lecture_rows(contestants: Sequence[EngineContestant], counts: Sequence[int] = COUNTS) -> list[LectureRow]:
-    """The lecture's table for these contestants, without speed-ups."""
-    found = []
-    for count in counts:
-        disk = lecture_disk(count)
-        judge = Judge(disk)
-        found += [lecture_row(contestant, disk, judge) for contestant in contestants]
-    return found

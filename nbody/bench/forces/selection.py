@@ -55,20 +55,25 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
         if precision not in ROUNDOFF:
             raise unknown("precision", precision, ROUNDOFF, "--precision: ")
     precisions = list(dict.fromkeys(precisions or ROUNDOFF))
-    for name in engines:
-        _check_choice(name, precisions, on)
     found: list[Contestant] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # a variant, such as matrix:k07, takes part when named
-        kind: type[Engine] = ENGINES.load(name)
+        kind: type[Engine] = ENGINES.load(name, "--engines: ")
+        offered = [precision for precision in precisions if precision in kind.precisions]
+        if name in engines and kind.device not in on:
+            why = f"none here ({reason})" if (reason := kind.device == "gpu" and card.no_gpu()) else "not measured"
+            raise InputError(f"--engines: '{name}' works on the {kind.device}, which is {why}; add --{kind.device}")
+        if name in engines and not offered:
+            raise InputError(
+                f"--engines: '{name}' computes in {' or '.join(kind.precisions)}, not in {' or '.join(precisions)}; "
+                "choose another --precision"
+            )
         baseline = name == ALL_CORES  # takes part always: speed-ups are relative to it
         if not baseline and (kind.device not in on or (engines and name not in engines)):
             continue
         kind.require_device()
-        for precision in (p for p in precisions if p in kind.precisions):
+        for precision in offered:
             check_fits(kind, largest, precision, "--particles: ")
-            found += [
-                EngineContestant(name, precision, one_core) for one_core in ((True, False) if baseline else (False,))
-            ]
+            found += [EngineContestant(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]
     if not found:
         raise InputError(
             f"--precision: no engine on the {' or the '.join(on)} computes in {' or '.join(precisions)}; name another"
@@ -82,19 +87,3 @@ def rivals(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Contestan
         return [], []
     reason = native.why_unavailable()
     return ([], [f"{native.NAME} ({reason})"]) if reason else ([native.NativeContestant(machine.cores())], [])
-
-
-def _check_choice(name: str, precisions: Sequence[str], on: Sequence[str]) -> None:
-    """Raise InputError unless the named engine can take part."""
-    kind: type[Engine] = ENGINES.load(name, "--engines: ")
-    if kind.device not in on:
-        reason = card.no_gpu() if kind.device == "gpu" else ""
-        raise InputError(
-            f"--engines: '{name}' works on the {kind.device}"
-            + (f", and there is none here ({reason})" if reason else f", which is not measured; add --{kind.device}")
-        )
-    if not set(precisions) & set(kind.precisions):
-        raise InputError(
-            f"--engines: '{name}' computes in {' or '.join(kind.precisions)}, not in {' or '.join(precisions)}; "
-            "choose another --precision"
-        )

@@ -9,7 +9,7 @@ from nbody.bench.forces import lecture
 from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE, Contestant, EngineContestant
 from nbody.bench.forces.problems import LECTURE_STEPS, Problem, cluster, lecture_disk
-from nbody.bench.forces.row import ForceRow
+from nbody.bench.forces.row import ROWS, ForceRow
 from nbody.bench.row import ratio
 from nbody.bench.timing import ENOUGH, FIRST_COUNTS, Rival, Timing, in_turns, on_device
 
@@ -52,7 +52,7 @@ def measure(
             rows += bench.rows(group)
             for contestant in group:
                 left.remove((contestant, count))
-    return with_speedups(rows)
+    return [each for kind in ROWS for each in with_speedups(row for row in rows if row.suite == kind)]
 
 
 def checked(
@@ -101,18 +101,19 @@ class _AtCount:
             group[k].measured = True
         for contestant in group:
             contestant.release()
-        return [self._with_lecture(c, row) for c, row in zip(group, rows, strict=True)]
+        return [each for c, row in zip(group, rows, strict=True) for each in self._with_lecture(c, row)]
 
-    def _with_lecture(self, contestant: Contestant, row: ForceRow) -> ForceRow:
-        """The row with its lecture run, checked too, if it is to have one."""
+    def _with_lecture(self, contestant: Contestant, row: ForceRow) -> list[ForceRow]:
+        """The row with its lecture run, checked too, if it is to have one; and the row of that run, at the lecture's N."""
         if not (row.seconds and isinstance(contestant, EngineContestant) and self._count <= max(lecture.COUNTS)):
-            return row
+            return [row]
         expected = LECTURE_STEPS * contestant.expected(self._count)
         if expected > LONGEST_RUN:
-            return row.noted(f"lecture run left out: it would take about {expected:.0f} s")
+            return [row.noted(f"lecture run left out: it would take about {expected:.0f} s")]
         self._notify(f"N = {self._count}: lecture run by {contestant.name} {contestant.precision}")
         run = lecture.lecture_row(contestant, *self._disk)
-        return replace(row.noted(run.note, True) if run.wrong else row, lecture_seconds=run.seconds)
+        row = replace(row.noted(run.note, True) if run.wrong else row, lecture_seconds=run.seconds)
+        return [row, run] if self._count in lecture.COUNTS else [row]
 
 
 def _times(group: Sequence[Contestant], count: int) -> list[Timing]:

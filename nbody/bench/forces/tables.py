@@ -42,11 +42,28 @@ COLUMNS = (
     Column("lecture's\nrun", lambda row: "WRONG" if row.wrong and row.seconds else duration(row.lecture_seconds)),
 )
 
+LECTURE = (
+    *WHO,
+    Column("ten steps\nwith copies", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    Column("rate:\n× one core", "speedup", three),
+    Column("\n× all cores", "speedup_all_cores", three),
+    Column("Tesla K40c", "k40c_seconds", duration),
+    Column("rate:\n× a Core2", "k40c_speedup", three),
+    Column("error:\nlargest", "error", error),
+)
+
 EXPLAINED = (
     "3-D, Plummer softening, unequal masses; excluding compilation. GFLOP/s at 20 operations per interaction. Speed-ups "
     "refer to the cpu engine in the same precision and to NumPy. Errors are relative, against float64 sums. The lecture's "
     f"run, up to its N of {max(COUNTS)}: 10 steps of its 2-D disc, with the copies to the device and back, excluding memory "
     "allocation."
+)
+
+
+LECTURE_EXPLAINED = (
+    "The lecture's disc, 2-D: bodies to the device, ten steps, everything back; excluding compilation and memory "
+    "allocation. Rates refer to the cpu engine on this machine, and on the right to the lecture's own program on one core "
+    "of a Core2."
 )
 
 
@@ -57,9 +74,12 @@ def about(report: Report, explained: str, suite: str) -> str:
 
 
 def sheets(report: Report) -> Iterator[Sheet]:
-    """The table of the force suite, a group per N."""
-    rows = report.of("forces")
-    yield Sheet(f"Forces on {report.device}", about(report, EXPLAINED, "forces"), COLUMNS, rows)
+    """The table of the force suite, and the lecture's, a group per N."""
+    rows, runs = report.of("forces"), report.of("lecture")
+    if rows:
+        yield Sheet(f"Forces on {report.device}", about(report, EXPLAINED, "forces"), COLUMNS, rows)
+    if runs:
+        yield Sheet(f"The lecture's table on {report.device}", LECTURE_EXPLAINED, LECTURE, runs)
 
 
 class _Line:

@@ -1,10 +1,10 @@
 """The matrix ladder, measured: every rung against a float64 product, cuBLAS beside it in the same run.
 
-No rung is timed before its result is checked. Times are the device's own (:mod:`nbody.bench.queued`).
+No rung is timed before its result is checked. Times are the device's own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,8 @@ from nbody.bench import card
 from nbody.bench.ladder import cublas
 from nbody.bench.ladder.products import Problem, check_fits
 from nbody.bench.ladder.row import CUBLAS, LadderRow, with_ratios
-from nbody.bench.queued import device_seconds
 from nbody.bench.row import ratio
-from nbody.bench.timing import Rival, in_turns, seconds
+from nbody.bench.timing import Rival, Timing, device_times, in_turns, seconds
 from nbody.errors import InputError, unknown
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.linalg.accuracy import error_report
@@ -85,14 +84,10 @@ def _measure_size(
 ) -> Iterator[LadderRow]:
     """Rows of one size and precision, without the ratios between them; ``rates`` are FLOP/s by rung, so far."""
     notify(f"making matrices, n = {size}, {precision}")
-    problems: dict[Shape, Problem] = {}
-
-    def problem(shape: Shape) -> Problem:
-        return problems.setdefault(shape, Problem(shape, precision)) if shape not in problems else problems[shape]
-
+    problem = cache(lambda shape: Problem(shape, precision))
     square = problem(Shape(size, size, size))
-    skinny = {rung.columns for rung in map(LADDER.load, LADDER) if rung.columns}
-    for name, shape in zip(CUBLAS, (square.shape, *(Shape(size, columns, size) for columns in skinny)), strict=False):
+    skinny = {Shape(size, rung.columns, size) for rung in map(LADDER.load, LADDER) if rung.columns}
+    for name, shape in zip(CUBLAS, (square.shape, *skinny), strict=False):
         yield from _cublas(problem(shape), name, size)
     for name in LADDER:
         rung: Rung = LADDER.load(name)
@@ -138,7 +133,8 @@ def checked_and_timed(
     checked = partial(row, error=error.maximum, error_mean=error.mean)
     if not error.maximum <= tolerance:
         return checked(wrong=True, note="the result is wrong; it was not timed")
-    took = in_turns([Rival(work, seconds(work))])[0].median if on == "cpu" else device_seconds(work)
+    timing = in_turns([Rival(work, seconds(work))])[0] if on == "cpu" else Timing.of(device_times(work))
+    took = timing.median
     shape = problem.shape
     numbers = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n
     rate = (shape.flops if flops is None else flops) / took

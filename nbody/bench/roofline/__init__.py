@@ -16,8 +16,7 @@ def prepare(
     Each engine is shown with the bounds that the issue slots in its own
     machine code and the card's reciprocal square roots give, its registers,
     occupancy, clock and power, and its part of a whole step; then torch, JAX
-    and CuPy, where these are installed; then the lecture's table with the
-    figures of its Tesla K40c.
+    and CuPy, where these are installed.
 
     Examples:
 
@@ -31,8 +30,8 @@ def prepare(
 
     card.require_gpu("nbody bench roofline")
     counts = selection.counts(particles, False, suite.COUNTS)
-    own = selection.contestants(engines, precision, ("gpu",), max(counts))
+    own = [c for c in selection.contestants(engines, precision, ("gpu",), max(counts)) if c.backend == "gpu"]
     others, absent = peers.installed() if not engines and "float32" in (precision or ["float32"]) else ([], [])
     if absent:
         say(f"not measured: {', '.join(absent)}")
-    return lambda notify: report.Report(report.machine(), suite.run_suite(own, others, counts, notify), absent)
+    return lambda notify: report.Report(report.machine(), suite.measure([*own, *others], counts, notify), absent)

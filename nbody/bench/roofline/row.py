@@ -1,12 +1,10 @@
 """A row of the roofline: a measured speed, the bounds it is compared with, and what explains the rest."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from nbody.bench.forces.row import FLOPS, ForceRow, LectureRow
+from nbody.bench.forces.row import FLOPS, ForceRow
 from nbody.bench.roofline.bounds import Work, peak, root_bound, slot_bound
-from nbody.bench.roofline.kernels import KernelFacts
-from nbody.bench.roofline.steps import WholeStep
 from nbody.bench.row import Amount, Count
 from nbody.gpu import Facts
 
@@ -24,8 +22,14 @@ class RooflineRow(ForceRow):
         clock, clock_source: in Hz, ``measured`` while the kernel ran, or the card's ``highest``.
         power: of the card, in W.
 
-    The others are those of :class:`~nbody.bench.roofline.kernels.KernelFacts` and
-    :class:`~nbody.bench.roofline.steps.WholeStep`.
+        kernel, launches: the name of the kernel that computes the pairs, and kernels per force evaluation.
+        registers, shared_bytes, local_bytes: per thread, block and thread; local memory means that registers did not
+            suffice.
+        threads_a_block, blocks, waves: of a block, of the grid, and blocks over those that the card holds at a time.
+        occupancy: warps that a multiprocessor holds, over the most it can hold.
+        step_seconds, recorded_step_seconds: wall time of a leapfrog step that is replayed from a graph, and of one after
+            which the potential is computed and positions and velocities are copied to the host.
+        percent_launch, percent_recording: the part of these that is no force kernel's time, and that recording adds.
     """
 
     suite: Literal["roofline"] = "roofline"  # type: ignore[assignment]
@@ -71,14 +75,6 @@ class RooflineRow(ForceRow):
             else row
         )
 
-    def explained(self, facts: KernelFacts) -> "RooflineRow":
-        """This row with the facts of its kernel."""
-        return replace(self, **asdict(facts))
-
-    def within(self, step: WholeStep) -> "RooflineRow":
-        """This row with its share of a whole step."""
-        return replace(self, **asdict(step))
-
     @property
     def levels(self) -> list[tuple[str, float]]:
         """The card's bounds that the picture shows, to two digits, so that rows at slightly different clocks share one."""
@@ -88,4 +84,4 @@ class RooflineRow(ForceRow):
         return [(text, float(f"{bound:.1e}")) for text, bound in found if bound]
 
 
-ROWS: dict[str, type] = {"roofline": RooflineRow, "lecture": LectureRow}
+ROWS: dict[str, type] = {"roofline": RooflineRow}

@@ -10,11 +10,9 @@ from dataclasses import replace
 from nbody import gpu
 from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.contestant import PILOT, Contestant, EngineContestant
-from nbody.bench.forces.lecture import lecture_rows
 from nbody.bench.forces.peers import Peer
 from nbody.bench.forces.problems import Problem, cluster
-from nbody.bench.forces.row import ForceRow
-from nbody.bench.forces.suite import LONGEST, Notify, checked, with_speedups
+from nbody.bench.forces.suite import LONGEST, Notify, checked
 from nbody.bench.roofline.bounds import Work
 from nbody.bench.roofline.kernels import facts_of, pairs_launch, pairs_loop
 from nbody.bench.roofline.row import RooflineRow
@@ -29,7 +27,7 @@ SUSTAINED = 0.5
 """Seconds for which a kernel is timed, at least: the card has raised its clock, and nvidia-smi has seen it and its power."""
 
 MEASUREMENT = 5e-3
-"""Seconds of a measurement at least; see :func:`nbody.bench.queued.device_times`."""
+"""Seconds of a measurement at least; see :func:`nbody.bench.timing.device_times`."""
 
 MOST = 100
 """Measurements per row."""
@@ -39,18 +37,6 @@ PATIENCE = 5.0
 
 LONGEST_PEER = 2.0
 """Seconds of an evaluation beyond which a competitor is left out."""
-
-
-def run_suite(
-    contestants: Sequence[Contestant], peers: Sequence[Contestant], counts: Sequence[int], notify: Notify
-) -> list[ForceRow]:
-    """The rows of the GPU's contestants and peers at each N of ``counts``, and of the lecture's table, in which engines
-    of the ``cpu`` take part too."""
-    on_gpu = [contestant for contestant in contestants if contestant.backend == "gpu"]
-    rows: list[ForceRow] = [*measure([*on_gpu, *peers], counts, notify)]
-    notify("the lecture's table")
-    single = [c for c in contestants if isinstance(c, EngineContestant) and c.precision == "float32"]
-    return [*rows, *with_speedups(lecture_rows(single))]
 
 
 def measure(
@@ -103,7 +89,7 @@ def _measured(contestant: Contestant, problem: Problem, judge: Judge, notify: No
     row = _explained(row, contestant, seen)
     contestant.release()
     assert row.seconds
-    return row.within(whole_step(contestant, problem, row.seconds))
+    return replace(row, **whole_step(contestant, problem, row.seconds))
 
 
 def _repeats(expected: float) -> int:
@@ -121,5 +107,5 @@ def _explained(row: RooflineRow, contestant: EngineContestant, seen: Sequence[gp
             "no loop with reciprocal square roots was found in its machine code"
         )
     served = getattr(contestant.kind, "interactions_a_root", 1)
-    row = replace(row, interactions_a_root=served).explained(facts_of(launch, len(seen)))
+    row = replace(row, interactions_a_root=served, launches=len(seen), **facts_of(launch))
     return row.bounded(gpu.facts(), Work.of(loop, served))

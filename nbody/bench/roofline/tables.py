@@ -1,10 +1,10 @@
-"""The roofline suite's tables: speeds beside their bounds, the kernels behind them, and the lecture's table."""
+"""The roofline suite's tables: speeds beside their bounds, and the kernels behind them."""
 
 from collections.abc import Callable, Iterator
 
 from nbody.bench.forces.tables import ERRORS, WHO, about
 from nbody.bench.report import Report
-from nbody.bench.tables import Column, Sheet, error, percent, three, whole
+from nbody.bench.tables import Column, Sheet, percent, whole
 from nbody.units import duration, rate
 
 SPEEDS = (
@@ -38,16 +38,6 @@ KERNELS = (
     Column("record\n%", "percent_recording", percent),
 )
 
-LECTURE = (
-    *WHO[:2],
-    Column("ten steps\nwith copies", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
-    Column("rate:\n× one core", "speedup", three),
-    Column("\n× all cores", "speedup_all_cores", three),
-    Column("Tesla K40c", "k40c_seconds", duration),
-    Column("rate:\n× a Core2", "k40c_speedup", three),
-    Column("error:\nlargest", "error", error),
-)
-
 EXPLAINED = (
     "3-D, Plummer softening, unequal masses; device time, excluding launches (JAX: the host's clock). GFLOP/s at 20 "
     "operations per interaction, which a kernel that computes each pair once does not all do. Slots: 4 warp instructions "
@@ -61,22 +51,13 @@ STEPS_EXPLAINED = (
     "recording every step adds to one."
 )
 
-LECTURE_EXPLAINED = (
-    "The lecture's disc, 2-D, float32: bodies to the device, ten steps, everything back; excluding compilation and memory "
-    "allocation. Rates refer to the cpu engine on this machine, and on the right to the lecture's own program on one core "
-    "of a Core2."
-)
-
 
 def sheets(report: Report) -> Iterator[Sheet]:
-    """The tables of speeds, of kernels and steps, and of the lecture's runs."""
-    rows, runs = report.of("roofline"), report.of("lecture")
-    if rows:
-        yield Sheet(f"Forces and their bounds on {report.device}", about(report, EXPLAINED, "roofline"), SPEEDS, rows)
+    """The tables of speeds, and of kernels and steps."""
+    rows = report.of("roofline")
+    yield Sheet(f"Forces and their bounds on {report.device}", about(report, EXPLAINED, "roofline"), SPEEDS, rows)
     if own := [row for row in rows if row.kernel]:
         yield Sheet("Their kernels, and whole steps", STEPS_EXPLAINED, KERNELS, own)
-    if runs:
-        yield Sheet(f"The lecture's table on {report.device}", LECTURE_EXPLAINED, LECTURE, runs)
 
 
 PAGES: dict[str, Callable[[Report], str]] = {}
