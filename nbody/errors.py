@@ -4,7 +4,7 @@ Everything that is the user's to mend is an :class:`NBodyError`; the command lin
 ``exit_code``. Anything else that escapes is a defect of this program and keeps its traceback.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 
@@ -40,7 +40,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" (did you mean '{near[0]}'?)" if near else ""
 
 
-def unknown(kind: str, name: object, known: Iterable[str], where: str = "") -> InputError:
-    """The error for a name that is not in a registry: the nearest name and the whole list."""
+def unknown(
+    kind: str, name: object, known: Iterable[str], where: str = "", mark: Callable[[str], str] = lambda name: ""
+) -> InputError:
+    """The error for a name that is not in a registry: the nearest name and the whole list, each name with its mark."""
     names = list(known)
-    return InputError(f"{where}unknown {kind} '{name}'{did_you_mean(str(name), names)}; one of: {', '.join(names)}")
+    listed = ", ".join(each + mark(each) for each in names)
+    return InputError(f"{where}unknown {kind} '{name}'{did_you_mean(str(name), names)}; one of: {listed}")

@@ -19,6 +19,7 @@ PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "vispy", "typer", "pydantic"
 """The packages whose versions may change a run's bits or its file."""
 
 
+@cache
 def version() -> str:
     """The program's version."""
     try:

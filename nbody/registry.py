@@ -22,6 +22,8 @@ class Entry:
     variants: str = ""
     """The registry (``module:attribute``) of the words that may follow the name and a colon, where there are any: the
     target is then a function of such a word, or of none."""
+    experimental: bool = False
+    """True for what a user gets only by naming it."""
 
     def load(self) -> Any:
         """Import the module and return the attribute."""
@@ -53,10 +55,19 @@ class Registry(Mapping[str, Entry]):
         """``name`` if it is registered; else an error with the nearest name, after ``where`` (``file:line: ``)."""
         base, colon, variant = str(name).partition(":")
         if base not in self._entries or (colon and not self._entries[base].variants):
-            raise unknown(self.kind, name, self._entries, where)
+            raise unknown(self.kind, name, self._entries, where, self.mark)
         if colon:
             _imported(self._entries[base].variants).check(variant, f"{where}{self.kind} '{name}': ")
         return str(name)
+
+    def mark(self, name: str) -> str:
+        """What to show behind a name: `` (experimental)``, or nothing."""
+        entry = self._entries.get(name.partition(":")[0])
+        return " (experimental)" if entry and entry.experimental else ""
+
+    def listing(self) -> str:
+        """All names, marked, for a sentence."""
+        return ", ".join(name + self.mark(name) for name in self)
 
     def load(self, name: str, where: str = "") -> Any:
         """The thing itself, imported now."""

@@ -16,7 +16,7 @@ from nbody.forces.direct import gpu_symmetric
 from nbody.forces.direct.gpu_triangle import Tiling
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.state import Potential
+from nbody.state import Want
 
 source, target, engine, softening, length, precision, *tiling = sys.argv[1:]
 if tiling:
@@ -29,6 +29,6 @@ found["acceleration"], found["potential"] = accelerations(
 )
 made = ENGINES.load(engine)(Gravity(1.0, position.shape[1], softening, float(length)), precision)
 state = made.load(Particles(mass, position, np.zeros_like(position)))
-made.evaluate(state, Potential.ENERGY)
+made.evaluate(state, Want.ENERGY)
 found["acceleration_with_energy"], found["energy"] = state.forces()[0], state.snapshot().wait().sums[1]
 np.savez(target, **found)

@@ -21,7 +21,7 @@ from nbody.cli import main, progress
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine, direct_sum
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.scheme import advance
+from nbody.integrators.integrator import Motion
 from nbody.particles import Particles
 from nbody.registry import Entry
 from nbody.scenario import Scenario
@@ -238,10 +238,7 @@ def test_speedups_refer_to_the_same_precision_and_the_largest_n_below():
 
 
 def test_an_experimental_engine_is_marked_and_never_the_fastest_on_the_front_page(monkeypatch):
-    class Experimental(Entry):
-        experimental = True
-
-    monkeypatch.setitem(ENGINES._entries, "gpu-split", Experimental("", ""))
+    monkeypatch.setitem(ENGINES._entries, "gpu-split", Entry("", "", experimental=True))
     names = {ONE_CORE: 1e9, ALL_CORES: 2e9, "gpu-tiled": 1e11, "gpu-symmetric": 2e11, "gpu-split": 3e11}
     rows = [timed(name, "float32", n, r, name[:3]) for n in (1024, 20480) for name, r in names.items()]
     found = report.Report(report.machine(), suite.with_speedups(rows))
@@ -269,10 +266,9 @@ def test_every_run_makes_the_same_ten_steps_from_the_start():
     for _ in range(2):
         run._run()
         ends.append(run._state.position.copy())
-    engine, scheme = ENGINES.load("reference")(disk.gravity, "float64"), INTEGRATORS.load("taylor")
+    engine, taylor = ENGINES.load("reference")(disk.gravity, "float64"), INTEGRATORS.load("taylor")(LECTURE_DT)
     state = engine.load(disk.particles)
-    for _ in range(LECTURE_STEPS):
-        advance(scheme, engine, state, LECTURE_DT)
+    taylor.advance(Motion(engine, state), LECTURE_STEPS)
     assert np.array_equal(ends[0], ends[1]) and np.array_equal(ends[0], state.position)
     assert not np.array_equal(state.position, disk.particles.position)
 

@@ -21,7 +21,7 @@ from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine, direct_sum
 from nbody.registry import Entry
-from nbody.state import Potential
+from nbody.state import Want
 
 H200 = gpu.Facts("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 140 << 30, "none")
 MEGAHERTZ = 1755
@@ -48,7 +48,7 @@ class Compiled:
         from nbody.forces.direct.gpu_triangle import Tiling
 
         real = getattr(types, precision)
-        shape = Shape("plummer", 3, np.dtype(precision), Potential.NONE)
+        shape = Shape("plummer", 3, np.dtype(precision), Want.ACCELERATION)
         if name == "gpu-symmetric":
             kernel = gpu_pairs.build(shape, Tiling(4, 8 if precision == "float32" else 4), "product")
             arguments = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 3, types.uint32)

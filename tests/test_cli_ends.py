@@ -1,9 +1,14 @@
 """How the command line ends: interrupted, without a standard error, or with an option that lacks its value."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
+import tomllib
 from pathlib import Path
+
+import pytest
 
 from nbody.cli import main
 
@@ -54,3 +59,113 @@ def test_an_option_without_its_value_names_the_help_of_its_command(capsys):
     for suite, option in (("matmul", "--sizes"), ("forces", "--output")):
         assert main(["bench", suite, option]) == 2
         assert f" bench {suite} --help')\n" in capsys.readouterr().err
+
+
+SCENARIO = """
+name: long
+gravity: {G: 1, softening: plummer, length: 0.1}
+initial: {generator: plummer, particles: 64, seed: 1}
+integrator: {scheme: leapfrog, dt: 0.001, steps: 100000000}
+record: {every: 1000000}
+engine: reference
+precision: float64
+"""
+
+
+def nbody(*arguments, folder, **options):
+    """The program in a process of its own."""
+    command = [sys.executable, "-m", "nbody", *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=folder, env=environment, **options)
+
+
+@pytest.fixture
+def broken_pipe():
+    """The end to write to of a pipe that nobody reads."""
+    read, write = os.pipe()
+    os.close(read)
+    yield write
+    os.close(write)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["bench", "--help"], ["doctor"]])
+def test_a_closed_pipe_behind_the_output_is_no_error(arguments, broken_pipe, tmp_path, monkeypatch):
+    for unbuffered in ("", "1"):
+        options = {"stdout": broken_pipe, "stderr": subprocess.PIPE, "text": True}
+        monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+        run = nbody(*arguments, folder=tmp_path, **options)
+        assert (run.communicate(timeout=60)[1], run.returncode) == ("", 0)
+
+
+def test_wrong_input_is_wrong_input_also_where_nobody_reads_the_error(broken_pipe, tmp_path):
+    run = nbody("run", "nowhere.yaml", folder=tmp_path, stdout=subprocess.PIPE, stderr=broken_pipe)
+    assert (run.communicate(timeout=60)[0], run.returncode) == (b"", 2)
+
+
+def started(folder, **options):
+    """A run that has made its first steps."""
+    (folder / "long.yaml").write_text(SCENARIO)
+    run = nbody("run", "long.yaml", "-o", "run.h5", folder=folder, **options)
+    wait_for(folder / "run.h5", run)
+    return run
+
+
+def wait_for(path, run):
+    for _ in range(600):
+        if path.exists() or run.poll() is not None:
+            break
+        time.sleep(0.05)
+    time.sleep(0.5)
+    assert run.poll() is None
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.001, 0.02])
+def test_two_interrupts_in_a_row_end_with_130_and_no_traceback(pause, tmp_path):
+    run = started(tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    run.send_signal(signal.SIGINT)
+    time.sleep(pause)
+    run.send_signal(signal.SIGINT)
+    _, error = run.communicate(timeout=60)
+    assert run.returncode == 130 and "Traceback" not in error
+
+
+def test_an_interrupt_during_the_start_shows_no_traceback(tmp_path):
+    (tmp_path / "long.yaml").write_text(SCENARIO)
+    for moment in (0.12, 0.2, 0.3):
+        run = nbody("run", "long.yaml", folder=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(moment)
+        run.send_signal(signal.SIGINT)
+        _, error = run.communicate(timeout=60)
+        assert "__main__" not in error  # every traceback of ours would go through it; Python's own start is not ours
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no pseudo-terminals here")
+def test_a_lost_terminal_ends_a_run_as_an_interrupt_does(tmp_path):
+    """The window is closed: SIGHUP comes, and standard output and error take nothing any more."""
+    import pty
+
+    (tmp_path / "long.yaml").write_text(SCENARIO)
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(tmp_path)
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "nbody", "run", "long.yaml", "-o", "run.h5"],
+            os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm"},
+        )
+    seen = b""
+    while b"steps/s" not in seen:
+        seen += os.read(terminal, 4096)
+    os.close(terminal)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert main(["info", str(tmp_path / "run.h5")]) == 0
+
+
+def test_the_installed_script_begins_where_interrupts_are_answered():
+    """Its own first import is of this module, which imports nothing that takes long."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["scripts"] == {"nbody": "nbody.__main__:main"}
+    code = "import sys; before = set(sys.modules); import nbody.__main__; print(*sorted(set(sys.modules) - before))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {name.split(".")[0] for name in run.stdout.split()} <= {"nbody", "importlib", "signal", "typing", "warnings"}

@@ -46,7 +46,7 @@ def stopped_by_ctrl_c(run, step):
             os.kill(os.getpid(), signal.SIGINT)
         return made
 
-    run.at_a_time, run._advance = 1, advance_and_interrupt
+    run.frames_per_block, run._advance = 1, advance_and_interrupt
     return run.run()
 
 

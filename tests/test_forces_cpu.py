@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 import numba
 import numpy as np
@@ -18,7 +19,7 @@ from nbody.forces.direct.cpu import CpuEngine
 from nbody.forces.direct.cpu_cache import KernelFiles, kept
 from nbody.forces.reference import direct_sum
 from nbody.law import Gravity
-from nbody.state import Potential
+from nbody.state import Want
 
 LAWS = [("plummer", 0.05), ("cutoff", 0.3), ("none", 0.0)]
 EPS = {"float32": 2.0**-24, "float64": 2.0**-53}
@@ -81,9 +82,9 @@ def test_asking_for_the_potential_changes_no_bit_of_the_forces(softening, length
     engine = CpuEngine(Gravity(softening=softening, length=length), precision)
     alone, together, later = (engine.load(bodies) for _ in range(3))
     engine.evaluate(alone)
-    engine.evaluate(together, Potential.OF_EACH)
+    engine.evaluate(together, Want.POTENTIAL)
     engine.evaluate(later)
-    engine.evaluate(later, Potential.OF_EACH)
+    engine.evaluate(later, Want.POTENTIAL)
     assert alone.acceleration.tobytes() == together.acceleration.tobytes() == later.acceleration.tobytes()
     assert together.potential.tobytes() == later.potential.tobytes()
     assert (together.potential < 0).all()
@@ -283,28 +284,53 @@ def test_the_inner_loop_is_wide_and_has_no_division_and_no_square_root(real):
 NAMES = """
 import os
 from numba import njit, types
-from nbody.forces.direct import cpu_cache
+from nbody.forces.direct.cpu_cache import kept
 
 def twice(x):
     return x + x
 
-def name():
-    return njit(types.int64(types.int64))(twice).overloads[types.int64,].fndesc.mangled_name
+def compiled(make):
+    function = make(twice)
+    function.compile((types.int64,))
+    (made,) = function.overloads.values()
+    return made.fndesc
 
 child = os.fork()
 if child:
     os.waitpid(child, 0)
-print(name(), flush=True)
+before, ours, after = compiled(njit), compiled(kept), compiled(njit)
+assert after.uid == before.uid + 1, "a user's functions keep their numbers"
+print(ours.mangled_name, flush=True)
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork here")
 def test_what_different_processes_compile_has_different_names():
-    """By Numba's own, which count from 1, one that took ``cutoff`` in 3-D and ``plummer`` in 2-D from the disk, compiled by
-    two others, got forces 255 times too large, every other time."""
+    """With Numba's own numbers, which count from 1, a process that loaded ``cutoff`` in 3-D and ``plummer`` in 2-D, compiled
+    by two others, computed forces 255 times too large, every other time."""
     runs = [subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True, check=True) for _ in range(2)]
     names = [name for run in runs for name in run.stdout.split()]
     assert len(names) == len(set(names)) == 4
+
+
+def test_all_that_is_compiled_for_a_kernel_has_a_number_of_ours():
+    code = """
+import re
+from numba import njit, types
+from nbody.forces.direct import cpu_pairs
+from nbody.forces import accelerations
+user = njit(lambda x: min(x, 2) + max(x, 1))
+user(1)
+accelerations([[0.0, 0, 0], [1.0, 0, 0]], [1.0, 1.0], engine="cpu")
+names = []
+for made in cpu_pairs.gravitate_for("cutoff", 3, False).overloads.values():
+    names += [one.name for one in made.library._get_module_for_linking().functions if not one.is_declaration]
+print(*{int(number) for name in names for number in re.findall(r"B\\d+v(\\d+)B", name)})
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": tempfile.mkdtemp()}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    numbers = [int(number) for number in run.stdout.split()]
+    assert numbers and min(numbers) > 10**6  # Numba's own have counted to some hundred
 
 
 KEY = ("2-D", "x86")

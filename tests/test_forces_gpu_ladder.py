@@ -25,8 +25,9 @@ from nbody.forces.direct.gpu_triangle import (
 from nbody.forces.direct.gpu_triangle import block_of as block_with
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.state import Potential
+from nbody.state import Want
 
+WANTED = (Want.ACCELERATION, Want.ENERGY, Want.POTENTIAL)
 TILINGS = [Tiling(1, 8), Tiling(2, 4), Tiling(4, 8)]
 WIDE = Room(blocks=132, budget=1 << 31, piece=1 << 40)
 
@@ -187,7 +188,7 @@ def compiled(name, dimensions, potential, masses="product", tiling=None, mixed=F
 
 @pytest.mark.parametrize("name,most", [("gpu-unrolled", 64), ("gpu-split", 80)])
 @pytest.mark.parametrize("dimensions", [3, 2])
-@pytest.mark.parametrize("potential", [Potential.NONE, Potential.OF_EACH])
+@pytest.mark.parametrize("potential", [Want.ACCELERATION, Want.POTENTIAL])
 def test_bodies_wait_in_registers(name, most, dimensions, potential):
     code, resources = compiled(name, dimensions, potential)
     assert ".f64" not in code and ".local" not in code
@@ -198,7 +199,7 @@ def test_bodies_wait_in_registers(name, most, dimensions, potential):
 @pytest.mark.parametrize("masses", ["equal", "product", "separate"])
 @pytest.mark.parametrize("count", [20480, 262144])
 @pytest.mark.parametrize("dimensions", [3, 2])
-@pytest.mark.parametrize("potential", Potential)
+@pytest.mark.parametrize("potential", WANTED)
 def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, dimensions, potential):
     from nbody.forces.direct.gpu_pairs import resident_warps
     from nbody.forces.direct.gpu_symmetric import tiling_for
@@ -223,19 +224,19 @@ def test_the_energy_takes_no_block_of_a_small_kernel_from_a_multiprocessor(masse
         return 65536 // (32 * 8 * math.ceil(resources.registers / 8))
 
     asked_for = 16 if dimensions == 2 else 12
-    assert blocks(Potential.ENERGY) >= min(blocks(Potential.NONE), asked_for)
+    assert blocks(Want.ENERGY) >= min(blocks(Want.ACCELERATION), asked_for)
 
 
 @pytest.mark.parametrize("tiling", [Tiling(1, 9), Tiling(4, 10)])
 @pytest.mark.parametrize("dimensions", [3, 2])
-@pytest.mark.parametrize("potential", Potential)
+@pytest.mark.parametrize("potential", WANTED)
 def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(tiling, dimensions, potential):
     """float64 splits a coordinate when a body is loaded (rows, and one column), and adds a row's sums to its total."""
     code, resources = compiled("gpu-symmetric", dimensions, potential, tiling=tiling, mixed=True)
     done = Counter(re.findall(r"^\s+(add|sub|mul|fma|neg|div|sqrt|rsqrt|rcp)\S*\.f64", code, re.MULTILINE))
     components = 4 if potential else 3
     # What a tile's rows have from each other for the energy is halved.
-    assert set(done) == {"add", "sub"} | ({"mul"} if potential == Potential.ENERGY else set())
+    assert set(done) == {"add", "sub"} | ({"mul"} if potential == Want.ENERGY else set())
     assert done["mul"] <= tiling.bodies
     assert done["add"] <= components * tiling.bodies and done["sub"] <= 3 * (tiling.bodies + 1)
     assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if potential else 1)
@@ -247,7 +248,7 @@ def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(t
 def test_a_force_is_rounded_the_same_whether_the_potential_is_asked_for_or_not(masses):
     """Each pair's three multiply-adds for r² and six for the sums are written as such, so that no compiler may round a
     product by itself in one kernel and not in the other: the bits of a run must not depend on what it records."""
-    for potential in Potential:
+    for potential in WANTED:
         code, _ = compiled("gpu-symmetric", 3, potential, masses, Tiling(4, 2))
         assert code.count("fma.rn.ftz.f32") == 9 * code.count("rsqrt.approx.ftz.f32")
 
@@ -335,16 +336,16 @@ def test_the_energy_alone_is_that_of_the_potentials_and_changes_no_bit(
         if masses != "product":
             bodies.mass[: None if masses == "equal" else count // 3] = 0.7 if masses == "equal" else 0.0
         acceleration, energy = {}, {}
-        for wanted in Potential:
+        for wanted in WANTED:
             state = engine.load(bodies)
             engine.evaluate(state, wanted)
             acceleration[wanted], phi = state.forces()
             energy[wanted] = state.snapshot().wait().sums[1]
-        for wanted in (Potential.ENERGY, Potential.OF_EACH):
-            assert np.array_equal(acceleration[wanted], acceleration[Potential.NONE])
-        assert energy[Potential.OF_EACH] == pytest.approx(0.5 * bodies.mass @ phi, rel=1e-6)
+        for wanted in (Want.ENERGY, Want.POTENTIAL):
+            assert np.array_equal(acceleration[wanted], acceleration[Want.ACCELERATION])
+        assert energy[Want.POTENTIAL] == pytest.approx(0.5 * bodies.mass @ phi, rel=1e-6)
         rounding = 1e-12 if precision == "float64" else 1e-6
-        assert energy[Potential.ENERGY] == (pytest.approx(energy[Potential.OF_EACH], rel=rounding) if count > 1 else 0)
+        assert energy[Want.ENERGY] == (pytest.approx(energy[Want.POTENTIAL], rel=rounding) if count > 1 else 0)
         assert count == 1 or state.workspace.masses == masses
 
 

@@ -17,10 +17,10 @@ from nbody.errors import DeviceError, InputError
 from nbody.forces import ENGINES, accelerations, memory, resolve
 from nbody.forces.matrix import cpu as matrix_cpu
 from nbody.forces.reference import direct_sum
-from nbody.law import SOFTENINGS, Gravity
+from nbody.law import LAWS, Gravity
 from nbody.linalg import LADDER
 from nbody.run.resume import rerun, resume
-from nbody.state import Potential
+from nbody.state import Want
 from nbody.trajectory import first_difference
 
 LENGTHS = {"plummer": 0.05, "cutoff": 0.5, "none": 0.0}
@@ -91,7 +91,7 @@ def test_without_a_gpu_a_rung_of_the_gpu_says_so():
 # --- On the CPU -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("softening", SOFTENINGS)
+@pytest.mark.parametrize("softening", list(LAWS))
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_blas_agrees_with_the_referee(softening, dimensions, precision):
@@ -208,8 +208,8 @@ def test_the_simulator_agrees_with_the_referee(tmp_path, engine, softening, dime
     assert max(excess(engine, bodies, law, precision, got["acceleration"], got["potential"])) <= 1
 
 
-@pytest.mark.parametrize("softening", SOFTENINGS)
-@pytest.mark.parametrize("potential", [Potential.NONE, Potential.OF_EACH])
+@pytest.mark.parametrize("softening", list(LAWS))
+@pytest.mark.parametrize("potential", [Want.ACCELERATION, Want.POTENTIAL])
 def test_a_float32_kernel_has_no_float64_and_no_local_memory(softening, potential):
     pytest.importorskip("cuda.core")
     from numba import types
@@ -233,7 +233,7 @@ def test_a_float32_kernel_has_no_float64_and_no_local_memory(softening, potentia
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("softening", SOFTENINGS)
+@pytest.mark.parametrize("softening", list(LAWS))
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("count", [2, 255, 1000, 4097])

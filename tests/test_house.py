@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS
@@ -16,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "opengl"),
-    ("registry", "machine", "gpu", "particles", "cache"),
+    ("errors", "units", "opengl", "cache"),
+    ("registry", "machine", "gpu", "particles"),
     ("unroll",),
     ("law",),
     ("scenario",),
@@ -105,6 +106,16 @@ def test_everything_registered_loads_and_is_documented(registry, name):
     if isinstance(thing, type):
         assert thing.__doc__
     assert f"`{name}`" in (ROOT / "README.md").read_text(), f"the README does not name {registry.kind} '{name}'"
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if ENGINES[name].experimental])
+def test_an_experimental_engine_is_marked_wherever_a_user_may_choose_it(name):
+    readme = (ROOT / "README.md").read_text()
+    assert all(f"| `{name}` (experimental) |" in line for line in readme.splitlines() if line.startswith(f"| `{name}`"))
+    (option,) = (option for option in commands()["run"].params if option.name == "engine")
+    assert f"{name} (experimental)" in option.help
+    with pytest.raises(InputError, match=f"{name} \\(experimental\\)"):
+        ENGINES.check("no such engine")
 
 
 def commands():

@@ -5,11 +5,12 @@ import pytest
 
 from nbody.bench.ladder.suite import check
 from nbody.errors import DeviceError, InputError
-from nbody.linalg import LADDER, k22_last_round, matmul
+from nbody.linalg import LADDER, k21_float64_tensor_cores, matmul
 from nbody.linalg.accuracy import error_report
 from nbody.linalg.explain import explain, occupancy
 from nbody.linalg.k17_champion import TILINGS, plan
 from nbody.linalg.rung import Shape
+from nbody.linalg.simulated_warp import row_and_column
 
 A = np.arange(12.0).reshape(3, 4)
 B = np.arange(20.0).reshape(4, 5)
@@ -179,25 +180,43 @@ def test_the_champion_takes_small_tiles_for_small_products_and_splits_long_sums(
     assert tiling == small and splits > 16
 
 
-H200_PLACES = 528
+@pytest.mark.parametrize("depth", [4, 8, 16])
+def test_each_element_of_a_tensor_cores_product_lies_in_one_register_of_one_lane(depth):
+    for matrix, registers, size in (("a", depth // 2, (16, depth)), ("b", depth // 4, (depth, 8)), ("c", 4, (16, 8))):
+        places = [row_and_column(lane, n)[matrix] for lane in range(32) for n in range(registers)]
+        assert sorted(places) == list(np.ndindex(*size))
 
 
-@pytest.mark.parametrize("side,planned", [
-    (4096, (400, 9)),  # 3600 parts are 6.8 rounds of a ninth each: 7/9
-    (1024, (0, 1)),  # 256 tiles: there is no whole round
-    (2048, (0, 1)),  # 496 tiles of the last round's 528 are there
-])  # fmt: skip
-def test_the_last_round_is_cut_into_the_parts_that_take_least(side, planned):
-    assert k22_last_round.plan(Shape(side, side, side), H200_PLACES) == planned
+@pytest.mark.parametrize(("_", "tiling"), k21_float64_tensor_cores.TILINGS)
+def test_eight_lanes_that_read_fragments_touch_each_bank_once(_, tiling):
+    """Shared memory serves 8 lanes' reads of 16 bytes at a time, if they lie in different groups of 4 of its 32 banks."""
+    for first in range(0, 32, 8):
+        lanes = [divmod(lane, 4) for lane in range(first, first + 8)]
+        for of_a in (True, False):
+            starts = [g * 8 + 2 * q if of_a else 2 * q * tiling.b_pitch + 2 * g for g, q in lanes]
+            assert len({start // 2 % 8 for start in starts}) == 8
+    assert tiling.plane % 2 == tiling.b_pitch % 2 == sum(tiling.sizes) % 2 == 0  # 128-bit copies
 
 
-def test_a_part_is_long_enough_to_be_worth_a_block():
-    for depth in (16, 200, 300, 1000, 4000):
-        split, parts = k22_last_round.plan(Shape(4096, 4096, depth), H200_PLACES)
-        assert (split == 0) == (parts == 1) and (parts == 1 or depth / 16 / parts >= k22_last_round.LEAST_SLABS)
+@pytest.mark.parametrize(("down", "across", "group"), [(1, 1, 8), (8, 5, 8), (19, 3, 8), (5, 7, 2)])
+def test_the_blocks_of_a_product_take_every_tile_once(down, across, group):
+    place = k21_float64_tensor_cores.placer(group)
+    place = getattr(place, "py_func", place)
+    tiles = [place(np.uint32(n), np.uint32(down), np.uint32(across)) for n in range(down * across)]
+    assert sorted(tiles) == list(np.ndindex(down, across))
+    assert {row for row, _ in tiles[: min(group, down) * across]} == set(range(min(group, down)))
 
 
-def test_the_grid_has_the_whole_tiles_and_the_parts_of_the_others():
-    launch = k22_last_round.split_launch(None, Shape(4096, 4000, 4096), split=336, parts=3)
-    assert launch.grid == (64 * 63 - 336 + 3 * 336,)
-    assert [scratch.shape for scratch in launch.scratch] == [(336, 3, 64 * 64), (336,)]
+def test_the_float64_champion_splits_long_sums_and_leaves_few_columns_to_the_skinny_rung():
+    plan = k21_float64_tensor_cores.plan
+    assert plan(Shape(4096, 4096, 4096)) == (k21_float64_tensor_cores.TILINGS[0][1], 1)
+    tiling, splits = plan(Shape(64, 64, 100_000))
+    assert tiling == k21_float64_tensor_cores.TILINGS[-1][1] and splits > 16
+    skinny = LADDER.load("k21").launch(Shape(4096, 4, 4096), np.dtype("float64"))
+    assert skinny == LADDER.load("k18").launch(Shape(4096, 4, 4096), np.dtype("float64"))
+
+
+def test_a_card_without_float64_tensor_cores_takes_k17(monkeypatch):
+    monkeypatch.setattr(k21_float64_tensor_cores, "compute_capability", lambda: (7, 0))
+    shape, float64 = Shape(512, 512, 512), np.dtype("float64")
+    assert LADDER.load("k21").launch(shape, float64) == LADDER.load("k17").launch(shape, float64)

@@ -8,8 +8,11 @@ import pytest
 
 from nbody import gpu
 from nbody.bench.roofline import slots
-from nbody.linalg import LADDER, k21_factors_kept, k22_last_round
+from nbody.linalg import LADDER
+from nbody.linalg.intrinsics import AMPERE
 from nbody.linalg.k17_champion import TILINGS, tiled_launch
+from nbody.linalg.k21_float64_tensor_cores import TILINGS as FLOAT64_TILINGS
+from nbody.linalg.k21_float64_tensor_cores import tiled_launch as float64_launch
 from nbody.linalg.rung import Shape
 
 pytest.importorskip("cuda.core", reason="the assembler comes with the extra cu13")
@@ -17,7 +20,7 @@ pytest.importorskip("cuda.core", reason="the assembler comes with the extra cu13
 CLAIMS = {
     "vector loads": r"ld\.(global|shared)\.v[24]\.",
     "asynchronous copies": r"cp\.async\.c[ag]\.shared\.global",
-    "tensor cores": r"mma\.sync\.aligned\.m16n8k8\.row\.col\.f32\.tf32",
+    "tensor cores": r"mma\.sync\.aligned\.m16n8k8\.row\.col\.(f32\.tf32|f64)",
 }
 GPU_RUNGS = [name for name in LADDER if LADDER.load(name).on == "gpu"]
 
@@ -64,28 +67,39 @@ def test_the_champions_slab_is_all_multiply_adds():
     assert len(re.findall(r"ld\.shared\.v4\.f32", code)) == tiling.depth * sum(tiling.thread) // 4
 
 
-@pytest.mark.parametrize("side", [4096, 4000, 4001])
-@pytest.mark.parametrize(("rung", "name"), [("k21", "factors_kept"), ("k22", "last_round_split")])
-def test_a_kernel_with_carried_addresses_fits_as_many_blocks_as_it_plans(rung, name, side):
-    launch = LADDER.load(rung).launch(Shape(side, side, side), np.dtype("float64"))
-    assert launch.kernel.py_func.__name__ == name
+@pytest.mark.parametrize("side", [4096, 4095])
+@pytest.mark.parametrize("number", range(len(FLOAT64_TILINGS)))
+def test_every_tiling_of_the_float64_tensor_cores_fits_as_many_blocks_as_it_plans(number, side):
+    _, tiling = FLOAT64_TILINGS[number]
+    launch = float64_launch(Shape(side, side, side), tiling, splits=1 + side % 2)
     used = gpu.resources(compiled(launch, "float64"))
-    tiling = k21_factors_kept.TILING
     assert used.local == 0
     assert used.registers * tiling.threads * tiling.resident <= 65536
-    assert used.shared * tiling.resident <= 233472
+    assert (used.shared + launch.dynamic_shared) * tiling.resident <= 233472
 
 
-@pytest.mark.parametrize("rung", [k21_factors_kept, k22_last_round])
-def test_a_slab_with_carried_addresses_is_one_block_with_few_instructions_beside_its_multiply_adds(rung):
+def test_an_a100_multiplies_with_the_instruction_that_it_has():
+    tiling = FLOAT64_TILINGS[0][1]._replace(instruction=AMPERE)
+    launch = float64_launch(Shape(4096, 4096, 4096), tiling, 1)
+    code = gpu.ptx(launch.kernel, launch.signature("float64"), (8, 0))
+    assert set(re.findall(r"mma\.sync\.aligned\.(\w+)\.", code)) == {"m8n8k4"}
+    used = gpu.resources(code, (8, 0))
+    assert used.local == 0 and used.registers * tiling.threads <= 65536
+    assert launch.dynamic_shared <= 163 << 10  # what an A100 has for a block
+
+
+def test_the_float64_tensor_cores_need_few_instructions_beside_theirs():
+    """No register is moved for an instruction's operands, and each 128-bit read brings two numbers for a lane."""
     if slots.disassembler() is None:
         pytest.skip("nvdisasm is not installed")
-    code = compiled(rung.own_launch(Shape(4096, 4096, 4096)), "float64")
+    tiling = FLOAT64_TILINGS[0][1]
+    code = compiled(float64_launch(Shape(4096, 4096, 4096), tiling, 1), "float64")
     listing = slots.disassembled(gpu.assembled(code)[0])
     labelled = re.split(r"^\.L_x_\d+:$", listing, flags=re.MULTILINE)
     operations = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z]+)")
-    loop = Counter(operations.findall(max(labelled, key=lambda block: block.count("LDGSTS") * block.count("DFMA"))))
-    tiling = k21_factors_kept.TILING
-    assert loop["DFMA"] == tiling.thread[0] * tiling.thread[1] * tiling.depth
-    assert loop["LDGSTS"] == 24 and loop["BAR"] == loop["BRA"] == 1
-    assert loop.total() - loop["DFMA"] <= 180  # 175 by nvJitLink 13.0
+    loop = Counter(operations.findall(max(labelled, key=lambda block: block.count("DMMA"))))
+    (rows, columns), depth = tiling.warp, tiling.depth
+    assert loop["DMMA"] == rows // 8 * columns // 16 * depth // 8
+    assert loop["LDS"] <= (rows + columns) * depth // 64 + 3 and loop["BAR"] == 1  # ptxas adds three that do nothing
+    assert loop["LDL"] == loop["STL"] == 0
+    assert loop["MOV"] + loop["IMAD"] < loop["DMMA"]

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from nbody.errors import InputError
-from nbody.linalg import LADDER, matmul
+from nbody.linalg import CHAMPIONS, LADDER, matmul
 from nbody.linalg.accuracy import error_report
+from nbody.linalg.double_tile import DoubleTiling
+from nbody.linalg.intrinsics import AMPERE
 from nbody.linalg.k17_champion import TILINGS, tiled_launch
+from nbody.linalg.k21_float64_tensor_cores import tiled_launch as float64_launch
 from nbody.linalg.rung import Shape
 
 pytestmark = pytest.mark.gpu
@@ -55,49 +58,32 @@ def test_partial_sums_along_k_repeat_bit_for_bit(dtype):
             assert all((result == results[0]).all() for result in results)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("k16", "float32"), ("k17", "float64"), ("k02", "float64")])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("k16", "float32"), ("k17", "float64"), ("k21", "float64"), ("k02", "float64")]
+)
 def test_the_lectures_product_is_exact_in_double_and_with_kahans_sum(name, dtype):
     a, b, exact = lecture()
     np.testing.assert_array_equal(matmul(a.astype(dtype), b.astype(dtype), rung=name), exact)
 
 
-@pytest.mark.parametrize(
-    "shape", [(1024, 1024, 1024), (1000, 1030, 1003), (769, 771, 513), (9000, 33, 40), (7700, 5, 17)]
-)
-def test_carried_addresses_give_the_champions_product_bit_for_bit(shape):
-    from nbody.linalg import k21_factors_kept
-
-    launch = LADDER.load("k21").launch(Shape(*shape), np.dtype("float64"))
-    assert launch.kernel is k21_factors_kept.own_launch(Shape(*shape)).kernel
-    a, b = random_factors(shape, "float64")
-    np.testing.assert_array_equal(matmul(a, b, rung="k21"), matmul(a, b, rung="k17"))
-
-
-@pytest.mark.parametrize(("shape", "parts"), [
-    ((4096, 4096, 4096), None), ((4096, 4096, 4096), 5), ((4095, 4001, 777), None), ((4000, 4002, 500), 3),
-    ((300, 260, 140), 4), ((257, 131, 67), 2),
+@pytest.mark.parametrize(("tiling", "splits"), [
+    (DoubleTiling((64, 64), (32, 32)), 1), (DoubleTiling((64, 64), (32, 32), instruction=4), 1),
+    (DoubleTiling((64, 64), (32, 32), instruction=AMPERE), 1), (DoubleTiling((64, 64), (32, 32)), 3),
+    (DoubleTiling((64, 64), (32, 32), depth=32, load=16, instruction=16), 1),
 ])  # fmt: skip
-def test_the_parts_of_the_last_round_add_up_and_repeat_bit_for_bit(shape, parts):
-    """Also where there is no whole round, and all tiles are split. Whole tiles have k21's bits."""
+def test_every_float64_instruction_multiplies_and_repeats_bit_for_bit(tiling, splits):
     from nbody.gpu import cuda
-    from nbody.linalg import k21_factors_kept, k22_last_round
 
-    (m, n, k), factors = shape, random_factors(shape, "float64")
-    a, b = map(cuda.to_device, factors)
-    launch = k22_last_round.own_launch(Shape(*shape), parts)
-    assert launch.kernel is k22_last_round.kernel_in_order(*k21_factors_kept.variant(Shape(*shape)))
-    results = []
-    for run in (launch, launch, launch, k21_factors_kept.own_launch(Shape(*shape))):
-        c = cuda.to_device(np.full((m, n), np.nan))
-        run(a, b, c)
-        results.append(c.copy_to_host())
-    np.testing.assert_array_equal(results[0], results[1])
-    np.testing.assert_array_equal(results[0], results[2])
-    split = launch.scratch[1].shape[0]
-    rows = (-(-m // 64) * -(-n // 64) - split) // -(-n // 64) * 64  # of C, all of whole tiles
-    np.testing.assert_array_equal(results[0][:rows], results[3][:rows])
-    ours = error_report(results[0], factors[0] @ factors[1])
-    assert ours.maximum <= (k + 4) * np.finfo(np.float64).eps  # a sum of positive numbers, against another
+    for shape in ((300, 260, 140), (257, 131, 67), (128, 256, 64)):
+        a, b = random_factors(shape, "float64")
+        on_device, launch = (cuda.to_device(a), cuda.to_device(b)), float64_launch(Shape(*shape), tiling, splits)
+        results = []
+        for _ in range(2):
+            c = cuda.to_device(np.full(shape[:2], np.nan))
+            launch(*on_device, c)
+            results.append(c.copy_to_host())
+        np.testing.assert_array_equal(*results)
+        assert error_report(results[0], a @ b).maximum <= (shape[2] + 4) * np.finfo(np.float64).eps, shape
 
 
 def test_float32_sums_of_a_thousand_random_numbers_err_as_the_lecture_found():
@@ -138,3 +124,27 @@ def test_device_arrays_are_multiplied_in_place_and_checked():
         matmul(cuda.to_device(np.ones(65 * 64, "float32"))[1 : 1 + 64 * 64].reshape(64, 64), cuda.to_device(b))
     with pytest.raises(InputError, match="out must be where"):
         matmul(on_device, cuda.to_device(b), out=np.empty((64, 64), "float32"))
+
+
+def test_a_call_gives_the_same_bits_as_the_launch_it_has_prepared():
+    from nbody.gpu import cuda
+
+    for dtype in ("float32", "float64"):
+        factors = [cuda.to_device(factor) for factor in random_factors((200, 120, 90), dtype)]
+        expected = cuda.device_array((200, 120), dtype)
+        LADDER.load(CHAMPIONS[dtype]).launch(Shape(200, 120, 90), np.dtype(dtype))(*factors, expected)
+        out = cuda.device_array((200, 120), dtype)
+        for product in (matmul(*factors), matmul(*factors, out=out), matmul(*factors, out=out)):
+            np.testing.assert_array_equal(product.copy_to_host(), expected.copy_to_host())
+        with pytest.raises(InputError, match="out shares memory"):
+            matmul(factors[0], cuda.to_device(np.eye(90, dtype=dtype)), out=factors[0])
+
+
+def test_a_product_has_the_kind_of_its_factors():
+    cupy = pytest.importorskip("cupy")
+    a = cupy.arange(12.0).reshape(3, 4)
+    product = matmul(a, a.T.copy())
+    assert isinstance(product, cupy.ndarray) and bool((product == a @ a.T).all())
+    with cupy.cuda.Stream(non_blocking=True):  # what it computes there is waited for
+        b = cupy.ones((512, 512)) * 3
+        assert float(matmul(b, b)[5, 7]) == 9 * 512

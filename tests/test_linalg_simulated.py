@@ -13,6 +13,7 @@ import pytest
 from nbody.gpu import SIMULATED
 from nbody.linalg import ELEMENTWISE, LADDER, matmul
 from nbody.linalg.accuracy import error_report
+from nbody.linalg.intrinsics import AMPERE
 from nbody.linalg.rung import Shape
 
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
@@ -71,23 +72,17 @@ def test_the_champions_partial_sums_add_up_and_repeat_bit_for_bit(dtype, shape, 
 
 
 @simulated
-@pytest.mark.parametrize("shape", [Shape(64, 64, 32), Shape(70, 66, 35), Shape(3, 67, 17), Shape(5, 6, 34)])
-def test_carried_addresses_give_the_champions_product_bit_for_bit(shape):
-    from nbody.linalg.k17_champion import tiled_launch
-    from nbody.linalg.k21_factors_kept import TILING, own_launch
+@pytest.mark.parametrize(("instruction", "load", "shape", "splits"), [
+    (8, 8, Shape(35, 37, 34), 1), (4, 8, Shape(35, 38, 35), 1), (AMPERE, 8, Shape(33, 34, 18), 1),
+    (16, 16, Shape(32, 5, 70), 1), (8, 8, Shape(33, 5, 100), 3),
+])  # fmt: skip
+def test_the_float64_tensor_cores_multiply_with_each_instruction(instruction, load, shape, splits):
+    """A warp of the simulator multiplies as NVIDIA documents the layout of the elements among its lanes."""
+    from nbody.linalg.double_tile import DoubleTiling
+    from nbody.linalg.k21_float64_tensor_cores import tiled_launch
 
-    assert_same_bits_and_right(shape, "float64", own_launch(shape), tiled_launch(shape, np.dtype("float64"), TILING, 1))
-
-
-@simulated
-@pytest.mark.parametrize(("shape", "parts"), [(Shape(192, 64, 48), 2), (Shape(130, 5, 35), 3)])
-def test_the_parts_of_the_last_round_add_up_and_repeat_bit_for_bit(monkeypatch, shape, parts):
-    """Three tiles on two places: two blocks go through all three slabs, and ``parts`` share those of the last tile."""
-    from nbody.linalg import k22_last_round
-
-    monkeypatch.setattr(k22_last_round, "places", lambda: 2)
-    launch = k22_last_round.own_launch(shape, parts)
-    assert launch.grid == (2 + parts,)
+    tiling = DoubleTiling((32, 32), (16, 32), depth=2 * load, load=load, instruction=instruction)
+    launch = tiled_launch(shape, tiling, splits)
     assert_same_bits_and_right(shape, "float64", launch, launch)
 
 

@@ -15,7 +15,7 @@ from conftest import random_bodies
 from nbody import Trajectory
 from nbody.forces import ENGINES
 from nbody.law import Gravity
-from nbody.state import Potential
+from nbody.state import Want
 
 pytestmark = pytest.mark.gpu
 
@@ -114,7 +114,7 @@ def test_who_watches_changes_no_bit(engine, monkeypatch):
         made, state = on_card(engine, count)
         seen = []
         state.watch = seen.append if watched else None
-        made.evaluate(state, Potential.ENERGY)
+        made.evaluate(state, Want.ENERGY)
         found.append(np.hstack([part.reshape(count, -1) for part in state.forces()]))
     assert np.array_equal(*found)
     assert seen[-1] == pytest.approx(count**2, rel=1e-6) and (engine == "gpu-symmetric" or len(set(seen)) > 4)

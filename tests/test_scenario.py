@@ -44,7 +44,7 @@ def test_the_disc_is_the_lectures_problem():
     assert disc.gravity == Gravity(G=10.0, dimensions=2, softening="cutoff", length=0.01)
     assert (disc.integrator.scheme, disc.integrator.dt, disc.integrator.steps) == ("taylor", 0.001, 800)
     assert (disc.initial.generator, disc.initial.particles, disc.initial.seed) == ("disk", 20480, 1)
-    assert (disc.engine, disc.precision) == ("auto", "float32")
+    assert (disc.engine.name, disc.precision) == ("auto", "float32")
 
 
 def test_what_is_not_said_has_a_default():
@@ -95,7 +95,7 @@ def test_where_names_the_line_of_a_value_or_of_the_group_it_is_missing_from():
 
 def test_an_option_replaces_a_value_and_is_named_in_its_stead():
     changed = scenario().override(dt=0.5, particles=7, engine="cpu", every=None)
-    assert (changed.integrator.dt, changed.initial.particles, changed.engine) == (0.5, 7, "cpu")
+    assert (changed.integrator.dt, changed.initial.particles, changed.engine.name) == (0.5, 7, "cpu")
     assert changed.where("integrator.dt") == "--dt: "
     assert changed.where("integrator.steps") == "some/disc.yaml:5: integrator.steps: "
     assert changed.text == TEXT
@@ -104,13 +104,53 @@ def test_an_option_replaces_a_value_and_is_named_in_its_stead():
 
 
 def test_every_option_reaches_its_value():
-    given = dict(zip(OPTIONS, (3, 4, 5, 0.25, "taylor", "cpu", "float64", 2), strict=True))
-    changed = scenario().override(**given).resolved()
+    given = {
+        "particles": 3, "seed": 4, "steps": 5, "dt": 0.25, "integrator": "taylor", "end": 2.0, "engine": "cpu",
+        "precision": "float64", "every": 2,
+    }  # fmt: skip
+    assert set(given) == set(OPTIONS)
     for option, path in OPTIONS.items():
-        group = changed
+        group = scenario().override(**{option: given[option]}).resolved()
         for key in path.split("."):
             group = group[key]
         assert group == given[option]
+
+
+def test_an_assignment_reaches_any_value():
+    changed = scenario().override(["gravity.G=2.5", "initial.spin=3", "record={dt: 0.5}", "name=x y"])
+    assert (changed.gravity.G, changed.initial.options["spin"], changed.record.dt, changed.name) == (2.5, 3, 0.5, "x y")
+
+
+@pytest.mark.parametrize(
+    "assignment,line",
+    [
+        ("gravity.G", "--set: must be KEY=VALUE, as in engine.theta=0.5, got 'gravity.G'"),
+        ("gravity.G=-1", "--set gravity.G: must be at least 0, got -1"),
+        ("gravity.g=1", "--set gravity.g: unknown key; the keys here are G, dimensions, softening, length"),
+        ("engin.theta=1", "--set engin.theta: unknown key (did you mean 'engine'?)"),
+        ("gravity.G=[1", "--set gravity.G:1: not valid YAML: the bracket opened here is not closed; close it"),
+        ("record.dt=-1", "--set record.dt: must be greater than 0, got -1"),
+    ],
+)
+def test_a_wrong_assignment_is_one_line(assignment, line):
+    with pytest.raises(InputError) as error:
+        scenario().override([assignment])
+    assert str(error.value) == line
+
+
+def test_of_two_keys_that_exclude_each_other_an_option_takes_the_written_ones_place():
+    assert scenario().override(end=3.0).resolved()["integrator"] == {"scheme": "leapfrog", "dt": 0.001, "end": 3.0}
+    timed = Scenario.from_text(TEXT + "record: {dt: 0.5}\n")
+    assert timed.override(every=3).resolved()["record"] == {"every": 3}
+
+
+def test_an_engine_is_a_name_or_a_group_and_another_engine_leaves_no_option_behind():
+    chosen = Scenario.from_text(TEXT + "engine: {name: tree, theta: 0.5}\n")
+    assert chosen.resolved()["engine"] == {"name": "tree", "theta": 0.5}
+    assert chosen.override(["engine.theta=0.7"]).resolved()["engine"] == {"name": "tree", "theta": 0.7}
+    assert chosen.override(engine="tree").resolved()["engine"] == "tree" or chosen.engine.options
+    assert chosen.override(engine="cpu").resolved()["engine"] == "cpu"
+    assert Scenario.from_text(TEXT + "engine: {name: cpu}\n").resolved()["engine"] == "cpu"
 
 
 def test_options_may_follow_one_another():

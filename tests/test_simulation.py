@@ -72,16 +72,16 @@ FRAMES_OF_A_STATE = textwrap.dedent("""
     import sys
     import numpy as np
     from nbody import Scenario, Simulation
-    from nbody.integrators.scheme import advance_many, advance_to_frames
+    from nbody.integrators.integrator import Motion
     run = Simulation(Scenario.load("run.yaml").override(engine=sys.argv[1]))
     moments = []
     for count in (16, 1, 8, 8, 3, 8):  # more blocks than a ring has
-        arguments = run.scheme, run.engine, run.state, run.scenario.integrator.dt
-        for snapshot in advance_to_frames(*arguments, count, every=1 + count % 2):
+        motion = Motion(run.engine, run.state)
+        for snapshot in run.integrator.frames(motion, count, every=1 + count % 2):
             snapshot.wait()
             moments.append((snapshot.position.copy(), snapshot.velocity.copy(), snapshot.sums))
             snapshot.release()
-        advance_many(*arguments, 2)
+        run.integrator.advance(motion, 2)
     ends = run.state.arrays()
     columns = ("body", "velocity") if "body" in ends else ("position", "velocity")
     ends = np.stack([ends[name][:, :2] for name in columns])  # with all the moves that were asked for

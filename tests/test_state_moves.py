@@ -76,9 +76,9 @@ GRAPHS = textwrap.dedent("""
     from conftest import random_bodies
     from nbody.forces.direct.gpu_engine import GpuEngine
     from nbody.integrators import INTEGRATORS
-    from nbody.integrators.scheme import advance_many, advance_to_frames
+    from nbody.integrators.integrator import Motion
     from nbody.law import Gravity
-    from nbody.state import Potential, device, moves
+    from nbody.state import Want, device, moves, replay
     from nbody.state.device import DeviceState
     from nbody.state.host import HostState
 
@@ -120,7 +120,7 @@ GRAPHS = textwrap.dedent("""
             return lambda *arrays: launch("moves", lambda: make_moves(*(getattr(a, "_ary", a) for a in arrays)))
 
     class Springs(GpuEngine):
-        energy_apart = True
+        separate_energy = True
         require_device = classmethod(lambda cls: None)
         def kernel(self, potential, state):
             return potential
@@ -138,11 +138,11 @@ GRAPHS = textwrap.dedent("""
             if potential:
                 state.potential[...] = (state.position**2).sum(1)
 
-    device.Graph, device.SIMULATED, device.make_moves, Graph.fails = Graph, False, Moves(), False
+    replay.Graph, replay.SIMULATED, device.make_moves, Graph.fails = Graph, False, Moves(), False
     engine, bodies = Springs(Gravity(1.0, 3, "plummer", 0.1), "float64"), random_bodies(20, 3)
 
     def same(card, host):
-        assert (card.fresh, card.has_potential) == (host.fresh, host.has_potential)
+        assert card.current == host.current
         for found, expected in ((card.arrays()["body"], host.position), (card.arrays()["velocity"], host.velocity)):
             np.testing.assert_allclose(found[:, :3], expected, rtol=1e-9, atol=1e-11)
 
@@ -150,14 +150,14 @@ GRAPHS = textwrap.dedent("""
         chosen, kept = random.Random(seed), None
         compiled.clear()
         both = DeviceState(bodies, np.float64), HostState(bodies, np.float64)
-        scheme = INTEGRATORS.load(chosen.choice(["taylor", "leapfrog"]))
+        scheme = INTEGRATORS.load(chosen.choice(["taylor", "leapfrog", "yoshida4"]))(0.01)
         for _ in range(20):
             what, count, every = chosen.choice("sssffekr"), chosen.choice([1, 2, 3, 16, 17, 40]), chosen.choice([1, 3])
             if what == "s":
                 for state in both:
-                    advance_many(scheme, engine, state, 0.01, count)
+                    scheme.advance(Motion(engine, state), count)
             elif what == "f":
-                found, expected = (advance_to_frames(scheme, engine, state, 0.01, min(count, 16), every) for state in both)
+                found, expected = (scheme.frames(Motion(engine, state), min(count, 16), every) for state in both)
                 for one, other in zip(found, expected, strict=True):
                     np.testing.assert_allclose(one.wait().position, other.position, rtol=1e-9, atol=1e-11)
                     np.testing.assert_allclose(one.velocity, other.velocity, rtol=1e-9, atol=1e-11)
@@ -165,7 +165,7 @@ GRAPHS = textwrap.dedent("""
                     one.release()
             elif what == "e":
                 for state in both:
-                    engine.evaluate(state, Potential.ENERGY)
+                    engine.evaluate(state, Want.ENERGY)
             elif what == "k":
                 same(*both)
                 kept = [{name: array.copy() for name, array in state.arrays().items()} for state in both]
@@ -176,21 +176,21 @@ GRAPHS = textwrap.dedent("""
 
     # The first of the steps may be of a known kind, and the second not.
     compiled.clear()
-    taylor, card = INTEGRATORS.load("taylor"), DeviceState(bodies, np.float64)
-    engine.evaluate(card, Potential.ENERGY)
+    taylor, card = INTEGRATORS.load("taylor")(0.01), DeviceState(bodies, np.float64)
+    engine.evaluate(card, Want.ENERGY)
     start = card.arrays()
-    advance_many(taylor, engine, card, 0.01, 1)
+    taylor.advance(Motion(engine, card), 1)
     card.restore(start)
-    advance_many(taylor, engine, card, 0.01, 17)
+    taylor.advance(Motion(engine, card), 17)
 
     # A graph that can't be made leaves the state as it was.
     card.restore(start)
-    card._replays.clear()
-    before, Graph.fails = (card.fresh, card.has_potential, list(card._waiting)), True
+    card._replays._replays.clear()
+    before, Graph.fails = (card.current, list(card.waiting)), True
     try:
-        advance_many(taylor, engine, card, 0.01, 1)
+        taylor.advance(Motion(engine, card), 1)
     except RuntimeError:
-        assert before == (card.fresh, card.has_potential, card._waiting) and card._area is None
+        assert before == (card.current, card.waiting) and card._area is None
     else:
         raise AssertionError("no graph was recorded")
 """)

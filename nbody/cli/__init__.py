@@ -4,14 +4,13 @@ Results go to standard output, progress and messages to standard error. Exit cod
 user's input was wrong (one line says what, where and the fix), 130 interrupted.
 """
 
-import io
-import os
 import sys
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from nbody.cli import streams
 from nbody.cli.bench import bench
 from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
@@ -84,10 +83,14 @@ app.add_typer(bench)
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    if sys.stderr is None:  # the shell has closed it; print() would turn to standard output, amid a result
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper):  # where the terminal has no × or ε, '?' is better than an end
-        sys.stdout.reconfigure(errors="replace")
+    streams.prepare()
+    try:
+        return _run(arguments)
+    finally:
+        streams.settle()
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         result = app(arguments, standalone_mode=False)
         if sys.stdout is not None:  # it is where the shell has closed it
@@ -95,13 +98,16 @@ def main(arguments: list[str] | None = None) -> int:
         return result if isinstance(result, int) else 0
     except (Interrupted, KeyboardInterrupt) as stop:
         if line := str(stop):
-            print(line, file=sys.stderr)
+            streams.tell(line)
         return Interrupted.exit_code
     except NBodyError as error:
         return _fail(str(error), error.exit_code)
     except BrokenPipeError:  # 'nbody bench | head' is not an error
-        sys.stderr.close()
         return 0
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # Typer calls it one
+            return 0
+        raise
     except OSError as error:
         if not _lost_output():
             raise
@@ -120,11 +126,11 @@ def _lost_output() -> bool:
     try:
         print(flush=True)  # a flush alone succeeds: what could not be written has been thrown away
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
+        streams.discard(sys.stdout)
         return True
     return False
 
 
 def _fail(message: str, code: int) -> int:
-    print(printable("error: " + " ".join(message.split())), file=sys.stderr)
+    streams.tell(printable("error: " + " ".join(message.split())))
     return code

@@ -28,18 +28,20 @@ def _begins(words: Iterable[str], incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 
 
-def engines(incomplete: str) -> list[str]:
-    """Engines by name, and the variants of one that has some, once its colon is there."""
+def engines(incomplete: str) -> list[tuple[str, str]]:
+    """Engines by name, each with what it is, and the variants of one that has some, once its colon is there."""
     from nbody.forces import ENGINES
     from nbody.linalg import LADDER
 
     variants = [f"matrix:{rung}" for rung in LADDER] if ":" in incomplete else []
-    return _begins([*ENGINES, *variants], incomplete)
+    about = {name: entry.summary + ENGINES.mark(name) for name, entry in ENGINES.items()}
+    return [(name, about.get(name, "")) for name in _begins([*ENGINES, *variants], incomplete)]
 
 
-def engines_or_auto(incomplete: str) -> list[str]:
+def engines_or_auto(incomplete: str) -> list[tuple[str, str]]:
     """The same, and ``auto``."""
-    return [*_begins(["auto"], incomplete), *engines(incomplete)]
+    auto = [(name, "the fastest on this machine") for name in _begins(["auto"], incomplete)]
+    return [*auto, *engines(incomplete)]
 
 
 def integrators(incomplete: str) -> list[str]:

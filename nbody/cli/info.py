@@ -70,43 +70,32 @@ def _scenario(path: Path) -> dict[str, Any]:
     """What a scenario would run, in plain types."""
     from nbody import machine
     from nbody.errors import DeviceError
-    from nbody.forces import ENGINES, resolve
-    from nbody.forces.memory import needs
-    from nbody.initial import check_initial, make_particles, resolved_initial
-    from nbody.run.schedule import Schedule
-    from nbody.scenario import FromFile, Scenario
-    from nbody.trajectory import RunHeader, required_bytes, state_bytes_foreseen
+    from nbody.run.plan import plan
+    from nbody.scenario import Scenario
 
     scenario = Scenario.load(path)
-    check_initial(scenario)
-    initial, precision = scenario.initial, scenario.precision
-    count = make_particles(scenario).count if isinstance(initial, FromFile) else initial.particles
-    resolved = scenario.resolved() | {"initial": resolved_initial(scenario)}
-    engine, why = resolve(scenario.engine, precision, count, scenario.where("engine"), measure=False)
-    kind = ENGINES.load(engine)
-    kind.require_precision(precision, scenario.where("precision"))
+    planned = plan(scenario, measure=False)
     problem = ""
     try:
-        kind.require_device()
+        planned.engine_kind.require_device()
     except DeviceError as error:
         problem = str(error)
-    frames = 1 + Schedule(scenario.record.every, scenario.integrator.steps).count_after(0)
-    dtype = "float32" if precision == "float32" else "float64"
-    room = state_bytes_foreseen(count, dtype)
-    header = RunHeader(frames, dtype, scenario.text, resolved, state_bytes=room)
     return {
         "file": str(path),
         "kind": "scenario",
-        "scenario": resolved,
-        "particles": count,
-        "engine": engine,
-        "engine_reason": why or "named by the scenario",
+        "scenario": planned.resolved() | {"engine": scenario.resolved()["engine"]},
+        "particles": planned.count,
+        "engine": planned.engine_name,
+        "engine_reason": planned.engine_reason or "named by the scenario",
         "engine_problem": problem,
-        "frames": frames,
-        "memory_bytes": needs(kind, count, precision),
+        "order": planned.integrator.order,
+        "evaluations_per_step": planned.integrator.evaluations,
+        "frames": planned.frames,
+        "memory_bytes": planned.memory,
         "memory_free": machine.memory_available(),
-        "file_bytes": required_bytes(count, header),
+        "file_bytes": planned.file_bytes,
         "disk_free": shutil.disk_usage(".").free,
+        "expected_s": planned.expected_seconds,
     }
 
 

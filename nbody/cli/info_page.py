@@ -70,8 +70,14 @@ def _scenario(found: dict[str, Any]) -> dict[str, str]:
         "engine": f"{found['engine']} ({found['engine_reason']})",
         "but": found["engine_problem"],
         "needs": f"{memory} ({size(found['memory_free'])} are free)",
+        "integrator": f"order {found['order']}, {_evaluations(found['evaluations_per_step'])}",
+        "takes": f"about {duration(found['expected_s'])}, by an earlier run's speed" if found["expected_s"] else "",
         "recording": f"{size(found['file_bytes'])} for {frames} ({size(found['disk_free'])} are free)",
     }
+
+
+def _evaluations(count: int) -> str:
+    return f"{count} force evaluation{'s' * (count != 1)} per step"
 
 
 def _flat(value: Any) -> str:

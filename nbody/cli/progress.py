@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+from nbody.cli.streams import Unbroken, discard, result, tell
 from nbody.run.progress import Progress, Summary
 from nbody.units import rate, size
 
@@ -21,10 +23,8 @@ _last_said: list[str] = []
 def say(line: str) -> None:
     """One line for the user, on standard error. If nobody reads it any more, that is no reason to end a run."""
     _last_said[:] = [line]
-    if sys.stderr is None:  # print() would turn to standard output
-        return
-    with suppress(OSError, ValueError):
-        print(line, file=sys.stderr)
+    if sys.stderr is not None:  # print() would turn to standard output
+        tell(line)
 
 
 def told_of_interrupt() -> bool:
@@ -42,7 +42,7 @@ def status_line() -> Iterator[Callable[[str], None]]:
         nonlocal last
         if shown:
             columns = shutil.get_terminal_size().columns  # the beginning of a line that is folded is not cleared
-            print(f"\r\033[K{line[: columns - 1]}", end="", file=sys.stderr, flush=True)
+            print(f"\r\033[K{line[: columns - 1]}", end="", file=Unbroken(sys.stderr), flush=True)
         elif line and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
             say(line)
@@ -65,6 +65,17 @@ def _speed(now: Progress | Summary) -> list[str]:
     if not now.steps_per_s:
         return []
     return [f"{now.steps_per_s:.4g} steps/s", f"{rate(now.interactions_per_s).strip()} interactions/s"]
+
+
+def show_summary(summary: Summary, as_json: bool = False) -> int:
+    """Print a finished run, and return the exit code. An interrupted run has 130 also where its terminal is lost."""
+    try:
+        result(summary_json(summary) if as_json else summary_text(summary))
+    except OSError:
+        if not summary.interrupted:
+            raise
+        discard(sys.stdout)
+    return 130 if summary.interrupted else 0
 
 
 def summary_json(summary: Summary) -> str:
@@ -117,24 +128,18 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
 
     Where standard error is not a terminal (a batch job's log), a line every ten seconds instead.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    if hidden or not console.is_terminal:
+    if hidden or sys.stderr is None or not sys.stderr.isatty():
         yield _log_lines(hidden)
         return
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("steps"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Bar(*columns, console=console) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda now: bar.update(task, total=now.steps, completed=now.step, description=facts(now))
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}")
+    terminal: Any = Unbroken(sys.stderr)
+    with Bar(*columns, console=Console(file=terminal)) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda now: bar.update(task, completed=now.fraction_done, description=f"{_position(now)}  {facts(now)}")
 
 
 def _log_lines(hidden: bool) -> Callable[[Progress], None]:
@@ -144,6 +149,11 @@ def _log_lines(hidden: bool) -> Callable[[Progress], None]:
         nonlocal last
         if not hidden and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
-            say(f"step {now.step}/{now.steps}  {facts(now)}")
+            say(f"{_position(now)}  {facts(now)}")
 
     return show
+
+
+def _position(now: Progress) -> str:
+    """Which step it is, and of how many, or which time."""
+    return f"step {now.step}, t = {now.time:.6g}" if now.steps is None else f"step {now.step}/{now.steps}"

@@ -27,7 +27,7 @@ def rerun(
 
       nbody rerun output/run.h5 -o output/again.h5
     """
-    from nbody.cli.progress import progress_bar, say, summary_text
+    from nbody.cli.progress import progress_bar, say, show_summary
     from nbody.run.resume import rerun as repeated
     from nbody.trajectory import first_difference
 
@@ -35,11 +35,9 @@ def rerun(
     simulation = repeated(run, target, overwrite, (lambda line: None) if quiet else say)
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
-    print(summary_text(summary))
-    if summary.interrupted:
-        return 130
-    if not verify:
-        return 0
+    code = show_summary(summary)
+    if code or not verify:
+        return code
     difference = first_difference(run, target)
     print(difference or f"{run} and {target} hold the same bits")
     return 1 if difference else 0

@@ -23,6 +23,9 @@ def resume(
     steps: Annotated[
         int | None, count_option("Steps of the whole run, those it has included; by default as planned.")
     ] = None,
+    end: Annotated[
+        float | None, typer.Option("--end", "--until", help="The time at which the run ends.", show_default=False)
+    ] = None,
     every: Annotated[int | None, count_option("Steps between recorded frames, from here on.")] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -38,14 +41,14 @@ def resume(
 
       nbody resume output/run.h5 --steps 2000
     """
-    from nbody.cli.progress import progress_bar, say, summary_json, summary_text
+    from nbody.cli.progress import progress_bar, say, show_summary
     from nbody.run.resume import resume as resumed
 
     notify = (lambda line: None) if quiet else say
-    simulation = resumed(run, steps, every, notify)
-    if simulation.step == simulation.scenario.integrator.steps:
-        notify(f"{run}: the run is at its last step, {simulation.step}; to go on, say --steps with a larger number")
+    simulation = resumed(run, steps, every, notify, end)
+    if simulation.plan.schedule.ended(simulation.step, simulation.time):
+        option = "--end" if simulation.scenario.integrator.steps is None else "--steps"
+        notify(f"{run}: the run is at its end, step {simulation.step}; to go on, say {option} with a larger number")
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
-    print(summary_json(summary) if as_json else summary_text(summary))
-    return 130 if summary.interrupted else 0
+    return show_summary(summary, as_json)

@@ -7,6 +7,7 @@ import typer
 
 from nbody.cli.completion import SCENARIOS, engines_or_auto, files, integrators, precisions
 from nbody.cli.numbers import count_option
+from nbody.forces import ENGINES
 
 Scenario = Annotated[
     Path,
@@ -20,12 +21,15 @@ def run(
     scenario: Scenario,
     particles: Annotated[int | None, count_option("Number of particles.")] = None,
     steps: Annotated[int | None, count_option("Number of time steps.")] = None,
+    end: Annotated[
+        float | None, typer.Option("--end", "--until", help="The time at which the run ends.", show_default=False)
+    ] = None,
     dt: Annotated[float | None, typer.Option(help="The time step.", show_default=False)] = None,
     seed: Annotated[int | None, count_option("Seed of the initial conditions.")] = None,
     engine: Annotated[
         str | None,
         typer.Option(
-            help="Force engine: auto, reference, cpu, gpu-…, matrix:k07; a wrong name lists them.",
+            help=f"Force engine: auto, {ENGINES.listing()}; matrix:k07 names its rung.",
             show_default=False,
             autocompletion=engines_or_auto,
         ),
@@ -37,6 +41,12 @@ def run(
         str | None, typer.Option(help="float32, mixed or float64.", show_default=False, autocompletion=precisions)
     ] = None,
     every: Annotated[int | None, count_option("Steps between recorded frames.")] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="Any other value, as in gravity.G=2; may be repeated.", show_default=False
+        ),
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The trajectory to write.")] = Path("output/run.h5"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing output (else it is kept under a numbered name).")
@@ -61,17 +71,16 @@ def run(
 
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
     """
-    from nbody.cli.progress import progress_bar, say, summary_json, summary_text
+    from nbody.cli.progress import progress_bar, say, show_summary
     from nbody.run.simulation import Simulation
     from nbody.scenario import Scenario
 
     settings = Scenario.load(scenario).override(
-        particles=particles, steps=steps, dt=dt, seed=seed, engine=engine,
+        set or (), particles=particles, steps=steps, end=end, dt=dt, seed=seed, engine=engine,
         integrator=integrator, precision=precision, every=every,
     )  # fmt: skip
     notify = (lambda line: None) if quiet else say
     simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
-    print(summary_json(summary) if as_json else summary_text(summary))
-    return 130 if summary.interrupted else 0
+    return show_summary(summary, as_json)

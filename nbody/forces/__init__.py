@@ -2,16 +2,20 @@
 
 Read ``reference.py`` (what is computed), then ``gpu_global.py``, ``gpu_tiled.py`` (the lecture), ``gpu_kahan.py``,
 ``gpu_unrolled.py`` and ``gpu_split.py``; for each pair once ``gpu_triangle.py`` (who works on what), ``gpu_meeting.py`` (one
-meeting of bodies), ``gpu_pairs.py`` (the kernel) and ``gpu_symmetric.py`` (the launch); then ``gpu_scheduled.py`` with
-:mod:`nbody.gpu.sass`.
+meeting of bodies), ``gpu_pairs.py`` (the kernel) and ``gpu_symmetric.py`` (the launch). ``scheduled/`` is an experiment
+that a reader may skip.
 """
 
 from collections.abc import Callable
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from nbody.errors import InputError, unknown
 from nbody.registry import Entry, Registry
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from nbody.state.want import Want
 
 ENGINES = Registry(
     "engine",
@@ -24,7 +28,9 @@ ENGINES = Registry(
         "gpu-unrolled": Entry("nbody.forces.direct.gpu_unrolled:UnrolledEngine", "several bodies a thread"),
         "gpu-split": Entry("nbody.forces.direct.gpu_split:SplitEngine", "a few bodies a warp, for small N"),
         "gpu-symmetric": Entry("nbody.forces.direct.gpu_symmetric:SymmetricEngine", "each pair once, for large N"),
-        "gpu-scheduled": Entry("nbody.forces.scheduled.engine:ScheduledEngine", "the same, its machine code reordered"),
+        "gpu-scheduled": Entry(
+            "nbody.forces.scheduled.engine:ScheduledEngine", "the same, its machine code reordered", experimental=True
+        ),
         "matrix": Entry(
             "nbody.forces.matrix.engine:matrix_engine",
             "the force matrix, multiplied by a rung of the ladder: matrix:k07",
@@ -40,30 +46,37 @@ PRECISIONS = ("float32", "mixed", "float64")
 Notify = Callable[[str], None]
 
 
-def choose(precision: str, particles: int, notify: Notify = lambda line: None, measure: bool = True) -> tuple[str, str]:
+def choose(
+    precision: str,
+    particles: int,
+    notify: Notify = lambda line: None,
+    measure: bool = True,
+    needs: "Want | int" = 0,
+) -> tuple[str, str]:
     """The engine ``auto`` stands for on this machine, and why, in one clause; see :mod:`nbody.forces.auto`.
 
-    Unless told to ``measure``, it takes no longer than a look: on a card that no run has measured yet, it answers with the
-    engine that is the fastest on most.
+    Without ``measure`` it never measures: where several engines may be the fastest and no run has measured them on this
+    card, it answers with the last of them in the order of the lesson.
     """
     from nbody import gpu
-    from nbody.forces.auto import CANDIDATES, fastest_engines, is_measured, nearest
+    from nbody.forces.auto import candidates, contenders, fastest, known
     from nbody.forces.memory import fits
 
     reason = gpu.why_unavailable()
     if reason:
         return "cpu", f"no GPU: {reason}"
-    engines = {name: ENGINES.load(name) for name in CANDIDATES}
-    able = {
-        name: engine for name, engine in engines.items() if precision in engine.precisions and engine.is_of_its_own()
-    }
+    offering = candidates(needs)
+    if not offering:
+        return "cpu", "no engine on the GPU computes the jerk"
+    able = {name: engine for name, engine in offering.items() if precision in engine.precisions}
     if not able or gpu.SIMULATED:  # the simulator has no time worth measuring
         ENGINES.load("gpu-symmetric").require_precision(precision)
         return "gpu-symmetric", "it has every precision"
     card = gpu.facts().name
-    if not measure and not is_measured(able, precision):
-        return next(iter(able)), f"{card} is not measured yet: the first run does that"
-    name = nearest(fastest_engines(able, precision, notify), particles)
+    contending = contenders(able, particles)
+    if not measure and not known(contending, precision, particles):
+        return list(contending)[-1], f"{card} is not measured yet: the first run does that"
+    name = fastest(contending, precision, particles, notify)
     if fits(able[name], particles, precision):
         return name, f"the fastest for {particles} particles on {card}"
     smaller = next((other for other in able if fits(able[other], particles, precision)), None)
@@ -77,10 +90,11 @@ def resolve(
     where: str = "",
     notify: Notify = lambda line: None,
     measure: bool = True,
+    needs: "Want | int" = 0,
 ) -> tuple[str, str]:
     """``name`` as an engine that exists, and why it was taken (empty if the user named it); see :func:`choose`."""
     if name == "auto":
-        return choose(precision, particles, notify, measure)
+        return choose(precision, particles, notify, measure, needs)
     if ENGINES.check(name, where) == "matrix":
         from nbody.forces.matrix.engine import default_rung
 
@@ -111,7 +125,7 @@ def accelerations(
         engine: a name of :data:`ENGINES`, with a variant where it has some, or ``auto``.
         precision: ``float32``, ``float64`` or what else the engine offers.
         potential: also return the potential per unit mass.
-        notify: gets a line when ``auto`` measures the card first, which takes some ten seconds, once.
+        notify: gets a line when ``auto`` measures the card first, which takes a few seconds, once.
 
     Returns:
         (N, D) accelerations in the engine's dtype; with ``potential`` a pair of them and the (N,) potential.
@@ -120,10 +134,12 @@ def accelerations(
         InputError: arrays that do not fit or are not finite, a name that does not exist, more particles than fit.
         DeviceError: a GPU engine was named and there is no GPU, or it has too little memory.
     """
+    import numpy as np
+
     from nbody.forces.memory import check_fits
     from nbody.law import Gravity
     from nbody.particles import Particles
-    from nbody.state import Potential
+    from nbody.state.want import Want
 
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS, "accelerations: ")
@@ -142,13 +158,15 @@ def accelerations(
     check_fits(kind, particles.count, precision, "accelerations: ")
     machine = kind(gravity, precision)
     state = machine.load(particles)
-    machine.evaluate(state, Potential.OF_EACH if potential else Potential.NONE)
+    machine.evaluate(state, Want.POTENTIAL if potential else Want.ACCELERATION)
     result, phi = state.forces()
     return (result, phi) if potential else result
 
 
-def _real(values) -> np.ndarray:
+def _real(values) -> "np.ndarray":
     """``values`` in float64. Raises TypeError for complex numbers, whose imaginary part would be lost, and for texts."""
+    import numpy as np
+
     found = np.asarray(values)
     if found.dtype.kind in "cSU":
         raise TypeError(f"not {found.dtype}")

@@ -1,9 +1,10 @@
-"""What ``auto`` stands for on a GPU: the engine that was the fastest for so many particles, measured on this very card.
+"""What ``auto`` stands for on a GPU: the engine that was measured as the fastest for this many particles on this card.
 
-The first time it is asked for on a card (with a driver, a precision, a version of this program and of Numba), the engines
-of :data:`CANDIDATES` are timed for each N of :data:`COUNTS`; most of the seconds that takes go to the compiler. The table is
-then kept in a file, so that later runs on the same machine take the same engine and give the same bits: remove the file to
-have it measured again.
+Only engines that may win are measured: those whose :attr:`~nbody.forces.engine.Engine.contends` includes the number of
+particles and that are not marked experimental. If there is one, nothing is measured. Otherwise the first run on a card takes
+a few seconds, most of them for compiling the other engine, and its answer is kept in a file for the power of two nearest to
+the number of particles. Later runs on the same machine, with the same versions, then use the same engine and give the same
+bits. Remove the file to measure again.
 """
 
 import contextlib
@@ -15,77 +16,78 @@ import numpy as np
 
 from nbody import cache, machine
 from nbody.errors import DeviceError
+from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.state.want import Want
 
-COUNTS = tuple(1024 << k for k in range(8))
-"""The N that are measured, each twice the one before; another N takes the engine of the nearest."""
-
-CANDIDATES = ("gpu-scheduled", "gpu-symmetric", "gpu-tiled", "gpu-unrolled", "gpu-split")
-"""The engines worth measuring, the fastest for a large N first: ``gpu-global`` and ``gpu-kahan`` are slower than
-``gpu-tiled`` by construction."""
+KIND = "fastest"
+"""The kind of cache entry; see :mod:`nbody.cache`."""
 
 REPEATS = 5
-"""Timings of an engine and an N, of which the shortest counts: other programs can only make one longer."""
+"""Timings of an engine, of which the shortest counts: other programs can only make one longer."""
 
-Table = dict[int, str]
-"""The fastest engine for each of COUNTS."""
-
-
-def nearest(table: Table, particles: int) -> str:
-    """The engine for the N of the table that is nearest to ``particles`` as a ratio."""
-    return table[min(table, key=lambda count: abs(math.log(count / particles)))]
+Candidates = dict[str, type[Engine]]
 
 
-def fastest_engines(
-    engines: dict[str, type[Engine]], precision: str, notify: Callable[[str], None] = lambda line: None
-) -> Table:
-    """The table for this card and ``precision``, from its file or measured now.
+def candidates(needs: Want | int = Want.ACCELERATION) -> Candidates:
+    """The engines that compute what is needed and may be the fastest on a GPU for some number of particles."""
+    named = (name for name, entry in ENGINES.items() if not entry.experimental and not entry.variants)
+    engines = {name: ENGINES.load(name) for name in named}
+    return {name: engine for name, engine in engines.items() if engine.contends and not needs & ~engine.offers}
+
+
+def contenders(engines: Candidates, particles: int) -> Candidates:
+    """Those that may be the fastest for this number of particles; all of them if there is none."""
+    return {name: engine for name, engine in engines.items() if particles in engine.contends} or engines
+
+
+def fastest(engines: Candidates, precision: str, particles: int, notify: Callable[[str], None]) -> str:
+    """The fastest of some engines on this card, from the file or measured now.
 
     Args:
-        engines: candidates by name, all of which offer the precision.
+        engines: contenders by name, all of which offer the precision.
         precision: ``float32``, ``mixed`` or ``float64``.
-        notify: is told, in a line, if it must be measured.
+        particles: their number.
+        notify: receives one line if they are measured.
     """
+    if name := known(engines, precision, particles):
+        return name
+    notify(f"measuring once which engine is the fastest for about {bucket(particles)} particles in {precision}")
+    times = measure(engines, precision, bucket(particles))
+    if not times:
+        return next(iter(engines))
+    name = min(times, key=lambda name: times[name])
+    if len(times) == len(engines):
+        cache.keep(KIND, _key(engines, precision, particles), name)
+    return name
+
+
+def known(engines: Candidates, precision: str, particles: int) -> str | None:
+    """What :func:`fastest` returns without measuring: the only engine, or the one in the file; None if it must measure."""
     if len(engines) == 1:
-        return dict.fromkeys(COUNTS, next(iter(engines)))
-    key = _key(precision)
-    table = _table(engines, key)
-    if table is None:
-        notify(f"measuring which engine is the fastest on this card in {precision}, once, for the runs to come")
-        table = measure(engines, precision)
-        if set(table) == set(COUNTS):
-            cache.keep(KIND, key, table)
-    return table or dict.fromkeys(COUNTS, next(iter(engines)))
+        return next(iter(engines))
+    name = cache.recall(KIND).get(_key(engines, precision, particles))
+    return name if isinstance(name, str) and name in engines else None
 
 
-def is_measured(engines: dict[str, type[Engine]], precision: str) -> bool:
-    """True if :func:`fastest_engines` has nothing to measure."""
-    return len(engines) == 1 or _table(engines, _key(precision)) is not None
-
-
-def measure(engines: dict[str, type[Engine]], precision: str, counts: tuple[int, ...] = COUNTS) -> Table:
-    """The fastest of some engines for each count: the seconds of one force evaluation on the device, in 3-D with Plummer's
-    softening, launched as a run launches it, by replaying a graph. A count that no engine has memory for is left out."""
-    gravity = Gravity(1.0, 3, "plummer", 0.01)
-    found = {}
-    for count in counts:
-        bodies = _sphere(count)
-        times = {}
-        for name, engine in engines.items():
-            with contextlib.suppress(DeviceError):  # too little memory is free
-                times[name] = _seconds(engine(gravity, precision), bodies)
-        if times:
-            found[count] = min(times, key=lambda name: times[name])
-    return found
-
-
-def _sphere(count: int) -> Particles:
-    """Bodies of unequal mass at random places."""
+def measure(engines: Candidates, precision: str, count: int) -> dict[str, float]:
+    """The seconds of one force evaluation on the device for each engine, in 3-D with Plummer softening, launched by
+    replaying a graph, as a run does. An engine for which too little memory is free is left out."""
+    gravity, times = Gravity(1.0, 3, "plummer", 0.01), {}
     rng = np.random.default_rng(1)
     position = rng.standard_normal((count, 3))
-    return Particles(rng.uniform(0.5, 1.5, count) / count, position, np.zeros_like(position))
+    bodies = Particles(rng.uniform(0.5, 1.5, count) / count, position, np.zeros_like(position))
+    for name, engine in engines.items():
+        with contextlib.suppress(DeviceError):
+            times[name] = _seconds(engine(gravity, precision), bodies)
+    return times
+
+
+def bucket(particles: int) -> int:
+    """The power of two that is nearest to a number as a ratio: what is measured for it."""
+    return 2 ** round(math.log2(particles))
 
 
 def _seconds(engine: Any, bodies: Particles) -> float:
@@ -94,36 +96,20 @@ def _seconds(engine: Any, bodies: Particles) -> float:
     state = engine.load(bodies)
 
     def evaluate() -> None:
-        state.fresh = False
+        state.invalidate()
         engine.evaluate(state)
 
     evaluate()  # compiles
-    again = gpu.Graph(state.stream, evaluate)
+    graph = gpu.Graph(state.stream, evaluate)
     calls = max(1, 20480 // bodies.count)
-    return 1e-3 * min(gpu.milliseconds(again.replay, 1, calls, state.stream) for _ in range(REPEATS))
+    return 1e-3 * min(gpu.milliseconds(graph.replay, 1, calls, state.stream) for _ in range(REPEATS))
 
 
-# --- The file -----------------------------------------------------------------------------------------------------------
-
-
-KIND = "fastest"
-"""What tables are kept as; see :mod:`nbody.cache`."""
-
-
-def _key(precision: str) -> str:
-    """What a table holds for."""
+def _key(engines: Candidates, precision: str, particles: int) -> str:
+    """Everything that an answer depends on."""
     from nbody import gpu
 
-    card = gpu.facts()
-    packages = machine.package_versions()
+    card, packages = gpu.facts(), machine.package_versions()
     versions = f"nbody {machine.version()}, numba {packages['numba']}, numba-cuda {packages['numba-cuda']}"
-    return f"{card.name}, driver {card.driver}, {versions}, {precision} of {', '.join(CANDIDATES)}"
-
-
-def _table(engines: dict[str, type[Engine]], key: str) -> Table | None:
-    """The table that is remembered under a key, if it is whole and names no engines but these."""
-    try:
-        table = {int(count): str(name) for count, name in cache.recall(KIND)[key].items()}
-    except (KeyError, ValueError, AttributeError):  # none, or made by somebody else
-        return None
-    return table if set(table) == set(COUNTS) and set(table.values()) <= set(engines) else None
+    what = f"{precision}, N = {bucket(particles)}, of {', '.join(engines)}"
+    return f"{card.name}, driver {card.driver}, {versions}, {what}"

@@ -3,15 +3,14 @@
 from nbody import machine
 from nbody.errors import DeviceError, InputError
 from nbody.forces.engine import Engine
-from nbody.state import bytes_on_the_way, itemsize
+from nbody.state import Column, bytes_in_transit
 
 BODY_BYTES = 8 * 8
 """Bytes of the computer's memory that a particle's initial conditions take, whatever the engine. (While they are made
 it is up to 160, less than with a checkpoint.)"""
 
-CHECKPOINT_NUMBERS = 3 * 12
-"""Numbers a particle, in the state's precision, that a checkpoint takes: the state's arrays, each as bytes, all of them
-joined."""
+CHECKPOINT_COPIES = 3
+"""Copies of the state in the computer's memory while a checkpoint is written: the arrays, their bytes, and all joined."""
 
 
 def block_rows(count: int, row_bytes: int, budget: int, most: int | None = None) -> int:
@@ -22,10 +21,13 @@ def block_rows(count: int, row_bytes: int, budget: int, most: int | None = None)
     return rows if rows < 8 or rows in (count, most) else rows // 8 * 8
 
 
-def needs(engine: type[Engine], particles: int, precision: str) -> dict[str, int]:
-    """Bytes that a run takes of ``memory``, and of ``GPU memory`` where the engine works there."""
-    host = particles * (BODY_BYTES + CHECKPOINT_NUMBERS * itemsize(precision)) + bytes_on_the_way(particles, precision)
-    engine_bytes = engine.bytes_needed(particles, precision)
+def needs(engine: type[Engine], particles: int, precision: str, added: tuple[Column, ...] = ()) -> dict[str, int]:
+    """Bytes that a run takes of ``memory``, and of ``GPU memory`` where the engine works there. ``added``: the columns
+    that the integrator adds to the state."""
+    kept = engine.state_type.checkpoint_arrays(particles, 3, precision, added).values()
+    host = particles * BODY_BYTES + CHECKPOINT_COPIES * sum(array.nbytes for array in kept)
+    host += bytes_in_transit(particles, precision)
+    engine_bytes = engine.bytes_needed(particles, precision) + sum(c.bytes(particles, 3, precision) for c in added)
     if engine.device == "gpu":
         return {"memory": host, "GPU memory": engine_bytes}
     return {"memory": host + engine_bytes}
@@ -45,14 +47,16 @@ def fits(engine: type[Engine], particles: int, precision: str) -> bool:
     return all(needed <= free(place) for place, needed in needs(engine, particles, precision).items())
 
 
-def check_fits(engine: type[Engine], particles: int, precision: str, where: str = "") -> None:
+def check_fits(
+    engine: type[Engine], particles: int, precision: str, where: str = "", added: tuple[Column, ...] = ()
+) -> None:
     """Nothing, if a run of so many particles fits.
 
     Raises:
         InputError: it does not fit the computer's memory; the line begins with ``where`` and has the numbers.
         DeviceError: it does not fit the GPU's.
     """
-    for place, needed in needs(engine, particles, precision).items():
+    for place, needed in needs(engine, particles, precision, added).items():
         if needed > (available := free(place)):
             kind = DeviceError if place == "GPU memory" else InputError
             raise kind(

@@ -1,82 +1,40 @@
 """The only door to ``numba.cuda``: is there a device, what can it do, and the intrinsics that kernels share.
 
-Kernel files import :data:`cuda` from here and nothing else of Numba's CUDA target, so that a change of that target is
-a change of this room. Importing it costs 0.6 s; commands that need no GPU do not import it.
+Kernel files import :data:`cuda` and :func:`kernel` from here and nothing else of Numba's CUDA target, so that a change of
+that target is a change of this room.
+
+Names are loaded when they are used: ``numba.cuda`` takes 0.4 s to import, and whether there is a driver is answered
+without it.
 """
 
-from nbody.gpu.compiled import (
-    Launch,
-    Resources,
-    assembled,
-    launches,
-    machine_code,
-    ptx,
-    replace_machine_code,
-    resources,
-)
-from nbody.gpu.device import (
-    FAST,
-    SIMULATED,
-    Facts,
-    available,
-    blocks_at_most,
-    bounded,
-    cuda,
-    facts,
-    multiprocessor_limits,
-    out_of_memory,
-    require,
-    resident_blocks,
-    threads_a_multiprocessor,
-    uuid,
-    version_in,
-    why_unavailable,
-)
-from nbody.gpu.graph import Graph, milliseconds, times
-from nbody.gpu.waiting import is_done, mark, wait_for
+from importlib import import_module
+from typing import Any
 
-if SIMULATED:
-    from nbody.gpu.simulated import add, device_function, multiply, multiply_add, row, rsqrt, shuffle, subtract
-else:
-    from nbody.gpu.intrinsics import add, device_function, multiply, multiply_add, row, rsqrt, shuffle, subtract
+from nbody.gpu.driver import SIMULATED, available, require, why_unavailable
 
-__all__ = [
-    "FAST",
-    "SIMULATED",
-    "Facts",
-    "Graph",
-    "Launch",
-    "Resources",
-    "add",
-    "assembled",
-    "available",
-    "blocks_at_most",
-    "bounded",
-    "cuda",
-    "device_function",
-    "facts",
-    "is_done",
-    "launches",
-    "machine_code",
-    "mark",
-    "milliseconds",
-    "multiply",
-    "multiply_add",
-    "multiprocessor_limits",
-    "out_of_memory",
-    "ptx",
-    "replace_machine_code",
-    "require",
-    "resident_blocks",
-    "resources",
-    "row",
-    "rsqrt",
-    "shuffle",
-    "subtract",
-    "threads_a_multiprocessor",
-    "times",
-    "uuid",
-    "version_in",
-    "wait_for",
-    "why_unavailable",
-]
+_LATER = {
+    "compiled": (
+        "Launch", "Resources", "assembled", "launches", "machine_code", "ptx", "resources",
+    ),
+    "device": (
+        "FAST", "Facts", "blocks_at_most", "bounded", "cuda", "facts", "multiprocessor_limits", "out_of_memory",
+        "resident_blocks", "threads_a_multiprocessor", "uuid", "version_in",
+    ),
+    "direct": ("DirectLaunch", "allow_shared", "current_device"),
+    "graph": ("Graph", "milliseconds", "times"),
+    "kernel_files": ("kernel",),
+    "waiting": ("is_done", "mark", "wait_for"),
+    "simulated" if SIMULATED else "intrinsics": (
+        "add", "device_function", "multiply", "multiply_add", "row", "rsqrt", "shuffle", "subtract",
+    ),
+}  # fmt: skip
+_HOMES = {name: module for module, names in _LATER.items() for name in names}
+
+__all__ = ["SIMULATED", "available", "require", "why_unavailable", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return globals().setdefault(name, found)

@@ -74,21 +74,6 @@ def machine_code(kernel: Any) -> bytes:
     return getattr(code, "code", code)
 
 
-_REPLACED: list[dict] = []
-"""What kernels ran before: unloaded, it could not run on in the graphs that have recorded it."""
-
-
-def replace_machine_code(kernel: Any, cubin: bytes) -> None:
-    """Let a compiled kernel run other machine code from now on. What was recorded in graphs goes on running the old."""
-    from cuda.core import ObjectCode
-
-    library = kernel._codelibrary
-    _REPLACED.append(dict(library._cufunc_cache))
-    library._cubin_cache = dict.fromkeys(library._cubin_cache, ObjectCode.from_cubin(cubin))
-    library._cufunc_cache.clear()
-    kernel.bind()
-
-
 @dataclass(frozen=True)
 class Launch:
     """A kernel, compiled for its arguments, with the grid and the block of one launch."""

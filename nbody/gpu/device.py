@@ -1,25 +1,15 @@
-"""Is there a device, what is it, and does it have the memory?"""
+"""What the device is, and whether it has the memory."""
 
 import contextlib
-import os
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
+from numba import cuda
+
 from nbody.errors import DeviceError, NBodyError
-
-SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
-"""True when kernels run in Numba's simulator on the CPU: for tests of arithmetic at small N only."""
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    from numba import cuda
-
-# The small launches of a small N, or of a last ragged tile, are meant; Numba's hint about them would reach users.
-warnings.filterwarnings("ignore", message=".*Grid size")
+from nbody.gpu.driver import SIMULATED, available, require
 
 FAST = {"fastmath": True}
 """Compile flags of most kernels: sums and products may be reordered as if they were exact, roots and reciprocals are
@@ -88,34 +78,6 @@ FLOAT64_TENSOR_CORES = ((8, 0), (9, 0))
 def lanes(compute_capability: tuple[int, int]) -> tuple[int, int]:
     """The entry of :data:`LANES`, or of the latest compute capability before one that is not in it."""
     return LANES[max((known for known in LANES if known <= tuple(compute_capability)), default=min(LANES))]
-
-
-@cache
-def why_unavailable() -> str:
-    """The reason why no GPU can be used, in one clause; empty if one can."""
-    if SIMULATED:
-        return ""
-    try:
-        cuda.current_context()
-    except Exception as error:
-        # Numba's message begins with a heading and ends with advice; the sentence between them is the reason.
-        text = " ".join(str(error).split()).removeprefix("Error at driver init: ")
-        return text.split(". ")[0].strip(" .:")[:200] or type(error).__name__
-    return ""
-
-
-def available() -> bool:
-    """True if kernels can run here (on a device, or in the simulator)."""
-    return not why_unavailable()
-
-
-def require(what: str) -> None:
-    """Raise a :class:`DeviceError` naming ``what`` needs the GPU, unless there is one."""
-    reason = why_unavailable()
-    if reason:
-        raise DeviceError(
-            f"{what} needs an NVIDIA GPU, and none can be used here ({reason}); use --engine cpu, or see 'nbody doctor'"
-        )
 
 
 def facts() -> Facts:

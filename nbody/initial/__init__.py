@@ -15,7 +15,7 @@ from nbody.machine import memory_available
 from nbody.particles import Particles
 from nbody.registry import Entry, Registry
 from nbody.scenario import FromFile, Generated, Scenario
-from nbody.scenario.fields import unknown_key, validated
+from nbody.scenario.components import component
 
 GENERATORS = Registry(
     "generator",
@@ -68,19 +68,15 @@ def resolved_initial(scenario: Scenario) -> dict[str, Any]:
 
 def _generator(scenario: Scenario, chosen: Generated) -> Generator:
     """The generator that the scenario names, holding its parameters."""
-    kind: type[Generator] = GENERATORS.load(chosen.generator, scenario.where("initial.generator"))
-    own = kind.model_fields
-    for key in chosen.parameters:
-        if key not in own:
-            message = unknown_key(key, own, [*type(chosen).model_fields, *own])
-            raise InputError(scenario.where(f"initial.{key}") + message)
+    kind, generator = component(scenario, "initial", chosen, GENERATORS)
     dimensions = scenario.gravity.dimensions
     if dimensions not in kind.dimensions:
         raise InputError(
             f"{scenario.where('gravity.dimensions')}generator '{chosen.generator}' makes bodies in "
             f"{kind.dimensions[0]} dimensions, got {dimensions}; write 'dimensions: {kind.dimensions[0]}'"
         )
-    return validated(kind, chosen.parameters, scenario.source, ("initial",))
+    assert isinstance(generator, Generator)
+    return generator
 
 
 def _check_memory(scenario: Scenario, count: int) -> None:

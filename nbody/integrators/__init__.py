@@ -1,12 +1,18 @@
-"""Integrators: each scheme is a table of moves; one loop, :func:`nbody.integrators.scheme.advance`, makes the steps."""
+"""Integrators: how positions and velocities change while the forces act. ``INTEGRATORS`` lists them.
+
+``integrator.py`` says what an integrator is; ``table.py`` has the schemes that are a table of kicks and drifts. To add one:
+a file with a subclass, and a line in ``INTEGRATORS``.
+"""
 
 from nbody.registry import Entry, Registry
 
 INTEGRATORS = Registry(
     "integrator",
     {
-        "taylor": Entry("nbody.integrators.taylor:TAYLOR", "the lecture's position update, order 1"),
-        "leapfrog": Entry("nbody.integrators.leapfrog:LEAPFROG", "kick-drift-kick, symplectic, order 2"),
+        "taylor": Entry("nbody.integrators.taylor:Taylor", "the lecture's position update, order 1"),
+        "leapfrog": Entry("nbody.integrators.leapfrog:Leapfrog", "kick-drift-kick, symplectic, order 2"),
+        "yoshida4": Entry("nbody.integrators.yoshida4:Yoshida4", "three leapfrogs per step, symplectic, order 4"),
+        "hermite4": Entry("nbody.integrators.hermite4:Hermite4", "with the jerk, one step for all bodies, order 4"),
     },
 )
 """Every scheme a scenario may name."""

@@ -1,4 +1,4 @@
-"""Leapfrog, kick-drift-kick: symplectic, time-reversible, one force evaluation a step.
+"""Leapfrog, kick-drift-kick: symplectic, time-reversible, one force evaluation per step.
 
     v += a dt/2,    x += v dt,    a = a(x),    v += a dt/2
 
@@ -6,10 +6,12 @@ The force at the end of a step is the force at the start of the next, so only th
 Verlet 1967; Hairer, Lubich & Wanner, Geometric Numerical Integration, I.1.4.
 """
 
-from nbody.integrators.scheme import FORCE, Move, Scheme
+from nbody.integrators.table import MoveTable, leapfrogs
 
-LEAPFROG = Scheme(
-    order=2,
-    moves=(FORCE, Move("kick", 0.5), Move("drift"), FORCE, Move("kick", 0.5)),
-    source="Verlet 1967",
-)
+
+class Leapfrog(MoveTable):
+    """The default."""
+
+    order = 2
+    moves = leapfrogs(1.0)
+    source = "Verlet 1967"

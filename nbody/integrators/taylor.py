@@ -5,10 +5,12 @@
 The velocity's error makes the whole first order: fine for a demonstration, not for an orbit.
 """
 
-from nbody.integrators.scheme import FORCE, Move, Scheme
+from nbody.integrators.table import FORCE, Move, MoveTable
 
-TAYLOR = Scheme(
-    order=1,
-    moves=(FORCE, Move("drift_taylor"), Move("kick")),
-    source="the lecture; Taylor's series cut after dt² and dt",
-)
+
+class Taylor(MoveTable):
+    """The scheme of ``scenarios/disk.yaml``."""
+
+    order = 1
+    moves = (FORCE, Move("drift_taylor"), Move("kick"))
+    source = "the lecture; Taylor's series cut after dt² and dt"

@@ -1,8 +1,8 @@
-"""Matrix products on a GPU, from the first kernel to one that stands beside cuBLAS: a ladder, one idea a file.
+"""Matrix products on a GPU, from the first kernel to one that stands beside cuBLAS: a ladder, one idea per file.
 
 Read the rungs in the order of :data:`LADDER`; each file's head says what it adds to the one before and what
 that gained. :func:`matmul` is the champion. What rungs share, by the first that needs it: staging (k09), intrinsics (k10),
-register_tile (k14), partial_sums (k17), tensor_tile (k19), addresses (k21).
+register_tile (k14), partial_sums (k17), tensor_tile (k19), double_tile (k21).
 """
 
 from typing import Any
@@ -34,8 +34,7 @@ LADDER = Registry(
         "k18": Entry("nbody.linalg.k18_skinny:RUNG", "the skinny product (rows x k)·(k x 4)"),
         "k19": Entry("nbody.linalg.k19_tensor_cores:PLAIN", "tensor cores, TF32 factors"),
         "k20": Entry("nbody.linalg.k19_tensor_cores:SPLIT", "tensor cores, 3xTF32: float32 accuracy"),
-        "k21": Entry("nbody.linalg.k21_factors_kept:RUNG", "float64: addresses carried along, factors kept"),
-        "k22": Entry("nbody.linalg.k22_last_round:RUNG", "float64: the last round of tiles split along k"),
+        "k21": Entry("nbody.linalg.k21_float64_tensor_cores:RUNG", "tensor cores in float64: the champion there"),
     },
 )
 """Every way to multiply two matrices here, in the order of the lesson."""
@@ -49,16 +48,19 @@ ELEMENTWISE = Registry(
 )
 """The kernels that a tile can't help, as a contrast to the ladder."""
 
-CHAMPION = "k17"
-"""The rung of :func:`matmul`. In float64 k21 and k22 are faster, by replaced machine code: they are for who names them."""
+CHAMPIONS = {"float32": "k17", "float64": "k21"}
+"""The rung of :func:`matmul` for each dtype. k21 is k17 on cards without tensor cores for float64."""
 
 
-def matmul(a: Any, b: Any, out: Any = None, rung: str = CHAMPION) -> Any:
-    """C = A·B on the GPU by the champion, or by the ``rung`` named.
+def matmul(a: Any, b: Any, out: Any = None, rung: str = "") -> Any:
+    """C = A·B on the GPU by the champion of the dtype, or by the ``rung`` named.
 
-    Args: a: (m, k) matrix, float32 or float64, row-major; a NumPy array (copied to the device and back) or a
-    device array (Numba's, CuPy's: used in place). b: (k, n) matrix of the same dtype and kind. out: (m, n)
-    array for the result, apart from a and b if it is on the device; a new one is made if there is none.
+    On device arrays a call takes some ten microseconds of Python and returns before the product is done: it is queued on the
+    default stream. Arrays that belong to another stream are waited for first.
+
+    Args: a: (m, k) matrix, float32 or float64, row-major; a NumPy array (copied to the device and back) or a device array
+    (Numba's, CuPy's, PyTorch's: used in place). b: (k, n) matrix of the same dtype and kind. out: (m, n) array for the
+    result, apart from a and b if it is on the device; without it a new one is made, which Numba does slowly.
 
     Returns: ``out``, or a new array of the kind of ``a``.
 
@@ -67,4 +69,8 @@ def matmul(a: Any, b: Any, out: Any = None, rung: str = CHAMPION) -> Any:
     """
     from nbody.linalg.operands import multiply
 
-    return multiply(LADDER.load(rung), a, b, out)
+    return multiply(_rung, rung, a, b, out)
+
+
+def _rung(name: str, dtype: Any) -> Any:
+    return LADDER.load(CHAMPIONS[dtype.name] if name == "" else name)

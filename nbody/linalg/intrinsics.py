@@ -11,6 +11,9 @@ import numpy as np
 
 from nbody.gpu import SIMULATED
 
+AMPERE = 0
+"""The depth by which :func:`mma_f64` is asked for a product of 16x4 by 4x8 in two instructions, the only ones of
+compute capability 8."""
 VECTOR_BYTES = 16
 """The widest access of one thread, and the alignment that it asks of an address."""
 
@@ -21,7 +24,7 @@ def vector_length(dtype: Any) -> int:
 
 
 if SIMULATED:
-    from nbody.linalg.simulated_warp import mma_tf32, wait_for_team
+    from nbody.linalg.simulated_warp import mma_f64, mma_tf32, wait_for_team
 
     def _get(array, index):
         return array[np.unravel_index(int(index), array.shape)]
@@ -188,32 +191,59 @@ else:
     # PTX's cvt.rna.tf32 does what round_tf32 does, in seven instructions on Hopper.
     round_tf32, head_tf32 = _tf32_rounder(keep_nan=True), _tf32_rounder(keep_nan=False)
 
-    @intrinsic
-    def mma_tf32(typing_context, product, p, a, i, b, j):
-        """``product[p:p + 4] += A·B`` for a warp: A (16, 8) from ``a[i:i + 4]``, B (8, 8) from ``b[j:j + 2]`` of its
-        32 threads, in the layout of PTX's ``mma.sync.m16n8k8``."""
-        signature = types.void(product, types.uint32, a, types.uint32, b, types.uint32)
+    def _mma(text, real, convert, a_at, b_at, c_at):
+        """An intrinsic (product, p, a, i, b, j) around an ``mma`` instruction ``text``: the warp's 32 threads hold A, B and
+        the product in the numbers ``a_at``, ``b_at``, ``c_at`` from ``a[i]``, ``b[j]``, ``product[p]`` on. ``real``:
+        LLVM's type of the product and the letter of its registers; ``convert``: the same of the factors."""
+        (number, letter), (factor, factor_letter) = real, convert
+        counts = len(c_at), len(a_at) + len(b_at)
+        output = (
+            "=&" if text.count(";") > 1 else "="
+        )  # the first of two instructions must not overwrite the second's input
+        constraints = ",".join([output + letter] * counts[0] + [factor_letter] * counts[1] + [letter] * counts[0])
 
         def generate(context, builder, signature, arguments):
-            real, word = ir.FloatType(), ir.IntType(32)
-
-            def pointers(position, count):
+            def pointers(position, offsets):
                 kind, array, first = signature.args[position], arguments[position], arguments[position + 1]
-                places = [builder.add(first, word(n)) for n in range(count)]
+                places = [builder.add(first, first.type(offset)) for offset in offsets]
                 return [_element(context, builder, kind, array, place)[0] for place in places]
 
-            sums, factors = pointers(0, 4), pointers(2, 4) + pointers(4, 2)
-            text = (
-                "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};"
-            )
-            operands = [builder.bitcast(builder.load(factor), word) for factor in factors]
+            sums, factors = pointers(0, c_at), pointers(2, a_at) + pointers(4, b_at)
+            operands = [builder.bitcast(builder.load(place), factor) for place in factors]
             operands += [builder.load(total) for total in sums]
-            result = ir.LiteralStructType([real] * 4)
-            constraints = "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f"
+            result = ir.LiteralStructType([number] * counts[0])
             products = assembly(builder, result, operands, text, constraints, volatile=False)
             for n, total in enumerate(sums):
                 builder.store(builder.extract_value(products, n), total)
             return context.get_dummy_value()
 
-        return signature, generate
+        @intrinsic
+        def mma(typing_context, product, p, a, i, b, j):
+            return types.void(product, types.uint32, a, types.uint32, b, types.uint32), generate
+
+        return mma
+
+    mma_tf32 = _mma(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};",
+        (ir.FloatType(), "f"),
+        (ir.IntType(32), "r"),
+        range(4),
+        range(2),
+        range(4),
+    )
+
+    def mma_f64(depth, a_at, b_at, c_at):
+        """See :func:`nbody.linalg.simulated_warp.mma_f64`."""
+        double = (ir.DoubleType(), "d")
+        return _mma(_mma_f64_text(depth), double, double, a_at, b_at, c_at)
+
+    def _mma_f64_text(depth):
+        def registers(first, count):
+            return "{" + ",".join(f"${n}" for n in range(first, first + count)) + "}"
+
+        if depth == AMPERE:  # two products of 8x4 by 4x8
+            half = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {{${0},${1}}}, {{${2}}}, {{$6}}, {{${3},${4}}};"
+            return half.format(0, 1, 4, 7, 8) + " " + half.format(2, 3, 5, 9, 10)
+        a, b = depth // 2, depth // 4
+        operands = registers(0, 4), registers(4, a), registers(4 + a, b), registers(4 + a + b, 4)
+        return f"mma.sync.aligned.m16n8k{depth}.row.col.f64.f64.f64.f64 {', '.join(operands)};"

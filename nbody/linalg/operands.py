@@ -1,5 +1,6 @@
 """From a user's matrices to a rung's launch: check them, bring them where they are needed, give the result back."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,32 +11,59 @@ from nbody.linalg.rung import Rung, Shape
 ALIGNMENT = 16
 """Bytes: device arrays must start at a multiple, since the kernels move 128 bits at a time."""
 
+ELSEWHERE = "out must be where a and b are: all NumPy arrays, or all on the device"
 
-def multiply(rung: Rung, a: Any, b: Any, out: Any = None) -> Any:
-    """C = A·B by ``rung``; arguments, result and errors as in :func:`nbody.linalg.matmul`."""
+
+def multiply(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any = None) -> Any:
+    """C = A·B; arguments, result and errors as in :func:`nbody.linalg.matmul`. ``load(name, dtype)`` gives the rung."""
+    try:
+        views = (
+            a.__cuda_array_interface__,
+            b.__cuda_array_interface__,
+            None if out is None else out.__cuda_array_interface__,
+        )
+    except AttributeError:
+        return _multiply_elsewhere(load, name, a, b, out)
+    from nbody.linalg.device_call import multiply_on_device
+
+    return multiply_on_device(load, name, a, b, out, views)
+
+
+def _multiply_elsewhere(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any) -> Any:
+    """As :func:`multiply` for NumPy arrays, which are copied to the device and back, and in Numba's simulator."""
     if _on_device(a) != _on_device(b):
         raise InputError("one matrix is on the device and the other is not; copy one of them first")
     if not _on_device(a):
         a, b = np.asarray(a), np.asarray(b)
+    elif out is not None and not _on_device(out):
+        raise InputError(ELSEWHERE)
     shape, dtype = check_operands(a, b)
+    rung = load(name, dtype)
     rung.check(shape, dtype)
     if rung.on == "cpu":
         return _multiply_on_cpu(rung, shape, dtype, a, b, out)
     from nbody import gpu
 
     gpu.require(f"the rung '{rung.title}'")
+    target = out
+    if target is None:
+        target = (
+            gpu.cuda.device_array((shape.m, shape.n), dtype) if _on_device(a) else np.empty((shape.m, shape.n), dtype)
+        )
+    _check_out(target, shape, dtype, on_device=_on_device(a))
+    if _on_device(a):
+        if out is a or out is b:
+            raise InputError("out shares memory with a or b; give another array")
+        rung.launch(shape, dtype)(a, b, target)
+        return target
     needed = (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * dtype.itemsize
     with gpu.out_of_memory(f"a product of {shape.m}x{shape.k} by {shape.k}x{shape.n}", needed):
-        if _on_device(a):
-            return _multiply_on_device(rung, shape, dtype, a, b, out)
-        target = np.empty((shape.m, shape.n), dtype) if out is None else out
-        _check_out(target, shape, dtype, on_device=False)
         result = gpu.cuda.device_array((shape.m, shape.n), dtype)
         launch = rung.launch(shape, dtype)
         left, right = (gpu.cuda.to_device(np.ascontiguousarray(factor, dtype)) for factor in (a, b))
         launch(left, right, result)
         target[...] = result.copy_to_host()
-        return target
+    return target
 
 
 def check_operands(a: Any, b: Any) -> tuple[Shape, np.dtype]:
@@ -67,46 +95,9 @@ def _multiply_on_cpu(rung: Rung, shape: Shape, dtype: np.dtype, a: Any, b: Any, 
     return target
 
 
-def _multiply_on_device(rung: Rung, shape: Shape, dtype: np.dtype, a: Any, b: Any, out: Any) -> Any:
-    from nbody.gpu import cuda
-
-    target = cuda.device_array((shape.m, shape.n), dtype) if out is None else out
-    _check_out(target, shape, dtype, on_device=True)
-    arrays = [_device_array(name, array) for name, array in (("a", a), ("b", b), ("out", target))]
-    if out is not None and any(_overlap(out, factor) for factor in (a, b)):
-        raise InputError("out shares memory with a or b; give another array")
-    rung.launch(shape, dtype)(*arrays)
-    return target
-
-
-def _device_array(name: str, array: Any) -> Any:
-    """``array`` as a Numba device array that the kernels can read 128 bits at a time."""
-    from nbody.gpu import SIMULATED, cuda
-
-    if SIMULATED:
-        return array
-    view = cuda.as_cuda_array(array)
-    if not view.is_c_contiguous():
-        raise InputError(f"{name} is not row-major and contiguous on the device; copy it into a new array first")
-    if view.__cuda_array_interface__["data"][0] % ALIGNMENT:
-        raise InputError(
-            f"{name} starts at an address that is no multiple of {ALIGNMENT}; copy it into a new array first"
-        )
-    return view
-
-
-def _overlap(one: Any, other: Any) -> bool:
-    """True if two device arrays, contiguous both, have bytes in common. (The simulator's have no addresses.)"""
-    if not all(hasattr(array, "__cuda_array_interface__") for array in (one, other)):
-        return one is other
-    begins = [array.__cuda_array_interface__["data"][0] for array in (one, other)]
-    ends = [begin + array.size * array.dtype.itemsize for begin, array in zip(begins, (one, other), strict=True)]
-    return begins[0] < ends[1] and begins[1] < ends[0]
-
-
 def _check_out(out: Any, shape: Shape, dtype: np.dtype, on_device: bool) -> None:
     if _on_device(out) != on_device or not (on_device or isinstance(out, np.ndarray)):
-        raise InputError("out must be where a and b are: all NumPy arrays, or all on the device")
+        raise InputError(ELSEWHERE)
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise InputError("out is read-only; give an array that can be written")
     if tuple(out.shape) != (shape.m, shape.n) or out.dtype != dtype:

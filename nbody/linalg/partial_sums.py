@@ -4,8 +4,6 @@ fixed order, so that the same product has the same bits every time."""
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from nbody.gpu import FAST, cuda, device_function
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.unroll import unrolled
@@ -75,57 +73,5 @@ def partial_adder(real: Any, block: tuple[int, int], threads: int, splits: int) 
                     c[i, j] = total
             if t == 0:
                 arrived[place] = 0  # for the next launch
-
-    return add_up
-
-
-@cache
-def tile_adder(real: Any, results: int, threads: int) -> Any:
-    """A device function by which the last block of a tile to arrive adds up the sums of all, as they are in its registers.
-
-    ``add_up(sums, partial, arrived, tile, part, parts, t)``, for thread t, which has ``results`` numbers in ``sums``:
-    true for the last block, which then has those of all ``parts`` there, added in their order. ``partial`` has
-    results·threads numbers for each part of each tile, and ``arrived`` counts a tile's blocks.
-
-    A vector lies beside that of the next thread, and most of a part are read before the first is added: the assembler has
-    the registers of the loop for them. (:func:`partial_adder` reads number by number, and waits for each.)
-    """
-    length = vector_length(real)
-    vectors = results // length
-
-    @device_function
-    def leave(r, sums, partial, start):
-        move_vector(partial, start + r * (threads * length), sums, r * length)
-
-    @device_function
-    def take(r, sums, partial, start):
-        move_vector(sums, r * length, partial, start + r * (threads * length))
-
-    @device_function
-    def add(r, sums, others):
-        for word in range(length):
-            sums[r * length + word] += others[r * length + word]
-
-    leave_all, take_all, add_all = unrolled(leave, vectors), unrolled(take, vectors), unrolled(add, vectors)
-
-    @cuda.jit(device=True, **FAST)
-    def add_up(sums, partial, arrived, tile, part, parts, t):
-        last = cuda.shared.array(1, np.int32)
-        others = cuda.local.array(results, real)
-        size, first = results * threads, np.int64(tile) * parts * (results * threads) + t * length
-        leave_all(sums, partial, first + part * size)
-        cuda.threadfence()  # this thread's sums are visible before the block is counted
-        cuda.syncthreads()
-        if t == 0:  # counts around: the last one leaves nought for the next launch
-            last[0] = cuda.atomic.inc(arrived, tile, np.uint32(parts - 1)) == parts - 1
-        cuda.syncthreads()
-        if not last[0]:
-            return False
-        cuda.threadfence()
-        take_all(sums, partial, first)
-        for p in range(1, parts):
-            take_all(others, partial, first + p * size)
-            add_all(sums, others)
-        return True
 
     return add_up

@@ -74,22 +74,3 @@ def register_tile(
                         target[top + i, j + word] = sums[r * columns + p * length + word]
 
     return RegisterTile(unrolled(outer_product, depth), unrolled(clear, rows), unrolled(store, rows))
-
-
-@cache
-def lane_placer(rows: int, columns: int) -> Any:
-    """A device function by which the lanes of a warp share out ``rows`` x ``columns`` threads' tiles.
-
-    ``place(lane)``: the lane's row and column. Neighbours share a row, and lanes two apart a column: shared memory then
-    serves 128-bit reads of 16 lanes at a time, and not of 8. (One H200, k21, n = 4096: with four columns and two rows to 8
-    lanes, half of the reads needed four accesses, and it made 26.5 TFLOP/s; so it makes 27.3. k17, which waits for other
-    things, is no faster so.)
-    """
-    low = min(rows, 4)
-
-    @device_function
-    def place(lane):
-        rest = lane // 2 // low
-        return rest // (columns // 2) * low + lane // 2 % low, rest % (columns // 2) * 2 + lane % 2
-
-    return place

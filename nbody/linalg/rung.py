@@ -67,6 +67,14 @@ def _allocate(scratch: Scratch, place: int) -> Any:
     return cuda.to_device(np.zeros(scratch.shape, scratch.dtype))
 
 
+@lru_cache(maxsize=64)
+def _allow_shared(launch: "Launch", dtype: np.dtype) -> None:
+    from nbody.gpu import SIMULATED, allow_shared
+
+    if not SIMULATED:
+        allow_shared(launch.kernel, launch.signature(dtype), launch.dynamic_shared)
+
+
 @dataclass(frozen=True)
 class Launch:
     """A compiled kernel with its grid and block; called with device arrays (a, b, c) it starts the product."""
@@ -75,6 +83,8 @@ class Launch:
     grid: tuple[int, ...]
     block: tuple[int, ...]
     scratch: tuple[Scratch, ...] = ()
+    dynamic_shared: int = 0
+    """Bytes of shared memory beside the kernel's own arrays; more than 48 KB in all are asked for here."""
 
     def __post_init__(self) -> None:
         if max(self.grid[1:], default=0) > 65535:  # only the first dimension of a grid may be larger
@@ -85,8 +95,21 @@ class Launch:
     def __call__(self, a: Any, b: Any, c: Any, stream: Any = 0) -> None:
         """Enqueue c = a·b on a stream; the arrays are on the device, C-contiguous, 16-byte aligned. Launches of a kind share
         their scratch: they must not run at the same time, on two streams."""
+        if self.dynamic_shared:
+            _allow_shared(self, np.dtype(a.dtype))
         extra = [_allocate(scratch, place) for place, scratch in enumerate(self.scratch)]
-        self.kernel[self.grid, self.block, stream](a, b, c, *extra)
+        self.kernel[self.grid, self.block, stream, self.dynamic_shared](a, b, c, *extra)
+
+    def direct(self, shape: Shape, dtype: Any) -> Callable[[int, int, int], None]:
+        """The same launch for the addresses of a, b and c, on the default stream: some microseconds of Python instead of
+        some hundred."""
+        from nbody.gpu import DirectLaunch
+
+        shapes = [(shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n), *(s.shape for s in self.scratch)]
+        extra = [_allocate(scratch, place) for place, scratch in enumerate(self.scratch)]
+        launch = DirectLaunch(self.kernel, self.signature(dtype), shapes, self.grid, self.block, self.dynamic_shared)
+        launch.fix(3, extra)
+        return launch
 
     @property
     def threads(self) -> int:

@@ -1,13 +1,12 @@
-"""How a slab of a matrix comes on chip: number by number, in 128-bit loads, or by asynchronous copies past the
-registers, to which a thread carries the addresses from slab to slab or computes them anew."""
+"""How a slab of a matrix comes on chip: number by number, in 128-bit loads, or by asynchronous copies that bypass the
+registers."""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from nbody.gpu import device_function
-from nbody.linalg.addresses import advanced, copy_from, copy_vector_from, global_address
 from nbody.linalg.intrinsics import copy_async, copy_vector_async, move_vector, vector_length
 from nbody.unroll import unrolled
 
@@ -98,68 +97,3 @@ def slab_copier(rows: int, columns: int, threads: int, step: tuple[int, int], wo
             origin += jump
 
     return copy
-
-
-class SlabWalker(NamedTuple):
-    """The device functions by which a thread copies its part of one slab after the other; see :func:`slab_walker`.
-
-    It carries ``rows`` addresses in ``places``, a local array of uint64: ``start(places, source, row, column, t)`` sets
-    them to the slab that begins at source[row, column], and ``advance(places, count, stride)`` moves them on by
-    ``count`` rows or columns that are ``stride`` bytes apart. ``target(t)`` is the index in the slab of the first
-    number that thread t copies, and ``slab`` below an array that begins there.
-
-    ``copy(slab, source, places, wanted)`` starts the copies, if they are ``wanted``. ``copy_edge(slab, source, places,
-    height, width, t)`` does so where no more than ``height`` rows and ``width`` columns of the source are left: the
-    others arrive as zero.
-    """
-
-    rows: int
-    start: Any
-    advance: Any
-    target: Any
-    copy: Any
-    copy_edge: Any
-
-
-@cache
-def slab_walker(
-    real: Any, slab: tuple[int, int], threads: int, lanes: int, step: tuple[int, int], words: int
-) -> SlabWalker:
-    """How ``threads`` threads copy slabs of (rows, columns) = ``slab`` without computing an address anew.
-
-    ``lanes`` neighbouring threads share a row and walk along it. What they have still to copy of it is a fixed distance
-    away, which is part of the instruction: few addresses need carrying. ``step`` and ``words`` are those of
-    :func:`slab_copier`.
-    """
-    (down, along), size = step, np.dtype(real).itemsize
-    lines, reach = threads // lanes, lanes * words
-    rows, pieces = slab[0] // lines, slab[1] // reach
-    start_copy = copy_vector_from if words > 1 else copy_from
-
-    @device_function
-    def start(r, places, source, row, column, t):
-        # A row past the last is read as the last: its products are never stored, or copy_edge leaves it out.
-        i, j = min(row + t // lanes + r * lines, source.shape[0] - 1), column + t % lanes * words
-        places[r] = global_address(source, i * source.shape[1] + j)
-
-    @device_function
-    def advance(r, places, count, stride):
-        places[r] = advanced(places[r], count, stride)
-
-    @device_function
-    def target(t):
-        return t // lanes * down + t % lanes * words * along
-
-    @device_function
-    def copy(r, slab, source, places, wanted):
-        for p in range(pieces):
-            start_copy(slab, r * lines * down + p * reach * along, source, places[r], p * reach * size, wanted, True)
-
-    @device_function
-    def copy_edge(r, slab, source, places, height, width, t):
-        for p in range(pieces):
-            inside = t // lanes + r * lines < height and t % lanes * words + p * reach < width
-            start_copy(slab, r * lines * down + p * reach * along, source, places[r], p * reach * size, True, inside)
-
-    start_all, advance_all = unrolled(start, rows), unrolled(advance, rows)
-    return SlabWalker(rows, start_all, advance_all, target, unrolled(copy, rows), unrolled(copy_edge, rows))

@@ -1,51 +1,173 @@
-"""From a scenario to an engine and its bodies: what can be wrong with a run is said here, before anything is computed."""
+"""What a run will be: engine, integrator, schedule, memory, file size and time. Errors are found here, before anything is
+computed."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
+from nbody import cache, machine
+from nbody.errors import InputError
 from nbody.forces import ENGINES, resolve
 from nbody.forces.engine import Engine
-from nbody.forces.memory import check_fits
-from nbody.initial import check_initial, make_particles
+from nbody.forces.memory import check_fits, needs
+from nbody.initial import check_initial, make_particles, resolved_initial
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.scheme import Scheme
+from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
-from nbody.run.guards import doubts
+from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Generated, Scenario
+from nbody.scenario.components import component
+from nbody.scenario.fields import Group
+from nbody.state import itemsize
+from nbody.trajectory import RunHeader, required_bytes, state_bytes
+
+Notify = Callable[[str], None]
+
+RATES = "rates"
+"""The cache of the interactions per second that runs have reached on this machine."""
 
 
-class Prepared(NamedTuple):
-    """What a run is made of. ``engine_name`` is the engine's, with ``auto`` replaced by what it stands for."""
+@dataclass(frozen=True)
+class Plan:
+    """What a scenario stands for on this machine.
 
-    scheme: Scheme
+    Attributes:
+        engine_name: the engine, with ``auto`` and ``matrix`` replaced by what they stand for; ``engine_reason`` is why.
+        engine_kind, engine_options: its class and options.
+        integrator: the scheme, ready to move a state.
+        count: the number of particles.
+        schedule: which moments become frames.
+    """
+
+    scenario: Scenario
     engine_name: str
-    engine: Engine
-    particles: Particles
+    engine_reason: str
+    engine_kind: type[Engine]
+    engine_options: Group
+    integrator: Integrator
+    count: int
+    schedule: Schedule
+    particles: Particles | None
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes that the run takes of each kind of memory."""
+        return needs(self.engine_kind, self.count, self.scenario.precision, self.integrator.columns)
+
+    @property
+    def frames(self) -> int:
+        """Frames of the whole run."""
+        return 1 + self.schedule.count_after()
+
+    def resolved(self) -> dict[str, Any]:
+        """The scenario with every value that the run uses."""
+        found = self.scenario.resolved() | {"initial": resolved_initial(self.scenario)}
+        options = self.engine_options.model_dump(exclude_none=True)
+        found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
+        return found
+
+    def header(self, **provenance: Any) -> RunHeader:
+        """What the recording's file is made for."""
+        precision, schedule = self.scenario.precision, self.schedule
+        arrays = self.engine_kind.state_type.checkpoint_arrays(
+            self.count, self.scenario.gravity.dimensions, precision, self.integrator.columns
+        )
+        resolved = self.resolved()
+        if isinstance(schedule, TimeSchedule):
+            resolved["integrator"]["end"], resolved["record"] = schedule.end, {"dt": schedule.interval}
+        return RunHeader(
+            frames=self.frames,
+            dtype="float32" if itemsize(precision) == 4 else "float64",
+            scenario_text=self.scenario.text,
+            resolved=resolved,
+            provenance=provenance,
+            state_bytes=state_bytes(arrays | self.integrator.arrays(), {}),
+        )
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of the recording."""
+        return required_bytes(self.count, self.header())
+
+    @property
+    def expected_seconds(self) -> float | None:
+        """The time of the steps, by the speed that an earlier run with the same engine had on this machine; None if there
+        was none, or if the number of steps is not known."""
+        rate = cache.recall(RATES).get(self._rate_key())
+        if not rate or isinstance(self.schedule, TimeSchedule):
+            return None
+        return self.schedule.last * self.integrator.evaluations * self.count**2 / float(rate)
+
+    def remember_rate(self, interactions_per_s: float) -> None:
+        """Keep the speed of a run for :attr:`expected_seconds` of later ones."""
+        if interactions_per_s:
+            cache.keep(RATES, self._rate_key(), interactions_per_s)
+
+    def _rate_key(self) -> str:
+        """Runs with the same key have about the same speed: N in powers of two."""
+        scenario, device = self.scenario, machine.cpu_name()
+        if self.engine_kind.device == "gpu":
+            from nbody import gpu
+
+            device = gpu.facts().name if not gpu.why_unavailable() else "no GPU"
+        law = f"{scenario.gravity.softening} {scenario.gravity.dimensions}-D"
+        return f"{self.engine_name} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
+
+    def build(self) -> tuple[Engine, Particles]:
+        """The engine and the bodies.
+
+        Raises:
+            DeviceError: there is no such device, or too little memory on it.
+            InputError: too little memory, or bodies that make no sense.
+        """
+        scenario = self.scenario
+        self.engine_kind.require_device()
+        where = scenario.where("initial.particles")
+        check_fits(self.engine_kind, self.count, scenario.precision, where, self.integrator.columns)
+        engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
+        return engine, self.particles or make_particles(scenario)
 
 
-def prepare(scenario: Scenario, particles: Particles | None, notify: Callable[[str], None]) -> Prepared:
-    """What a scenario is made of, with other ``particles`` if they are given. ``notify`` gets a line about a choice made
-    for the user, or about something that looks wrong.
+def plan(
+    scenario: Scenario,
+    particles: Particles | None = None,
+    notify: Notify = lambda line: None,
+    measure: bool = True,
+) -> Plan:
+    """What a scenario stands for on this machine.
+
+    Args:
+        particles: the bodies to start from, instead of the scenario's.
+        notify: gets a line when ``auto`` measures the card first.
+        measure: let it measure; else ``auto`` takes what is likely the fastest.
 
     Raises:
-        InputError: the scenario names something that does not exist, or needs more memory than there is.
-        DeviceError: a GPU engine was named, and there is no GPU.
+        InputError: the scenario names something that does not exist, or keys that do not fit each other.
     """
     if particles is None:
         check_initial(scenario)
-    scheme: Scheme = INTEGRATORS.load(scenario.integrator.scheme, scenario.where("integrator.scheme"))
+    integrator = _integrator(scenario)
     if particles is None and not isinstance(scenario.initial, Generated):
-        particles = make_particles(scenario)  # a file says how many there are only when it is read
+        particles = make_particles(scenario)  # a file says how many bodies there are only when it is read
     count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
-    name, why = resolve(scenario.engine, scenario.precision, count, scenario.where("engine"), notify)
-    if why:
-        notify(f"engine: {name} ({why})")
-    kind: type[Engine] = ENGINES.load(name)
+    schedule = schedule_for(scenario, integrator, particles.time if particles else 0.0)
+    written, where = scenario.engine.name, scenario.where("engine")
+    name, why = resolve(written, scenario.precision, count, where, notify, measure, integrator.needs)
+    kind, options = component(scenario, "engine", scenario.engine, ENGINES, name)
     kind.require_precision(scenario.precision, scenario.where("precision"))
-    kind.require_device()
-    check_fits(kind, count, scenario.precision, scenario.where("initial.particles"))
-    engine = kind(scenario.gravity, scenario.precision)
-    particles = make_particles(scenario) if particles is None else particles
-    for line in doubts(scenario.gravity, scenario.precision, particles):
-        notify(f"warning: {line}")
-    return Prepared(scheme, name, engine, particles)
+    if integrator.needs & ~kind.offers:
+        raise InputError(
+            f"{where}engine '{name}' does not compute the jerk, which scheme '{scenario.integrator.scheme}' needs; "
+            "choose cpu or reference"
+        )
+    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
+
+
+def _integrator(scenario: Scenario) -> Integrator:
+    kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
+    try:
+        integrator: Integrator = kind(scenario.integrator.dt, options)
+        assert integrator.dt  # raises if there must be one
+    except InputError as error:
+        raise InputError(scenario.where("integrator.dt") + str(error)) from None
+    return integrator

@@ -11,16 +11,19 @@ HEARTBEAT = 0.2
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is: what a progress bar shows. ``steps`` is the step at which it ends.
+    """Where a run is: what a progress bar shows. ``steps`` is the step at which it ends, None if it ends at a time;
+    ``fraction_done`` is how much of the run is done.
 
     While something takes long, ``doing`` says what (``step 13``), and ``fraction`` how much of its pairs are done.
     """
 
     step: int
-    steps: int
+    steps: int | None
+    time: float
     steps_per_s: float
     interactions_per_s: float
     energy_error: float
+    fraction_done: float
     doing: str = ""
     fraction: float = 0.0
 
@@ -64,10 +67,20 @@ class Clock:
     """Wall time of a run and the rate of its steps, leaving out the first ones: those before the run was at its pace, if it
     went on for longer than that took, else the very first."""
 
-    def __init__(self) -> None:
+    def __init__(self, evaluations: int = 1) -> None:
+        self._evaluations = evaluations
         self.start = self.last_look = time.perf_counter()
         self.steps_per_s = 0.0
         self._begun: list[tuple[int, float]] = []  # steps, and the time, at the first looks
+
+    @property
+    def settled(self) -> bool:
+        """True if the rate is that of a run at its pace."""
+        return len(self._begun) == SETTLED
+
+    def interactions_per_s(self, work: int) -> float:
+        """The rate of interactions, with ``work`` of them per force evaluation."""
+        return self.steps_per_s * self._evaluations * work
 
     def seconds(self) -> float:
         """Since the start."""

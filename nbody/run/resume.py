@@ -8,13 +8,20 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.run.diagnostics import Energies
-from nbody.run.simulation import Notify, Simulation
+from nbody.run.plan import Notify, plan
+from nbody.run.simulation import Simulation, Start
 from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory, read_checkpoint
 from nbody.trajectory.opening import one_line
 
 
-def resume(path: Path, steps: int | None = None, every: int | None = None, notify: Notify = print) -> Simulation:
+def resume(
+    path: Path,
+    steps: int | None = None,
+    every: int | None = None,
+    notify: Notify = print,
+    end: float | None = None,
+) -> Simulation:
     """The simulation that goes on with the recording at ``path``, ready to :meth:`~Simulation.run`.
 
     It starts from the newest checkpoint and ends with the same bits as a run that was never interrupted, if what
@@ -25,36 +32,43 @@ def resume(path: Path, steps: int | None = None, every: int | None = None, notif
         path: the recording; it is continued in place.
         steps: how many steps the whole run shall have; by default what was planned.
         every: another number of steps between frames, from here on.
+        end: the time at which the run shall end.
 
     Raises:
-        InputError: not a recording, no checkpoint in it, or fewer steps than it has.
+        InputError: not a recording, no checkpoint in it, or an end before the checkpoint.
         DeviceError: its engine needs a GPU, and there is none.
     """
     checkpoint = read_checkpoint(path)
-    with one_line(path):  # its sum is right, and whoever made it may have meant harm
+    with one_line(path):  # its checksum is right, and whoever made it may have meant harm
         facts = checkpoint.meta
-        step, recorded_every, scope = int(facts["step"]), int(facts["every"]), dict(facts["scope"])
+        step, scope = int(facts["step"]), dict(facts["scope"])
+        regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
-        scenario = _scenario(run, facts["engine"]).override(steps=steps, every=every)
-        simulation = Simulation(scenario, path, notify=notify, particles=_start(run))
+        scenario = _scenario(run).override(steps=steps, every=every, end=end)
+        particles = _start(run)
+        planned = plan(scenario, particles, measure=False)
+        dt = planned.integrator.dt  # nbody 0.1 kept no time
+        time = float(facts["time"]) if "time" in facts else particles.time + step * dt
+        longer = not planned.schedule.ended(step, time)
         with one_line(path):
             # (Not simply checkpoint.frames: a run that went on from here, and was killed before its own first checkpoint,
             # may have put another frame in the place of the last.)
-            kept = min(checkpoint.frames, int(np.searchsorted(run.step[:], step, side="right")))
+            frames = min(checkpoint.frames, int(np.searchsorted(run.step[:], step, side="right")))
             # A frame at the checkpoint's own step and off the schedule marked the end of a run, or an interruption; a
             # longer run does not have it. (One before it may be off the schedule too: ``every`` was another then.)
-            if run.step[kept - 1] == step and step % recorded_every and scenario.integrator.steps > step:
-                kept -= 1
-            if (again := int(np.sum(run.step[:] > step))) and scenario.integrator.steps > step:
+            if run.step[frames - 1] == step and not regular and longer:
+                frames -= 1
+            if (again := int(np.sum(run.step[:] > step))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energy = run.observable("total_energy")
-            simulation.energies = Energies(float(energy[0]), float(energy[kept - 1]))
-            simulation.state.restore(dict(checkpoint.state))
-    simulation.step, simulation.continued, simulation.kept = step, checkpoint, kept
-    if scenario.integrator.steps < step:
+            energies = Energies(float(energy[0]), float(energy[frames - 1]))
+            start = Start(step, time, checkpoint, frames, energies)
+    simulation = Simulation(scenario, path, notify=notify, particles=particles, start=start)
+    last = scenario.integrator.steps
+    if not longer and (step > last if last is not None else time > float(scenario.integrator.end or 0)):
+        option, end_of_run, made = ("--end", scenario.integrator.end, time) if last is None else ("--steps", last, step)
         raise InputError(
-            f"--steps: the run has made {step} steps already; give a larger number than that, got "
-            f"{scenario.integrator.steps}"
+            f"{option}: the run has made {step} steps already, to t = {time:g}; give more than {made:g}, got {end_of_run:g}"
         )
     _compare_scope(scope, simulation.scope(), notify)
     return simulation
@@ -62,7 +76,7 @@ def resume(path: Path, steps: int | None = None, every: int | None = None, notif
 
 def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = print) -> Simulation:
     """The simulation that makes the recording at ``path`` again, from its first frame to its last, into ``output``. (A run
-    that was stopped has fewer than it was planned for.)
+    that was stopped has fewer frames than it was planned for.)
 
     Raises:
         InputError: not a recording, or ``output`` is the same file.
@@ -71,18 +85,22 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
         raise InputError(f"{output}: is the recording itself; give another --output")
     with Trajectory(path) as run:
         stored = run.stored_provenance
-        scenario = _scenario(run, stored.get("engine"))
+        scenario = _scenario(run)
+        chosen = scenario.integrator
         with one_line(path):
-            made = int(run.step[-1] - run.step[0])
-        scenario = scenario.override(steps=min(made, scenario.integrator.steps))
+            made, reached = int(run.step[-1] - run.step[0]), float(run.time[-1])
+        if chosen.steps is not None:
+            scenario = scenario.override(steps=min(made, chosen.steps))
+        else:
+            scenario = scenario.override(end=min(reached, float(chosen.end or 0)))
         simulation = Simulation(scenario, output, overwrite, notify, particles=_start(run))
     _compare_scope({key: str(stored.get(key, "")) for key in simulation.scope()}, simulation.scope(), notify)
     return simulation
 
 
-def _scenario(run: Trajectory, engine: object) -> Scenario:
-    """The scenario that a recording says it was made from, with the engine that ``auto`` stood for."""
-    return Scenario.from_dict(json.loads(json.dumps(run.resolved)) | {"engine": engine})
+def _scenario(run: Trajectory) -> Scenario:
+    """The scenario that a recording says it was made from."""
+    return Scenario.from_dict(json.loads(json.dumps(run.resolved)))
 
 
 def _start(run: Trajectory) -> Particles:

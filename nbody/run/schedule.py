@@ -1,29 +1,141 @@
-"""Which steps become frames: step 0, every ``every``-th, and the last."""
+"""Which moments of a run become frames, and when it ends: counted in steps, or in time."""
 
+import math
 from dataclasses import dataclass
+
+from nbody.errors import InputError
+from nbody.integrators.integrator import Integrator
+from nbody.scenario import Scenario
+
+FRAMES = 100
+"""Frames of a run that ends at a time, makes steps of different lengths, and does not say what is recorded."""
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """The frames of a run that ends at step ``last``."""
+class StepSchedule:
+    """Frames at step 0, every ``every``-th step and step ``last``, where the run ends."""
 
     every: int
     last: int
 
-    def due(self, step: int) -> bool:
-        """True if ``step`` becomes a frame."""
+    def ended(self, step: int, time: float) -> bool:
+        """True if the run has reached its end."""
+        return step >= self.last
+
+    def due(self, step: int, time: float) -> bool:
+        """True if a moment becomes a frame."""
         return step % self.every == 0 or step == self.last
 
-    def next(self, step: int) -> int:
-        """The first step after ``step`` that becomes a frame."""
-        return min((step // self.every + 1) * self.every, self.last)
+    def regular(self, step: int, time: float) -> bool:
+        """True if a moment becomes a frame whatever the end of the run is."""
+        return step % self.every == 0
+
+    def next(self, step: int, time: float) -> tuple[int, float]:
+        """How many steps, and until which time, the run goes on to the next frame."""
+        return min((step // self.every + 1) * self.every, self.last) - step, math.inf
 
     def regular_after(self, step: int) -> int:
         """How many frames follow ``step`` each ``every`` steps after the one before; 0 if the first is closer."""
         return (self.last - step) // self.every if step % self.every == 0 else 0
 
-    def count_after(self, step: int) -> int:
-        """How many of the steps after ``step`` become frames."""
+    def count_after(self, step: int = 0, time: float = -math.inf) -> int:
+        """How many frames follow a moment; by default the first."""
         if step >= self.last:
             return 0
         return self.last // self.every - step // self.every + (self.last % self.every != 0)
+
+    def fraction(self, step: int, time: float) -> float:
+        """How much of the run is done."""
+        return min(1.0, step / self.last) if self.last else 1.0
+
+
+@dataclass(frozen=True)
+class TimeSchedule:
+    """Frames at the time ``origin``, every ``interval`` after it, and at ``end``, where the run ends."""
+
+    interval: float
+    end: float
+    origin: float
+
+    def ended(self, step: int, time: float) -> bool:
+        """See :meth:`StepSchedule.ended`."""
+        return time >= self.end
+
+    def due(self, step: int, time: float) -> bool:
+        """See :meth:`StepSchedule.due`."""
+        return self.regular(step, time) or time == self.end
+
+    def regular(self, step: int, time: float) -> bool:
+        """See :meth:`StepSchedule.regular`."""
+        return time == self.origin + self._before(time) * self.interval
+
+    def next(self, step: int, time: float) -> tuple[int, float]:
+        """See :meth:`StepSchedule.next`."""
+        return 1 << 62, self._frame(self._before(time) + 1)
+
+    def count_after(self, step: int = 0, time: float = -math.inf) -> int:
+        """See :meth:`StepSchedule.count_after`."""
+        time = max(time, self.origin)
+        if time >= self.end:
+            return 0
+        whole = self._before(self.end) - self._before(time)
+        return whole + (self._frame(self._before(self.end)) < self.end)
+
+    def fraction(self, step: int, time: float) -> float:
+        """See :meth:`StepSchedule.fraction`."""
+        return min(1.0, (time - self.origin) / (self.end - self.origin)) if self.end > self.origin else 1.0
+
+    def _before(self, time: float) -> int:
+        """The number of the last frame at ``time`` or before, from 0 at the origin. A frame's time is rounded, so the
+        quotient may be too small by one."""
+        number = math.floor((time - self.origin) / self.interval)
+        return number + (self.origin + (number + 1) * self.interval <= time)
+
+    def _frame(self, number: int) -> float:
+        return min(self.origin + number * self.interval, self.end)
+
+
+Schedule = StepSchedule | TimeSchedule
+
+
+def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0) -> Schedule:
+    """The schedule of a scenario whose run begins at the time ``origin``.
+
+    Where all steps have one length, times are converted to steps, of which they must be whole numbers.
+
+    Raises:
+        InputError: times and steps that do not fit each other.
+    """
+    chosen, record = scenario.integrator, scenario.record
+    if not integrator.adaptive:
+        last = chosen.steps
+        if last is None:
+            last = _whole(scenario, "integrator.end", max(0.0, float(chosen.end or 0) - origin), integrator.dt)
+        every = record.every or _whole(scenario, "record.dt", float(record.dt or 0), integrator.dt)
+        return StepSchedule(max(1, every), last)
+    if chosen.end is None:
+        assert chosen.steps is not None
+        if record.every is None:
+            raise InputError(
+                f"{scenario.where('record.dt')}the steps of this scheme have no fixed length, and the run ends after "
+                "'steps'; write 'end: TIME' instead of 'steps', or 'every: STEPS' instead of 'dt'"
+            )
+        return StepSchedule(record.every, chosen.steps)
+    if record.dt is None and "every" in dict(scenario.source.values.get("record") or {}):
+        raise InputError(
+            f"{scenario.where('record.every')}how many steps this scheme makes until 'end' is not known; write "
+            "'dt: TIME' instead of 'every'"
+        )
+    return TimeSchedule(record.dt or (chosen.end - origin) / FRAMES or 1.0, chosen.end, origin)
+
+
+def _whole(scenario: Scenario, key: str, time: float, dt: float) -> int:
+    """``time`` as a number of steps of ``dt``."""
+    steps = round(time / dt)
+    if abs(time - steps * dt) > 1e-6 * dt or (time and not steps):
+        nearest = max(1, steps) * dt
+        raise InputError(
+            f"{scenario.where(key)}{time:g} is not a whole number of steps of {dt:g}; write {nearest:.12g}, or change "
+            "integrator.dt"
+        )
+    return steps

@@ -1,33 +1,61 @@
 """A run: step, diagnose, record."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody import machine
 from nbody.errors import InputError
-from nbody.initial import resolved_initial
-from nbody.integrators.scheme import advance_many, advance_to_frames
+from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
 from nbody.run.diagnostics import Energies
-from nbody.run.plan import prepare
+from nbody.run.guards import doubts
+from nbody.run.plan import Notify, plan
 from nbody.run.progress import Clock, Progress, Summary
 from nbody.run.recorder import Moment, Recorder
-from nbody.run.schedule import Schedule
+from nbody.run.schedule import Schedule, StepSchedule
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.watch import Watch
 from nbody.scenario import Scenario
-from nbody.state import Potential, frames_at_a_time
-from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, state_bytes
+from nbody.state import State, Want, frames_per_block
+from nbody.trajectory import Checkpoint, TrajectoryWriter, check_output, state_bytes
 from nbody.trajectory.provenance import collect_provenance
 
-Notify = Callable[[str], None]
-
 MOST_STEPS = 256
-"""Steps of which a block of frames is made in one go. (Python takes some 0.1 ms for each when a GPU records them.)"""
+"""Steps of which one block of frames is made at most. (Python takes some 0.1 ms for each when a GPU records them.)"""
+
+OWN = "integrator."
+"""The names of an integrator's arrays in a checkpoint begin with this."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a resumed run begins.
+
+    Attributes:
+        step, time: of the checkpoint.
+        checkpoint: the state.
+        frames: how many frames of the file are kept.
+        energies: those of the first and the last of these frames.
+    """
+
+    step: int
+    time: float
+    checkpoint: Checkpoint
+    frames: int
+    energies: Energies
+
+
+class Beat(NamedTuple):
+    """A run between two steps: what :meth:`Simulation.beats` yields several times per second."""
+
+    state: State
+    progress: Progress
+    energies: Energies
 
 
 class Simulation:
@@ -39,7 +67,8 @@ class Simulation:
         overwrite: replace an existing output instead of keeping it under a numbered name.
         notify: gets one line about a choice made for the user (``auto``'s engine, a file kept under another name), or
             about something that looks wrong.
-        particles: the bodies to start from, instead of those that the scenario says.
+        particles: the bodies to start from, instead of the scenario's.
+        start: where to go on, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
 
     Raises:
         InputError: the scenario names something that does not exist, or needs more memory or disk than there is.
@@ -53,28 +82,52 @@ class Simulation:
         overwrite: bool = False,
         notify: Notify = lambda line: None,
         particles: Particles | None = None,
+        start: Start | None = None,
     ) -> None:
         self.scenario, self.output, self.overwrite, self.notify = scenario, output, overwrite, notify
+        self._start = start
         if output is not None:
             check_output(output)
-        self.scheme, self.engine_name, self.engine, self.particles = prepare(scenario, particles, notify)
+        self.plan = plan(scenario, particles, notify)
+        if self.plan.engine_reason:
+            notify(f"engine: {self.plan.engine_name} ({self.plan.engine_reason})")
+        self.integrator = self.plan.integrator
+        self.engine, self.particles = self.plan.build()
+        for line in doubts(scenario.gravity, scenario.precision, self.particles):
+            notify(f"warning: {line}")
         self.state = self.engine.load(self.particles)
-        self.at_a_time = frames_at_a_time(self.state.count, self.state.dtype.name)
-        self.step = 0
-        self.continued: Checkpoint | None = None
-        """The checkpoint this run goes on from; see :func:`nbody.run.resume.resume`."""
-        self.kept = 0
+        self._motion = Motion(self.engine, self.state)
+        self.integrator.prepare(self._motion)
+        self.frames_per_block = frames_per_block(self.state.count, self.state.dtype.name)
+        self.frames = 0
         """How many frames are in the file already."""
         self.energies = Energies()
         """Those of the first and the latest frame."""
+        if start is not None:
+            self._restore(start)
         self._checkpointed = time.perf_counter()
-        self._recorded = False
-        self._begun = False
+        self._recorded = self._begun = False
         self._within_a_step = False
         self._recorder: Recorder | None = None
+        self._summary: Summary | None = None
+
+    @property
+    def engine_name(self) -> str:
+        """The engine, with ``auto`` replaced by what it stands for."""
+        return self.plan.engine_name
+
+    @property
+    def step(self) -> int:
+        """The steps made so far."""
+        return self.state.step
+
+    @property
+    def time(self) -> float:
+        """The time of the state."""
+        return self.state.time
 
     def run(self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None) -> Summary:
-        """Make the scenario's steps (or so many), recording frame 0, every ``record.every``-th step and the last.
+        """Run to the scenario's end (or make so many steps), and record: the first frame, those of the schedule, the last.
 
         SIGINT or SIGTERM ends the run after the current step, with a frame of it; a second one at once, with the
         frames that are in the file; a third one while the disk is slow, without waiting for it. "At once" is between
@@ -84,56 +137,63 @@ class Simulation:
             RunFailed: a number in the state is no longer finite, or the file can't be written; the frames before
                 are kept.
         """
-        first = self.step
+        for beat in self.beats(steps, progress):
+            progress(beat.progress)
+        assert self._summary is not None
+        return self._summary
+
+    def beats(
+        self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None
+    ) -> Iterator[Beat]:
+        """The same, yielding control several times per second between two steps, so that a viewer or a notebook can look.
+
+        Whoever stops iterating stops the run, with a frame of the present moment. ``progress`` is called within steps that
+        take long.
+        """
         if steps is not None and steps < 0:
             raise InputError(f"run: steps must be zero or more, got {steps}")
         if self._recorded:
             raise InputError(f"{self.output}: this simulation has been recorded; to go on, use nbody.run.resume.resume")
         if self._within_a_step:
             raise InputError(f"run: the state is between steps {self.step} and {self.step + 1}; make a new simulation")
-        schedule = Schedule(self.scenario.record.every, first + steps if steps is not None else self._planned_end())
-        clock = Clock()
+        schedule, clock, first = self._schedule(steps), Clock(self.integrator.evaluations), self.step
+        left = False
         try:
-            # What overflows is told by the recorder, in one line with the particle, and not by NumPy.
-            quiet = np.errstate(over="ignore", invalid="ignore")
+            # The recorder reports what overflows, in one line with the particle, and not NumPy.
+            quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
             with quiet, stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
 
                 def show(doing: str = "", fraction: float = 0.0) -> None:
                     progress(self._progress(clock, recorder, schedule, doing, fraction))
 
-                self._watch = Watch(self.engine, self.scheme, self.state, stop, show, self.notify)
-                self._run(schedule, recorder, clock, stop, show)
+                self._watch = Watch(self.integrator, self._motion, stop, show, self.notify)
+                for beat in self._run(schedule, recorder, clock, stop):
+                    if not left:
+                        try:
+                            yield beat
+                        except GeneratorExit:  # nobody looks any more
+                            left = stop.requested = True
         except KeyboardInterrupt:
-            self._tell_of_interrupt()
+            self._report_interrupt()
             raise
         finally:
             self.state.watch = None
-        self.kept, self.energies = recorder.frames, recorder.energies
-        return self._summary(clock, recorder, self.step - first, stop.requested and self.step < schedule.last)
+        self.frames, self.energies = recorder.frames, recorder.energies
+        interrupted = stop.requested and not schedule.ended(self.step, self.time)
+        self._summary = self._summarize(clock, self.step - first, interrupted)
+        if clock.settled and not stop.requested:
+            self.plan.remember_rate(self._summary.interactions_per_s)
 
-    def _tell_of_interrupt(self) -> None:
-        """Say how to go on, if that is possible."""
-        if self.continued is not None or (self._recorder is not None and self._recorder.has_checkpoint):
-            self.notify(f"interrupted at step {self.step}; go on with: nbody resume {self.output}")
-        elif self.output is not None:
-            self.notify(f"interrupted at step {self.step}, before there was anything to go on from")
-
-    def _run(
-        self,
-        schedule: Schedule,
-        recorder: Recorder,
-        clock: Clock,
-        stop: StopRequest,
-        show: Callable[[], None],
-    ) -> None:
+    def _run(self, schedule: Schedule, recorder: Recorder, clock: Clock, stop: StopRequest) -> Iterator[Beat]:
         """The loop, from the first frame to the file's end."""
         first = self.step
-        if self.continued is None and not self._begun:
+        if self._start is None and not self._begun:
+            self.integrator.start(self._motion)
             self._record(recorder)
             self._checkpoint(recorder)
         self._begun = True
         queued = 0
-        while self.step < schedule.last and not stop.requested:
+        while not schedule.ended(self.step, self.time) and not stop.requested:
             at_most = clock.steps_in_a_beat()
             self._within_a_step = True  # until it ends: a second Ctrl-C ends it between two pieces of a force
             queued += self._advance(recorder, schedule, at_most)
@@ -141,46 +201,48 @@ class Simulation:
             if queued >= at_most or clock.due():
                 clock.look(self.step - first, self.state, soon=queued > 1)
                 queued = 0
-                show()
-                self._checkpoint_now_and_then(recorder)
+                yield self._beat(clock, recorder, schedule)
+                self._checkpoint_if_due(recorder)
         clock.look(self.step - first, self.state)  # before the disk's last confirmation, which is no step's
-        if not schedule.due(self.step):  # interrupted between frames
+        if not schedule.due(self.step, self.time):  # interrupted between frames
             self._record(recorder)
         if self.step > first:
             self._checkpoint(recorder)
-        recorder.close(complete=self.step == schedule.last)
-        show()
+        recorder.close(complete=schedule.ended(self.step, self.time))
+        yield self._beat(clock, recorder, schedule)
 
-    def _planned_end(self) -> int:
-        return max(self.step, self.scenario.integrator.steps)
+    def _schedule(self, steps: int | None) -> Schedule:
+        """The plan's; or so many steps from here."""
+        schedule = self.plan.schedule
+        if steps is None:
+            return schedule
+        every = schedule.every if isinstance(schedule, StepSchedule) else 1
+        return StepSchedule(every, self.step + steps)
 
     def _advance(self, recorder: Recorder, schedule: Schedule, at_most: int) -> int:
-        """At most so many steps: with the frames of a whole block; or to the step before the next frame; or, from
-        there, the step to the frame. Returns the number of steps."""
-        dt, begun, frames, every = self.scenario.integrator.dt, self.step, 1, 1
-        in_a_block = self.at_a_time * schedule.every
-        if schedule.regular_after(begun) >= self.at_a_time and in_a_block <= min(at_most, MOST_STEPS):
-            frames, every = self.at_a_time, schedule.every
-        elif between := min(schedule.next(begun) - 1 - begun, at_most):
+        """Make at most so many steps: the frames of a whole block; or up to the step before the next frame; or, from there,
+        the step to the frame. Returns the number of steps."""
+        begun, integrator = self.step, self.integrator
+        between, until = schedule.next(self.step, self.time)
+        if not isinstance(integrator, FixedStep) or not isinstance(schedule, StepSchedule):
+            between = min(between, at_most)
+            self._watch.step(begun + 1, False, min(between, 1))
+            integrator.advance(self._motion, between, until)
+            if schedule.due(self.step, self.time):
+                self._record(recorder)
+            return self.step - begun
+        frames, every, per_block = 1, 1, self.frames_per_block
+        if schedule.regular_after(begun) >= per_block and per_block * schedule.every <= min(at_most, MOST_STEPS):
+            frames, every = per_block, schedule.every
+        elif between := min(between - 1, at_most):
             self._watch.step(begun + between, False, between)
-            advance_many(self.scheme, self.engine, self.state, dt, between)
-            self.step += between
+            integrator.advance(self._motion, between)
             return between
         self._watch.step(begun + frames * every, True, frames * every)
-        snapshots = advance_to_frames(self.scheme, self.engine, self.state, dt, frames, every)
-        self.step += frames * every
-        numbers = range(begun + every, self.step + 1, every)
-        recorder.record_many([Moment(k, self._time(k), one) for k, one in zip(numbers, snapshots, strict=True)])
+        snapshots = integrator.frames(self._motion, frames, every)
+        moments = zip(range(begun + every, self.step + 1, every), snapshots, strict=True)
+        recorder.record_many([Moment(k, integrator.time_at(self.state, k), one) for k, one in moments])
         return self.step - begun
-
-    @property
-    def time(self) -> float:
-        """The moment of the state."""
-        return self._time(self.step)
-
-    def _time(self, step: int) -> float:
-        """The moment of a step: the start's, plus steps times dt (summing dt would drift)."""
-        return self.particles.time + step * self.scenario.integrator.dt
 
     # --- What goes to the file ---
 
@@ -188,7 +250,7 @@ class Simulation:
         writer = None if self.output is None else self._writer(schedule)
         limit = self.scenario.on_energy_error
         try:
-            self._recorder = Recorder(writer, limit, self.notify, self.energies, self.kept, self.at_a_time)
+            self._recorder = Recorder(writer, limit, self.notify, self.energies, self.frames, self.frames_per_block)
         except BaseException:  # else the file stays locked, with all its room
             if writer is not None:
                 writer.close(complete=False)
@@ -197,24 +259,37 @@ class Simulation:
         return self._recorder
 
     def _record(self, recorder: Recorder) -> None:
-        if not self.state.has_potential:
+        if Want.ENERGY not in self.state.current:
             self._watch.frame(self.step)
-        self.engine.evaluate(self.state, Potential.ENERGY)
+        self._motion.evaluate(Want.ENERGY)
         recorder.record(self.step, self.time, self.state.snapshot())
 
     def _checkpoint(self, recorder: Recorder) -> None:
         if self.output is not None:
-            recorder.checkpoint(self.state.arrays(), self._meta())
+            recorder.checkpoint(self._arrays(), self._meta())
             self._checkpointed = time.perf_counter()
 
-    def _checkpoint_now_and_then(self, recorder: Recorder) -> None:
+    def _checkpoint_if_due(self, recorder: Recorder) -> None:
         if time.perf_counter() - self._checkpointed > 60 * self.scenario.checkpoint.minutes:
             self._checkpoint(recorder)
 
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """What a checkpoint keeps: the state's columns and the integrator's own numbers."""
+        return self.state.arrays() | {OWN + name: array for name, array in self.integrator.arrays().items()}
+
+    def _restore(self, start: Start) -> None:
+        arrays = dict(start.checkpoint.state)
+        self.state.restore(arrays)
+        self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
+        self.state.step, self.state.time = start.step, start.time
+        self.frames, self.energies = start.frames, start.energies
+
     def _meta(self) -> dict[str, Any]:
         """What a checkpoint says beside the state: where the run is, and what its bits rest on."""
-        every = self.scenario.record.every
-        return {"step": self.step, "every": every, "engine": self.engine_name, "scope": self.scope()}
+        regular = self.plan.schedule.regular(self.step, self.time)
+        return {
+            "step": self.step, "time": self.time, "regular": regular, "engine": self.engine_name, "scope": self.scope(),
+        }  # fmt: skip
 
     def scope(self) -> dict[str, str]:
         """What the promise of the same bits rests on: a run that goes on where one of these differs may differ."""
@@ -232,34 +307,47 @@ class Simulation:
     def _writer(self, schedule: Schedule) -> TrajectoryWriter:
         """The file, with room for every frame of the schedule."""
         assert self.output is not None
-        resolved = self.scenario.resolved() | {"initial": resolved_initial(self.scenario), "engine": self.engine_name}
-        resolved["integrator"]["steps"] = schedule.last
-        if self.continued is not None:
-            frames = self.kept + schedule.count_after(self.step)
+        seed = getattr(self.scenario.initial, "seed", "none: the bodies come from a file")
+        header = self.plan.header(**collect_provenance(**self.scope() | {"seed": seed}))
+        if isinstance(schedule, StepSchedule):
+            integrator = {key: value for key, value in header.resolved["integrator"].items() if key != "end"}
+            used = {"integrator": integrator | {"steps": schedule.last}, "record": {"every": schedule.every}}
+            header = replace(header, resolved={**header.resolved, **used})
+        frames = schedule.count_after(self.step, self.time)
+        if self._start is not None:
             return TrajectoryWriter.reopen(
-                self.output, self.continued, frames=frames, keep=self.kept, resolved=resolved
-            )
-        header = RunHeader(
-            frames=1 + schedule.count_after(self.step),
-            dtype=str(self.state.dtype),
-            scenario_text=self.scenario.text,
-            resolved=resolved,
-            provenance=collect_provenance(
-                **self.scope() | {"seed": getattr(self.scenario.initial, "seed", "none: the bodies come from a file")}
-            ),
-            state_bytes=state_bytes(self.state.arrays(), self._meta()),
-        )
+                self.output, self._start.checkpoint, frames=self.frames + frames, keep=self.frames,
+                resolved=header.resolved,
+            )  # fmt: skip
+        header = replace(header, frames=1 + frames, state_bytes=state_bytes(self._arrays(), self._meta()))
         return TrajectoryWriter(self.output, self.particles, header, overwrite=self.overwrite, notify=self.notify)
 
     # --- What goes to the user ---
 
-    def _progress(self, clock: Clock, recorder: Recorder, schedule: Schedule, doing: str, fraction: float) -> Progress:
-        rate = clock.steps_per_s
-        interactions = rate * self.state.count**2
-        return Progress(self.step, schedule.last, rate, interactions, recorder.energies.error, doing, fraction)
+    def _beat(self, clock: Clock, recorder: Recorder, schedule: Schedule) -> Beat:
+        return Beat(self.state, self._progress(clock, recorder, schedule, "", 0.0), recorder.energies)
 
-    def _summary(self, clock: Clock, recorder: Recorder, done: int, interrupted: bool) -> Summary:
-        rate, energies = clock.steps_per_s, recorder.energies
+    def _progress(self, clock: Clock, recorder: Recorder, schedule: Schedule, doing: str, fraction: float) -> Progress:
+        return Progress(
+            step=self.step,
+            steps=schedule.last if isinstance(schedule, StepSchedule) else None,
+            time=self.time,
+            steps_per_s=clock.steps_per_s,
+            interactions_per_s=clock.interactions_per_s(self.engine.work(self.state)),
+            energy_error=recorder.energies.error,
+            fraction_done=schedule.fraction(self.step, self.time),
+            doing=doing,
+            fraction=fraction,
+        )
+
+    def _report_interrupt(self) -> None:
+        """Say how to go on, if that is possible."""
+        if self._start is not None or (self._recorder is not None and self._recorder.has_checkpoint):
+            self.notify(f"interrupted at step {self.step}; go on with: nbody resume {self.output}")
+        elif self.output is not None:
+            self.notify(f"interrupted at step {self.step}, before there was anything to go on from")
+
+    def _summarize(self, clock: Clock, done: int, interrupted: bool) -> Summary:
         return Summary(
             name=self.scenario.name,
             output=None if self.output is None else str(self.output),
@@ -272,11 +360,11 @@ class Simulation:
             step=self.step,
             time=self.time,
             wall_s=clock.seconds(),
-            steps_per_s=rate,
-            interactions_per_s=rate * self.state.count**2,
-            energy_initial=energies.initial,
-            energy_final=energies.latest,
-            energy_error=energies.error,
-            frames=recorder.frames,
+            steps_per_s=clock.steps_per_s,
+            interactions_per_s=clock.interactions_per_s(self.engine.work(self.state)),
+            energy_initial=self.energies.initial,
+            energy_final=self.energies.latest,
+            energy_error=self.energies.error,
+            frames=self.frames,
             interrupted=interrupted,
         )

@@ -7,11 +7,10 @@ a device asks again and again (:mod:`nbody.gpu.waiting`): all these moments come
 import time
 from collections.abc import Callable
 
-from nbody.forces.engine import Engine
-from nbody.integrators.scheme import Scheme, passes
+from nbody.integrators.integrator import Integrator, Motion
 from nbody.run.progress import HEARTBEAT
 from nbody.run.signals import StopRequest
-from nbody.state import State
+from nbody.state import Want
 
 LONG = 0.5
 """Seconds that something must have taken before its own progress is shown."""
@@ -24,7 +23,7 @@ class Watch:
     """Follows the steps and frames of a run, counted in interactions.
 
     Args:
-        engine, scheme, state: what makes the steps; the watch makes itself the state's.
+        integrator, motion: what makes the steps; the watch makes itself the state's.
         stop: what Ctrl-C asked for.
         show: gets what is being done and the fraction of it that is done, now and then, once that takes long.
         tell: gets a line.
@@ -32,37 +31,34 @@ class Watch:
 
     def __init__(
         self,
-        engine: Engine,
-        scheme: Scheme,
-        state: State,
+        integrator: Integrator,
+        motion: Motion,
         stop: StopRequest,
         show: Callable[[str, float], None],
         tell: Callable[[str], None],
     ) -> None:
-        self._engine, self._scheme, self._state = engine, scheme, state
+        self._integrator, self._motion, self._state = integrator, motion, motion.state
         self._stop, self._show, self._tell = stop, show, tell
         self._told = False
         self._speed = 0.0  # interactions per second of what took long so far
         self._begin("the run", 0, 0)
-        state.watch = self
+        motion.state.watch = self
 
     def step(self, number: int, recorded: bool, steps: int = 1) -> None:
         """So many steps begin, the last of them the step ``number``, after which a frame is due if ``recorded``."""
-        now = passes(self._scheme, self._engine, self._state, recorded) + steps - 1
-        # A run that stops between two frames records one more.
-        closing = 0 if recorded else 1 if self._scheme.forces_at_end else 1 + self._engine.potential_apart
+        now = self._integrator.work(self._motion, steps, Want.ENERGY if recorded else Want.ACCELERATION)
+        # A run that stops between two frames records one more, of which the accelerations may be known.
+        closing = 0 if recorded else self._motion.engine.work(self._state, Want.ENERGY, self._integrator.leaves)
         self._begin(f"step {number}", now, closing)
 
     def frame(self, number: int) -> None:
         """The frame of a step begins, whose potential (and forces, perhaps) must be computed first."""
-        unknown = 1 if self._state.fresh else 1 + self._engine.potential_apart
-        self._begin(f"the frame of step {number}", unknown, 0)
+        self._begin(f"the frame of step {number}", self._motion.work(Want.ENERGY), 0)
 
     def _begin(self, doing: str, now: int, closing: int) -> None:
-        """Something begins that goes over all pairs so often now, and, if the run is to stop, so often afterwards."""
-        pairs = self._state.count**2
-        self._doing, self._interactions, self._closing = doing, now * pairs, closing * pairs
-        self._before = self._state.asked  # what a device still has to do is part of what was before
+        """Something begins that takes so many interactions now, and so many more afterwards if the run is to stop."""
+        self._doing, self._interactions, self._closing = doing, now, closing
+        self._before = self._state.requested  # what a device still has to do is part of what was before
         self._began = self._shown = time.perf_counter()
         self._sample: tuple[float, int] | None = None
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, ConfigDict, model_serializer, model_validator
 
 from nbody.errors import did_you_mean, unknown
-from nbody.law import SOFTENINGS, Gravity
+from nbody.law import LAWS, Gravity, Law
 from nbody.scenario.fields import (
     Count,
     Group,
@@ -22,19 +22,41 @@ from nbody.scenario.fields import (
 )
 
 
-class Generated(Group):
-    """Bodies that a generator makes. Its own parameters stand beside these; ``nbody.initial`` checks them."""
+class Component(Group):
+    """A group of keys that names a component, whose own options stand beside the name: see
+    :func:`nbody.scenario.components.component`, which checks them when the component is loaded."""
 
     model_config = ConfigDict(extra="allow")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The component's own options, as written."""
+        return dict(self.model_extra or {})
+
+
+class Generated(Component):
+    """Bodies that a generator makes."""
 
     generator: Name
     particles: Count
     seed: Seed = 1
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The generator's own parameters, as written."""
-        return dict(self.model_extra or {})
+
+class EngineChoice(Component):
+    """The engine that computes the forces: ``engine: cpu``, or ``engine: {name: matrix, …}`` with its options."""
+
+    name: Name = "auto"
+
+    @model_serializer
+    def _short(self) -> str | dict[str, Any]:
+        return {"name": self.name, **self.options} if self.options else self.name
+
+
+def engine_from(values: Any) -> EngineChoice:
+    """The engine by its name alone, or with options."""
+    if isinstance(values, EngineChoice):
+        return values
+    return EngineChoice.model_validate({"name": values} if not isinstance(values, Mapping) else values)
 
 
 class FromFile(Group):
@@ -62,8 +84,8 @@ def initial_from(values: Any) -> Generated | FromFile:
 
 
 def _softening(name: str) -> str:
-    if name not in SOFTENINGS:
-        raise ValueError(str(unknown("softening", name, SOFTENINGS)))
+    if name not in LAWS:
+        raise ValueError(str(unknown("softening", name, LAWS)))
     return name
 
 
@@ -84,12 +106,16 @@ class GravityKeys(Group):
 
     @model_validator(mode="after")
     def _length_fits(self) -> Self:
-        if self.softening == "none" and self.length:
-            raise KeyProblem("length", "has no meaning without a softening; add 'softening: plummer' or 'cutoff'")
-        if self.softening != "none" and "length" not in self.model_fields_set:
+        law: Law = LAWS.load(self.softening)
+        if not law.has_length and self.length:
+            others = " or ".join(f"'{name}'" for name in LAWS if LAWS.load(name).has_length)
+            raise KeyProblem("length", f"has no meaning with softening '{self.softening}'; add 'softening:' {others}")
+        if law.has_length and "length" not in self.model_fields_set:
             raise KeyProblem("length", f"is missing; softening '{self.softening}' needs one, as in 'length: 0.01'")
-        if self.softening == "plummer" and not self.length:
-            raise KeyProblem("length", "must be greater than 0 for softening 'plummer'; or say 'softening: none'")
+        if law.needs_length and not self.length:
+            raise KeyProblem(
+                "length", f"must be greater than 0 for softening '{self.softening}'; or say 'softening: none'"
+            )
         return self
 
 
@@ -100,18 +126,42 @@ def gravity_from(values: Any) -> Gravity:
     return Gravity(**GravityKeys.model_validate(values).model_dump())
 
 
-class Integrator(Group):
-    """The scheme that moves the bodies, its time step (in the scenario's unit of time) and the number of steps."""
+class Integrator(Component):
+    """The scheme that moves the bodies, its time step ``dt``, and where the run ends: after ``steps`` steps, or at the time
+    ``end``, both counted from the first frame. Times are in the scenario's unit of time."""
 
     scheme: Name = "leapfrog"
-    dt: Positive
-    steps: Whole
+    dt: Positive | None = None
+    steps: Whole | None = None
+    end: NotNegative | None = None
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if self.steps is not None and self.end is not None:
+            raise KeyProblem("end", "the run ends after 'steps' steps or at the time 'end'; remove one of the two")
+        if self.steps is None and self.end is None:
+            raise KeyProblem("steps", "is missing; say after how many 'steps' or at which time 'end' the run ends")
+        return self
+
+
+NAMES: dict[type[Component], str] = {Generated: "generator", EngineChoice: "name", Integrator: "scheme"}
+"""Under which key a group names its component."""
 
 
 class Record(Group):
-    """Which steps become frames: step 0, every ``every``-th, and the last."""
+    """Which moments become frames: the first, every ``every``-th step or every ``dt`` of time, and the last."""
 
-    every: Count = 1
+    every: Count | None = None
+    dt: Positive | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_interval(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and not {"every", "dt"} & set(values):
+            return {**values, "every": 1}
+        if isinstance(values, Mapping) and values.get("every") is not None and values.get("dt") is not None:
+            raise KeyProblem("dt", "frames are 'every' so many steps or 'dt' of time apart; remove one of the two")
+        return values
 
 
 class CheckpointKeys(Group):

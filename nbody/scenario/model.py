@@ -1,7 +1,8 @@
 """What a scenario holds: the bodies, the law between them, the scheme that moves them, and what is recorded."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -9,20 +10,24 @@ import numpy as np
 from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from nbody.errors import InputError, unknown
-from nbody.law import Gravity
-from nbody.scenario.fields import Group, KeyProblem, Name, Text, shown, validated
+from nbody.law import LAWS, Gravity
+from nbody.scenario.fields import Group, KeyProblem, Text, shown, validated
 from nbody.scenario.groups import (
+    NAMES,
     CheckpointKeys,
+    Component,
     EnergyLimit,
+    EngineChoice,
     FromFile,
     Generated,
     Integrator,
     Record,
+    engine_from,
     gravity_from,
     initial_from,
 )
-from nbody.scenario.source import Source
-from nbody.scenario.yaml_reader import dump, read_file, read_text
+from nbody.scenario.source import Keys, Source
+from nbody.scenario.yaml_reader import dump, read_assignment, read_file, read_text
 
 OPTIONS = {
     "particles": "initial.particles",
@@ -30,11 +35,20 @@ OPTIONS = {
     "steps": "integrator.steps",
     "dt": "integrator.dt",
     "integrator": "integrator.scheme",
+    "end": "integrator.end",
     "engine": "engine",
     "precision": "precision",
     "every": "record.every",
 }
 """The options that replace a value of the scenario (see :meth:`Scenario.override`), and which value."""
+
+EXCLUDES: dict[Keys, Keys] = {
+    ("integrator", "steps"): ("integrator", "end"),
+    ("integrator", "end"): ("integrator", "steps"),
+    ("record", "every"): ("record", "dt"),
+    ("record", "dt"): ("record", "every"),
+}
+"""Of two keys that exclude each other, an option that gives one removes the other."""
 
 
 class Scenario(Group):
@@ -48,7 +62,7 @@ class Scenario(Group):
     initial: Annotated[Generated | FromFile, BeforeValidator(initial_from)]
     gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
     integrator: Integrator
-    engine: Name = "auto"
+    engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
     precision: Literal["float32", "mixed", "float64"] = "float32"
     record: Record = Record()
     checkpoint: CheckpointKeys = CheckpointKeys()
@@ -95,25 +109,31 @@ class Scenario(Group):
         if length > math.sqrt(largest):
             raise KeyProblem("gravity.length", f"{length:g}, squared, is too large for {fix}")
         # A pair at distance 0 has the force length⁻³ times 0; an infinite length⁻³ would make that a NaN.
-        if gravity.softening == "plummer" and length < largest ** (-1 / 3):
+        if LAWS.load(gravity.softening).needs_length and length < largest ** (-1 / 3):
             raise KeyProblem("gravity.length", f"{length:g} is too small (1/length³ overflows) for {fix}")
+        if dt is None:
+            return self
         if not smallest <= dt <= largest:
             raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if dt < 1 else 'large'} for {fix}")
-        end = self.integrator.steps * dt
-        if not math.isfinite(end) or (end and end - dt == end):
+        end = self.integrator.end if self.integrator.steps is None else self.integrator.steps * dt
+        if end and (not math.isfinite(end) or end - dt == end):
             raise KeyProblem("integrator.dt", f"{dt:g} is lost beside a time of {end:g}; use fewer steps")
         return self
 
-    def override(self, **options: object) -> Self:
+    def override(self, assignments: Sequence[str] = (), **options: object) -> Self:
         """A copy in which options of the command line replace values; those that are None change nothing.
 
         Args:
+            assignments: values for any key, as in ``"engine.theta=0.5"``; the value is read as YAML.
             options: names of :data:`OPTIONS` and their values.
 
         Raises:
             InputError: one line that begins with the option, as in ``--dt: must be greater than 0, got -1``.
         """
         source = self._source
+        for assignment in assignments:
+            keys, value = read_assignment(assignment)
+            source = source.with_option(keys, f"--set {'.'.join(keys)}", value, EXCLUDES.get(keys))
         for option, value in options.items():
             if option not in OPTIONS:
                 raise unknown("option", option, OPTIONS)
@@ -122,7 +142,9 @@ class Scenario(Group):
             group = OPTIONS[option]
             if group.startswith("initial.") and isinstance(self.initial, FromFile):
                 raise InputError(f"--{option}: the bodies come from {shown(self.initial.file)}; leave this option out")
-            source = source.with_option(tuple(group.split(".")), f"--{option}", value)
+            keys = tuple(group.split("."))
+            source = _without_foreign_options(source, keys, value)
+            source = source.with_option(keys, f"--{option}", value, EXCLUDES.get(keys))
         return self._of(source)
 
     def where(self, field: str) -> str:
@@ -152,6 +174,17 @@ class Scenario(Group):
     def to_yaml(self) -> str:
         """:meth:`resolved` as YAML that :meth:`from_text` reads back the same."""
         return dump(self.resolved())
+
+
+def _without_foreign_options(source: Source, keys: Keys, name: object) -> Source:
+    """A source without the options of the engine or scheme that an option of the command line replaces by another."""
+    group = source.values.get(keys[0])
+    models: dict[Keys, type[Component]] = {("engine",): EngineChoice, ("integrator", "scheme"): Integrator}
+    model = models.get(keys)
+    if model is None or not isinstance(group, Mapping) or group.get(NAMES[model]) == name:
+        return source
+    kept = {key: value for key, value in group.items() if key in model.model_fields}
+    return replace(source, values={**source.values, keys[0]: kept})
 
 
 def _plain_python(value: Any) -> Any:

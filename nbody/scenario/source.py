@@ -46,21 +46,28 @@ class Source:
 
     def where(self, keys: Keys) -> str:
         """``disk.yaml:7: integrator.dt: ``, or ``--dt: `` for a value that an option gave."""
-        if keys in self.options:
-            return f"{self.options[keys]}: "
+        for written, option in self.options.items():
+            # An option gave this value, a group that holds it, or a key below a group that nobody wrote.
+            if keys[: len(written)] == written or (keys and keys not in self.lines and keys == written[: len(keys)]):
+                return f"{option}: "
         line = self.line(keys)
         place = f"{self.name}:{line}" if self.name and line else self.name
         path = ".".join(part if part.isprintable() and len(part) <= 60 else ascii(part)[:60] for part in keys)
         return "".join(f"{part}: " for part in (place, path) if part)
 
-    def with_option(self, keys: Keys, option: str, value: object) -> "Source":
-        """A source in which ``option`` of the command line has replaced one value."""
+    def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "Source":
+        """A source in which ``option`` of the command line has replaced one value, and ``removed`` another that it
+        excludes. A component that is written as its name alone (``engine: cpu``) becomes a group of keys if need be."""
         values = dict(self.values)
         group = values
         for key in keys[:-1]:
             below = group.get(key)
-            group[key] = dict(below) if isinstance(below, Mapping) else {}
+            group[key] = (
+                dict(below) if isinstance(below, Mapping) else {"name": below} if isinstance(below, str) else {}
+            )
             group = group[key]
+        if removed:
+            group.pop(removed[-1], None)
         group[keys[-1]] = value
         return replace(self, values=values, options={**self.options, keys: option})
 

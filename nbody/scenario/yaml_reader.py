@@ -71,6 +71,14 @@ def read_text(text: str, name: str, folder: Path) -> Source:
     return Source(name, folder, text, values, reader.lines)
 
 
+def read_assignment(text: str) -> tuple[Keys, Any]:
+    """The keys and the value of ``engine.theta=0.5``. Raises InputError."""
+    key, equals, value = text.partition("=")
+    if not equals or not all(part.isidentifier() for part in key.split(".")):
+        raise InputError(f"--set: must be KEY=VALUE, as in engine.theta=0.5, got {text[:60]!a}")
+    return tuple(key.split(".")), read_text(f"value: {value}", f"--set {key}", Path()).values["value"]
+
+
 def dump(values: dict[str, Any]) -> str:
     """Values as YAML that :func:`read_text` reads back the same, a group a line."""
     return yaml.dump(values, Dumper=_Dumper, default_flow_style=None, sort_keys=False, allow_unicode=True, width=110)

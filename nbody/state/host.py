@@ -3,36 +3,54 @@
 import numpy as np
 
 from nbody.particles import Particles
-from nbody.state import Potential, Snapshot, State
+from nbody.state import Column, Snapshot, State
 from nbody.state.sums import system_sums
 
 
 class HostState(State):
     """Positions, velocities and accelerations as (N, D) arrays, mass and potential as (N,), all C-contiguous."""
 
+    COLUMNS = (
+        Column("mass", 0, kept=False),
+        Column("position", "D"),
+        Column("velocity", "D"),
+        Column("acceleration", "D"),
+        Column("potential", 0),
+        Column("_scratch", "D", kept=False),  # so that a step allocates nothing
+    )
+    mass: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    potential: np.ndarray
+    jerk: np.ndarray
+    _scratch: np.ndarray
+
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
         super().__init__(particles, dtype)
-        self.mass = particles.mass.astype(dtype)
-        self.position = particles.position.astype(dtype)
-        self.velocity = particles.velocity.astype(dtype)
-        self.acceleration = np.zeros_like(self.position)
-        self.potential = np.zeros_like(self.mass)
-        self._scratch = np.empty_like(self.position)  # so that a step allocates nothing
+        self.mass[...] = particles.mass
+        self.position[...] = particles.position
+        self.velocity[...] = particles.velocity
 
-    def _add(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
+    def _add_product(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
         """target += rate · factor."""
         np.multiply(rate, factor, out=self._scratch)
         target += self._scratch
 
     def _kick(self, dt) -> None:
-        self._add(self.velocity, self.acceleration, dt)
+        self._add_product(self.velocity, self.acceleration, dt)
 
     def _drift(self, dt) -> None:
-        self._add(self.position, self.velocity, dt)
+        self._add_product(self.position, self.velocity, dt)
 
     def _drift_taylor(self, dt, half_dt2) -> None:
-        self._add(self.position, self.velocity, dt)
-        self._add(self.position, self.acceleration, half_dt2)
+        if self.dtype == np.float32:
+            np.multiply(self.velocity, dt, out=self._scratch)
+            self._scratch += self.acceleration * half_dt2
+            self.position += self._scratch
+        else:  # in float64 a second rounding does no harm, and earlier recordings keep their bits
+            self._add_product(self.position, self.velocity, dt)
+            self._add_product(self.position, self.acceleration, half_dt2)
 
     def snapshot(self) -> Snapshot:
         """See :meth:`State.snapshot`."""
@@ -45,17 +63,11 @@ class HostState(State):
         """See :meth:`State.forces`."""
         return self.acceleration.copy(), self.potential.copy()
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """See :meth:`State.arrays`."""
-        names = ("position", "velocity", "acceleration", "potential")
-        return {name: getattr(self, name).copy() for name in names} | {"fresh": self._flags()}
+    def _allocate(self, column: Column) -> np.ndarray:
+        return np.zeros_like(self._empty(column), order="C")
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`State.restore`."""
-        for name in ("position", "velocity", "acceleration", "potential"):
-            getattr(self, name)[...] = arrays[name]
-        fresh, potential = arrays["fresh"]
-        self.fresh, self.has_potential = bool(fresh), Potential(int(potential))
+    def _to_host(self, array: np.ndarray) -> np.ndarray:
+        return array.copy()
 
-    def _flags(self) -> np.ndarray:
-        return np.array([self.fresh, self.has_potential], np.uint8)
+    def _from_host(self, source: np.ndarray, array: np.ndarray) -> None:
+        array[...] = source

@@ -1,26 +1,27 @@
 """The position-update kernel, the third of the lecture: all that happens to a particle between two force evaluations.
 
-    kick   v += a f        drift   x += v f        bend   x += a f        pack   what a frame needs goes to its area
+    kick   v += a f        drift          x += v f             bend   x += a f
+    curve  c  = a f        curved drift   x += v f + c         pack   copy what a frame needs to its area
 
-Each is a line for each particle, and a launch takes longer than any of them: 20480 bodies are 1 MB, which an H200 moves in
-a microsecond. A state therefore notes the moves that it is asked for, and makes them when somebody must see what they come
-to. Of a recorded leapfrog these are the kick that ends a step, the packing of its frame, and the next step's kick and drift.
+Each is a line per particle, and a launch takes longer than any of them: 20480 bodies are 1 MB, which an H200 moves in a
+microsecond. A state therefore collects the moves that are requested, and makes them when somebody needs their result. Of a
+recorded leapfrog these are the kick that ends a step, the packing of its frame, and the next step's kick and drift.
 
 One kernel makes them all, whatever they are, in a loop over their list: so the same moves have the same bits however they
-came together, and there is one kernel to compile.
+are combined, and there is one kernel to compile.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.gpu import cuda, device_function, row
+from nbody.gpu import cuda, device_function, kernel, row
 from nbody.state.sums import SUMS
 
-NOTHING, KICK, DRIFT, BEND, PACK = range(5)
+NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT, PACK = range(7)
 
 MOST = 4
-"""Moves a launch."""
+"""Moves per launch, at most."""
 
 ALL, LANES, THREADS = 0xFFFFFFFF, 32, 128
 
@@ -66,13 +67,13 @@ def _add_up(terms, block_sums):
             block_sums[cuda.blockIdx.x, k] = total
 
 
-@cuda.jit
+@kernel
 def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
     """Make the moves of MOST ``kinds``, one after the other, by their ``factors``, and pack into an area, if a move says so
     (one at most).
 
     body, velocity and acceleration are (N, 4) in the state's dtype, as in :mod:`nbody.state.device`; factors, in that
-    dtype, are dt for a kick and a drift and dt²/2 for a bend; rows and block_sums as in :class:`Area`.
+    dtype, are dt for a kick and a drift and dt²/2 for a bend and a curve; rows and block_sums as in :class:`Area`.
     """
     terms = cuda.shared.array((SUMS, THREADS), np.float64)
     t, count = np.uint32(cuda.threadIdx.x), np.uint32(body.shape[0])
@@ -81,6 +82,7 @@ def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
     x, y, z, m = row(body, here)
     vx, vy, vz, _ = row(velocity, here)
     ax, ay, az, q = row(acceleration, here)
+    cx, cy, cz = ax, ay, az
     for move in range(MOST):
         kind, f = kinds[move], factors[move]
         if kind == KICK:
@@ -95,6 +97,12 @@ def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
             x += ax * f
             y += ay * f
             z += az * f
+        elif kind == CURVE:
+            cx, cy, cz = ax * f, ay * f, az * f
+        elif kind == CURVED_DRIFT:  # rounded once: x is much larger than what is added to it
+            x += vx * f + cx
+            y += vy * f + cy
+            z += vz * f + cz
         elif kind == PACK:
             if i < count:
                 rows[0, i, 0], rows[0, i, 1], rows[0, i, 2] = x, y, z

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nbody.gpu import cuda, is_done, out_of_memory
-from nbody.state import BLOCKS, SIDES, Snapshot, frame_bytes, frames_at_a_time
+from nbody.state import BLOCKS, SIDES, Snapshot, frame_bytes, frames_per_block
 from nbody.state.moves import Area, blocks
 from nbody.state.sums import SUMS
 
@@ -121,7 +121,7 @@ class Staging:
     """The sides and the ring of blocks of one state."""
 
     def __init__(self, count: int, dtype: np.dtype) -> None:
-        frames = frames_at_a_time(count, dtype.name)
+        frames = frames_per_block(count, dtype.name)
         with out_of_memory("what recorded frames are packed into", SIDES * frames * _bytes(count, dtype)):
             self._sides = [Side(number, frames, count, dtype) for number in range(SIDES)]
         self._copies = cuda.stream()

@@ -164,7 +164,7 @@ class EngineContestant(Contestant):
     def evaluate(self) -> None:
         """See :meth:`Contestant.evaluate`."""
         assert self._state is not None, "load a problem first"
-        self._state.fresh = False
+        self._state.invalidate()
         self._engine.evaluate(self._state)
 
     def acceleration(self) -> np.ndarray:

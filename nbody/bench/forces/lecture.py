@@ -10,7 +10,7 @@ from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, Problem
 from nbody.bench.forces.row import LectureRow
 from nbody.bench.timing import FOR_A_SPREAD, Timing, seconds
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.scheme import advance_many
+from nbody.integrators.integrator import Motion
 from nbody.state import State
 
 FEWEST, MOST = 3, 50
@@ -40,7 +40,7 @@ class LectureRun:
     def __init__(self, contestant: EngineContestant, disk: Problem) -> None:
         self._contestant = contestant
         self._engine = contestant.engine(disk.gravity)
-        self._scheme = INTEGRATORS.load("taylor")
+        self._taylor = INTEGRATORS.load("taylor")(LECTURE_DT)
         self._state: State = self._engine.load(disk.particles)
         self._start: dict[str, np.ndarray] = self._state.arrays()
 
@@ -65,7 +65,7 @@ class LectureRun:
 
     def _run(self, steps: int = LECTURE_STEPS) -> None:
         self._state.restore(self._start)
-        advance_many(self._scheme, self._engine, self._state, LECTURE_DT, steps)
+        self._taylor.advance(Motion(self._engine, self._state), steps)
         self._state.snapshot().wait().release()
 
 

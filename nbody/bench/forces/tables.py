@@ -15,7 +15,7 @@ from nbody.units import duration, rate
 
 def shown_name(row: ForceRow) -> str:
     """The engine's name, and whether it is experimental."""
-    return row.name + " (experimental)" * getattr(ENGINES.get(row.name), "experimental", False)
+    return row.name + ENGINES.mark(row.name)
 
 
 WHO = (
@@ -105,7 +105,7 @@ def _lines(report: Report) -> list[_Line]:
 
 LINE_WHO = (
     Column(
-        "engine", lambda line: f"`{line.last.name}`" + shown_name(line.last).removeprefix(line.last.name), left=True
+        "engine", lambda line: f"`{line.last.name}`{ENGINES.mark(line.last.name)}", left=True
     ),
     Column("precision", lambda line: line.last.precision, left=True),
 )
@@ -142,7 +142,7 @@ def speed_table(report: Report) -> str:
     lines = _lines(report)
     chosen = [line for line in lines if line.last.name in (ONE_CORE, ALL_CORES) and line.last.precision == "float32"]
     chosen += [line for line in lines if line.last.name == ALL_CORES and line.last.precision == "float64"]
-    on_gpu = [line for line in lines if line.last.backend == "gpu" and "(" not in shown_name(line.last)]
+    on_gpu = [line for line in lines if line.last.backend == "gpu" and not ENGINES.mark(line.last.name)]
     for (precision,) in distinct((line.last for line in on_gpu), "precision"):
         own = [line for line in on_gpu if line.last.precision == precision]
         chosen.append(max(own, key=lambda line: line.rate))

@@ -9,8 +9,8 @@ from nbody.bench.forces.contestant import EngineContestant
 from nbody.bench.forces.problems import Problem
 from nbody.bench.timing import seconds
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.scheme import advance_many, advance_to_frames
-from nbody.state import BLOCKS, Snapshot, frames_at_a_time
+from nbody.integrators.integrator import Motion
+from nbody.state import BLOCKS, Snapshot, frames_per_block
 
 DT = 1e-6
 """A step so short that the bodies stay where they were measured."""
@@ -38,14 +38,15 @@ def shares(force: float, step: float, recorded: float) -> dict[str, Any]:
 
 def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> dict[str, Any]:
     """Measure the steps of an engine on a GPU whose force evaluation takes so many seconds there."""
-    engine, scheme = contestant.engine(problem.gravity), INTEGRATORS.load("leapfrog")
-    state = engine.load(problem.particles)
-    at_a_time = frames_at_a_time(state.count, state.dtype.name)
+    engine = contestant.engine(problem.gravity)
+    state, leapfrog = engine.load(problem.particles), INTEGRATORS.load("leapfrog")(DT)
+    motion = Motion(engine, state)
+    at_a_time = frames_per_block(state.count, state.dtype.name)
     steps = -(-int(min(max(LONG / force, FEWEST), MOST)) // at_a_time) * at_a_time
     repeats = REPEATS if steps * force < 2 * LONG else 1
 
     def replayed() -> None:
-        advance_many(scheme, engine, state, DT, steps)
+        leapfrog.advance(motion, steps)
         state.synchronize(soon=True)
 
     def recorded() -> None:
@@ -54,7 +55,7 @@ def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> 
             if len(frames) == BLOCKS * at_a_time:
                 for _ in range(at_a_time):
                     frames.popleft().wait().release()
-            frames += advance_to_frames(scheme, engine, state, DT, at_a_time)
+            frames += leapfrog.frames(motion, at_a_time)
         while frames:
             frames.popleft().wait().release()
         state.synchronize(soon=True)

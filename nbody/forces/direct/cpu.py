@@ -8,11 +8,13 @@ from numba import config
 
 from nbody.errors import DeviceError
 from nbody.forces.direct.cpu_pairs import gravitate_for, missing_factor
+from nbody.forces.direct.cpu_rows import SUMS, components, rows_for
 from nbody.forces.direct.cpu_tiles import Tiles, Units, pack, unpack
 from nbody.forces.engine import Engine
-from nbody.law import Gravity
+from nbody.law import LAWS, Gravity
 from nbody.particles import Particles
-from nbody.state import Potential, State
+from nbody.scenario.fields import Group
+from nbody.state import State, Want
 from nbody.state.host import HostState
 
 EXTENT = {"float32": 20, "float64": 60}
@@ -43,10 +45,13 @@ class CpuEngine(Engine):
     2.4e-15 in float64.
     """
 
-    potential_apart = True
+    offers = Want.POTENTIAL | Want.JERK
+    subsets = True
+    separate_potential = True
+    state_type = HostState
 
-    def __init__(self, gravity: Gravity, precision: str = "float32") -> None:
-        super().__init__(gravity, precision)
+    def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
+        super().__init__(gravity, precision, options)
         self._tiles: Tiles | None = None
         self._count = 0
 
@@ -63,22 +68,41 @@ class CpuEngine(Engine):
         """See :meth:`Engine.load`."""
         return HostState(particles, self.dtype)
 
-    def _compute(self, state: State, potential: Potential) -> None:
-        self._run(state, potential=False)
-        if potential:
-            self._compute_potential(state, potential)
+    def _compute(self, state: State, want: Want) -> None:
+        if Want.JERK in want:
+            self._compute_targets(state, Want.JERK, np.arange(state.count))
+        else:
+            self._run(state, potential=False)
+        if Want.ENERGY in want:
+            self._compute_potential(state, want)
 
-    def _compute_potential(self, state: State, potential: Potential) -> None:
+    def _compute_potential(self, state: State, want: Want) -> None:
         self._run(state, potential=True)
+
+    def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
+        assert isinstance(state, HostState)
+        law = LAWS.load(self.gravity.softening).name
+        length2, units = self._scaled(state)
+        speed = _exponent(state.velocity)
+        x, v = components(state.position, units.position), components(state.velocity, _ldexp(1.0, -speed))
+        sums = np.empty((len(targets), SUMS), self.dtype)
+        rows_for(law, want)(targets, x, v, state.mass * self.dtype.type(units.mass), length2, sums)
+        state.report(len(targets) * state.count)
+        d = state.dimensions
+        state.acceleration[targets] = sums[:, :d] * self.dtype.type(units.acceleration)
+        if Want.JERK in want:
+            factor = units.acceleration * units.position * 2.0**speed
+            state.jerk[targets] = sums[:, 3 : 3 + d] * self.dtype.type(factor)
+        if Want.ENERGY in want:
+            state.potential[targets] = sums[:, 6] * self.dtype.type(units.potential)
 
     def _run(self, state: State, potential: bool) -> None:
         assert isinstance(state, HostState)
         if self._tiles is None or self._count != len(state.mass):
             self._count = len(state.mass)
             self._tiles = Tiles.allocate(self._count, self.dtype)
-        # 'none' is 'cutoff' at length 0
-        softening = "plummer" if self.gravity.softening == "plummer" else "cutoff"
-        gravitate = gravitate_for(softening, state.position.shape[1], potential)
+        law = LAWS.load(self.gravity.softening).name
+        gravitate = gravitate_for(law, state.position.shape[1], potential)
         length2, units = self._scaled(state)
         pack(state.position, state.mass, units, self._tiles)
         rounds = list(self._tiles.rounds())
@@ -103,10 +127,10 @@ class CpuEngine(Engine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: a state of 14 numbers a particle, and the tiles."""
+        """See :meth:`Engine.bytes_needed`: the state and the tiles."""
         dtype = np.dtype(precision)
-        numbers = 14 * particles + sum(math.prod(shape) for shape in Tiles.shapes(particles, dtype))
-        return numbers * dtype.itemsize
+        tiles = sum(math.prod(shape) for shape in Tiles.shapes(particles, dtype)) * dtype.itemsize
+        return super().bytes_needed(particles, precision) + tiles
 
 
 def _exponent(values: np.ndarray) -> int:

@@ -1,16 +1,16 @@
 """The kernels of the ``cpu`` engine are kept on disk once they are compiled, for all processes.
 
-Numba's own way of doing that mixes kernels up, and what then computes is the wrong one, without a word:
+Numba's own way of doing that may load the wrong kernel, which then computes wrong forces without an error:
 
-- It numbers what a process compiles, 1, 2, 3, and names it by that. Two kernels of different processes may so have parts of
-  the same name; and a third process that takes both from the disk lets one call the other's. (Forces by ``cutoff`` in 3-D,
-  then by ``plummer`` in 2-D: 255 times too large.) Here each process counts from a number of its own.
+- It names what a process compiles by numbers, 1, 2, 3. Functions that different processes compiled may so have the same
+  name; a third process that loads both from the disk lets one kernel call the other's function. (Forces by ``cutoff`` in
+  3-D, then by ``plummer`` in 2-D: 255 times too large.) Here our kernels, and what is compiled for them, are numbered from
+  a random 48-bit number per process. The user's own functions keep their numbers.
 - It keeps an index of a function's files. Two processes that compile at the same time both take the next free file, and the
-  index then names one's file for the other's kernel. Here there is no index: a file's name is made from all that its kernel
-  was compiled from and for.
+  index then names one's file for the other's kernel. Here there is no index: a file's name is made from everything that its
+  kernel was compiled from and for.
 
-A file that is damaged is as good as none: it begins with the hash of the rest. Nor does a run end because none can be
-written.
+A damaged file is ignored: it begins with the hash of the rest. A disk that cannot be written to ends no run.
 """
 
 import contextlib
@@ -19,13 +19,15 @@ import itertools
 import os
 import pickle
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from numba import config, njit
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime import rtsys
 
 SETTINGS = (
     "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML", "LLVM_REFPRUNE_PASS",
@@ -36,13 +38,21 @@ HASH = hashlib.sha256
 HASH_BYTES = HASH().digest_size
 
 
-def _count_from_somewhere() -> None:
-    FunctionIdentity._unique_ids = itertools.count(uuid.uuid4().int >> 80)  # 48 bits: no two processes have the same
+@cache
+def _numbers(process: int) -> Iterator[int]:
+    """The numbers of what a process compiles for our kernels; no two processes have one in common."""
+    return itertools.count(uuid.uuid4().int >> 80)
 
 
-_count_from_somewhere()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_count_from_somewhere)
+@contextlib.contextmanager
+def _numbered_apart() -> Iterator[None]:
+    """While our kernel is compiled, Numba takes its numbers from ours. (Numba compiles one function at a time: it holds its
+    compiler lock. A forked child has another process id, and so other numbers.)"""
+    theirs, FunctionIdentity._unique_ids = FunctionIdentity._unique_ids, _numbers(os.getpid())
+    try:
+        yield
+    finally:
+        FunctionIdentity._unique_ids = theirs
 
 
 class KernelFiles(IndexDataCacheFile):
@@ -85,6 +95,15 @@ class KernelCache(FunctionCache):
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = KernelFiles(self.cache_path, self._impl.filename_base, stamp, options)
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The kernel for these types, ready to call; None if it must be compiled.
+
+        Numba would first import its implementations of everything that can be compiled, which takes 0.35 s, and which
+        the compiler does anyway if it is needed. A compiled kernel needs Numba's memory management alone.
+        """
+        rtsys.initialize(target_context)
+        return self._load_overload(sig, target_context)
+
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep it, unless the disk takes no more."""
         try:
@@ -101,11 +120,18 @@ def kept(function: Callable, **options: Any) -> Callable:
     """The function compiled, and kept on disk; only in memory where no folder can be written to."""
     options |= {"nogil": True, "error_model": "numpy"}
     compiled = njit(function, **options)
+    compile_now = compiled._compiler.compile
+
+    def compile_apart(*types: Any) -> Any:
+        with _numbered_apart():
+            return compile_now(*types)
+
+    compiled._compiler.compile = compile_apart
     with contextlib.suppress(RuntimeError):
-        compiled._cache = KernelCache(function, _told(options))
+        compiled._cache = KernelCache(function, _in_order(options))
     return compiled
 
 
-def _told(options: dict[str, Any]) -> str:
+def _in_order(options: dict[str, Any]) -> str:
     """Options in an order that is the same in every process."""
     return repr([(name, sorted(value) if isinstance(value, set) else value) for name, value in sorted(options.items())])

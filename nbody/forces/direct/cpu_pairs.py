@@ -8,7 +8,6 @@ once; and which thread holds a meeting makes no difference, so the bits are the 
 """
 
 import hashlib
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,10 +23,11 @@ from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.direct.cpu_tiles import STRIDE
 from nbody.law import pair_law
 
+LAW_FILES = [str(path) for path in sorted(Path(str(law.__file__)).parent.glob("*.py"))]
 SOURCES = b"".join(
-    Path(str(module.__file__)).read_bytes() for module in (law, cpu_roots, cpu_tiles, sys.modules[__name__])
+    Path(file).read_bytes() for file in (*LAW_FILES, str(cpu_roots.__file__), str(cpu_tiles.__file__), __file__)
 )
-"""What kernels are made of; read at once, since on disk it may be changed before the first is compiled."""
+"""The source code of the kernels; read at import, since the files may change before the first kernel is compiled."""
 
 REAL = {types.float32: np.float32, types.float64: np.float64}
 

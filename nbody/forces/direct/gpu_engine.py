@@ -19,7 +19,8 @@ from nbody import gpu
 from nbody.forces.engine import Engine
 from nbody.law import Gravity, pair_law
 from nbody.particles import Particles
-from nbody.state import SIDES, Potential, State, frame_bytes, frames_at_a_time, itemsize
+from nbody.scenario.fields import Group
+from nbody.state import SIDES, State, Want, frame_bytes, frames_per_block
 from nbody.state.device import DeviceState
 
 
@@ -30,13 +31,13 @@ class Shape(NamedTuple):
     softening: str
     dimensions: int
     dtype: np.dtype
-    wanted: Potential = Potential.NONE
+    wanted: Want = Want.ACCELERATION
     mixed: bool = False
 
     @property
     def potential(self) -> bool:
         """True if it computes anything of the potential."""
-        return self.wanted > Potential.NONE
+        return Want.ENERGY in self.wanted
 
     @property
     def law(self) -> Callable:
@@ -64,6 +65,8 @@ class GpuEngine(Engine):
     """An engine whose particles stay on the GPU."""
 
     device = "gpu"
+    replayable = True
+    state_type = DeviceState
     name = "gpu"
     build: ClassVar[Callable[..., Any]]
     """The function that makes the engine's kernel for a :class:`Shape`."""
@@ -71,9 +74,9 @@ class GpuEngine(Engine):
     interactions_a_root: ClassVar[int] = 1
     """Interactions that one reciprocal square root of its kernel serves: 2 where each pair is computed once."""
 
-    def __init__(self, gravity: Gravity, precision: str = "float32") -> None:
+    def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
         self.require_device()
-        super().__init__(gravity, precision)
+        super().__init__(gravity, precision, options)
 
     @classmethod
     def require_device(cls) -> None:
@@ -92,24 +95,24 @@ class GpuEngine(Engine):
         """See :meth:`Engine.driver`."""
         return gpu.facts().driver
 
-    def shape(self, potential: Potential = Potential.NONE) -> Shape:
+    def shape(self, want: Want = Want.ACCELERATION) -> Shape:
         """What a kernel for this engine's gravity and precision is compiled for."""
         mixed = self.precision == "mixed"
         dtype = np.dtype(np.float32) if mixed else self.dtype
-        return Shape(self.gravity.softening, self.gravity.dimensions, dtype, potential, mixed)
+        return Shape(self.gravity.softening, self.gravity.dimensions, dtype, want, mixed)
 
     def tuning(self, count: int) -> tuple:
         """What a kernel for so many particles is compiled for besides: further arguments of ``build``."""
         return ()
 
-    def kernel(self, potential: Potential, state: DeviceState) -> Any:
+    def kernel(self, want: Want, state: DeviceState) -> Any:
         """The kernel for this engine's gravity and precision, and a state's number of particles."""
-        return compiled(self.build, self.shape(potential), *self.tuning(state.count))
+        return compiled(self.build, self.shape(want), *self.tuning(state.count))
 
-    def _compute(self, state: State, potential: Potential) -> None:
+    def _compute(self, state: State, want: Want) -> None:
         assert isinstance(state, DeviceState)
         state.settle()
-        kernel, real = self.kernel(potential, state), self.shape().real
+        kernel, real = self.kernel(want, state), self.shape().real
         self.launch(kernel, state, self.dtype.type(self.gravity.G), real(self.gravity.length2))
 
     @abstractmethod
@@ -118,6 +121,6 @@ class GpuEngine(Engine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: body, velocity and acceleration, four numbers each, and packed frames."""
-        frames = SIDES * frames_at_a_time(particles, precision) * frame_bytes(particles, precision)
-        return particles * 12 * itemsize(precision) + frames
+        """See :meth:`Engine.bytes_needed`; with the packed frames."""
+        frames = SIDES * frames_per_block(particles, precision) * frame_bytes(particles, precision)
+        return super().bytes_needed(particles, precision) + frames

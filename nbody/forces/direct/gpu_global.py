@@ -20,7 +20,7 @@ def build(shape: Shape) -> Any:
     """The acceleration kernel in global memory, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
-    @cuda.jit(**gpu.FAST)
+    @gpu.kernel(**gpu.FAST)
     def accelerate_global(body, acceleration, start, G, length2):
         i = start + cuda.grid(1)
         n = body.shape[0]

@@ -53,7 +53,7 @@ def build(shape: Shape) -> Any:
 
     turn = unrolled(meet, TURN)
 
-    @cuda.jit(**gpu.FAST)
+    @gpu.kernel(**gpu.FAST)
     def accelerate_kahan(body, acceleration, start, G, length2):
         tile = cuda.shared.array((TILE, 4), real, alignment=16)
         at, total, lost = cuda.local.array(3, real), cuda.local.array(4, real), cuda.local.array(4, real)

@@ -16,12 +16,12 @@ import numpy as np
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
 from nbody.law import pair_law
-from nbody.state import Potential
+from nbody.state import Want
 
 
 def counts_alone(shape: Shape, masses: str) -> bool:
     """True if a pair's term of the energy is 1/distance alone: the one mass is multiplied in the end."""
-    return shape.wanted == Potential.ENERGY and masses == "equal" and shape.real is np.float32
+    return shape.wanted == Want.ENERGY and masses == "equal" and shape.real is np.float32
 
 
 def loading(shape: Shape, masses: str) -> Callable:
@@ -77,7 +77,7 @@ def binding(shape: Shape, masses: str) -> Callable:
     """The function of what the column adds to minus the potential of the row. The energy has one term a pair, and all of it
     goes to the row; often there is a number that is that term: 1/distance, or a product of ``weigh``."""
     counted = counts_alone(shape, masses)
-    weighed = shape.wanted == Potential.ENERGY and masses == "product" and shape.softening == "plummer"
+    weighed = shape.wanted == Want.ENERGY and masses == "product" and shape.softening == "plummer"
 
     @gpu.device_function
     def bind(u, mj):
@@ -97,7 +97,7 @@ def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callab
     choice in it, the loop has twice the code, and a step of the lecture's disc with its bodies' potentials took 247 µs
     instead of 179 (20480 bodies, one H200).
     """
-    flat, potential, of_each = shape.flat, shape.potential, shape.wanted == Potential.OF_EACH
+    flat, potential, of_each = shape.flat, shape.potential, shape.wanted == Want.POTENTIAL
     difference, weigh, bind = differing(shape.mixed), weighing(masses), binding(shape, masses)
     # The law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
     law = pair_law(shape.softening, shape.dimensions, gpu.rsqrt, gpu.device_function, inverse_cube=gpu.rsqrt)
@@ -129,7 +129,7 @@ def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callab
 
 def passing_on(shape: Shape, masses: str) -> Callable:
     """The function that gives each lane the column, and what that felt, of the lane given."""
-    flat, mixed, of_each = shape.flat, shape.mixed, shape.wanted == Potential.OF_EACH
+    flat, mixed, of_each = shape.flat, shape.mixed, shape.wanted == Want.POTENTIAL
     with_mass = masses != "equal" or (shape.potential and not counts_alone(shape, masses))
 
     @gpu.device_function

@@ -9,7 +9,7 @@ What is missing to it are the register banks. There are two, each gives one numb
 it takes two clocks, unless one of the three was an operand of this warp's last instruction and was kept. All six
 multiply-adds of the sums are of that kind, and the assembler decides in which order they run: 2.9 of them wait for a bank.
 That makes 20.4 clocks a pair; measured are 21.2. (Over 500 forms of this loop: 1.0 to 1.07 times slots and waits.) An order
-with next to no waits is found by ``gpu-scheduled``: 20.0 measured. The banks are the cause of some rules that are
+with next to no waits takes 20.0 (``gpu-scheduled``, an experiment). The banks are the cause of some rules that are
 seen in this file only as oddities:
 
 - few warps (:func:`resident_warps`), since what was kept is lost when the scheduler changes to another warp;
@@ -31,7 +31,7 @@ from nbody.forces.direct.gpu_triangle import LANES, Tiling, first_unit, units_be
 from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.state import Potential
+from nbody.state import Want
 
 FOLD = 1024
 """Columns after which a row's sum in registers is added to its total: errors grow with √FOLD + √(N/FOLD), not √N.
@@ -77,7 +77,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     pairs'; first, last, share and extra as in :class:`~nbody.forces.direct.gpu_triangle.Panel`.
     """
     real, potential, mixed = shape.real, shape.potential, shape.mixed
-    energy = shape.wanted == Potential.ENERGY
+    energy = shape.wanted == Want.ENERGY
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
     wide = np.float64 if mixed else real
     fold = chunk_size if mixed else FOLD
@@ -85,12 +85,12 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     # disc 126 instead of 140, and nothing in memory), and as both have one number of blocks, neither must have fewer.
     roomy = energy and shape.flat and real is np.float32 and not mixed and bodies <= 10
     resident = 16 if roomy else resident_warps(bodies)
-    row_sums, column_sums = 4 if potential else 3, 4 if shape.wanted == Potential.OF_EACH else 3
+    row_sums, column_sums = 4 if potential else 3, 4 if shape.wanted == Want.POTENTIAL else 3
     load, pass_on = loading(shape, masses), passing_on(shape, masses)
     meet, meet_itself = (meeting(shape, bodies, masses, with_itself) for with_itself in (False, True))
     before, first_of = gpu.device_function(units_before), gpu.device_function(first_unit)
 
-    @cuda.jit(**gpu.bounded(chunk_size, resident // warps))
+    @gpu.kernel(**gpu.bounded(chunk_size, resident // warps))
     def accelerate_pairs(body, rows, columns, length2, first, last, share, extra):
         near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
         low = cuda.shared.array((3, chunk_size if mixed else 1), real)

@@ -33,7 +33,7 @@ from nbody.forces.direct.gpu_triangle import (
     shapes_of_buffers,
 )
 from nbody.particles import Particles
-from nbody.state import Potential, itemsize
+from nbody.state import Want, itemsize
 from nbody.state.device import DeviceState
 
 
@@ -80,7 +80,8 @@ class SymmetricEngine(GpuEngine):
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed", "float64")
     build = staticmethod(build)
     interactions_a_root = 2
-    energy_apart = True
+    separate_energy = True
+    contends = range(2048, 1 << 62)  # 1024 bodies are 68 units of work, too few warps to fill a card
     pairs = staticmethod(pairs_kernel)
     """The kernel of the pairs for a shape, a tiling and a form of the masses."""
 
@@ -99,21 +100,21 @@ class SymmetricEngine(GpuEngine):
         the work out evenly, and the bits must not depend on what is asked for. (With 16 a multiprocessor, as many as there
         is room for without the energy, where there was room for 14 with it, the lecture's disc took 191 µs with it, 138
         without; 20480 bodies, one H200.)"""
-        return min(self._resident(potential, tiling, masses) for potential in (Potential.NONE, Potential.ENERGY))
+        return min(self._resident(want, tiling, masses) for want in (Want.ACCELERATION, Want.ENERGY))
 
-    def _resident(self, potential: Potential, tiling: Tiling, masses: str) -> int:
-        shape = self.shape(potential)
+    def _resident(self, want: Want, tiling: Tiling, masses: str) -> int:
+        shape = self.shape(want)
         body, rows, columns = (
             np.empty((1, 4), self.dtype), np.empty((1, 1, 4), self.dtype), np.empty((1, 1, 4), shape.dtype)
         )  # fmt: skip
         arguments = (body, rows, columns, shape.real(0), np.int64(0), np.int64(0), np.int64(0), np.uint32(0))
         return gpu.resident_blocks(self.pairs(shape, tiling, masses), arguments, tiling.chunk)
 
-    def kernel(self, potential: Potential, state: DeviceState) -> Any:
+    def kernel(self, want: Want, state: DeviceState) -> Any:
         """The kernel of the pairs, the one that adds their partial sums, and how many components these have."""
-        shape, plan = self.shape(potential), state.workspace
-        add = sum_kernel(plan.tiling, plan.masses, shape.real, potential == Potential.OF_EACH)
-        return self.pairs(shape, plan.tiling, plan.masses), add, 4 if potential else 3
+        shape, plan = self.shape(want), state.workspace
+        add = sum_kernel(plan.tiling, plan.masses, shape.real, want == Want.POTENTIAL)
+        return self.pairs(shape, plan.tiling, plan.masses), add, 4 if Want.ENERGY in want else 3
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""

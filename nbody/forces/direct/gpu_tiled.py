@@ -53,7 +53,7 @@ def build(shape: Shape, tile_size: int = TILE) -> Any:
 
     turn = unrolled(meet, TURN)
 
-    @cuda.jit(**gpu.FAST)
+    @gpu.kernel(**gpu.FAST)
     def accelerate_tiled(body, acceleration, start, G, length2):
         tile = cuda.shared.array((tile_size, 4), real, alignment=16)  # a body is one 128-bit load
         at, felt = cuda.local.array(3, real), cuda.local.array(4, real)  # these become registers

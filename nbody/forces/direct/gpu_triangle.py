@@ -165,7 +165,7 @@ def build_sum(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
     before, block_with = gpu.device_function(units_before), gpu.device_function(block_of)
 
-    @cuda.jit
+    @gpu.kernel
     def add(body, rows, columns, acceleration, G, first, last, blocks):
         of_slice = cuda.shared.array((SLICES, LANES), np.float64)
         lane, piece, component = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.y

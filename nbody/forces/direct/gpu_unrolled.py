@@ -32,7 +32,7 @@ def build(shape: Shape) -> Any:
     """The acceleration kernel with BODIES bodies a thread, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
-    @cuda.jit(**gpu.FAST)
+    @gpu.kernel(**gpu.FAST)
     def accelerate_unrolled(body, acceleration, start, G, length2):
         tile = cuda.shared.array((THREADS, 4), real, alignment=16)
         x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))

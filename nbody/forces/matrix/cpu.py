@@ -19,7 +19,7 @@ from nbody.forces.memory import block_rows
 from nbody.law import Gravity, pair_law
 from nbody.linalg.rung import Rung, Shape
 from nbody.particles import Particles
-from nbody.state import Potential, State
+from nbody.state import State, Want
 from nbody.state.host import HostState
 
 BUDGET = 64 << 20
@@ -80,7 +80,8 @@ class CpuMatrixEngine(Engine):
     """
 
     rung: ClassVar[Rung]
-    potential_apart = True
+    separate_potential = True
+    state_type = HostState
 
     def load(self, particles: Particles) -> HostState:
         """See :meth:`Engine.load`."""
@@ -89,16 +90,16 @@ class CpuMatrixEngine(Engine):
         state.workspace = Operands(np.empty((rows, count), self.dtype), np.empty((count, 4), self.dtype))
         return state
 
-    def _compute(self, state: State, potential: Potential) -> None:
+    def _compute(self, state: State, want: Want) -> None:
         assert isinstance(state, HostState)
         dimensions, product = state.dimensions, state.workspace.product
         factor = self._multiply(state, potential=False)
         towards = product[:, :dimensions] - factor[:, :dimensions] * product[:, 3:]
         state.acceleration[...] = self.dtype.type(self.gravity.G) * towards
-        if potential:
-            self._compute_potential(state, potential)
+        if Want.ENERGY in want:
+            self._compute_potential(state, want)
 
-    def _compute_potential(self, state: State, potential: Potential) -> None:
+    def _compute_potential(self, state: State, want: Want) -> None:
         assert isinstance(state, HostState)
         self._multiply(state, potential=True)
         state.potential[...] = -self.dtype.type(self.gravity.G) * state.workspace.product[:, 3]
@@ -128,7 +129,8 @@ class CpuMatrixEngine(Engine):
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """See :meth:`Engine.bytes_needed`: the state, a block of W, and what is made for the product."""
         itemsize = np.dtype(precision).itemsize
-        return particles * (14 + 4 + 4 + 3 + 3 * 4) * itemsize + cls._rows(particles, itemsize) * particles * itemsize
+        made = particles * (4 + 4 + 3 + 3 * 4) + cls._rows(particles, itemsize) * particles
+        return super().bytes_needed(particles, precision) + made * itemsize
 
     @classmethod
     def _rows(cls, count: int, itemsize: int) -> int:

@@ -24,7 +24,7 @@ from nbody.law import Gravity
 from nbody.linalg.rung import Launch, Rung
 from nbody.linalg.rung import Shape as ProductShape
 from nbody.particles import Particles
-from nbody.state import Potential
+from nbody.state import Want
 from nbody.state.device import DeviceState
 
 THREADS = 256
@@ -54,7 +54,7 @@ def build_lay_out(real: type) -> Any:
             half //= 2
         cuda.syncthreads()
 
-    @cuda.jit(**gpu.FAST)
+    @gpu.kernel(**gpu.FAST)
     def lay_out(body, factor):
         partial = cuda.shared.array((THREADS, 4), real)
         n, t = body.shape[0], cuda.threadIdx.x
@@ -82,7 +82,7 @@ def build_write_block(shape: Shape) -> Any:
     """The kernel that writes rows ``first`` … of W, or of U where the potential is wanted."""
     law, real, potential = shape.law, shape.real, shape.potential
 
-    @cuda.jit(**gpu.FAST)
+    @gpu.kernel(**gpu.FAST)
     def write_block(body, block, first, length2):
         j = cuda.grid(1)
         n = body.shape[0]
@@ -104,7 +104,7 @@ def build_fold(shape: Shape) -> Any:
     """The kernel that makes accelerations, or potentials, of the product."""
     potential = shape.potential
 
-    @cuda.jit(**gpu.FAST)
+    @gpu.kernel(**gpu.FAST)
     def fold(factor, product, acceleration, G):
         i = cuda.grid(1)
         if i < acceleration.shape[0]:
@@ -142,7 +142,7 @@ class GpuMatrixEngine(GpuEngine):
     """
 
     rung: ClassVar[Rung]
-    potential_apart = True
+    separate_potential = True
     build = staticmethod(build_write_block)
 
     def load(self, particles: Particles) -> DeviceState:
@@ -162,17 +162,17 @@ class GpuMatrixEngine(GpuEngine):
         state.workspace = Operands(factor, result, blocks)
         return state
 
-    def _compute(self, state: Any, potential: Potential) -> None:
-        super()._compute(state, Potential.NONE)
-        if potential:
-            self._compute_potential(state, potential)
+    def _compute(self, state: Any, want: Want) -> None:
+        super()._compute(state, Want.ACCELERATION)
+        if Want.ENERGY in want:
+            self._compute_potential(state, want)
 
-    def _compute_potential(self, state: Any, potential: Potential) -> None:
-        super()._compute(state, potential)
+    def _compute_potential(self, state: Any, want: Want) -> None:
+        super()._compute(state, want)
 
-    def kernel(self, potential: Potential, state: DeviceState) -> Any:
+    def kernel(self, want: Want, state: DeviceState) -> Any:
         """The kernels that lay the factor out, write a block, and fold the product."""
-        shape = self.shape(potential)
+        shape = self.shape(want)
         return compiled(build_lay_out, shape.real), compiled(self.build, shape), compiled(build_fold, shape)
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:

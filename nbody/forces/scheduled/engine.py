@@ -1,22 +1,17 @@
-"""Each pair once, with the kernel's machine code in an order that does not wait for register banks.
+"""The engine ``gpu-scheduled``: each pair once, with the kernel's instructions in the fastest order that was found.
 
-The kernel is that of ``gpu-symmetric``; :mod:`nbody.forces.direct.gpu_pairs` says what bounds it. The assembler's order of
-the loop lets multiply-adds wait for operands that they could share. Here the loop is put into other orders, which
-:mod:`nbody.gpu.sass` shows to do the same. They are timed on the card, and the fastest is kept that comes to the bits of
-the assembler's order there; that may be this order itself. So it does not matter to a run which it is.
+The kernel is that of ``gpu-symmetric``; :mod:`nbody.forces.direct.gpu_pairs` explains what limits it. The orders of
+:data:`~nbody.forces.scheduled.reorder.TUNINGS` are timed on the card, and the fastest one is used that gives the same
+bits as the compiler's order for the particles of the run. The compiler's order is one of the candidates. It also stays
+on a card that is not a Hopper, for a softening whose loop contains unknown instructions, and for fewer than
+:data:`FEWEST` particles.
 
-On a card that is not a Hopper, for a softening whose loop has instructions that are not known there, and until a kernel
-meets :data:`FEWEST` bodies, the assembler's order stays.
-
-One H200, 3-D, Plummer, float32, interactions/s: 2.51e12 at N = 20480 (``gpu-symmetric`` in the same minute: 2.46e12),
-3.07e12 to 3.12e12 at 65536 (3.00e12), 3.35e12 at 262144 (3.18e12), 3.38e12 at 2^20 (3.21e12); with equal masses 2.84e12,
-3.56e12, 3.82e12 and 3.86e12 (2.59e12, 3.29e12, 3.52e12, 3.54e12). At 20480 with the energy's sum 2.34e12 (2.26e12), with
-equal masses 2.65e12 (2.54e12), the lecture's disc 2.70e12 (2.61e12).
+One H200, 3-D, Plummer, float32, interactions per second: 2.51e12 at N = 20480 (``gpu-symmetric`` in the same minute:
+2.46e12), 3.07e12 to 3.12e12 at 65536 (3.00e12), 3.35e12 at 262144 (3.18e12), 3.38e12 at 2^20 (3.21e12); with equal
+masses 2.84e12, 3.56e12, 3.82e12 and 3.86e12 (2.59e12, 3.29e12, 3.52e12, 3.54e12).
 """
 
 import functools
-import hashlib
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,79 +21,70 @@ from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_pairs import build
 from nbody.forces.direct.gpu_symmetric import Plan, SymmetricEngine
 from nbody.forces.direct.gpu_triangle import Panel, Tiling, units_before
-from nbody.gpu.sass import PAIR_TUNINGS, kernels, with_pairs_scheduled
+from nbody.forces.scheduled.orders import COMPILER, Orders
+from nbody.forces.scheduled.reorder import TUNINGS
 from nbody.particles import Particles
-from nbody.state import Potential
+from nbody.state import Want
 from nbody.state.device import DeviceState
 
 KIND = "orders"
-"""What the fastest orders are kept as; see :mod:`nbody.cache`."""
+"""The kind of cache entry that holds the fastest orders; see :mod:`nbody.cache`."""
 
 HOPPER = (9, 0)
+"""The compute capability whose machine code is understood."""
 
 TIMED = 1 << 33
-"""Pairs that an order is timed with, about, and a tile at least: some 5 ms on an H200."""
+"""About the number of pairs that an order is timed with, one tile at least: some 5 ms on an H200."""
 
 FEWEST = 16384
-"""Bodies that it takes to tell one order from another; for fewer the assembler's is as good."""
-
-REPEATS = 3
-"""Timings, of which the shortest counts."""
-
-ASSEMBLER = -1
-"""Stands for the assembler's order among the numbers of :data:`~nbody.gpu.sass.PAIR_TUNINGS`."""
+"""The fewest particles for which the timing can tell one order from another."""
 
 
 @functools.cache
 def scheduled_kernel(shape: Shape, tiling: Tiling, masses: str) -> Any:
-    """The kernel of the pairs, one that ``gpu-symmetric`` does not use: its machine code is replaced."""
+    """The kernel of the pairs. ``gpu-symmetric`` has its own, whose machine code is never replaced."""
     return build(shape, tiling, masses)
 
 
 class ScheduledEngine(SymmetricEngine):
-    """Each pair once, and the kernel's instructions in the fastest order that is found."""
+    """``gpu-symmetric`` with reordered machine code. Experimental: see :mod:`nbody.forces.scheduled`."""
 
     name = "gpu-scheduled"
     precisions = ("float32",)
     pairs = staticmethod(scheduled_kernel)
 
     _ordered: ClassVar[set[tuple]] = set()
-    """The kernels of this process that have their order."""
-
-    @classmethod
-    def is_of_its_own(cls) -> bool:
-        """See :meth:`Engine.is_of_its_own`: on other cards than a Hopper it is ``gpu-symmetric``, compiled once more."""
-        return not gpu.SIMULATED and gpu.facts().compute_capability == HOPPER
+    """The kernels of this process whose order has been chosen."""
 
     def load(self, particles: Particles) -> DeviceState:
-        """See :meth:`Engine.load`. The first time, finds the order of the kernels' instructions."""
+        """See :meth:`Engine.load`. The first time, chooses the order of the kernels' instructions."""
         state = super().load(particles)
-        if self.is_of_its_own() and state.count >= FEWEST:
-            for potential in (Potential.NONE, Potential.ENERGY):
-                self._order(potential, state)
+        if state.count >= FEWEST and not gpu.SIMULATED and gpu.facts().compute_capability == HOPPER:
+            for want in (Want.ACCELERATION, Want.ENERGY):
+                self._choose_order(want, state)
         return state
 
-    def _order(self, potential: Potential, state: DeviceState) -> None:
-        plan, shape = state.workspace, self.shape(potential)
+    def _choose_order(self, want: Want, state: DeviceState) -> None:
+        plan, shape = state.workspace, self.shape(want)
         which = shape, plan.tiling, plan.masses
         if which in self._ordered:
             return
         pairs = scheduled_kernel(*which)
-        kernel = _Orders(pairs, lambda: self._launch_some(pairs, state), lambda: self._bits(potential, state))
+        orders = Orders(pairs, lambda: self._launch_some(pairs, state), lambda: self._bits(want, state))
         card = f"{gpu.facts().name}, driver {gpu.facts().driver}"
-        key = f"{card}, {len(PAIR_TUNINGS)} orders, {kernel.digest(ASSEMBLER)}"
+        key = f"{card}, {len(TUNINGS)} orders, {orders.digest(COMPILER)}"
         try:
-            if not kernel.use_again(cache.recall(KIND).get(key)):
-                number = kernel.fastest()
-                cache.keep(KIND, key, [number, kernel.digest(number)])
-                kernel.use(number)
-        except BaseException:  # Ctrl-C: who comes next must find the assembler's order
-            kernel.use(ASSEMBLER)
+            if not orders.use_cached(cache.recall(KIND).get(key)):
+                number = orders.fastest()
+                cache.keep(KIND, key, [number, orders.digest(number)])
+                orders.use(number)
+        except BaseException:  # after Ctrl-C the process may go on, and must find the compiler's order
+            orders.use(COMPILER)
             raise
         self._ordered.add(which)
 
     def _launch_some(self, pairs: Any, state: DeviceState) -> None:
-        """Let the kernel work on the first tiles of a state, some :data:`TIMED` pairs."""
+        """Launch the kernel for the first tiles of a state, about :data:`TIMED` pairs."""
         plan: Plan = state.workspace
         panel, (chunks, bodies) = plan.panels[0], (-(-state.count // plan.tiling.chunk), plan.tiling.bodies)
         last = panel.first + 1
@@ -111,76 +97,7 @@ class ScheduledEngine(SymmetricEngine):
             np.int64(some.first), np.int64(some.last), *some.shares,
         )  # fmt: skip
 
-    def _bits(self, potential: Potential, state: DeviceState) -> bytes:
-        """What one evaluation comes to."""
-        self._compute(state, potential)
+    def _bits(self, want: Want, state: DeviceState) -> bytes:
+        """The bits of one evaluation."""
+        self._compute(state, want)
         return b"".join(part.tobytes() for part in state.forces())
-
-
-class _Orders:
-    """The orders of one kernel.
-
-    Args:
-        pairs: the kernel.
-        work: what an order is timed with.
-        outcome: the bits that it comes to; an order with others than the assembler's is not taken. (None is known that has:
-            this is for a card, or an assembler, of which nothing was seen.)
-    """
-
-    def __init__(self, pairs: Any, work: Callable[[], None], outcome: Callable[[], bytes]) -> None:
-        self._work, self._outcome = work, outcome
-        self._work()  # compiles
-        self._compiled = list(pairs.overloads.values())
-        self._codes: dict[int, list[bytes] | None] = {
-            ASSEMBLER: [gpu.machine_code(compiled) for compiled in self._compiled]
-        }
-        self._now: int | None = ASSEMBLER  # None while one takes the place of another
-
-    def codes(self, number: int) -> list[bytes] | None:
-        """The machine code in the order of a number, if there is one."""
-        if number not in self._codes:
-            before = self._codes[ASSEMBLER] or []
-            after = [anew for code in before if (anew := with_pairs_scheduled(code, PAIR_TUNINGS[number])) is not None]
-            self._codes[number] = after if len(after) == len(before) else None
-        return self._codes[number]
-
-    def digest(self, number: int) -> str:
-        """What tells the instructions in the order of a number from others. (The rest of the machine code has the kernel's
-        name, which counts what a process has compiled.)"""
-        parts = [
-            code[part.start : part.start + part.size] for code in self.codes(number) or [] for part in kernels(code)
-        ]
-        return hashlib.sha256(b"".join(parts)).hexdigest()[:24]
-
-    def use(self, number: int) -> bool:
-        """Give the kernel an order, if there is one of that number."""
-        codes = self.codes(number)
-        if codes is None:
-            return False
-        if number != self._now:
-            gpu.cuda.synchronize()  # what runs is not unloaded
-            self._now = None
-            for compiled, code in zip(self._compiled, codes, strict=True):
-                gpu.replace_machine_code(compiled, code)
-            self._now = number
-        return True
-
-    def use_again(self, kept: Any) -> bool:
-        """Give the kernel the order that was kept: its number, and the digest of what it was then, which was compared with
-        the assembler's on a card."""
-        match kept:
-            case [int(number), digest] if ASSEMBLER <= number < len(PAIR_TUNINGS):
-                return self.digest(number) == digest and self.use(number)
-        return False
-
-    def fastest(self) -> int:
-        """The number of the order in which the kernel is the fastest, of those that come to the assembler's bits."""
-        times = {number: self._milliseconds() for number in (ASSEMBLER, *range(len(PAIR_TUNINGS))) if self.use(number)}
-        self.use(ASSEMBLER)
-        expected = self._outcome()
-        by_time = sorted(times, key=lambda number: times[number])
-        right = (number for number in by_time if self.use(number) and self._outcome() == expected)
-        return next(right, ASSEMBLER)
-
-    def _milliseconds(self) -> float:
-        return min(gpu.milliseconds(self._work, 1, 2) for _ in range(REPEATS))

@@ -1,0 +1,109 @@
+"""Forces row by row: each of some bodies i meets all bodies j. For the jerk, and for some of the bodies only.
+
+    a_i = G Σ_j m_j f d,    jerk_i = G Σ_j m_j f (v - 3 (d·v) u² d),    φ_i = -G Σ_{j≠i} m_j u
+
+with d = x_j - x_i, v = v_j - v_i, and f = u³ and u of :mod:`nbody.law` (Makino & Aarseth 1992). The sum over j is one
+loop over separate arrays of components, which the compiler turns into vector instructions; rows are shared among the
+cores. Unlike :mod:`nbody.forces.direct.cpu_pairs` it computes each pair twice, and needs no sums between threads.
+"""
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numba import njit, prange
+from numba.extending import overload
+
+from nbody.forces.direct.cpu_cache import kept
+from nbody.forces.direct.cpu_pairs import REAL, SOURCES
+from nbody.forces.direct.cpu_roots import FAST, bare_estimates, compile_for_vectors, roots
+from nbody.law import pair_law
+from nbody.state import Want
+
+OWN_SOURCE = Path(__file__).read_bytes()
+
+SUMS = 7
+"""Columns of the result: acceleration (3), jerk (3), potential."""
+
+
+@cache
+def rows_for(law: str, want: Want) -> Callable:
+    """The compiled function ``rows(targets, x, v, m, length2, sums)``.
+
+    Args of the function:
+        targets: (T,) int64, the bodies i.
+        x, v: (3, N) positions and velocities; v is read only for the jerk.
+        m: (N,) masses.
+        length2: the softening length squared, not 0.
+        sums: (T, 7), the result without the factor G; acceleration and jerk without
+            :func:`~nbody.forces.direct.cpu_pairs.missing_factor`.
+    """
+    made_of = SOURCES + OWN_SOURCE + str(bare_estimates()).encode()
+    variant = f"{law} {int(want)} {hashlib.sha256(made_of).hexdigest()}"
+
+    def rows(targets, x, v, m, length2, sums):
+        for t in prange(len(targets)):
+            sum_row(variant, targets[t], x, v, m, length2, sums[t])
+
+    return kept(rows, parallel=True, fastmath=FAST)
+
+
+def sum_row(variant, i, x, v, m, length2, sums):
+    """The function that :func:`_row` compiles for a variant, callable in a kernel that holds only its name."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(sum_row, prefer_literal=True)
+def _sum_row_in_a_kernel(variant, i, x, v, m, length2, sums):
+    compiled = _row(variant.literal_value, REAL[x.dtype])
+
+    def sum_row(variant, i, x, v, m, length2, sums):
+        compiled(i, x, v, m, length2, sums)
+
+    return sum_row
+
+
+@cache
+def _row(variant: str, real: type) -> Callable:
+    law_name, flags, _ = variant.split()
+    want = Want(int(flags))
+    jerk, potential = Want.JERK in want, Want.ENERGY in want
+    rsqrt, inverse_cube, _ = roots(real)
+    law = pair_law(law_name, 3, rsqrt, njit(fastmath=FAST), inverse_cube)
+    zero, three = real(0), real(3)
+
+    @njit(fastmath=FAST, error_model="numpy")
+    def row(i, x, v, m, length2, sums):
+        compile_for_vectors()
+        xi, yi, zi = x[0, i], x[1, i], x[2, i]
+        vxi, vyi, vzi = v[0, i], v[1, i], v[2, i]
+        ax, ay, az, jx, jy, jz, phi = zero, zero, zero, zero, zero, zero, zero
+        for j in range(m.size):
+            dx, dy, dz = x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
+            f, u = law(dx, dy, dz, length2)
+            weight = f * m[j]
+            ax += weight * dx
+            ay += weight * dy
+            az += weight * dz
+            if jerk:
+                vx, vy, vz = v[0, j] - vxi, v[1, j] - vyi, v[2, j] - vzi
+                stretch = three * (dx * vx + dy * vy + dz * vz) * u * u
+                jx += weight * (vx - stretch * dx)
+                jy += weight * (vy - stretch * dy)
+                jz += weight * (vz - stretch * dz)
+            if potential:
+                phi -= zero if i == j else u * m[j]
+        sums[0], sums[1], sums[2] = ax, ay, az
+        sums[3], sums[4], sums[5] = jx, jy, jz
+        sums[6] = phi
+
+    return row
+
+
+def components(rows: np.ndarray, factor: float) -> np.ndarray:
+    """(N, D) rows as (3, N) components times ``factor``, zeros for a third dimension that is missing."""
+    found = np.zeros((3, len(rows)), rows.dtype)
+    np.multiply(rows.T, rows.dtype.type(factor), out=found[: rows.shape[1]])
+    return found

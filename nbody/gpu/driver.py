@@ -1,0 +1,60 @@
+"""Is there a GPU? Answered without ``numba.cuda``, whose import takes 0.4 s, on a machine that has no CUDA driver."""
+
+import ctypes
+import os
+import sys
+from functools import cache
+from itertools import product
+
+from nbody.errors import DeviceError
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+"""True when kernels run in Numba's simulator on the CPU: for tests of arithmetic at small N only."""
+
+
+def has_driver() -> bool:
+    """True if a CUDA driver library can be loaded, or is there and cannot. (Numba looks in the same places.)"""
+    if sys.platform == "win32":
+        names, folders, load = ("nvcuda.dll",), ("\\windows\\system32",), getattr(ctypes, "WinDLL", ctypes.CDLL)
+    else:
+        names, folders, load = ("libcuda.so", "libcuda.so.1"), ("/usr/lib", "/usr/lib64"), ctypes.CDLL
+    for path in (*names, *(os.path.join(folder, name) for folder, name in product(folders, names))):
+        try:
+            load(path)
+        except OSError:
+            if not os.path.isfile(path):
+                continue
+        return True
+    return False
+
+
+@cache
+def why_unavailable() -> str:
+    """The reason why no GPU can be used, in one clause; empty if one can."""
+    if SIMULATED:
+        return ""
+    if not has_driver():
+        return "CUDA driver library cannot be found"
+    from nbody.gpu.device import cuda
+
+    try:
+        cuda.current_context()
+    except Exception as error:
+        # Numba's message begins with a heading and ends with advice; the sentence between them is the reason.
+        text = " ".join(str(error).split()).removeprefix("Error at driver init: ")
+        return text.split(". ")[0].strip(" .:")[:200] or type(error).__name__
+    return ""
+
+
+def available() -> bool:
+    """True if kernels can run here (on a device, or in the simulator)."""
+    return not why_unavailable()
+
+
+def require(what: str) -> None:
+    """Raise a :class:`DeviceError` naming ``what`` needs the GPU, unless there is one."""
+    reason = why_unavailable()
+    if reason:
+        raise DeviceError(
+            f"{what} needs an NVIDIA GPU, and none can be used here ({reason}); use --engine cpu, or see 'nbody doctor'"
+        )

@@ -1,0 +1,128 @@
+"""Hermite's scheme of order 4 with one step for all bodies: predict, evaluate, correct (Makino & Aarseth 1992).
+
+    predict    x_p = x + v h + a h²/2 + j h³/6        v_p = v + a h + j h²/2        (j: jerk, da/dt)
+    evaluate   a₁, j₁ at x_p, v_p
+    correct    v₁ = v + (a + a₁) h/2 + (j - j₁) h²/12
+               x₁ = x + (v + v₁) h/2 + (a - a₁) h²/12
+
+With ``eta`` the next step is √(η (|a||s| + |j|²)/(|j||c| + |s|²)), the smallest over all bodies (Aarseth 1985), where
+s and c, the second and third derivatives of the acceleration at the end of the step, follow from a, j, a₁ and j₁. The first
+step, without them, is η/10 times the smaller of |a|/|j| and √(extent/|a|). Without ``eta`` every step is ``dt``.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import RunFailed
+from nbody.integrators.integrator import Integrator, Motion
+from nbody.scenario.fields import Group, Positive
+from nbody.state import Column, Want
+
+
+class Hermite4(Integrator):
+    """One force evaluation with jerk per step.
+
+    The accelerations and jerks of the predicted positions, with which the next step begins, are columns of its own: those of
+    the state may be computed anew for a recorded frame.
+    """
+
+    class Options(Group):
+        """``eta``: accuracy of the adaptive step, typically 0.01 to 0.02; without it, all steps are ``dt``."""
+
+        eta: Positive | None = None
+
+    order = 4
+    source = "Makino & Aarseth 1992"
+    needs = Want.JERK
+    columns = (Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D"))
+
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        super().__init__(dt, options)
+        self.eta: float | None = self.options.eta  # type: ignore[attr-defined]
+        self.adaptive = self.eta is not None
+        self._next = self.dt
+
+    def start(self, motion: Motion) -> None:
+        """See :meth:`Integrator.start`: evaluates the first accelerations and jerks."""
+        state: Any = motion.state
+        motion.evaluate(Want.JERK)
+        state.step_acceleration[...], state.step_jerk[...] = state.acceleration, state.jerk
+        if self.eta is not None:
+            extent = _norm(state.position - state.position.mean(axis=0)).max()
+            size = _norm(state.acceleration)
+            with np.errstate(divide="ignore", invalid="ignore"):  # bodies at rest have no jerk
+                times = np.fmin(size / _norm(state.jerk), np.sqrt(extent / size))
+            self._next = min(self.dt, 0.1 * self.eta * _smallest(times))
+
+    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+        """See :meth:`Integrator.advance`."""
+        state = motion.state
+        while steps and state.time < until:
+            left = until - state.time
+            last = self._next >= left
+            # Two equal steps to 'until' instead of a long one and a tiny one, whose differences would be rounding errors.
+            self._step(motion, left if last else self._next if 2 * self._next <= left else left / 2)
+            steps, state.step = steps - 1, state.step + 1
+            if not self.adaptive:
+                state.time = state.origin + state.step * self.dt
+            elif last:
+                state.time = until
+
+    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
+        """See :meth:`Integrator.work`."""
+        forces = steps * motion.engine.work(motion.state, Want.JERK)
+        return forces + (motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The length of the next step."""
+        return {"next_step": np.array([self._next])}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """See :meth:`Integrator.restore`."""
+        self._next = float(arrays["next_step"][0])
+
+    def _step(self, motion: Motion, h: float) -> None:
+        state: Any = motion.state
+        if not math.isfinite(h) or state.time + h == state.time:
+            raise RunFailed(
+                f"step {state.step}: a time step of {h:g} at time {state.time:g} can't be made; give the largest step "
+                "(integrator.dt), or a softening"
+            )
+        real = state.dtype.type
+        h1, h2, h3 = real(h), real(h * h / 2), real(h**3 / 6)
+        x, v = state.position.copy(), state.velocity.copy()
+        a, j = state.step_acceleration.copy(), state.step_jerk.copy()
+        state.position += v * h1 + a * h2 + j * h3
+        state.velocity += a * h1 + j * h2
+        state.invalidate()
+        motion.evaluate(Want.JERK)
+        a1, j1 = state.step_acceleration, state.step_jerk
+        a1[...], j1[...] = state.acceleration, state.jerk
+        half, twelfth = real(h / 2), real(h * h / 12)
+        state.velocity[...] = v + ((a + a1) * half + (j - j1) * twelfth)
+        state.position[...] = x + ((v + state.velocity) * half + (a - a1) * twelfth)
+        state.invalidate()
+        state.time += h
+        if self.eta is not None:
+            self._next = min(self.dt, self._aarseth(a, j, a1, j1, h))
+
+    def _aarseth(self, a: np.ndarray, j: np.ndarray, a1: np.ndarray, j1: np.ndarray, h: float) -> float:
+        """The next step: √(η (|a||s| + |j|²)/(|j||c| + |s|²)), the smallest over all bodies."""
+        a, j, a1, j1 = (each.astype(np.float64) for each in (a, j, a1, j1))
+        crackle = (12 * (a - a1) + 6 * h * (j + j1)) / h**3
+        snap = (-6 * (a - a1) - h * (4 * j + 2 * j1)) / h**2 + h * crackle
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = (_norm(a1) * _norm(snap) + _norm(j1) ** 2) / (_norm(j1) * _norm(crackle) + _norm(snap) ** 2)
+        assert self.eta is not None
+        return math.sqrt(self.eta * _smallest(ratios))
+
+
+def _norm(rows: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(rows.astype(np.float64), axis=1)
+
+
+def _smallest(values: np.ndarray) -> float:
+    """The smallest number; infinity where bodies on which no force acts leave none."""
+    return float(np.nanmin(values, initial=math.inf))

@@ -1,0 +1,129 @@
+"""What an integrator is, and what those with steps of one length share."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.forces.engine import Engine
+from nbody.scenario.fields import Group
+from nbody.state import Column, Snapshot, State, Want
+
+
+class Motion(NamedTuple):
+    """What an integrator moves: a state, and the engine that computes the forces on it."""
+
+    engine: Engine
+    state: State
+
+    def evaluate(self, want: Want = Want.ACCELERATION) -> None:
+        """Compute what is wanted for the present positions, unless it is current."""
+        self.engine.evaluate(self.state, want)
+
+    def work(self, want: Want = Want.ACCELERATION) -> int:
+        """Interactions that :meth:`evaluate` would compute now."""
+        return self.engine.work(self.state, want, self.state.current)
+
+
+class Integrator(ABC):
+    """A scheme with its options. Its own numbers, if it has any, are columns of the state, and :meth:`arrays`.
+
+    Args:
+        dt: the time step in the scenario's unit of time; the largest one where :attr:`adaptive`.
+        options: an instance of ``Options``.
+    """
+
+    class Options(Group):
+        """The scheme's own keys in a scenario's ``integrator``: none."""
+
+    order: ClassVar[int]
+    """The error of a run of given length falls as dt to this power."""
+
+    source: ClassVar[str]
+    """Author and year."""
+
+    needs: ClassVar[Want] = Want.ACCELERATION
+    """What the engine must offer."""
+
+    columns: ClassVar[tuple[Column, ...]] = ()
+    """The columns that it adds to the state."""
+
+    leaves: ClassVar[Want] = Want.NOTHING
+    """What is current after a step."""
+
+    evaluations: int = 1
+    """Force evaluations per step."""
+
+    adaptive: bool = False
+    """True if the scheme chooses the length of each step."""
+
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        self.options = options or self.Options()
+        self._dt = dt
+
+    @property
+    def dt(self) -> float:
+        """The time step, or the largest one. Raises InputError if there must be one and there is none."""
+        if self._dt is None and not self.adaptive:
+            raise InputError("is missing; this scheme makes steps of one length, as in 'dt: 0.001'")
+        return math.inf if self._dt is None else self._dt
+
+    def prepare(self, motion: Motion) -> None:
+        """Add the scheme's columns to the state. Raises InputError if the engine does not offer what it needs."""
+        if self.needs & ~motion.engine.offers:
+            raise InputError("this scheme needs the jerk; choose an --engine that computes it: cpu or reference")
+        motion.state.add(*self.columns)
+
+    def start(self, motion: Motion) -> None:  # noqa: B027  (nothing to do for most)
+        """Called before the first step of a run, not when a run is resumed."""
+
+    @abstractmethod
+    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+        """Make at most so many steps, none of them beyond the time ``until``, which is reached exactly."""
+
+    @abstractmethod
+    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
+        """Interactions of the next steps, after the last of which ``want`` is current."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What the scheme must remember from step to step beside its columns."""
+        return {}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:  # noqa: B027
+        """Take back what :meth:`arrays` gave."""
+
+
+class FixedStep(Integrator):
+    """A scheme that does the same in every step, so that a device may record steps and replay them."""
+
+    @abstractmethod
+    def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
+        """Move the state by one step, after which ``want`` is current if it is more than accelerations."""
+
+    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+        """See :meth:`Integrator.advance`; the run's schedule counts steps, and ``until`` is not needed."""
+        motion.state.repeat(lambda: self.step(motion), steps, key=(type(self), self.dt))
+        self._count(motion.state, steps)
+
+    def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Snapshot]:
+        """Make ``count`` frames, at most :func:`~nbody.state.frames_per_block`, each ``every`` steps after the one before.
+        Returns their snapshots."""
+
+        def steps() -> None:
+            for _ in range(every - 1):
+                self.step(motion)
+            self.step(motion, Want.ENERGY)
+
+        found = motion.state.snapshots(steps, count, key=(type(self), self.dt, every))
+        self._count(motion.state, count * every)
+        return found
+
+    def time_at(self, state: State, step: int) -> float:
+        """The time of a step: the start's plus steps times dt. (A sum of time steps would drift.)"""
+        return state.origin + step * self.dt
+
+    def _count(self, state: State, steps: int) -> None:
+        state.step += steps
+        state.time = self.time_at(state, state.step)

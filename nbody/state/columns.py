@@ -1,0 +1,40 @@
+"""The columns of a state: arrays, checkpoints and memory estimates are all derived from them."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Column(NamedTuple):
+    """One array of a state, with a row per particle.
+
+    Attributes:
+        name: the attribute of the state.
+        width: numbers per particle: 4, as in rows of a GPU; ``"D"`` for the dimensions of space; 0 for one number, without
+            a second axis.
+        kept: it is part of checkpoints. (Masses of a host state are constant, and scratch space has no meaning.)
+        dtype: its dtype; empty for the state's own.
+    """
+
+    name: str
+    width: int | str
+    kept: bool = True
+    dtype: str = ""
+
+    def shape(self, particles: int, dimensions: int) -> tuple[int, ...]:
+        """(N,), (N, D) or (N, width)."""
+        width = dimensions if self.width == "D" else int(self.width)
+        return (particles, width) if width else (particles,)
+
+    def real(self, precision: str) -> np.dtype:
+        """The dtype of its numbers for a run in ``precision``."""
+        return np.dtype(self.dtype or ("float32" if precision == "float32" else "float64"))
+
+    def bytes(self, particles: int, dimensions: int, precision: str) -> int:
+        """Its memory."""
+        return math.prod(self.shape(particles, dimensions)) * self.real(precision).itemsize
+
+    def empty(self, particles: int, dimensions: int, precision: str) -> np.ndarray:
+        """An array of zeros of its shape and dtype that takes no memory; not to be written to."""
+        return np.broadcast_to(np.zeros((), self.real(precision)), self.shape(particles, dimensions))

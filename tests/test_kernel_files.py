@@ -1,0 +1,206 @@
+"""A GPU kernel that is loaded from the disk is the kernel that would be compiled, or it is not loaded.
+
+Without a GPU: NVVM and nvJitLink compile for a device that is not there, and nothing is launched.
+"""
+
+import enum
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nbody import cache, gpu
+from nbody.forces import ENGINES
+from nbody.gpu.fingerprint import Unknown, fingerprint
+
+ROOT = Path(__file__).resolve().parents[1]
+
+pytestmark = pytest.mark.skipif(gpu.SIMULATED, reason="nothing is compiled in the simulator")
+
+
+# --- What a kernel is made of --------------------------------------------------------------------------------------------
+
+
+class Level(enum.IntEnum):
+    LOW, HIGH = 1, 2
+
+
+FACTOR = 2.0
+
+
+def adding(term):
+    def helper(x):
+        return x + term
+
+    def function(x):
+        return FACTOR * helper(x)
+
+    return function
+
+
+def test_functions_of_the_same_code_and_values_are_the_same():
+    assert fingerprint(adding(1.5)) == fingerprint(adding(1.5))
+
+
+@pytest.mark.parametrize("term", [1, 2.0, True, "1.5", np.float32(1.5), (1.5,), Level.LOW, None, np.array([1.5])])
+def test_a_value_deep_inside_makes_another_kernel(term):
+    assert fingerprint(adding(term)) != fingerprint(adding(1.5))
+
+
+def test_a_global_makes_another_kernel(monkeypatch):
+    before = fingerprint(adding(1.5))
+    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+    assert fingerprint(adding(1.5)) != before
+
+
+def test_numbers_of_one_value_and_two_types_differ():
+    assert len({fingerprint(adding(one)) for one in (1, 1.0, True, np.float32(1), np.float64(1), Level.LOW)}) == 6
+
+
+def test_what_no_text_describes_is_refused():
+    with pytest.raises(Unknown):
+        fingerprint(adding(object()))
+
+
+def kernels():
+    """A kernel of each engine for GPUs."""
+    from nbody.forces.direct.gpu_engine import Shape
+    from nbody.forces.direct.gpu_symmetric import pairs_kernel, sum_kernel, tiling_for
+    from nbody.state import Potential
+    from nbody.state.moves import make_moves
+
+    shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Potential.ENERGY), tiling_for(20480, "float32")
+    engines = [ENGINES.load(name) for name in ENGINES if name.startswith("gpu-")]
+    simple = [engine.build(shape) for engine in engines if "tiling" not in engine.build.__code__.co_varnames]
+    pairs = [pairs_kernel(shape, tiling, masses) for masses in ("equal", "product", "separate")]
+    return [make_moves, *simple, *pairs, sum_kernel(tiling, "equal", np.float32, False)]
+
+
+def test_every_kernel_of_a_run_can_be_kept():
+    prints = [fingerprint(kernel.py_func) for kernel in kernels()]
+    assert len(set(prints)) == len(prints) > 8
+
+
+def test_a_kernel_is_the_same_in_every_process():
+    code = "from test_kernel_files import *; print(*[fingerprint(kernel.py_func) for kernel in kernels()])"
+    found = set()
+    for seed in "12":
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        found.add(run.stdout)
+    assert len(found) == 1
+
+
+# --- What is kept --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiler(tmp_path, monkeypatch):
+    """A device that compiles and does not run, and an empty folder; counts what is compiled."""
+    pytest.importorskip("cuda.core")
+    from numba.cuda import codegen, dispatcher
+
+    from nbody.gpu import kernel_files
+    from nbody.gpu.device import Facts
+
+    card = Facts("no card", (9, 0), 132, 1e9, 2**30, 2**30, "1.2.3")
+    device = SimpleNamespace(compute_capability=card.compute_capability, id=0)
+    monkeypatch.setattr(kernel_files, "facts", lambda: card)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
+    monkeypatch.setattr(codegen.devices, "get_context", lambda: SimpleNamespace(device=device))
+    monkeypatch.setattr(dispatcher._Kernel, "bind", lambda kernel: kernel._codelibrary.get_cubin())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernel_files._toolchain.cache_clear()
+    compiled, compile_cuda = [], dispatcher.compile_cuda
+
+    def counted(function, *arguments, **options):
+        compiled.append(function.__name__)
+        return compile_cuda(function, *arguments, **options)
+
+    monkeypatch.setattr(dispatcher, "compile_cuda", counted)
+    yield compiled
+    kernel_files._toolchain.cache_clear()
+
+
+def scaling(factor, **options):
+    """A kernel with a constant in it, made anew as in another process."""
+    from nbody.gpu import cuda
+
+    @gpu.kernel(**options)
+    def scale(x):
+        x[cuda.grid(1)] *= factor
+
+    return scale
+
+
+def cubin(kernel, dtype="float32"):
+    """The machine code of a kernel for one array."""
+    from numba.cuda import types
+
+    try:
+        made = kernel.compile((types.Array(getattr(types, dtype), 1, "C"),))
+    except Exception as error:
+        if "nvvm" in str(error).lower():
+            pytest.skip(f"no NVVM here: {error}")
+        raise
+    return gpu.machine_code(made)
+
+
+def test_a_kernel_is_compiled_once_and_loaded_with_the_same_machine_code(compiler):
+    first = cubin(scaling(2.0))
+    assert cubin(scaling(2.0)) == first and compiler == ["scale"]
+
+
+def test_another_constant_option_type_driver_or_setting_is_another_kernel(compiler, monkeypatch):
+    from nbody.gpu import kernel_files
+
+    cubin(scaling(2.0))
+    cubin(scaling(3.0))
+    cubin(scaling(2.0, fastmath=True))
+    cubin(scaling(2.0), "float64")
+    monkeypatch.setenv("NUMBA_SOMETHING", "1")
+    kernel_files._toolchain.cache_clear()
+    cubin(scaling(2.0))
+    assert len(compiler) == 5
+
+
+def test_a_damaged_or_foreign_file_is_compiled_again(compiler):
+    cubin(scaling(2.0))
+    (file,) = (cache.folder() / "kernels").iterdir()
+    whole = file.read_bytes()
+    cubin(scaling(3.0))
+    (other,) = {*file.parent.iterdir()} - {file}
+    damaged = [b"", whole[:40], whole[:-1], whole[:500] + b"?" + whole[501:], other.read_bytes()]
+    for content in damaged:
+        file.write_bytes(content)
+        del compiler[:]
+        anew = cubin(scaling(2.0))
+        assert compiler == ["scale"]
+        assert cubin(scaling(2.0)) == anew and compiler == ["scale"]
+
+
+def test_a_folder_that_cannot_be_written_ends_no_run(compiler, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert cubin(scaling(2.0)) and cubin(scaling(2.0)) and len(compiler) == 2
+
+
+def test_few_blocks_are_launched_without_a_warning(compiler, recwarn):
+    assert scaling(2.0)[3, 64].griddim == (3, 1, 1)
+    assert not recwarn.list
+
+
+def test_kernels_that_nobody_has_asked_for_in_months_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    long_ago = time.time() - 86400 * (cache.UNUSED_DAYS + 1)
+    for name in ("old", "asked for"):
+        cache.keep_bytes(f"kernels/{name}", b"code")
+        os.utime(tmp_path / "nbody/kernels" / name, (long_ago, long_ago))
+    assert cache.load_bytes("kernels/asked for") == b"code"
+    cache.keep_bytes("kernels/new", b"code")
+    assert cache.load_bytes("kernels/old") is None and cache.load_bytes("kernels/asked for") == b"code"

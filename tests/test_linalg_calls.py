@@ -1,0 +1,139 @@
+"""What a call of ``matmul`` on device arrays checks, keeps and does, without a device: the arrays and the launch are stand-ins."""
+
+import numpy as np
+import pytest
+
+from nbody import gpu
+from nbody.errors import DeviceError, InputError
+from nbody.gpu.direct import _as_numba_passes_it
+from nbody.linalg import LADDER, device_call, matmul
+from nbody.linalg.rung import Launch
+
+
+class OnDevice:
+    """An array that says it is on the device."""
+
+    def __init__(self, shape, dtype="float64", address=1 << 20, strides=None, stream=1, read_only=False):
+        self.view = {
+            "shape": shape, "typestr": np.dtype(dtype).str, "data": (address, read_only), "strides": strides,
+            "stream": stream, "version": 3,
+        }  # fmt: skip
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.view
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """The addresses of each launch, and how often one was prepared."""
+    addresses, prepared = [], []
+
+    def direct(launch, shape, dtype):
+        prepared.append((shape, dtype))
+        return lambda *abc: addresses.append(abc)
+
+    monkeypatch.setattr(Launch, "direct", direct)
+    monkeypatch.setattr(gpu, "require", lambda what: None)
+    monkeypatch.setattr(gpu, "current_device", lambda: 0)
+    monkeypatch.setattr(device_call, "_CALLS", {})
+    monkeypatch.setattr(device_call, "_maker", lambda a, shape, dtype: lambda: ("new", 1 << 30))
+    return addresses, prepared
+
+
+A, B, C = OnDevice((8, 6), address=4096), OnDevice((6, 10), address=8192), OnDevice((8, 10), address=16384)
+
+
+def test_a_product_is_prepared_once_for_matrices_of_a_kind(launched):
+    addresses, prepared = launched
+    assert matmul(A, B) == "new" and matmul(A, OnDevice((6, 10), address=32)) == "new"
+    assert matmul(A, B, out=C) is C and matmul(A, B, out=C) is C
+    assert addresses == [(4096, 8192, 1 << 30), (4096, 32, 1 << 30), (4096, 8192, 16384), (4096, 8192, 16384)]
+    assert len(prepared) == 2  # without out and with it
+    matmul(OnDevice((8, 6), "float32"), OnDevice((6, 10), "float32"))
+    matmul(A, B, rung="k02")
+    assert len(prepared) == 4
+
+
+def test_only_so_many_calls_are_kept(launched, monkeypatch):
+    monkeypatch.setattr(device_call, "MOST_CALLS", 3)
+    for m in range(1, 9):
+        matmul(OnDevice((m, 6)), B)
+    assert len(device_call._CALLS) <= 3
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "out", "says"),
+    [
+        (A, OnDevice((7, 10)), None, "a has 6 columns and b has 7 rows"),
+        (A, OnDevice((6, 10), "float32"), None, "a is float64 and b is float32"),
+        (OnDevice((8,)), B, None, "a has shape (8,); a matrix has two dimensions"),
+        (OnDevice((0, 6)), B, None, "a is empty"),
+        (OnDevice((8, 6), strides=(96, 16)), B, None, "a is not row-major and contiguous on the device"),
+        (OnDevice((8, 6), ">f8"), OnDevice((6, 10), ">f8"), None, "copy it into a new float64 array first"),
+        (OnDevice((8, 6), address=4104), B, None, "a starts at an address that is no multiple of 16"),
+        (A, B, OnDevice((8, 10), address=16388), "out starts at an address that is no multiple of 16"),
+        (A, B, OnDevice((8, 9)), "out is float64 (8, 9); the product is float64 (8, 10)"),
+        (A, B, OnDevice((8, 10), "float32"), "out is float32"),
+        (A, B, OnDevice((8, 10), address=4096), "out shares memory with a or b"),
+        (A, B, OnDevice((8, 10), address=8192 + 464), "out shares memory with a or b"),
+        (A, B, OnDevice((8, 10), address=1 << 16, read_only=True), "out is read-only"),
+        (A, B, np.empty((8, 10)), "out must be where a and b are"),
+        (A, np.ones((6, 10)), None, "one matrix is on the device and the other is not"),
+    ],
+)
+def test_what_a_call_cannot_do_is_refused_in_one_line_each_time(launched, a, b, out, says):
+    for _ in range(2):
+        with pytest.raises(InputError) as refused:
+            matmul(a, b, out=out)
+        assert says in str(refused.value) and "\n" not in str(refused.value)
+    assert launched[0] == []
+
+
+def test_strides_of_a_contiguous_matrix_are_as_good_as_none(launched):
+    matmul(OnDevice((8, 6), strides=(48, 8)), OnDevice((6, 1), strides=(8, 77)))
+    assert len(launched[0]) == 1
+
+
+def test_a_rung_of_the_cpu_wants_numpy_arrays(launched):
+    with pytest.raises(InputError, match="runs on the CPU; give it NumPy arrays"):
+        matmul(A, B, rung="numpy")
+
+
+def test_other_streams_are_waited_for_and_the_default_one_is_not(launched, monkeypatch):
+    waited = []
+
+    class Stream:
+        def __init__(self, handle):
+            self.synchronize = lambda: waited.append(handle)
+
+    monkeypatch.setattr(gpu.cuda, "external_stream", Stream, raising=False)
+    matmul(A, OnDevice((6, 10), stream=None), out=C)
+    assert waited == []
+    matmul(A, OnDevice((6, 10), stream=123), out=C)
+    assert waited == [123]
+
+
+def test_memory_that_is_not_there_is_one_line(launched, monkeypatch):
+    def make():
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(device_call, "_maker", lambda a, shape, dtype: make)
+    monkeypatch.setattr("nbody.gpu.device.facts", lambda: gpu.Facts("card", (9, 0), 1, 1e9, 2**31, 2**30, "none"))
+    with pytest.raises(
+        DeviceError, match="a product of 8x6 by 6x10 needs 0.00 GiB of GPU memory and 1.00 GiB are free"
+    ):
+        matmul(A, B)
+
+
+def test_a_kernel_is_told_of_an_array_as_numba_tells_it():
+    """Two numbers for the host's use, the size, an item's bytes, the address, the shape, the strides."""
+    assert _as_numba_passes_it((3, 4), 8) == [0, 0, 12, 8, 0, 3, 4, 32, 8]
+    assert _as_numba_passes_it((5,), 4) == [0, 0, 5, 4, 0, 5, 4]
+
+
+def test_every_rung_of_the_gpu_can_be_prepared():
+    for name in LADDER:
+        rung = LADDER.load(name)
+        if rung.on == "gpu":
+            assert isinstance(rung.launch(rung.example_shape, np.dtype(rung.dtypes[-1])), Launch), name

@@ -1,0 +1,177 @@
+"""When frames are recorded and a run ends: counted in steps or in time; and what a plan says beforehand."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from nbody import Scenario, Simulation, Trajectory
+from nbody.errors import InputError
+from nbody.run.plan import plan
+from nbody.run.resume import rerun, resume
+from nbody.run.schedule import StepSchedule, TimeSchedule
+from nbody.trajectory import first_difference
+
+PLUMMER = """
+initial: {generator: plummer, particles: 24, seed: 5}
+gravity: {softening: plummer, length: 0.05}
+integrator: {%s}
+engine: %s
+precision: float64
+record: {%s}
+"""
+
+HERMITE = "scheme: hermite4, eta: 0.02, end: 0.3"
+
+
+def scenario(integrator, record="every: 1", engine="cpu"):
+    return Scenario.from_text(PLUMMER % (integrator, engine, record), "run.yaml")
+
+
+@pytest.mark.parametrize("every,last", [(1, 5), (3, 10), (7, 7), (9, 5)])
+def test_a_schedule_of_steps_counts_the_frames_that_are_due(every, last):
+    schedule = StepSchedule(every, last)
+    due = [step for step in range(1, last + 1) if schedule.due(step, 0.0)]
+    assert [schedule.count_after(step) for step in range(last + 1)] == [
+        sum(d > s for d in due) for s in range(last + 1)
+    ]
+
+
+@pytest.mark.parametrize("interval,end,origin", [(0.1, 1.0, 0.0), (0.3, 1.0, 0.0), (0.1, 7.7, 7.0), (2.0, 1.0, 0.0)])
+def test_a_schedule_of_times_meets_each_frame_once_whatever_their_rounding(interval, end, origin):
+    schedule, times = TimeSchedule(interval, end, origin), [origin]
+    planned = schedule.count_after()
+    while not schedule.ended(0, times[-1]):
+        assert schedule.count_after(0, times[-1]) == planned - len(times) + 1
+        times.append(schedule.next(0, times[-1])[1])
+        assert schedule.due(0, times[-1])
+    assert times[-1] == end and len(times) == planned + 1 == len(set(times))
+    assert np.diff(times)[:-1] == pytest.approx(interval)
+    assert not schedule.due(0, origin + interval / 2) or interval / 2 == end - origin
+
+
+def test_times_of_a_scheme_with_fixed_steps_are_steps():
+    timed, counted = (
+        plan(scenario(f"dt: 0.125, {ends}", record)).schedule
+        for ends, record in (("end: 2", "dt: 0.5"), ("steps: 16", "every: 4"))
+    )
+    assert timed == counted == StepSchedule(4, 16)
+
+
+@pytest.mark.parametrize(
+    "integrator,record,line",
+    [
+        ("dt: 0.125, end: 1, steps: 8", "every: 1", "run.yaml:4: integrator.end: the run ends after 'steps' steps or at"),
+        ("dt: 0.125", "every: 1", "integrator.steps: is missing; say after how many 'steps' or at which time 'end'"),
+        ("steps: 8", "every: 1", "integrator.dt: is missing; this scheme makes steps of one length, as in 'dt: 0.001'"),
+        ("dt: 0.125, end: 1.1", "every: 1", "integrator.end: 1.1 is not a whole number of steps of 0.125; write 1.125"),
+        ("dt: 0.125, steps: 8", "dt: 0.2", "record.dt: 0.2 is not a whole number of steps of 0.125; write 0.25"),
+        ("dt: 0.125, steps: 8", "dt: -1", "record.dt: must be greater than 0, got -1"),
+        ("dt: 0.125, steps: 8", "dt: 1, every: 2", "record.dt: frames are 'every' so many steps or 'dt' of time apart"),
+        (HERMITE, "every: 2", "record.every: how many steps this scheme makes until 'end' is not known; write 'dt: TIME'"),
+        ("scheme: hermite4, eta: 0.1, steps: 9", "dt: 1", "record.dt: the steps of this scheme have no fixed length"),
+        ("scheme: hermite4, steps: 9", "every: 1", "integrator.dt: is missing; this scheme makes steps of one length"),
+        ("scheme: hermite4, etta: 0.1, end: 9", "dt: 1", "integrator.etta: unknown key"),
+        ("scheme: leapfrog, eta: 0.1, steps: 9, dt: 1", "every: 1", "integrator.eta: unknown key"),
+    ],
+)  # fmt: skip
+def test_times_and_steps_that_do_not_fit_are_one_line(integrator, record, line):
+    with pytest.raises(InputError) as error:
+        plan(scenario(integrator, record))
+    assert line in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "engine,line", [("{nmae: cpu}", "run.yaml:5: engine.nmae: unknown key"), ("{name: cpu, thta: 1}", "engine.thta")]
+)
+def test_an_engines_option_that_does_not_exist_is_one_line(engine, line):
+    with pytest.raises(InputError, match=line):
+        plan(scenario("dt: 0.125, steps: 8", engine=engine))
+
+
+def test_a_scheme_with_the_jerk_names_the_engines_that_have_it():
+    with pytest.raises(
+        InputError, match=r"engine: engine 'matrix:numpy' does not compute the jerk.*choose cpu or reference"
+    ):
+        plan(scenario(HERMITE, "dt: 0.1", "matrix"))
+    assert plan(scenario(HERMITE, "dt: 0.1", "auto")).engine_name == "cpu"
+
+
+def test_a_run_with_adaptive_steps_records_at_the_times_it_says(tmp_path):
+    summary = Simulation(scenario(HERMITE, "dt: 0.07"), tmp_path / "run.h5").run()
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert (
+            list(run.time) == [0.0, 0.07, 2 * 0.07, 3 * 0.07, 4 * 0.07, 0.3]
+            and run.complete
+            and len(run) == run.planned
+        )
+        assert list(run.step) == sorted(set(run.step)) and run.step[-1] == summary.steps > 10
+    assert abs(summary.energy_error) < 1e-5
+    assert rerun(tmp_path / "run.h5", tmp_path / "again.h5", notify=pytest.fail).run().frames == 6
+    assert first_difference(tmp_path / "run.h5", tmp_path / "again.h5") is None
+
+
+def test_a_run_with_adaptive_steps_that_says_nothing_of_its_frames_records_a_hundred(tmp_path):
+    text = PLUMMER.replace("record: {%s}\n", "") % (HERMITE, "cpu")
+    assert plan(Scenario.from_text(text)).frames == 101
+
+
+@pytest.mark.parametrize("stopped", [1, 9, 17])
+@pytest.mark.parametrize(
+    "integrator,record", [(HERMITE, "dt: 0.07"), ("scheme: hermite4, dt: 0.01, steps: 30", "every: 4")]
+)
+def test_a_hermite_run_that_was_left_goes_on_to_the_same_bits(tmp_path, integrator, record, stopped):
+    chosen, broken = scenario(integrator, record), tmp_path / "broken.h5"
+    Simulation(chosen, tmp_path / "whole.h5").run()
+    simulation = Simulation(chosen, broken)
+    advance = simulation._advance
+
+    def advance_and_interrupt(recorder, schedule, at_most):
+        made = advance(recorder, schedule, 1)
+        if simulation.step >= stopped:
+            os.kill(os.getpid(), signal.SIGINT)
+        return made
+
+    simulation._advance = advance_and_interrupt
+    assert simulation.run().interrupted
+    with Trajectory(broken) as run:
+        assert not run.complete
+    resume(broken, notify=lambda line: None).run()
+    assert first_difference(tmp_path / "whole.h5", broken) is None
+
+
+def test_a_run_is_extended_to_a_later_time_with_the_bits_of_a_longer_one(tmp_path):
+    for name, end in (("short", 0.14), ("long", 0.28)):
+        Simulation(scenario(HERMITE, "dt: 0.07").override(end=end), tmp_path / f"{name}.h5").run()
+    resume(tmp_path / "short.h5", end=0.28).run()
+    assert first_difference(tmp_path / "short.h5", tmp_path / "long.h5") is None
+    with pytest.raises(
+        InputError, match=r"--end: the run has made \d+ steps already, to t = 0.28; give more than 0.28, got 0.2"
+    ):
+        resume(tmp_path / "short.h5", end=0.2)
+
+
+def test_beats_yield_between_steps_and_leaving_them_ends_the_run(tmp_path):
+    simulation = Simulation(scenario("dt: 0.001, steps: 100000", "every: 5"), tmp_path / "run.h5")
+    times = []
+    for beat in simulation.beats():
+        times.append(beat.state.time)
+        assert beat.progress.step == beat.state.step and beat.progress.time == beat.state.time
+        if len(times) == 3:
+            break
+    assert times == sorted(times) and times[-1] > 0
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert not run.complete and run.step[-1] == simulation.step
+    summary = resume(tmp_path / "run.h5", steps=int(simulation.step) + 3).run()
+    assert not summary.interrupted
+
+
+def test_a_plan_says_what_the_run_then_is(tmp_path):
+    chosen = scenario("dt: 0.125, steps: 9", "every: 2")
+    planned = plan(chosen)
+    summary = Simulation(chosen, tmp_path / "run.h5").run()
+    assert (planned.engine_name, planned.frames, planned.count) == (summary.engine, summary.frames, summary.particles)
+    size = (tmp_path / "run.h5").stat().st_size
+    assert abs(planned.file_bytes - size) < 2**16
+    assert planned.memory["memory"] > 24 * 14 * 8
