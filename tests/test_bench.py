@@ -1,28 +1,33 @@
-"""The benchmark: what is wrong gets no time, what is right is timed fairly, and the figures are told in full."""
+"""The force suite: what is wrong gets no time, what is right is timed fairly, not for long, and no figure is missing."""
 
 import json
-import re
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from measured_report import measured_report
 
-from nbody.bench import reading, readme, timing
-from nbody.bench.forces import budget, contestant, native, suite
-from nbody.bench.forces.accuracy import ALL_ROWS, Judge, judged
-from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE, EngineContestant
-from nbody.bench.forces.problems import LECTURE, LECTURE_DT, Problem, cluster, lecture_disk
-from nbody.bench.forces.row import ForceRow, force_rows
-from nbody.bench.forces.tables import markdown
-from nbody.cli import main
+from nbody.bench import report, timing
+from nbody.bench.forces import accuracy, contestant, lecture, native, suite, tables
+from nbody.bench.forces.accuracy import ALL_ROWS, Judge, judged, on_all_cores
+from nbody.bench.forces.contestant import ALL_CORES, FULLER, ONE_CORE, PATIENCE, PILOT, Contestant, EngineContestant
+from nbody.bench.forces.lecture import K40C, LectureRun
+from nbody.bench.forces.problems import LECTURE, LECTURE_DT, LECTURE_STEPS, Problem, cluster, lecture_disk
+from nbody.bench.forces.row import ForceRow
+from nbody.bench.timing import ENOUGH, FIRST_COUNTS, Rival, in_turns
+from nbody.cli import main, progress
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine, direct_sum
+from nbody.integrators import INTEGRATORS
+from nbody.integrators.integrator import Motion
 from nbody.particles import Particles
 from nbody.registry import Entry
 from nbody.scenario import Scenario
+from nbody.state import Snapshot
 
 ROOT = Path(__file__).resolve().parents[1]
-BEGIN, END = readme.markers("bench")
 
 
 class ForgetsTheLast(ReferenceEngine):
@@ -44,6 +49,32 @@ class RightIn3DOnly(ReferenceEngine):
             state.acceleration *= 1.001
 
 
+class KnownRate(Contestant):
+    """Right forces, at so many interactions per second by its own account; remembers the N that it has computed."""
+
+    def __init__(self, rate=1e9, backend="cpu"):
+        super().__init__("stand-in", "float64")
+        self.speed, self.backend, self.counts = rate, backend, []
+
+    def load(self, problem):
+        self.problem = problem
+
+    def evaluate(self):
+        self.counts.append(self.problem.particles.count)
+
+    def acceleration(self):
+        particles = self.problem.particles
+        return direct_sum(particles.position, particles.mass, self.problem.gravity)[0]
+
+    def release(self):
+        pass
+
+    def timed(self):
+        self.evaluate()
+        self.took = self.counts[-1] ** 2 / self.speed
+        return self.took
+
+
 @pytest.fixture
 def add_engine(monkeypatch):
     """Registers a class of this file as an engine."""
@@ -54,59 +85,62 @@ def add_engine(monkeypatch):
     return add
 
 
-@pytest.fixture(autouse=True)
-def small_pilot(monkeypatch):
-    """Compile and learn rates with few particles, so that the tests are quick."""
+@pytest.fixture
+def quick(monkeypatch):
+    """Compile, learn rates and time with few particles and calls."""
     monkeypatch.setattr(contestant, "PILOT", 128)
+    monkeypatch.setattr(timing, "ENOUGH", 0.01)
+    monkeypatch.setattr(lecture, "ENOUGH", 0.0)
+
+
+@pytest.fixture
+def timed_by_rate(monkeypatch):
+    """Times are what a contestant's own rate says."""
+    monkeypatch.setattr(suite, "_times", lambda group, count: [timing.Timing(*[count**2 / c.speed] * 2) for c in group])
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    """A report of a real, small benchmark, and the folder of its files."""
-    folder = tmp_path_factory.mktemp("bench")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contestant, "PILOT", 128)
-        patch.setattr(timing, "ENOUGH", 0.01)
-        assert main(["bench", "--cpu", "--particles", "65", "130", "--output", str(folder)]) == 0
-    return reading.load(folder / "bench.json"), folder
+def found():
+    """The report that all tests share."""
+    return report.load(measured_report())
+
+
+def reference():
+    return EngineContestant("reference", "float64")
 
 
 # --- What is wrong gets no time ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [ForgetsTheLast, MakesNaN])
-def test_a_wrong_engine_gets_no_time(add_engine, kind):
+def test_a_wrong_engine_gets_no_time(quick, add_engine, kind):
     add_engine("wrong", kind)
     (row,) = suite.measure([EngineContestant("wrong", "float64")], [200])
     assert row.wrong and "wrong" in row.note and row.error > row.error_bound
     assert row.seconds is None and row.interactions_per_s is None and row.lecture_seconds is None
 
 
-def test_an_engine_that_is_wrong_on_the_lectures_disc_gets_no_lecture_time(add_engine):
+def test_an_engine_that_is_wrong_on_the_lectures_disc_gets_no_lecture_time(quick, add_engine, monkeypatch):
+    monkeypatch.setattr(lecture, "COUNTS", (200,))
     add_engine("flat", RightIn3DOnly)
-    (row,) = suite.measure([EngineContestant("flat", "float64")], [200])
+    row, run = suite.measure([EngineContestant("flat", "float64")], [200])
     assert row.wrong and row.seconds and row.lecture_seconds is None
+    assert run.suite == "lecture" and run.wrong and run.seconds is None and "disc are wrong" in run.note
 
 
-def test_the_command_prints_a_wrong_engine_without_a_time_and_fails(add_engine, tmp_path, capsys):
+def test_the_command_prints_a_wrong_engine_without_a_time_and_fails(quick, add_engine, tmp_path, capsys):
     add_engine("wrong", MakesNaN)
     options = ["--cpu", "--engines", "wrong", "--particles", "100", "--precision", "float64", "--json"]
-    code = main(["bench", *options, "-o", str(tmp_path)])
+    assert main(["bench", *options, "-o", str(tmp_path)]) == 1
     out, err = capsys.readouterr()
-    assert code == 1 and "error: wrong float64, N = 100: forces are wrong" in err
+    assert "error: wrong float64, N = 100: forces are wrong" in err
     (row,) = [row for row in json.loads(out)["rows"] if row["name"] == "wrong"]
     assert row["wrong"] and row["seconds"] is None and row["error"] is None
 
 
 def test_right_engines_are_within_the_bound_at_ragged_sizes(found):
-    for row in force_rows(found[0]):
+    for row in found.of("forces"):
         assert not row.wrong and 0 <= row.error_median <= row.error_99 <= row.error <= row.error_bound
-
-
-def test_what_would_take_too_long_is_left_out_with_a_reason(monkeypatch):
-    monkeypatch.setattr(budget, "LONGEST", 0.0)
-    (row,) = suite.measure([EngineContestant("reference", "float64")], [200])
-    assert row.seconds is None and not row.wrong and "left out: one evaluation would take about" in row.note
 
 
 # --- The judge ------------------------------------------------------------------------------------------------------
@@ -150,29 +184,34 @@ def test_the_judged_particles_are_distinct_and_include_both_ends(count):
     assert {0, count - 1} <= set(rows.tolist()) and rows.min() == 0 and rows.max() == count - 1
 
 
-def test_the_lecture_problem_is_that_of_the_disk_scenario():
-    disk = Scenario.load(ROOT / "scenarios" / "disk.yaml")
-    assert disk.gravity == LECTURE and disk.integrator.dt == LECTURE_DT and disk.integrator.scheme == "taylor"
-    position = lecture_disk(100).particles.position
-    assert (position == position.astype(np.float32)).all()
+@pytest.mark.parametrize("cores", [1, 3, 16])
+def test_the_judge_gives_the_same_bits_on_any_number_of_cores(monkeypatch, cores):
+    monkeypatch.setattr(accuracy.machine, "cores", lambda: cores)
+    problem = cluster(101)
+    right, _ = direct_sum(problem.particles.position, problem.particles.mass, problem.gravity)
+    assert Judge(problem).error(right).maximum == 0
+    assert (on_all_cores(lambda rows: rows * 2, np.arange(7)) == 2 * np.arange(7)).all()
+    assert on_all_cores(lambda rows: rows, np.arange(1)).tolist() == [0]
 
 
 # --- Figures --------------------------------------------------------------------------------------------------------
 
 
-def test_a_report_has_the_machine_and_complete_rows(found):
-    machine, rows = found[0]["machine"], found[0]["rows"]
+def test_a_report_has_the_machine_and_complete_rows():
+    plain = json.loads(measured_report().read_text())
+    machine, rows = plain["machine"], [row for row in plain["rows"] if row["suite"] == "forces"]
     assert machine["cpu"] and machine["cores"] >= 1 and "packages" in machine and "gpu" in machine
-    needed = "suite name device precision particles seconds interactions_per_s speedup error lecture_seconds"
+    needed = "name device backend precision threads particles seconds spread interactions_per_s gflops speedup error"
+    more = "speedup_all_cores speedup_reference error_median error_99 error_bound lecture_seconds compile_seconds"
     for row in rows:
-        assert set(needed.split()) <= set(row) and row["device"] == machine["cpu"]
+        assert {*needed.split(), *more.split(), "wrong", "note"} <= set(row) and row["device"] == machine["cpu"]
     offered = [(name, p) for name in (ALL_CORES, ONE_CORE) for p in ("float32", "float64")] + [("reference", "float64")]
     assert {(row["name"], row["precision"]) for row in rows} >= set(offered)
     assert sorted({row["particles"] for row in rows}) == [65, 130]
 
 
 def test_rates_follow_from_the_time_at_n_squared_interactions_and_20_flops(found):
-    for row in force_rows(found[0]):
+    for row in found.of("forces"):
         assert row.interactions_per_s == pytest.approx(row.particles**2 / row.seconds)
         assert row.gflops == pytest.approx(20 * row.interactions_per_s / 1e9)
         assert row.compile_seconds >= 0
@@ -180,14 +219,17 @@ def test_rates_follow_from_the_time_at_n_squared_interactions_and_20_flops(found
         assert (row.lecture_seconds is None) == (row.name == native.NAME)
 
 
-def test_speedups_refer_to_the_same_precision_and_the_largest_n_below():
-    def row(name, precision, count, rate):
-        return ForceRow(name, "", "cpu", precision, 1, count).timed(timing.Timing(count**2 / rate, count**2 / rate))
+def timed(name, precision, count, rate, backend="cpu"):
+    row = ForceRow(name=name, device="", backend=backend, precision=precision, threads=1, particles=count)
+    return row.timed(timing.Timing(count**2 / rate, count**2 / rate))
 
+
+def test_speedups_refer_to_the_same_precision_and_the_largest_n_below():
     rows = suite.with_speedups(
         [
-            row(ONE_CORE, "float32", 100, 2e9), row(ONE_CORE, "float32", 200, 4e9), row(ONE_CORE, "float64", 200, 1e9),
-            row("fast", "float32", 200, 40e9), row("fast", "float32", 400, 48e9), row("fast", "float64", 50, 3e9),
+            timed(ONE_CORE, "float32", 100, 2e9), timed(ONE_CORE, "float32", 200, 4e9),
+            timed(ONE_CORE, "float64", 200, 1e9), timed("fast", "float32", 200, 40e9),
+            timed("fast", "float32", 400, 48e9), timed("fast", "float64", 50, 3e9),
         ]
     )  # fmt: skip
     assert [r.speedup for r in rows[:5]] == pytest.approx([1, 1, 1, 10, 12])
@@ -195,21 +237,129 @@ def test_speedups_refer_to_the_same_precision_and_the_largest_n_below():
     assert all(r.speedup_all_cores is None and r.speedup_reference is None for r in rows)
 
 
+def test_an_experimental_engine_is_marked_and_never_the_fastest_on_the_front_page(monkeypatch):
+    monkeypatch.setitem(ENGINES._entries, "gpu-split", Entry("", "", experimental=True))
+    names = {ONE_CORE: 1e9, ALL_CORES: 2e9, "gpu-tiled": 1e11, "gpu-symmetric": 2e11, "gpu-split": 3e11}
+    rows = [timed(name, "float32", n, r, name[:3]) for n in (1024, 20480) for name, r in names.items()]
+    found = report.Report(report.machine(), suite.with_speedups(rows))
+    assert "| `gpu-split` (experimental) |" in tables.full_table(found)
+    assert tables.shown_name(rows[-1]) == "gpu-split (experimental)"
+    lines = tables.speed_table(found).splitlines()
+    assert [line.split("`")[1] for line in lines[4:]] == [ONE_CORE, ALL_CORES, "gpu-symmetric"]
+    assert len(lines[2].split("|")) == 8
+
+
+# --- The lecture's run ------------------------------------------------------------------------------------------------
+
+
+def test_the_lecture_problem_is_that_of_the_disk_scenario():
+    disk = Scenario.load(ROOT / "scenarios" / "disk.yaml")
+    assert disk.gravity == LECTURE and disk.integrator.dt == LECTURE_DT and disk.integrator.scheme == "taylor"
+    position = lecture_disk(100).particles.position
+    assert (position == position.astype(np.float32)).all()
+
+
+def test_every_run_makes_the_same_ten_steps_from_the_start():
+    disk = lecture_disk(100)
+    run = LectureRun(reference(), disk)
+    ends = []
+    for _ in range(2):
+        run._run()
+        ends.append(run._state.position.copy())
+    engine, taylor = ENGINES.load("reference")(disk.gravity, "float64"), INTEGRATORS.load("taylor")(LECTURE_DT)
+    state = engine.load(disk.particles)
+    taylor.advance(Motion(engine, state), LECTURE_STEPS)
+    assert np.array_equal(ends[0], ends[1]) and np.array_equal(ends[0], state.position)
+    assert not np.array_equal(state.position, disk.particles.position)
+
+
+def test_the_clock_runs_until_everything_is_back(monkeypatch):
+    """On a GPU a snapshot is on its way when it is returned; only wait() says that it has arrived."""
+    done = []
+    monkeypatch.setattr(Snapshot, "wait", lambda self: done.append("waited") or self)
+    monkeypatch.setattr(Snapshot, "release", lambda self: done.append("released"))
+    LectureRun(reference(), lecture_disk(50))._run()
+    assert done == ["waited", "released"]
+
+
+def test_the_lectures_table_has_rates_over_one_core_and_all_cores_at_the_same_n(found):
+    rows = {(row.name, row.precision, row.particles): row for row in found.of("lecture")}
+    for count in (65, 130):
+        one, every = rows[ONE_CORE, "float32", count], rows[ALL_CORES, "float32", count]
+        assert one.speedup == every.speedup_all_cores == 1 and one.k40c_seconds is None
+        assert every.speedup == pytest.approx(one.seconds / every.seconds)
+        assert one.interactions_per_s == pytest.approx(LECTURE_STEPS * one.particles**2 / one.seconds)
+        assert one.error <= one.error_bound
+
+
+def test_the_lectures_own_figures_belong_to_engines_that_there_are():
+    assert {name for name, _ in K40C} <= set(ENGINES) and {count for _, count in K40C} == set(lecture.COUNTS)
+
+
+def test_the_lectures_run_is_made_for_the_lectures_n_and_no_larger(quick, monkeypatch):
+    monkeypatch.setattr(lecture, "COUNTS", (100,))
+    rows = suite.measure([reference()], [99, 100, 101])
+    assert [(row.suite, row.particles) for row in rows] == [*(("forces", n) for n in (99, 100, 101)), ("lecture", 100)]
+    assert [bool(row.lecture_seconds) for row in rows[:3]] == [True, True, False]
+    assert all(row.seconds and not row.wrong for row in rows)
+
+
+def test_a_lecture_run_that_takes_long_is_left_out_with_a_reason(quick, monkeypatch):
+    monkeypatch.setattr(suite, "LONGEST_RUN", 0.0)
+    (row,) = suite.measure([reference()], [100])
+    assert row.seconds and row.lecture_seconds is None and "lecture run left out" in row.note
+
+
+def test_a_long_lecture_run_is_made_twice_after_one_step(monkeypatch):
+    made = []
+    monkeypatch.setattr(LectureRun, "_run", lambda self, steps=10: made.append(steps))
+    monkeypatch.setattr(lecture, "seconds", lambda run: run() or 2 * lecture.PATIENCE)
+    LectureRun(reference(), lecture_disk(10)).timing()
+    assert made == [1, 10, 10]
+
+
+# --- How a time is taken, and what is left out ------------------------------------------------------------------------
+
+
 def test_rivals_take_turns_and_the_median_ignores_an_interruption(monkeypatch):
     monkeypatch.setattr(timing, "TURN", 0.0)
-    monkeypatch.setattr(timing, "ENOUGH", 0.0)
     order, durations = [], {"a": iter([1, 1, 50, 1, 1]), "b": iter([2, 2, 2, 2, 2])}
 
     def seconds(work):
-        name = work()
-        order.append(name)
-        return next(durations[name])
+        order.append(work())
+        return next(durations[order[-1]])
 
     monkeypatch.setattr(timing, "seconds", seconds)
     monkeypatch.setattr(timing, "_enough", lambda sample: len(sample) == 5)
     rivals = [timing.Rival(lambda: "a", 1.0), timing.Rival(lambda: "b", 1.0)]
     assert timing.in_turns(rivals) == [timing.Timing(1, 1), timing.Timing(2, 2)]
     assert "".join(order) == "ab" * 5
+
+
+@pytest.mark.parametrize(("each", "before", "calls"), [(2 * ENOUGH, (), 2), (2.0, (2.5,), 1), (ENOUGH / 2, (), 5)])
+def test_slow_work_is_timed_twice_and_its_spread_is_known(monkeypatch, each, before, calls):
+    made = []
+    monkeypatch.setattr(timing, "seconds", lambda work: made.append(each) or each)
+    (found,) = in_turns([Rival(lambda: None, each, nullcontext, before)])
+    assert len(made) == calls
+    if before:
+        assert found == timing.Timing(2.25, 2.0) and found.spread == pytest.approx(1 / 9)
+
+
+@pytest.mark.parametrize(("took", "counts"), [(1.1 * FIRST_COUNTS, True), (0.9 * FIRST_COUNTS, False)])
+def test_the_first_evaluation_counts_where_it_takes_long(monkeypatch, took, counts):
+    rivals = []
+    monkeypatch.setattr(suite, "in_turns", lambda these: rivals.extend(these) or [timing.Timing(1.0, 1.0)])
+    slow = KnownRate(100**2 / took)
+    suite.measure([slow], [100])
+    assert rivals[0].before == ((slow.took,) if counts else ())
+
+
+@pytest.mark.parametrize("estimate", [1e-7, 1e-4, 0.02, 0.09, 3.0])
+def test_a_card_is_asked_often_enough_for_a_median_and_not_for_longer_than_that(estimate):
+    repeats, calls = timing.calls_on_device(estimate)
+    assert timing.FEWEST_ON_DEVICE <= repeats <= timing.FEWEST and 1 <= calls <= timing.MOST
+    assert repeats * calls * estimate <= max(ENOUGH, timing.FEWEST_ON_DEVICE * estimate)
 
 
 def test_one_core_is_one_thread_and_the_threads_come_back():
@@ -222,43 +372,77 @@ def test_one_core_is_one_thread_and_the_threads_come_back():
     assert numba.get_num_threads() == before == EngineContestant(ALL_CORES, "float32").threads
 
 
+def test_a_processor_is_not_timed_where_one_evaluation_takes_long_once_its_speed_is_known(timed_by_rate, monkeypatch):
+    monkeypatch.setattr(contestant, "PILOT", 50)
+    slow = KnownRate(rate=200**2 / (suite.LONGEST_AGAIN / 2))
+    rows = suite.measure([slow], [100, 200, 400])
+    assert [bool(row.seconds) for row in rows] == [True, True, False]
+    assert rows[2].note == f"left out: one evaluation would take about {2 * suite.LONGEST_AGAIN:.0f} s"
+    assert not rows[2].wrong and slow.counts.count(400) == 0
+
+
+@pytest.mark.parametrize(("backend", "counts"), [("cpu", [400]), ("gpu", [100, 400])])
+def test_a_first_measurement_and_every_one_on_a_card_may_take_longer(timed_by_rate, backend, counts):
+    rows = suite.measure([KnownRate(400**2 / (0.9 * suite.LONGEST), backend)], counts)
+    assert all(row.seconds for row in rows) and rows[-1].seconds == pytest.approx(0.9 * suite.LONGEST)
+
+
+def test_a_cards_rate_is_learnt_with_a_number_that_fills_it_or_with_fewer_where_that_takes_long():
+    for each, largest, counts in (
+        (KnownRate(1e12, "gpu"), FULLER * 16384, {PILOT, 16384}),
+        (KnownRate(1e12), FULLER * 16384, {PILOT}),
+        (KnownRate(32768**2 / PATIENCE, "gpu"), FULLER**2 * 32768, {PILOT, 32768}),
+    ):
+        each.warm_up(largest)
+        assert set(each.counts) == counts
+
+
+# --- How long it will take --------------------------------------------------------------------------------------------
+
+
+def test_the_cost_of_a_row_counts_a_long_evaluation_twice_and_one_left_out_never():
+    slow = KnownRate()
+    slow.rate = 10**10 / 1.5
+    assert suite.cost(slow, 10**5) == pytest.approx(2 * 1.5 + suite.OVERHEAD)
+    assert suite.cost(slow, 10**6) == 0
+    slow.measured = True
+    assert suite.cost(slow, 2 * 10**5) == 0
+
+
+def test_every_notice_says_what_is_done_and_after_compilation_how_long_the_rest_takes(quick):
+    lines = []
+    suite.measure([reference()], [64], lines.append)
+    assert lines[0] == "compiling reference float64 (1 of 1)"
+    assert lines[1] == "about 1 s left, N = 64: checking reference float64"
+    assert all(" left, N = 64: " in line for line in lines[1:])
+
+
+def test_on_a_terminal_a_notice_takes_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "20")
+    with progress.status_line() as notify:
+        notify("about 40 s left, N = 4096: checking")
+    assert capsys.readouterr().err == "\r\033[Kabout 40 s left, N \r\033[K"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.0, "1 s"), (7.2, "7 s"), (12, "10 s"), (114, "110 s"), (119, "2 min"), (200, "3 min")],
+)
+def test_a_time_in_words(seconds, words):
+    assert suite.about(seconds) == words
+
+
+def test_a_batch_jobs_log_gets_a_line_every_ten_seconds(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.status_line() as notify:
+        for now[0], line in ((1.0, "one"), (10.0, "two"), (19.0, "three"), (20.5, "four")):
+            notify(line)
+    assert capsys.readouterr().err == "two\nfour\n"
+
+
 # --- The command ----------------------------------------------------------------------------------------------------
-
-
-def test_the_picture_is_a_png_of_a_plausible_size(found):
-    from PIL import Image
-
-    picture = Image.open(found[1] / "bench.png")
-    assert picture.format == "PNG" and picture.width > picture.height > 500
-    shades = np.unique(np.asarray(picture.convert("RGB")).reshape(-1, 3), axis=0)
-    assert len(shades) > 20  # lines and labels in several colours, not an empty sheet
-
-
-def test_json_is_one_object_and_replaced_files_are_told(found, capsys):
-    arguments = [
-        "bench",
-        "--cpu",
-        "--particles",
-        "65",
-        "--precision",
-        "float64",
-        "--json",
-        "-o",
-        str(found[1] / "b.png"),
-    ]
-    assert main(arguments) == 0
-    out, err = capsys.readouterr()
-    assert {row["precision"] for row in json.loads(out)["rows"]} == {"float64"} and "in place of" not in err
-    assert main([*arguments, "--engines", "reference"]) == 0
-    assert capsys.readouterr().err.count("in place of an earlier one") == 2
-    assert (found[1] / "b.json").exists() and (found[1] / "b.png").exists()
-
-
-def test_the_table_names_the_machine_and_every_row(found, capsys):
-    assert main(["bench", "--from", str(found[1] / "bench.json")]) == 0
-    out = capsys.readouterr().out
-    assert found[0]["machine"]["cpu"] in out
-    assert len(re.findall(r"^ *\d+ .+ float(32|64) ", out, re.MULTILINE)) == len(found[0]["rows"])
 
 
 def test_a_list_option_takes_words_or_repeats(monkeypatch, tmp_path):
@@ -273,15 +457,24 @@ BAD = {
     "--particles 0": "--particles: must be at least 1, got 0",
     "--particles 64 -5": "--particles: must be at least 1, got -5",
     "--particles many": "--particles",
+    "--particles 1.5": "must be a whole number, got '1.5'",
     f"--particles {10**11}": "GiB of memory",
     "--engines cpuu": "unknown engine 'cpuu' (did you mean 'cpu'?)",
     "--engines reference --precision float32": "'reference' computes in float64, not in float32",
     "--cpu --engines gpu-tiled": "'gpu-tiled' works on the gpu",
     "--precision float16": "unknown precision 'float16'",
-    "--from /nowhere.json": "/nowhere.json: there is no such file",
-    "--cpu --roofline": "--roofline holds the GPU's engines against their bounds; leave --cpu out",
-    "--from a.json b.json --compare old.json": "--compare compares one report, and --from names several",
-    "--output /proc/bench": "--output: /proc/bench can't be made",
+    "--cpu --precision mixed": "no engine on the cpu computes in mixed",
+    "--matmul --sizes 64": "--matmul is a subcommand now: nbody bench matmul",
+    "--gpu --roofline": "--roofline is a subcommand now: nbody bench roofline",
+    "--compare old.json": "--compare is a subcommand now: nbody bench compare",
+    "--from old.json": "--from is a subcommand now: nbody bench show",
+    "--cpu matmul": "unexpected extra argument",
+    "matmull": "unexpected extra argument",
+    "show": "Missing argument",
+    "show /nowhere.json": "/nowhere.json: there is no such file",
+    "show a.json b.json --json": "--json prints one report",
+    "compare /nowhere.json": "/nowhere.json: there is no such file",
+    "--cpu --output /dev/null/bench": "--output: /dev/null/bench can't be made",
 }
 
 
@@ -294,22 +487,19 @@ def test_bad_input_is_one_line_before_anything_is_measured(arguments, capsys, tm
     assert out == "" and list(tmp_path.iterdir()) == []
 
 
-def test_gpu_without_a_gpu_is_one_line(capsys):
-    from nbody.bench.card import no_gpu
+@pytest.mark.parametrize("arguments", [["--gpu"], ["--cpu", "--gpu"], ["roofline"]])
+def test_gpu_without_a_gpu_is_one_line(arguments, capsys, monkeypatch):
+    monkeypatch.setattr("nbody.bench.card.no_gpu", lambda: "it was taken out")
+    assert main(["bench", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert "there is no NVIDIA GPU to measure here (it was taken out)" in err and err.count("\n") == 1
 
-    if not no_gpu():
-        pytest.skip("there is a GPU")
-    assert main(["bench", "--gpu"]) == 2
-    assert capsys.readouterr().err.startswith("error: --gpu: there is no NVIDIA GPU to measure here (")
 
-
-def test_an_interrupt_leaves_no_files(monkeypatch, tmp_path, capsys):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("nbody.bench.forces.suite.measure", interrupted)
-    assert main(["bench", "--cpu", "-o", str(tmp_path)]) == 130
-    assert list(tmp_path.iterdir()) == [] and "Traceback" not in capsys.readouterr().err
+def test_where_nothing_may_be_compiled_nothing_is_measured(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    assert main(["bench", "--cpu", "--particles", "64", "-o", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert "NUMBA_DISABLE_JIT forbids it" in err and err.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
 @pytest.mark.gpu
@@ -317,44 +507,13 @@ def test_a_gpus_rows_bear_its_name(capsys, tmp_path):
     from nbody import gpu
 
     few = ["--engines", "gpu-tiled", "gpu-symmetric", "--particles", "1000", "4097"]  # all compile for a minute
-    assert main(["bench", "--gpu", *few, "--json", "-o", str(tmp_path)]) == 0
+    assert main(["bench", "--cpu", "--gpu", *few, "--json", "-o", str(tmp_path)]) == 0
     rows = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["backend"] == "gpu"]
     assert rows and {row["device"] for row in rows} == {gpu.facts().name}
     assert all(row["seconds"] and row["speedup"] and row["lecture_seconds"] for row in rows)
 
 
-# --- The README -----------------------------------------------------------------------------------------------------
-
-
-def test_rewriting_the_readme_twice_changes_nothing_more_and_nothing_else(found, tmp_path):
-    page = tmp_path / "README.md"
-    page.write_text(f"# head\n\n{BEGIN}\nold\n{END}\n\ntail\n")
-    arguments = ["bench", "--from", str(found[1] / "bench.json"), "--readme", str(page)]
-    assert main(arguments) == 0
-    once = page.read_text()
-    assert once.startswith(f"# head\n\n{BEGIN}\n") and once.endswith(f"\n{END}\n\ntail\n")
-    assert "old" not in once and found[0]["machine"]["cpu"] in once and "| `cpu` | float32 |" in once
-    assert main(arguments) == 0 and page.read_text() == once
-
-
-def test_a_report_without_the_force_suite_leaves_the_readme_alone(found, tmp_path, capsys):
-    other, page = tmp_path / "roofline.json", tmp_path / "README.md"
-    other.write_text(json.dumps(found[0] | {"rows": []}))
-    page.write_text(f"{BEGIN}\nold\n{END}\n")
-    assert main(["bench", "--from", str(other), "--readme", str(page)]) == 2
-    assert "no force suite" in capsys.readouterr().err and "old" in page.read_text()
-
-
-def test_tables_of_several_machines_stand_one_after_the_other(found, tmp_path):
-    page = tmp_path / "README.md"
-    page.write_text(f"{BEGIN}\n{END}\n")
-    readme.rewrite(page, [found[0], found[0]], "bench", markdown)
-    assert page.read_text().count("| engine | precision | N = 65 | N = 130 |") == 2
-
-
-@pytest.mark.parametrize("text", ["no markers", f"{END}\n{BEGIN}\n", f"{BEGIN}\n"])
-def test_a_readme_without_its_markers_is_left_alone(found, tmp_path, text, capsys):
-    page = tmp_path / "README.md"
-    page.write_text(text)
-    assert main(["bench", "--from", str(found[1] / "bench.json"), "--readme", str(page)]) == 2
-    assert BEGIN in capsys.readouterr().err and page.read_text() == text
+def test_the_table_shows_what_was_noted_and_who_is_absent(found):
+    noted = replace(found.of("forces")[0], note="a note")
+    (sheet,) = tables.sheets(report.Report(found.machine, [noted], ["JAX (it is not installed)"]))
+    assert "a note" in sheet.about and "Not in the table: JAX (it is not installed)." in sheet.about

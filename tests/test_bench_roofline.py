@@ -1,8 +1,8 @@
 """The roofline: slots are counted in real machine code, bounds are the card's, and nothing is made up."""
 
 import json
-import shutil
-import subprocess
+import os
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +16,7 @@ from nbody.bench.roofline import bounds, kernels, slots, telemetry
 from nbody.bench.roofline import suite as roofline
 from nbody.bench.roofline.bounds import Work
 from nbody.bench.roofline.row import RooflineRow
-from nbody.bench.roofline.steps import WholeStep
+from nbody.bench.roofline.steps import shares
 from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine, direct_sum
@@ -24,7 +24,13 @@ from nbody.registry import Entry
 from nbody.state import Want
 
 H200 = gpu.Facts("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 140 << 30, "none")
-MEGAHERTZ, MILLIWATTS, AVERAGE = 1755, 512_345, 301_000
+MEGAHERTZ = 1755
+
+
+def a_row(**more):
+    """A row of an engine on a card."""
+    known = {"name": "x", "device": "", "backend": "gpu", "precision": "float32", "threads": 0, "particles": 1000}
+    return RooflineRow(**known | more)
 
 
 # --- Real kernels, compiled for a card that is not here ---------------------------------------------------------------
@@ -85,41 +91,32 @@ def compiled():
     return get
 
 
-def loop(kernel, source):
-    if source == "PTX":
-        return slots.hottest_loop(kernel.code, "PTX")
+def loop(kernel):
     listing = slots.disassembled(kernel.machine_code)
     if listing is None:
         pytest.skip("no nvdisasm here")
-    return slots.hottest_loop(listing, "SASS")
+    return slots.hottest_loop(listing)
 
 
-ENGINE_NAMES = [
-    name for name in ENGINES if name in ("gpu-global", "gpu-tiled", "gpu-unrolled", "gpu-split", "gpu-symmetric")
-]
-
-
-@pytest.mark.parametrize("source", ["SASS", "PTX"])
-@pytest.mark.parametrize("name", ENGINE_NAMES)
-def test_a_pair_takes_the_operations_of_the_law_and_one_root(compiled, name, source):
+@pytest.mark.parametrize("name", ["gpu-global", "gpu-tiled", "gpu-unrolled", "gpu-split", "gpu-symmetric"])
+def test_a_pair_takes_the_operations_of_the_law_and_one_root(compiled, name):
     """float32, 3-D: 3 subtractions, 3 multiply-adds for r², 2 multiplications for u³ and 1 for the mass, 3 multiply-adds
-    for the sum; a pair computed once has 3 more of these, and one more mass. PTX negates by an instruction of its own."""
-    found = loop(compiled(name), source)
+    for the sum; a pair computed once has 3 more of these, and one more mass."""
+    found = loop(compiled(name))
     once = ENGINES.load(name).interactions_a_root == 2
     assert found.roots >= 4 and found.float64 == 0
-    assert found.float32 / found.roots == (16 if once else 12) + (once and source == "PTX")
+    assert found.float32 / found.roots == (16 if once else 12)
     assert found.instructions / found.roots > found.float32 / found.roots + 1
 
 
 def test_the_slots_of_the_machine_code_are_those_that_the_engines_state(compiled):
-    """gpu_tiled.py: 14.2 an interaction with 32 bodies a turn."""
-    work = Work.of(loop(compiled("gpu-tiled"), "SASS"), 1)
+    """gpu_tiled.py: 14.2 per interaction with 32 bodies per iteration."""
+    work = Work.of(loop(compiled("gpu-tiled")), 1)
     assert work.slots == pytest.approx(14.2, abs=0.1) and work.roots == 1
 
 
-@pytest.mark.parametrize("source", ["SASS", "PTX"])
-def test_float64_is_counted_for_its_own_pipe(compiled, source):
-    found = loop(compiled("gpu-tiled", "float64"), source)
+def test_float64_is_counted_for_its_own_pipe(compiled):
+    found = loop(compiled("gpu-tiled", "float64"))
     assert found.float32 == 0 and 16 <= found.float64 / found.roots <= 19
     work = Work.of(found, 1)
     # Half as many lanes: the pipe, not the issue of instructions, is what bounds it.
@@ -145,22 +142,21 @@ LISTING = """
 
 
 def test_the_innermost_loop_with_a_root_counts_and_others_do_not():
-    assert slots.hottest_loop(LISTING, "SASS") == slots.Loop("SASS", 3, 1, 0, 1)
-    assert slots.hottest_loop(LISTING.replace("MUFU.RSQ", "MUFU.RCP"), "SASS") is None
+    assert slots.hottest_loop(LISTING) == slots.Loop(3, 1, 0, 1)
+    assert slots.hottest_loop(LISTING.replace("MUFU.RSQ", "MUFU.RCP")) is None
 
 
 def test_of_two_loops_the_longer_turn_counts_and_of_equals_the_shorter_code():
     again = LISTING.replace("L_x_", "L_x_1")
     doubled = again.replace("LDS R3, [R4]", "MUFU.RSQ R7, R3").replace("BRA `(.L_x_12)", "MOV R0, R0")
-    assert slots.hottest_loop(LISTING + doubled, "SASS").roots == 2
+    assert slots.hottest_loop(LISTING + doubled).roots == 2
     padded = again.replace("FFMA R2, R2, R2, R5 ;", "FFMA R2, R2, R2, R5 ;\n        /*0021*/   NOP ;")
-    assert slots.hottest_loop(padded + LISTING, "SASS").instructions == 3
+    assert slots.hottest_loop(padded + LISTING).instructions == 3
 
 
-def test_without_a_disassembler_the_ptx_is_counted_and_said_to_be(compiled, monkeypatch):
+def test_without_a_disassembler_nothing_is_counted(monkeypatch):
     monkeypatch.setattr(slots, "disassembler", lambda: None)
-    kernel = compiled("gpu-tiled")
-    assert slots.count(lambda: kernel.machine_code, lambda: kernel.code).source == "PTX"
+    assert slots.disassembled(b"") is None and slots.hottest_loop("") is None
 
 
 # --- Bounds -----------------------------------------------------------------------------------------------------------
@@ -176,6 +172,24 @@ def test_the_bounds_of_an_h200_are_those_that_its_figures_give():
     assert bounds.peak("float32", H200, H200.clock) == H200.peak_float32 == pytest.approx(66.9e12, rel=2e-3)
     assert bounds.peak("float64", H200, H200.clock) == H200.peak_float64 == pytest.approx(33.5e12, rel=2e-3)
     assert bounds.peak("mixed", H200, H200.clock) == H200.peak_float32
+
+
+@pytest.mark.parametrize(
+    ("version", "lanes"),
+    [
+        ((6, 0), (64, 32)), ((6, 1), (128, 4)), ((7, 0), (64, 32)), ((7, 5), (64, 2)), ((8, 0), (64, 32)),
+        ((8, 6), (128, 2)), ((8, 9), (128, 2)), ((9, 0), (128, 64)), ((10, 0), (128, 64)), ((12, 0), (128, 2)),
+        ((7, 2), (64, 32)), ((12, 1), (128, 2)),
+    ],
+)  # fmt: skip
+def test_the_lanes_are_those_of_the_programming_guide_and_the_only_source_of_a_cards_peaks(version, lanes):
+    """CUDA C++ Programming Guide, throughput of native arithmetic instructions; an unknown version is like the last one
+    before it."""
+    card = gpu.Facts("a card", version, 10, 1e9, 0, 0, "none")
+    assert (card.lanes_float32, card.lanes_float64) == lanes
+    assert card.peak("float32") == card.peak("mixed") == card.peak_float32 == 2 * lanes[0] * 10e9
+    assert card.peak("float64") == card.peak_float64 == 2 * lanes[1] * 10e9
+    assert card.peak_float64_products == (2 if version in ((8, 0), (9, 0)) else 1) * card.peak_float64
 
 
 @pytest.mark.parametrize(
@@ -195,87 +209,55 @@ def test_a_narrow_float_pipe_bounds_before_the_issue_of_instructions_does():
 
 
 def test_a_row_above_its_bound_says_so():
-    row = RooflineRow("x", "", "gpu", "float32", 0, 1000, clock=1e9, interactions_per_s=9e12)
-    for source, reason in (("PTX", "PTX is not what runs"), ("SASS", "jumped over")):
-        assert reason in row.bounded(H200, Work(13, 12, 0, 1), source).note
-    fine = row.bounded(H200, Work(1, 1, 0, 0.1), "SASS")
+    row = a_row(clock=1e9, interactions_per_s=9e12)
+    assert "jumped over" in row.bounded(H200, Work(13, 12, 0, 1)).note
+    fine = row.bounded(H200, Work(1, 1, 0, 0.1))
     assert fine.note == "" and fine.percent_of_slots == pytest.approx(100 * 9e12 / (132e9 * 128))
 
 
 def test_shares_of_a_step_are_shares():
-    step = WholeStep.of(force=6e-6, step=8e-6, recorded=10e-6)
-    assert step.percent_launch == pytest.approx(25) and step.percent_recording == pytest.approx(20)
-    odd = WholeStep.of(3e-6, 2e-6, 1e-6)
-    assert odd.percent_launch == odd.percent_recording == 0
+    step = shares(force=6e-6, step=8e-6, recorded=10e-6)
+    assert step["percent_launch"] == pytest.approx(25) and step["percent_recording"] == pytest.approx(20)
+    odd = shares(3e-6, 2e-6, 1e-6)
+    assert odd["percent_launch"] == odd["percent_recording"] == 0
 
 
 # --- The card's clock and power -----------------------------------------------------------------------------------------
 
-NVML = f"""
-#include <string.h>
-static int card;
-int nvmlInit_v2(void) {{ return 0; }}
-int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {{ *handle = &card; return strcmp(uuid, "GPU-1") ? 6 : 0; }}
-int nvmlDeviceGetClockInfo(void *handle, int kind, unsigned *answer) {{
-    *answer = {MEGAHERTZ};
-    return handle != &card || kind != 1;
-}}
-int nvmlDeviceGetPowerUsage(void *handle, unsigned *answer) {{ *answer = {AVERAGE}; return POWER == 3; }}
-struct field {{ unsigned id, scope; long long timestamp, latency; int kind, status; unsigned value; }};
-int nvmlDeviceGetFieldValues(void *handle, int count, struct field *of) {{
-    if (count == 1 && of->id == 186) of->value = {MILLIWATTS}, of->status = POWER;
-    return 0;
-}}
-"""
+
+@pytest.fixture
+def nvidia_smi(monkeypatch, tmp_path):
+    """A program that answers as nvidia-smi does, every 20 ms: a clock, and power that falls while it is watched."""
+
+    def install(power="500.5", fails=False):
+        program = tmp_path / "nvidia-smi"
+        answer = "exit 6" if fails else f"while true; do echo '{MEGAHERTZ}, {power}'; sleep 0.02; done"
+        program.write_text(f'#!/bin/sh\n[ "$1" = --id=GPU-1 ] || exit 6\n{answer}\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    return install
 
 
-@pytest.fixture(scope="module")
-def nvml(tmp_path_factory):
-    """A library with NVML's functions, for one card; its power is known at once, as an average, or not."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler here")
-    folder = tmp_path_factory.mktemp("nvml")
-    (folder / "nvml.c").write_text(NVML)
-
-    def make(power="instant"):
-        library = folder / f"{power}.so"
-        status = {"instant": 0, "average": 1, "unknown": 3}[power]
-        command = [compiler, "-shared", "-fPIC", f"-DPOWER={status}", folder / "nvml.c", "-o", library]
-        subprocess.run(command, check=True)
-        return str(library)
-
-    return make
-
-
-def test_clock_and_power_are_seen_while_something_runs(nvml):
-    import time
-
-    with telemetry.watching(telemetry.meter("GPU-1", nvml())) as seen:
-        time.sleep(0.1)
-    assert seen.clock == MEGAHERTZ * 1e6 and seen.power == pytest.approx(MILLIWATTS / 1e3)
-    looks = len(seen.clocks)
-    assert looks >= 2
-    time.sleep(0.03)
-    assert len(seen.clocks) == looks  # nobody looks any more
+def test_clock_and_power_are_seen_while_something_runs(nvidia_smi):
+    for power, expected in (("500.5", 500.5), ("[N/A]", None)):
+        nvidia_smi(power)
+        with telemetry.watching("GPU-1") as seen:
+            time.sleep(0.2)
+        assert seen.clock == MEGAHERTZ * 1e6 and seen.power == expected and len(seen.clocks) >= 2
 
 
 def test_the_power_is_that_of_the_later_half():
     assert telemetry.Telemetry(powers=[700.0, 690.0, 300.0, 310.0, 320.0]).power == 310
 
 
-def test_what_nvml_does_not_answer_is_not_known(nvml):
-    import time
-
-    with telemetry.watching(telemetry.meter("GPU-1", nvml("average"))) as seen:
-        time.sleep(0.05)
-    assert seen.power == pytest.approx(AVERAGE / 1e3)
-    with telemetry.watching(telemetry.meter("GPU-1", nvml("unknown"))) as seen:
-        time.sleep(0.05)
-    assert seen.clock and seen.power is None
-    assert telemetry.meter("GPU-2", nvml()) is None
-    assert telemetry.meter("GPU-1", "libthere-is-no-such.so") is None
-    with telemetry.watching(None) as nothing:
+def test_what_is_not_answered_is_not_known(nvidia_smi, monkeypatch):
+    nvidia_smi(fails=True)
+    with telemetry.watching("GPU-1") as nothing:
+        pass
+    assert nothing.clock is None and nothing.power is None
+    monkeypatch.setenv("PATH", "")
+    with telemetry.watching("GPU-1") as nothing:
         pass
     assert nothing.clock is None and nothing.power is None
 
@@ -295,24 +277,23 @@ def test_the_competitors_formula_is_ours():
 
 
 def test_rows_taken_in_turns_keep_an_array_of_pairs_within_its_bytes():
-    from nbody.bench.forces.peers import PAIRS_BYTES, rows_a_turn
+    from nbody.bench.forces.peers import PAIRS_BYTES, rows_at_a_time
 
     for count in (1, 1000, 4096, 262144, 10**9):
-        rows = rows_a_turn(count)
+        rows = rows_at_a_time(count)
         assert rows == 1 or 4 * rows * count <= PAIRS_BYTES < 8 * rows * count
 
 
 def test_competitors_that_are_not_installed_are_named_in_one_line(monkeypatch):
     from nbody.bench.forces import peers
-    from nbody.bench.report import report
-    from nbody.bench.tables import tables
+    from nbody.bench.report import Report, machine
+    from nbody.bench.roofline.tables import sheets
 
     monkeypatch.setattr(peers, "find_spec", lambda name: None)
     found, absent = peers.installed()
     assert found == [] and len(absent) == len(peers.PEERS) and "JAX (jax is not installed)" in absent
-    row = RooflineRow("x", "", "gpu", "float32", 0, 1000)
-    (table,) = tables(report([row]) | {"absent": absent})
-    assert f"Not in the table: {', '.join(absent)}." in table.caption
+    (sheet,) = sheets(Report(machine(), [a_row()], absent))
+    assert f"Not in the table: {', '.join(absent)}." in sheet.about
 
 
 @pytest.mark.gpu
@@ -346,8 +327,8 @@ class OnThisProcessor(ReferenceEngine):
 
 
 @pytest.fixture
-def card(monkeypatch, compiled, nvml):
-    """A stand-in for an H200: real machine code, a C library for NVML, and launches that do nothing."""
+def card(monkeypatch, compiled, nvidia_smi):
+    """A stand-in for an H200: real machine code, a program that answers as nvidia-smi does, and launches that do nothing."""
     from numba.cuda import dispatcher
 
     OnThisProcessor.launched = compiled("gpu-tiled", "float64")
@@ -356,13 +337,14 @@ def card(monkeypatch, compiled, nvml):
     monkeypatch.setattr("nbody.bench.card.no_gpu", lambda: "")
     monkeypatch.setattr(gpu, "facts", lambda: H200)
     monkeypatch.setattr(gpu.compiled, "facts", lambda: H200)
+    kernels._loop.cache_clear()
     monkeypatch.setattr(gpu, "uuid", lambda: "GPU-1")
     monkeypatch.setattr(gpu, "threads_per_multiprocessor", lambda: 2048)
-    monkeypatch.setattr(roofline, "meter", lambda uuid: telemetry.meter(uuid, nvml()))
+    nvidia_smi()
     monkeypatch.setattr(EngineContestant, "device_times", lambda self, repeats: [self.timed() for _ in range(repeats)])
 
 
-ROOFLINE = ["bench", "--gpu", "--roofline", "--engines", "gpu-here", "--precision", "float64"]
+ROOFLINE = ["bench", "roofline", "--engines", "gpu-here", "--precision", "float64"]
 
 
 def test_the_command_tells_a_kernel_its_bounds_and_its_part_of_a_step(card, tmp_path, capsys):
@@ -370,7 +352,7 @@ def test_the_command_tells_a_kernel_its_bounds_and_its_part_of_a_step(card, tmp_
     assert main([*arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     rows = [row for row in found["rows"] if row["suite"] == "roofline"]
-    assert [row["particles"] for row in rows] == [1000, 1500]
+    assert [row["particles"] for row in rows] == [1000, 1500] and {row["slots_source"] for row in rows} == {"SASS"}
     assert json.loads((tmp_path / "roofline.json").read_text()) == found
     kernel = OnThisProcessor.launched
     for row in rows:
@@ -400,7 +382,7 @@ def test_the_tables_and_the_picture_are_drawn(card, tmp_path, capsys):
     assert f"wrote {tmp_path / 'roofline.png'}" in err
     picture = Image.open(tmp_path / "roofline.png")
     assert picture.format == "PNG" and picture.width > picture.height > 500
-    assert main(["bench", "--from", str(tmp_path / "roofline.json")]) == 0
+    assert main(["bench", "show", str(tmp_path / "roofline.json")]) == 0
     assert capsys.readouterr().out == out
 
 
@@ -417,10 +399,10 @@ def test_a_wrong_engine_gets_neither_a_time_nor_a_bound(card, monkeypatch, tmp_p
 
 
 def test_a_kernel_without_roots_gets_no_bound(card, monkeypatch):
-    kernels._LOOPS.clear()
-    monkeypatch.setattr(slots, "count", lambda cubin, ptx: None)
-    (row,) = roofline.measure([EngineContestant("gpu-here", "float64")], [300], None)
-    kernels._LOOPS.clear()
+    monkeypatch.setattr(slots, "disassembled", lambda cubin: None)
+    monkeypatch.setenv("PATH", "")
+    (row,) = roofline.measure([EngineContestant("gpu-here", "float64")], [300])
+    kernels._loop.cache_clear()
     assert row.seconds and row.slots is None and row.slot_bound is None and "no loop" in row.note
     assert row.clock_source == "highest" and row.clock == H200.clock and row.power is None
 
@@ -437,7 +419,7 @@ def test_a_competitor_that_fails_is_a_note_and_not_the_end():
 
         evaluate = acceleration = lambda self: None
 
-    rows = roofline.measure([Broken()], [100, 200], None)
+    rows = roofline.measure([Broken()], [100, 200])
     assert [row.note for row in rows] == ["failed: out of memory"] * 2 and all(row.peer for row in rows)
 
 
@@ -445,22 +427,10 @@ def test_slow_kernels_are_timed_less_often():
     assert [roofline._repeats(seconds) for seconds in (1e-6, 0.02, 0.2, 1.8, 9.0)] == [100, 25, 5, 2, 1]
 
 
-def test_roofline_without_a_gpu_is_one_line(capsys, tmp_path):
-    from nbody.bench.card import no_gpu
-
-    if not no_gpu():
-        pytest.skip("there is a GPU")
-    for arguments in (["--gpu", "--roofline"], ["--roofline"]):
-        assert main(["bench", *arguments, "-o", str(tmp_path)]) == 2
-        out, err = capsys.readouterr()
-        assert err.startswith("error: --roofline: there is no NVIDIA GPU to measure here (") and err.count("\n") == 1
-        assert out == "" and list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.gpu
 def test_no_engine_passes_its_bound_on_a_card(tmp_path, capsys):
     who = ["--engines", "gpu-split", "gpu-symmetric", "--precision", "float32", "--particles", "4097", "20480"]
-    assert main(["bench", "--gpu", "--roofline", *who, "--json", "-o", str(tmp_path)]) == 0
+    assert main(["bench", "roofline", *who, "--json", "-o", str(tmp_path)]) == 0
     rows = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["suite"] == "roofline"]
     assert {row["device"] for row in rows} == {gpu.facts().name}
     assert all(0 < row["percent_of_slots"] <= 100 and 0 < row["percent_of_roots"] <= 100 for row in rows)

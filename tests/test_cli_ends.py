@@ -56,9 +56,9 @@ def test_an_interrupt_among_the_first_imports_is_silent(tmp_path):
 
 
 def test_an_option_without_its_value_names_the_help_of_its_command(capsys):
-    for option in ("--sizes", "--output"):
-        assert main(["bench", option]) == 2
-        assert " bench --help')\n" in capsys.readouterr().err
+    for suite, option in (("matmul", "--sizes"), ("forces", "--output")):
+        assert main(["bench", suite, option]) == 2
+        assert f" bench {suite} --help')\n" in capsys.readouterr().err
 
 
 SCENARIO = """

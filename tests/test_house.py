@@ -157,12 +157,15 @@ def test_an_experimental_engine_is_marked_wherever_a_user_may_choose_it(name):
 
 
 def commands():
-    """Every command of the program, by name."""
+    """Every command of the program, by name; those of groups too (``bench matmul``)."""
     from typer.main import get_command
 
     from nbody.cli import app
 
-    return get_command(app).commands
+    found = dict(get_command(app).commands)
+    for name, command in list(found.items()):
+        found |= {f"{name} {inner}": each for inner, each in getattr(command, "commands", {}).items()}
+    return found
 
 
 def test_every_command_has_help_with_an_example_and_a_line_in_the_readme():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nbody.bench.ladder.suite import run_suite
+from nbody.bench.ladder.suite import check
 from nbody.errors import DeviceError, InputError
 from nbody.linalg import LADDER, k21_float64_tensor_cores, matmul
 from nbody.linalg.accuracy import error_report
@@ -113,17 +113,17 @@ def test_without_a_gpu_the_gpus_rungs_and_the_benchmark_say_so():
         pytest.skip("there is a GPU")
     with pytest.raises(DeviceError, match="needs an NVIDIA GPU"):
         matmul(A, B)
-    with pytest.raises(DeviceError, match="--matmul: there is no NVIDIA GPU to measure here"):
-        run_suite(sizes=[32])
+    with pytest.raises(DeviceError, match="nbody bench matmul: there is no NVIDIA GPU to measure here"):
+        check([32], ["float32"], [])
 
 
 def test_the_benchmark_refuses_what_it_does_not_know():
     with pytest.raises(InputError, match="--sizes: must be at least 1, got 0"):
-        run_suite(sizes=[0])
+        check([0], ["float32"], [])
     with pytest.raises(InputError, match="--precision: unknown precision 'float16'"):
-        run_suite(precisions=["float16"])
+        check([32], ["float16"], [])
     with pytest.raises(InputError, match="--rungs: unknown rung 'k99'"):
-        run_suite(rungs=["k99"])
+        check([32], ["float32"], ["k99"])
 
 
 def test_errors_are_relative_and_a_nan_is_infinitely_wrong():
@@ -153,7 +153,7 @@ def test_an_explanation_has_the_idea_the_registers_and_the_occupancy():
     assert "k06: coalesced tiles (improves k05)" in text
     assert "1024 threads per block" in text and "2 blocks per multiprocessor, all of its threads" in text
     assert "8192 bytes of shared memory" in text  # its two tiles, without what the system keeps for itself
-    assert "Compiled for an H200 (compute capability 9.0)" in text
+    assert "Compiled for " in text  # the card that is here, or an H200
 
 
 def test_an_explanation_is_of_a_product_that_the_rung_makes(monkeypatch):

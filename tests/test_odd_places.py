@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from nbody.bench.output import Output
-from nbody.cli import main
 from nbody.errors import InputError
 from nbody.trajectory import check_output
 
@@ -113,23 +111,7 @@ def test_a_terminal_without_greek_gets_a_question_mark(folder):
     assert done.returncode == 0 and "name: ?" in done.stdout
 
 
-# --- A benchmark's output, a picture's -------------------------------------------------------------------------------
-
-
-def test_a_benchmark_puts_no_report_in_the_place_of_another_file(folder):
-    Path("mine.json").write_text('{"work": "of years"}')
-    with pytest.raises(InputError, match=r"mine\.json exists and is no report; name another folder or file"):
-        Output.at(Path("mine.json"))
-    Path("mine.json").write_text('{"machine": {"cpu": "x", "cores": 1, "simd": "y", "gpu": null}, "rows": []}')
-    assert Output.at(Path("mine.json")).report == Path("mine.json")
-
-
-@pytest.mark.parametrize("page,says", [("none.md", "there is no such file"), ("notes.txt", "must be marked by a line")])
-@pytest.mark.parametrize("suite", [["--cpu"], ["--matmul", "--rungs", "numpy"]])
-def test_a_page_that_has_no_place_for_a_table_is_told_before_anything_is_measured(folder, capsys, page, says, suite):
-    assert main(["bench", *suite, "--readme", page]) == 2
-    out, err = capsys.readouterr()
-    assert says in err and err.count("\n") == 1 and out == "" and not (folder / "output").exists()
+# --- A picture's name -------------------------------------------------------------------------------
 
 
 def test_a_picture_has_a_name_on_one_line():

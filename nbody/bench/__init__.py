@@ -1,12 +1,38 @@
-"""Benchmarks: how fast, and how exact, this machine is. Three suites; each checks a result before it times it.
+"""Benchmarks: how fast, and how exact, this machine is. Each result is checked before it is timed.
 
-================  =============================================================================================
- :mod:`.forces`    every engine, precision and N on the same bodies, and the lecture's run
- :mod:`.roofline`  the GPU's engines beside what the card allows, and other libraries in the same run
- :mod:`.ladder`    the matrix products of :mod:`nbody.linalg`, beside cuBLAS
-================  =============================================================================================
+To add a suite: a folder, and a line in :data:`SUITES`. The folder has
 
-Each has a ``suite`` that measures, the ``row`` that it makes, ``tables`` for the terminal and the README, and a
-``plot``. How a time is taken is in :mod:`.timing` and :mod:`.queued`; what becomes of the rows in :mod:`.report`,
-:mod:`.output`, :mod:`.reading`, :mod:`.readme` and :mod:`.compare`; :mod:`.card` says whether there is a GPU to measure.
+``__init__``
+    ``prepare(say, *, …)``, which checks what is asked for and returns a function ``measure(notify) -> Report``. Its
+    docstring is the command's help, and its keyword arguments are the command's options (:mod:`nbody.cli.bench` knows
+    their names). The module imports nothing heavy at the top.
+``row``
+    ``ROWS``: the dataclass of each kind of row that it makes, by the ``suite`` of the row.
+``tables``
+    ``sheets(report)``: the tables for the terminal. ``PAGES``: the Markdown for each pair of markers in a README.
+``plot``
+    ``plot(report, path)``: the picture, a PNG.
+
+How a time is taken is in :mod:`.timing`; what happens to the rows in :mod:`.report`, :mod:`.tables`, :mod:`.compare`,
+:mod:`.output` and :mod:`.readme`.
 """
+
+from importlib import import_module
+from types import ModuleType
+
+from nbody.registry import Entry, Registry
+
+SUITES = Registry(
+    "suite",
+    {
+        "forces": Entry("nbody.bench.forces:prepare", "every force engine, precision and N"),
+        "roofline": Entry("nbody.bench.roofline:prepare", "the GPU's engines beside what the card allows"),
+        "matmul": Entry("nbody.bench.ladder:prepare", "the ladder of matrix products, beside cuBLAS"),
+    },
+)
+"""Everything that is measured; the first is what ``nbody bench`` measures by itself."""
+
+
+def part(suite: str, name: str) -> ModuleType:
+    """The module ``row``, ``tables`` or ``plot`` of a suite."""
+    return import_module(f"{SUITES[suite].target.split(':')[0]}.{name}")

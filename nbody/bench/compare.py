@@ -1,10 +1,15 @@
 """Two reports side by side: how much faster each row became, and which became slower by more than noise."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from inspect import signature
 from typing import Any
 
-from nbody.bench.report import Report, machine_line, ratio
+from nbody.bench import SUITES
+from nbody.bench.report import Report
+from nbody.bench.tables import Column, Sheet, three, whole
+from nbody.errors import InputError
+from nbody.forces import ENGINES
+from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.units import duration
 
 IDENTITY = ("suite", "name", "precision", "particles", "m", "n", "k", "threads")
@@ -23,13 +28,8 @@ SLOWER, FASTER, SAME = "slower", "faster", ""
 
 @dataclass(frozen=True)
 class Compared:
-    """A row that both reports have.
-
-    Attributes:
-        ratio: speed now over speed then: more than 1 is faster.
-        noise: the part by which they differ without a cause.
-        verdict: ``slower`` or ``faster`` by more than noise, or empty.
-    """
+    """A row that both reports have. ``ratio`` is the speed now over the speed then; ``noise`` the part by which the two
+    differ without a cause; ``verdict`` is ``slower`` or ``faster`` by more than that, or empty."""
 
     suite: str
     name: str
@@ -42,78 +42,95 @@ class Compared:
     verdict: str
 
     @classmethod
-    def of(cls, old: dict[str, Any], new: dict[str, Any]) -> "Compared":
+    def of(cls, old: Any, new: Any) -> "Compared":
         """Two rows of the same identity, both timed."""
-        floor = NOISE.get(f"{new.get('suite')} {new.get('backend')}", QUIET)
-        noise = max(floor, *(row.get("spread") or 0.0 for row in (old, new)))
-        speed = old["seconds"] / new["seconds"]
+        floor = NOISE.get(f"{new.suite} {getattr(new, 'backend', '')}", QUIET)
+        noise = max(floor, *(getattr(row, "spread", None) or 0.0 for row in (old, new)))
+        speed = old.seconds / new.seconds
         verdict = SLOWER if speed < 1 - noise else FASTER if speed > 1 / (1 - noise) else SAME
-        return cls(
-            new.get("suite", ""), new.get("name", ""), new.get("precision", ""), new.get("particles", new.get("n")),
-            old["seconds"], new["seconds"], speed, noise, verdict,
-        )  # fmt: skip
+        size = getattr(new, "n", None) if new.particles is None else new.particles
+        return cls(new.suite, new.name, new.precision, size, old.seconds, new.seconds, speed, noise, verdict)
+
+    @property
+    def wrong(self) -> bool:
+        """True if the row is to be seen at once."""
+        return self.verdict == SLOWER
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What became of an old report.
-
-    Attributes:
-        rows: those that both have, with a time each.
-        only_old, only_new: how many rows only one of them has a time for.
-        elsewhere: the old report's machine, if it was another; else empty.
-    """
+    """The rows that two reports have in common, how many rows only one of them has a time for, and the old report's
+    machine if it was another. ``path`` is the old report's file."""
 
     rows: list[Compared]
     only_old: int
     only_new: int
     elsewhere: str
+    path: str
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        known = asdict(self)
+        return known | {"with": known.pop("path")}
+
+    def sheet(self) -> Sheet:
+        """The table."""
+        path = self.path
+        slower = sum(row.wrong for row in self.rows)
+        about = [
+            f"New/old: speeds, more than 1 is faster. {slower} of {len(self.rows)} rows became slower by more than noise."
+        ]
+        if self.only_old or self.only_new:
+            about.append(f"Not compared: {self.only_old} rows only in {path}, {self.only_new} only in the new report.")
+        if self.elsewhere:
+            about.append(f"{path} was measured elsewhere: on {self.elsewhere}.")
+        return Sheet(f"Compared with {path}", "\n".join(about), COLUMNS, self.rows)
 
 
-def compare(old: Report, new: Report) -> Comparison:
-    """Match the rows of two reports."""
-    then, now = dict(_timed(old)), dict(_timed(new))
+COLUMNS = (
+    Column("N", "particles"),
+    Column("suite", "suite", left=True),
+    Column("name", "name", left=True),
+    Column("precision", "precision", left=True),
+    Column("old", "old_seconds", duration),
+    Column("new", "new_seconds", duration),
+    Column("new/old", "ratio", three),
+    Column("noise", lambda row: 100 * row.noise, lambda noise: f"{whole(noise)} %"),
+    Column("", "verdict", left=True),
+)
+
+
+def compare(old: Report, new: Report, path: str) -> Comparison:
+    """Match the rows of a report that was in a file and of another one. Raises InputError if they have no suite in
+    common."""
+    if not set(old.suites) & set(new.suites):
+        has, wants = (" and ".join(report.suites) or "no rows" for report in (old, new))
+        raise InputError(f"nothing to compare: {path} has {has}, the other report {wants}")
+    then, now = ({_identity(row): row for row in report.rows if row.seconds} for report in (old, new))
     both = [Compared.of(then[key], row) for key, row in now.items() if key in then]
-    machines = [machine_line(report["machine"]) for report in (old, new)]
-    return Comparison(
-        both, len(then) - len(both), len(now) - len(both), machines[0] if machines[0] != machines[1] else ""
-    )
+    elsewhere = old.device if old.device != new.device else ""
+    return Comparison(both, len(then) - len(both), len(now) - len(both), elsewhere, path)
 
 
-def _timed(found: Report) -> Iterator[tuple[tuple, dict[str, Any]]]:
-    for row in found["rows"]:
-        if isinstance(row.get("seconds"), int | float) and row["seconds"] > 0:
-            yield tuple(row.get(key) for key in IDENTITY), row
+def _identity(row: Any) -> tuple:
+    return tuple(getattr(row, key, None) for key in IDENTITY)
 
 
-def comparison_table(found: Comparison, path: str) -> Any:
-    """A rich table of a comparison with the report in a file."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    slower = sum(row.verdict == SLOWER for row in found.rows)
-    caption = [
-        f"New/old: speeds, more than 1 is faster. {slower} of {len(found.rows)} rows became slower by more than noise."
-    ]
-    if found.only_old or found.only_new:
-        caption.append(f"Not compared: {found.only_old} rows only in {path}, {found.only_new} only in the new report.")
-    if found.elsewhere:
-        caption.append(f"{path} was measured elsewhere: on {found.elsewhere}.")
-    table = Table(
-        title=f"Compared with {path}", caption="\n".join(caption), caption_justify="left", title_justify="left",
-        box=SIMPLE_HEAD, padding=0,
-    )  # fmt: skip
-    for heading in ("N", "suite", "engine", "precision", "old", "new", "new/old", "noise", ""):
-        left = heading in ("suite", "engine", "precision", "")
-        table.add_column(heading, justify="left" if left else "right")
-    for row in found.rows:
-        table.add_row(
-            str(row.particles), row.suite, row.name, row.precision, duration(row.old_seconds),
-            duration(row.new_seconds), ratio(row.ratio), f"{100 * row.noise:.0f} %", row.verdict,
-            style="red" if row.verdict == SLOWER else None,
-        )  # fmt: skip
-    return table
+def again(old: Report, path: str) -> tuple[str, dict[str, Any]]:
+    """The suite of a report that was in a file, and the options with which it measures the same again. Raises
+    InputError if the report has no rows."""
+    if not old.suites:
+        raise InputError(f"{path} has no rows, and nothing to compare with; name another report")
+    suite = old.suites[0]
+    rows = old.of(suite)
+    names = list(dict.fromkeys(row.name for row in rows))
+    known = {
+        "cpu": True,
+        "gpu": any(getattr(row, "backend", "") == "gpu" for row in rows),
+        "particles": [row.particles for row in rows if row.particles],
+        "engines": [name for name in names if name.split(":")[0] in ENGINES],
+        "sizes": [getattr(row, "size", 0) for row in rows],
+        "rungs": [name for name in names if name in (*LADDER, *ELEMENTWISE)],
+        "precision": [row.precision for row in rows],
+    }
+    return suite, {name: known[name] for name in signature(SUITES.load(suite)).parameters if name in known}

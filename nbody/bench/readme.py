@@ -1,54 +1,68 @@
-"""The README's tables, written from reports and never by hand."""
+"""The tables in the README files, written from reports and never by hand."""
 
-import os
+import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from nbody import machine
+from nbody.bench import part
 from nbody.bench.output import draft
 from nbody.bench.report import Report
 from nbody.errors import InputError, RunFailed
-from nbody.scenario.source import open_regular
 
 
-def markers(suite: str) -> tuple[str, str]:
-    """The lines between which a suite's tables stand."""
-    return f"<!-- {suite}:begin -->", f"<!-- {suite}:end -->"
+def markers(name: str) -> tuple[str, str]:
+    """The lines between which a table stands."""
+    return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
 
 
-def around(path: Path, suite: str) -> tuple[str, str]:
-    """A Markdown file's text before and after the place of a suite's tables (better asked before the measuring).
-
-    Raises:
-        InputError: the file can't be read or written, or does not have each marker once, in order.
-    """
-    try:
-        with open_regular(path, "--readme: ") as file:
-            text = file.read().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: can't be read ({getattr(error, 'strerror', error)}); check the path") from None
-    if not os.access(path, os.W_OK):
-        raise InputError(f"--readme: {path} can't be written; check its permissions")
-    begin, end = markers(suite)
-    if not (text.count(begin) == text.count(end) == 1 and text.index(begin) < text.index(end)):
-        raise InputError(f"{path}: the table's place must be marked by a line {begin} and, below it, a line {end}")
-    return text.split(begin)[0], text.split(end)[1]
+def pages() -> list[Path]:
+    """The README files: the front page, and those of the rooms."""
+    return [
+        path for path in (machine.ROOT / "README.md", *sorted(machine.ROOT.glob("nbody/*/README.md"))) if path.exists()
+    ]
 
 
-def rewrite(path: Path, reports: Sequence[Report], suite: str, markdown: Callable[[Report], str]) -> None:
-    """Put the reports' tables, as ``markdown`` makes them, between the markers of a suite in a Markdown file, and leave
-    the rest of it alone.
+Place = tuple[Path, "re.Pattern[str]", str, Callable[[Report], str]]
+"""A file, what a table in it matches, the table's name, and how its Markdown is made."""
+
+
+def places(suites: Iterable[str]) -> list[Place]:
+    """The places of the tables of some suites.
 
     Raises:
-        InputError: the file can't be read, or does not have each marker once, in order; or what ``markdown`` raises.
-        RunFailed: the file can't be written. In each case it is as it was.
+        InputError: no README has a place for one of them.
     """
-    begin, end = markers(suite)
-    before, after = around(path, suite)
-    tables = "\n\n".join(map(markdown, reports))
-    try:
-        with draft(path.resolve()) as part:  # behind a link, the file keeps its place
-            part.write_text(f"{before}{begin}\n{tables}\n{end}{after}", encoding="utf-8")
-            shutil.copymode(path, part)
-    except OSError as error:
-        raise RunFailed(f"{path} can't be written ({error.strerror or error}); it is as it was") from None
+    tables = {name: table for suite in suites for name, table in part(suite, "tables").PAGES.items()}
+    patterns = {name: re.compile("(?<={})\n.*?(?={})".format(*markers(name)), re.DOTALL) for name in tables}
+    found = [
+        (path, patterns[name], name, table)
+        for path in pages()
+        for name, table in tables.items()
+        if patterns[name].search(path.read_text(encoding="utf-8"))
+    ]
+    if not found:
+        wanted = " or ".join(markers(name)[0] for name in tables) or "a table of this report"
+        raise InputError(f"--readme: no README.md in {machine.ROOT} has a place for {wanted}; measure in a checkout")
+    return found
+
+
+def rewrite(reports: Sequence[Report]) -> list[Path]:
+    """Put the tables of the reports, one after the other, into the README files; returns those that were written.
+
+    Raises:
+        InputError: no README has a place for them.
+        RunFailed: a file can't be written; it is as it was.
+    """
+    found = places(dict.fromkeys(suite for report in reports for suite in report.suites))
+    for path, pattern, name, table in found:
+        own = [report for report in reports if any(name in part(suite, "tables").PAGES for suite in report.suites)]
+        tables = "\n" + "\n\n".join(map(table, own)) + "\n"
+        try:
+            with draft(path.resolve()) as new:
+                new.write_text(pattern.sub(lambda _: tables, path.read_text(encoding="utf-8")), encoding="utf-8")  # noqa: B023
+                shutil.copymode(path, new)
+        except OSError as error:
+            raise RunFailed(f"{path} can't be written ({error.strerror or error}); it is as it was") from None
+    return list(dict.fromkeys(path for path, *_ in found))

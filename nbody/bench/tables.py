@@ -1,22 +1,82 @@
-"""A benchmark's report as tables: one of each suite."""
+"""One table for the terminal and for Markdown: columns that say what they show of a row."""
 
-from collections.abc import Iterator
-from typing import Any
-
-from nbody.bench.forces.tables import force_table
-from nbody.bench.ladder.tables import ladder_tables
-from nbody.bench.report import Report
-from nbody.bench.roofline.tables import lecture_table, roofline_tables
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 
-def tables(found: Report) -> Iterator[Any]:
-    """A rich table of each suite that a report has rows of."""
-    suites = {row.get("suite") for row in found["rows"]}
-    if "roofline" in suites:
-        yield from roofline_tables(found)
-    if "lecture" in suites:
-        yield lecture_table(found)
-    if "matmul" in suites:
-        yield from ladder_tables(found)
-    if "forces" in suites or not suites:
-        yield force_table(found)
+class Column(NamedTuple):
+    """A column: its heading, the row's attribute or a function of the row, how the value is written, and its side."""
+
+    heading: str
+    value: str | Callable[[Any], Any]
+    show: Callable[[Any], str] = str
+    left: bool = False
+
+    def cell(self, row: Any) -> str:
+        """What stands in a row; a dash for None."""
+        value = getattr(row, self.value) if isinstance(self.value, str) else self.value(row)
+        return "–" if value is None else self.show(value).strip()
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table: its title, what its columns mean, and rows, in groups that differ in the attribute ``group``."""
+
+    title: str
+    about: str
+    columns: Sequence[Column]
+    rows: Sequence[Any]
+    group: str = "particles"
+
+    def on_terminal(self) -> Any:
+        """A rich table; wrong rows are red."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
+        left: Any = {"title_justify": "left", "caption_justify": "left"}
+        table = Table(title=self.title, caption=self.about, box=SIMPLE_HEAD, padding=0, **left)
+        for column in self.columns:
+            table.add_column(column.heading, justify="left" if column.left else "right")
+        last = None
+        for row in self.rows:
+            if last is not None and getattr(row, self.group) != last:
+                table.add_section()
+            last = getattr(row, self.group)
+            table.add_row(*(column.cell(row) for column in self.columns), style="red" if row.wrong else None)
+        return table
+
+
+def markdown(columns: Sequence[Column], rows: Iterable[Any], about: str = "") -> str:
+    """A Markdown table below a paragraph."""
+    lines = [
+        [column.heading.replace("\n", " ") for column in columns],
+        [":--" if column.left else "--:" for column in columns],
+        *([column.cell(row) for column in columns] for row in rows),
+    ]
+    return "\n".join([*([about, ""] if about else []), *("| " + " | ".join(cells) + " |" for cells in lines)])
+
+
+def notes(rows: Iterable[Any]) -> list[str]:
+    """A line for each row that has a note."""
+    return [f"{row.what}: {row.note}" for row in rows if row.note]
+
+
+def three(value: float) -> str:
+    """A number with three digits."""
+    return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
+
+
+def whole(value: float) -> str:
+    """A number without a fraction."""
+    return f"{value:.0f}"
+
+
+def percent(value: float) -> str:
+    """A percentage with one decimal."""
+    return f"{value:.1f}"
+
+
+def error(value: float) -> str:
+    """A relative error."""
+    return f"{value:.1e}" if value else "0"

@@ -32,6 +32,10 @@ class Interrupted(NBodyError):
 class Commands(TyperGroup):
     """The program's commands. (Typer would end an interrupted one without a word.)"""
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Commands first, then groups of commands."""
+        return sorted(super().list_commands(ctx), key=lambda name: isinstance(self.commands[name], TyperGroup))
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Raises Interrupted, with the command's own words where it has some that are not said yet."""
         try:
@@ -72,8 +76,9 @@ def options(
     """
 
 
-for command in (run, resume, view, info, bench, doctor, rerun, diff):
+for command in (run, resume, view, info, doctor, rerun, diff):
     app.command(cls=ListCommand)(command)
+app.add_typer(bench)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,179 +1,172 @@
-"""``nbody bench``: how fast, and how exact, this machine computes gravity."""
+"""``nbody bench``: a command for each suite of measurements, and two for reports that were written earlier."""
 
+import os
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from nbody.bench import SUITES
 from nbody.cli import completion
+from nbody.cli.bench_report import explained, finish, measured
+from nbody.cli.lists import ListCommand
 from nbody.cli.numbers import whole
 
-FORCES, PRODUCTS, REPORT = "Forces", "Matrix products", "The report"
-"""The help's panels."""
+FORCES = next(iter(SUITES))
+"""The suite that ``nbody bench`` measures by itself."""
 
 
-def _of(panel: str, help: str, *names: str, **more: Any) -> Any:
-    """An option of a panel."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, **({"show_default": False} | more))
+def _option(help: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, show_default=False, **more)
 
 
-ParticleCounts = Annotated[
-    list[int] | None,
-    _of(FORCES, "Numbers of particles, such as 1024 20480 (where none are given: 1024 4096 10240 20480, and on a GPU "
-                "65536 262144).", parser=whole, metavar="<list[int]>"),
-]  # fmt: skip
-Engines = Annotated[
-    list[str] | None,
-    _of(FORCES, "Only these engines, beside the cpu engine.", autocompletion=completion.engines),
+def _numbers(help: str) -> Any:
+    return Annotated[list[int] | None, _option(help, parser=whole, metavar="<list[int]>")]
+
+
+def _names(help: str, offer: Callable) -> Any:
+    return Annotated[list[str] | None, _option(help, autocompletion=offer)]
+
+
+OPTIONS: dict[str, Any] = {
+    "cpu": Annotated[bool, _option("Measure the CPU's engines.", "--cpu")],
+    "gpu": Annotated[bool, _option("Measure the GPU's engines.", "--gpu")],
+    "particles": _numbers("Numbers of particles, such as 1024 20480."),
+    "engines": _names("Only these engines, and the cpu engine.", completion.engines),
+    "sizes": _numbers("The n of the n x n matrices."),
+    "rungs": _names("Only these rungs.", completion.rungs),
+    "precision": _names("Only these of float32, mixed and float64.", completion.precisions),
+}
+"""What a suite may be asked for, by the name of the argument of its ``prepare``."""
+
+Explain = _names("Explain these rungs instead of measuring.", completion.rungs)
+Output = Annotated[
+    Path,
+    _option(
+        "The folder of the report and the picture, or the report's file (.json); output by default.", "--output", "-o"
+    ),
 ]
-Precisions = Annotated[
-    list[str] | None,
-    _of(FORCES, "Only these of float32, mixed and float64; with --matmul, of float32 and float64.",
-        autocompletion=completion.precisions),
-]  # fmt: skip
-Roofline = Annotated[
-    bool,
-    _of(FORCES, "Hold the GPU's engines against the card's bounds and against torch, JAX and CuPy, where these are "
-                "installed.", "--roofline"),
-]  # fmt: skip
-Matmul = Annotated[
-    bool, _of(PRODUCTS, "Measure the ladder of matrix products, beside cuBLAS, instead of forces.", "--matmul")
-]
-Sizes = Annotated[
-    list[int] | None,
-    _of(PRODUCTS, "The n of the n x n matrices (512 1024 2048 4096).", parser=whole, metavar="<list[int]>"),
-]
-Rungs = Annotated[list[str] | None, _of(PRODUCTS, "Only these rungs.", autocompletion=completion.rungs)]
-Explain = Annotated[
-    str | None,
-    _of(PRODUCTS, "Say what a rung does, what its kernel takes of the card, and what limits it; measures nothing.",
-        autocompletion=completion.rungs),
-]  # fmt: skip
-Place = Annotated[
-    Path | None,
-    _of(REPORT, "The folder of bench.json and bench.png (with --roofline: roofline, with --matmul: matmul), or a "
-                "file's name; output, where none is given.", "--output", "-o"),
-]  # fmt: skip
-AsJson = Annotated[bool, _of(REPORT, "Print the report as one JSON object, no table.", "--json")]
-Readme = Annotated[
-    Path | None,
-    _of(REPORT, "Also write the table into this Markdown file, between its markers <!-- bench:begin --> and "
-                "<!-- bench:end --> (with --matmul: matmul:begin, matmul:end).",
-        autocompletion=completion.files(".md")),
-]  # fmt: skip
-Compare = Annotated[
-    Path | None,
-    _of(REPORT, "Also show how much faster each row is than in this earlier report, and which became slower by more "
-                "than noise (not with --matmul). It is kept, and its numbers of particles are measured again.",
-        autocompletion=completion.files(".json")),
-]  # fmt: skip
-From = Annotated[
-    list[Path] | None,
-    _of(REPORT, "Show these earlier reports (bench.json) instead of measuring.", "--from",
-        autocompletion=completion.files(".json")),
-]  # fmt: skip
+AsJson = Annotated[bool, _option("Print the result as one JSON object, no table.", "--json")]
+Readme = Annotated[bool, _option("Also write the tables into this checkout's README files.", "--readme")]
+_reports: dict[str, Any] = {"autocompletion": completion.files(".json"), "show_default": False}
+Reports = Annotated[list[Path], typer.Argument(help="Reports, such as output/bench.json.", **_reports)]
+Old = Annotated[Path, typer.Argument(help="The earlier report.", **_reports)]
+New = Annotated[Path | None, typer.Argument(help="The later one; without it, the same is measured again.", **_reports)]
+
+MOVED = {"--matmul": "matmul", "--roofline": "roofline", "--compare": "compare", "--from": "show"}
+"""What earlier versions had as options."""
 
 
-def bench(
-    cpu: Annotated[bool, _of(FORCES, "Measure the CPU's engines.", "--cpu")] = False,
-    gpu: Annotated[bool, _of(FORCES, "Measure the GPU's engines.", "--gpu")] = False,
-    particles: ParticleCounts = None,
-    engines: Engines = None,
-    precision: Precisions = None,
-    roofline: Roofline = False,
-    matmul: Matmul = False,
-    sizes: Sizes = None,
-    rungs: Rungs = None,
-    explain: Explain = None,
-    output: Place = None,
-    as_json: AsJson = False,
-    readme: Readme = None,
-    compare: Compare = None,
-    reports: From = None,
-) -> int:
-    """Measure every force engine that this machine has.
+class BenchGroup(TyperGroup):
+    """``nbody bench`` without a subcommand is ``nbody bench forces``, whose options its help shows too."""
 
-    Each result is checked against float64 sums before it is timed. Without
-    --cpu and --gpu, whatever there is gets measured. The cpu engine always
-    takes part: the speed-ups refer to it. A table goes to standard output,
-    bench.json and a picture, bench.png, to the output folder; earlier ones
-    are replaced. What would take too long is left out, and a line says so.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name the subcommand that is meant."""
+        from nbody.errors import InputError
 
-    With --roofline each GPU engine stands beside what the card allows at
-    most, by the issue slots counted in its own machine code, with its
-    registers, occupancy, clock and power, its part of a whole step, and the
-    lecture's table with the figures of its Tesla K40c.
+        for word in args:
+            if word in MOVED and not ctx.resilient_parsing:
+                raise InputError(f"{word} is a subcommand now: nbody bench {MOVED[word]} (see 'nbody bench --help')")
+        if not (args and args[0] in (*self.commands, *ctx.help_option_names)) and (args or not ctx.resilient_parsing):
+            args = [FORCES, *args]
+        return super().parse_args(ctx, args)
 
-    With --matmul the ladder of matrix products is measured instead, beside
-    cuBLAS where its library is found; its files are matmul.json and
-    matmul.png.
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help of the group, with the options of the force suite."""
+        own, self.params = self.params, self.commands[FORCES].params
+        super().format_help(ctx, formatter)
+        self.params = own
+
+
+bench = typer.Typer(name="bench", cls=BenchGroup)
+
+
+@bench.callback()
+def _bench() -> None:
+    """Measure how fast, and how exact, this machine is.
+
+    Without a subcommand every force engine that this machine has is measured.
+    Each result is checked before it is timed. A table goes to standard
+    output, a report (bench.json) and a picture (bench.png) to the output
+    folder, where earlier ones are kept under a numbered name.
 
     Examples:
 
-      nbody bench
+      nbody bench --cpu --gpu
 
-      nbody bench --cpu --particles 1024 20480 --precision float32
+      nbody bench --particles 1024 20480 --json > speed.json
 
-      nbody bench --gpu --engines gpu-global gpu-tiled --output output/tiles
-
-      nbody bench --gpu --roofline --compare output/roofline.json
-
-      nbody bench --matmul --sizes 1024 2048 --rungs k02 k06 k17
-
-      nbody bench --matmul --explain k06
-
-      nbody bench --json > speed.json
-
-      nbody bench --from laptop.json h200.json --readme README.md
+      nbody bench matmul --sizes 1024 2048
     """
-    from nbody.bench.readme import around
-    from nbody.cli.bench_report import terminable
+
+
+def _measuring(suite: str) -> Callable[..., int]:
+    """The command of a suite: its options are the arguments of the suite's ``prepare``, and those of all suites."""
+    prepare = SUITES.load(suite)
+
+    def command(output: Path, as_json: bool, readme: bool, explain: list[str] | None = None, **wanted: Any) -> int:
+        if explain:
+            return explained(explain, as_json)
+        found, failed, _ = measured(suite, wanted, output, readme)
+        return finish(found, failed, as_json, readme)
+
+    taken = {name: OPTIONS[name] for name in signature(prepare).parameters if name in OPTIONS}
+    taken |= {"explain": Explain} if "rungs" in taken else {}
+    taken |= {"output": Output, "as_json": AsJson, "readme": Readme}
+    defaults = {"cpu": False, "gpu": False, "output": Path("output"), "as_json": False, "readme": False}
+    command.__annotations__ = taken
+    command.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
+            for name, kind in taken.items()
+        ]
+    )
+    command.__name__, command.__doc__ = suite, prepare.__doc__
+    return command
+
+
+for _suite in SUITES:
+    bench.command(_suite, cls=ListCommand)(_measuring(_suite))
+
+
+@bench.command(cls=ListCommand)
+def compare(old: Old, new: New = None, output: Output = Path("output"), as_json: AsJson = False) -> int:
+    """Show what became slower or faster since an earlier report.
+
+    Each row is compared with the same row of the other report; a difference
+    counts where it is larger than the noise of such a measurement.
+
+    Examples:
+
+      nbody bench compare output/bench.json
+
+      nbody bench compare laptop.json h200.json
+    """
+    from nbody.bench.compare import again, compare
+    from nbody.bench.report import load
+
+    before, file = load(old), old.stat()
+    found, failed, kept = ([load(new)], [], None) if new else measured(*again(before, str(old)), output)
+    name = kept if kept and os.path.samestat(kept.stat(), file) else old
+    return finish(found, failed, as_json, comparison=compare(before, found[0], str(name)))
+
+
+@bench.command(cls=ListCommand)
+def show(reports: Reports, as_json: AsJson = False, readme: Readme = False) -> int:
+    """Show earlier reports instead of measuring.
+
+    Examples:
+
+      nbody bench show output/bench.json
+
+      nbody bench show laptop.json h200.json --readme
+    """
+    from nbody.bench.report import load
     from nbody.errors import InputError
 
-    given: dict[str, Any] = {"--cpu": cpu, "--gpu": gpu, "--particles": particles, "--engines": engines}
-    given |= {"--precision": precision, "--roofline": roofline, "--sizes": sizes, "--rungs": rungs}
-    given |= {"--matmul": matmul, "--explain": explain, "--output": output, "--readme": readme}
-    given |= {"--compare": compare, "--from": reports}
-    _check_together({option for option, value in given.items() if value not in (None, False, [])})
-    if reports and as_json and len(reports) > 1:
-        raise InputError("--json prints one report, and --from names several; leave one of the two out")
-    if readme is not None:
-        around(readme, "matmul" if matmul else "bench")  # before the measuring, not after
-    place = output or Path("output")
-    with terminable():
-        if matmul:
-            from nbody.cli.bench_ladder import ladder
-
-            return ladder(sizes or [], precision or [], rungs or [], explain, place, as_json, readme, reports or [])
-        from nbody.cli.bench_forces import Wanted, forces
-
-        wanted = Wanted(cpu, gpu, roofline, particles or [], engines or [], precision or [])
-        return forces(wanted, place, as_json, readme, compare, reports or [])
-
-
-MEASURED = ("--cpu", "--gpu", "--particles", "--engines", "--roofline", "--precision", "--sizes", "--rungs", "--output")
-"""Options that say what is measured, and where that is written."""
-
-GOES_WITHOUT: dict[str, tuple[str, ...]] = {
-    "--matmul": ("--cpu", "--gpu", "--particles", "--engines", "--roofline", "--compare"),
-    "--explain": (*MEASURED, "--from", "--readme"),
-    "--from": MEASURED,
-}
-"""Options that would be of no effect beside another."""
-
-GOES_WITH: dict[str, tuple[str, ...]] = {"--matmul": ("--sizes", "--rungs", "--explain")}
-"""Options that are of no effect without another."""
-
-
-def _check_together(given: set[str]) -> None:
-    """Raise InputError where an option that was given would be ignored."""
-    from nbody.errors import InputError
-
-    for other, options in GOES_WITH.items():
-        for option in options:
-            if option in given and other not in given:
-                raise InputError(f"{option} goes with {other}")
-    for other, options in GOES_WITHOUT.items():
-        for option in options:
-            if option in given and other in given:
-                raise InputError(f"{option} goes without {other}")
+    if as_json and len(reports) > 1:
+        raise InputError("--json prints one report, and several are named; name one")
+    return finish([load(path) for path in reports], [], as_json, readme)

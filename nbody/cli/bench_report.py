@@ -1,104 +1,103 @@
-"""What ``nbody bench`` does with a report of any suite: its files, its tables on the terminal, and how it ends."""
+"""What ``nbody bench`` does with any suite: measure, write the files, print the tables, and end."""
 
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import json
+import os
+from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from nbody.bench.output import Output
-from nbody.bench.readme import rewrite
-from nbody.bench.report import Report
+from nbody.bench import SUITES, part
 from nbody.cli.progress import say, status_line
 from nbody.errors import RunFailed
-from nbody.trajectory.output_path import keep_older_file
+
+if TYPE_CHECKING:
+    from nbody.bench.compare import Comparison
+    from nbody.bench.report import Report
 
 WIDTH = 132
 """Columns that the widest table takes."""
 
 
-class Kept(NamedTuple):
-    """A report, why a file of it could not be written (empty if none failed), and where the report is now that it is
-    compared with."""
+def measured(
+    suite: str, wanted: dict[str, Any], output: Path, readme: bool = False
+) -> tuple[list["Report"], list[str], Path | None]:
+    """Measure a suite and write its files. Returns the report, why a file of it could not be written, and the numbered
+    name of an earlier report."""
+    from nbody.bench.output import report_path, write
+    from nbody.bench.readme import places
 
-    report: Report
-    unwritten: str = ""
-    compared: Path | None = None
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """SIGTERM in this block is Ctrl-C: drafts are removed, and a line says what was written."""
-    if threading.current_thread() is not threading.main_thread():  # there Python forbids handlers
-        yield
-        return
-    earlier = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, earlier)
-
-
-@contextmanager
-def measuring() -> Iterator[Callable[[str], None]]:
-    """The status line of all that comes before a file is written; an interrupt in this block says so."""
+    work = SUITES.load(suite)(say, **{name: value or () for name, value in wanted.items()})
+    path = report_path(output, "bench" if suite == next(iter(SUITES)) else suite)
+    if readme:
+        places([suite])  # before the measuring, not after
+    if (load := os.getloadavg()[0]) > 0.5:
+        say(f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone")
     try:
         with status_line() as notify:
-            yield notify
+            found = work(notify)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; nothing was written") from None
-
-
-def keep(found: Report, files: Output, draw: Callable, compared: Path | None = None) -> Kept:
-    """Write a report's files, and say so. What can't be written is for :func:`exit_code` to tell, below the table: all
-    was measured. If the report ``compared`` stands where this one goes, it gets a numbered name first."""
-    replaced, written = files.replaced(), list[Path]()
-    unwritten = ""
     try:
-        if compared and files.report in replaced and files.report.samefile(compared):
-            compared = keep_older_file(files.report, say)
-            replaced.remove(files.report)
-        with status_line() as notify:
-            notify("drawing")
-            files.write(found, draw, written.append)
+        return [found], [], write(found, path, part(suite, "plot").plot, say)
     except RunFailed as error:
-        unwritten = str(error)
-    except OSError as error:
-        unwritten = f"{files.report} can't be kept ({error.strerror or error}); the figures above are all there is"
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted; {written[0] if written else 'nothing'} was written") from None
-    for path in written:
-        say(f"wrote {path}" + (", in place of an earlier one" if path in replaced else ""))
-    return Kept(found, unwritten, compared)
+        return [found], [f"{error}; the figures are above"], None
 
 
-def rewritten(readme: Path | None, found: Sequence[Report], suite: str, markdown: Callable, what: str) -> str:
-    """Write a suite's tables into the README, if there is one, and say so; why that could not be done, or nothing."""
-    if readme is None:
-        return ""
+def finish(
+    reports: Sequence["Report"], failed: Sequence[str], as_json: bool, readme: bool = False,
+    comparison: "Comparison | None" = None,
+) -> int:  # fmt: skip
+    """Print the reports, write the README files if that is asked for, and return the exit code: 1 after a line on each
+    row that is wrong, and on each file that could not be written."""
+    from nbody.bench.readme import rewrite
+
+    for report in reports if as_json else ():
+        told = {"comparison": comparison.plain()} if comparison else {}
+        print(json.dumps(json.loads(report.json()) | told))
+    if not as_json:
+        sheets = [
+            sheet for report in reports for suite in report.suites for sheet in part(suite, "tables").sheets(report)
+        ]
+        _print([*sheets, *([comparison.sheet()] if comparison else [])])
+    failed = [*(f"{row.what}: {row.note}" for report in reports for row in report.rows if row.wrong), *failed]
     try:
-        rewrite(readme, found, suite, markdown)
+        for path in rewrite(reports) if readme else ():
+            say(f"the tables in {path} are now those of this report")
     except RunFailed as error:
-        return str(error)
-    say(f"{what} in {readme} is now this report's")
-    return ""
-
-
-def exit_code(wrong: Sequence[str], unwritten: Sequence[str]) -> int:
-    """1 after a line on each row that is wrong, and on each file that could not be written; 0 where there is neither."""
-    lines = [*wrong, *filter(None, unwritten)]
-    for line in lines:
+        failed.append(str(error))
+    for line in failed:
         say(f"error: {line}")
-    return 1 if lines else 0
+    return 1 if failed else 0
 
 
-def print_tables(tables: Iterable[Any]) -> None:
-    """Rich tables on standard output, :data:`WIDTH` columns wide at least: a narrow terminal folds lines, and cuts no
-    number."""
+def explained(words: Sequence[str], as_json: bool) -> int:
+    """Print what rungs are, and what their kernels need of a card."""
+    from nbody.bench.ladder.suite import check_rung
+    from nbody.linalg.explain import explain
+
+    names = [name for word in words for name in word.split(",") if name]
+    for name in names:
+        check_rung(name, "--explain: ")
+    found = [{"rung": name, "text": explain(name)} for name in names]
+    if as_json:
+        print(json.dumps(found[0] if len(found) == 1 else {"rungs": found}))
+    else:
+        print("\n\n".join(each["text"] for each in found))
+    return 0
+
+
+def _print(sheets: Sequence[Any]) -> None:
+    """Tables on standard output, :data:`WIDTH` columns wide at least: a narrow terminal folds lines, and cuts no number.
+    (Rich itself would end a closed pipe with exit code 1.)"""
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False, emoji=False)  # a "[" in a processor's name is a "["
-    console.width = max(console.width, WIDTH)
-    for table in tables:
-        console.print(table)
+    terminal = Console()
+    text = StringIO()
+    console = Console(
+        file=text, highlight=False, markup=False, emoji=False, force_terminal=terminal.is_terminal,
+        width=max(terminal.width, WIDTH),
+    )  # fmt: skip
+    for sheet in sheets:
+        console.print(sheet.on_terminal())
+    print(text.getvalue(), end="", flush=True)

@@ -17,8 +17,8 @@ _LATER = {
         "Launch", "Resources", "assembled", "launches", "machine_code", "ptx", "resources",
     ),
     "device": (
-        "FAST", "Facts", "blocks_at_most", "bounded", "cuda", "facts", "out_of_memory", "resident_blocks",
-        "threads_per_multiprocessor", "uuid", "version_in",
+        "FAST", "Facts", "blocks_at_most", "bounded", "cuda", "facts", "multiprocessor_limits", "out_of_memory",
+        "resident_blocks", "threads_per_multiprocessor", "uuid", "version_in",
     ),
     "direct": ("DirectLaunch", "allow_shared", "current_device"),
     "graph": ("Graph", "milliseconds", "times"),

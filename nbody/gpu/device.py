@@ -36,14 +36,13 @@ class Facts:
 
     @property
     def lanes_float32(self) -> int:
-        """Float32 operations per multiprocessor and clock: 128, and 64 on 7.x and 8.0."""
-        return 64 if self.compute_capability in ((7, 0), (7, 5), (8, 0)) else 128
+        """Float32 operations that a multiprocessor starts per clock."""
+        return lanes(self.compute_capability)[0]
 
     @property
     def lanes_float64(self) -> int:
-        """Float64 operations per multiprocessor and clock: half as many on the chips made for computing, else two."""
-        computing = ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
-        return self.lanes_float32 // 2 if self.compute_capability in computing else 2
+        """Float64 operations that a multiprocessor starts per clock."""
+        return lanes(self.compute_capability)[1]
 
     @property
     def peak_float32(self) -> float:
@@ -54,6 +53,31 @@ class Facts:
     def peak_float64(self) -> float:
         """Float64 rate in FLOP/s, without tensor cores."""
         return 2.0 * self.lanes_float64 * self.multiprocessors * self.clock
+
+    @property
+    def peak_float64_products(self) -> float:
+        """Float64 rate of matrix products in FLOP/s: tensor cores double it on some cards."""
+        return self.peak_float64 * (2.0 if self.compute_capability in FLOAT64_TENSOR_CORES else 1.0)
+
+    def peak(self, precision: str) -> float:
+        """FLOP/s of the float pipes that ``float32``, ``mixed`` or ``float64`` computes with."""
+        return self.peak_float64 if precision == "float64" else self.peak_float32
+
+
+LANES = {
+    (6, 0): (64, 32), (6, 1): (128, 4), (7, 0): (64, 32), (7, 5): (64, 2), (8, 0): (64, 32), (8, 6): (128, 2),
+    (8, 9): (128, 2), (9, 0): (128, 64), (10, 0): (128, 64), (12, 0): (128, 2),
+}  # fmt: skip
+"""Float32 and float64 additions, products or multiply-adds that a multiprocessor starts per clock, by compute capability
+(CUDA C++ Programming Guide, throughput of native arithmetic instructions)."""
+
+FLOAT64_TENSOR_CORES = ((8, 0), (9, 0))
+"""The compute capabilities whose tensor cores double the rate of float64 matrix products."""
+
+
+def lanes(compute_capability: tuple[int, int]) -> tuple[int, int]:
+    """The entry of :data:`LANES`, or of the latest compute capability before one that is not in it."""
+    return LANES[max((known for known in LANES if known <= tuple(compute_capability)), default=min(LANES))]
 
 
 def facts() -> Facts:
@@ -128,3 +152,14 @@ def uuid() -> str:
 def threads_per_multiprocessor() -> int:
     """The most threads that fit on a multiprocessor of the current device at a time."""
     return cuda.get_current_device().MAX_THREADS_PER_MULTIPROCESSOR
+
+
+def multiprocessor_limits() -> tuple[int, int, int, int]:
+    """Registers, bytes of shared memory, threads and blocks that a multiprocessor of the current device has room for."""
+    device = cuda.get_current_device()
+    return (
+        device.MAX_REGISTERS_PER_MULTIPROCESSOR,
+        device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+        device.MAX_THREADS_PER_MULTIPROCESSOR,
+        device.MAX_BLOCKS_PER_MULTIPROCESSOR,
+    )

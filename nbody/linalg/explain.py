@@ -1,4 +1,4 @@
-"""What a rung is and what its kernel takes from a multiprocessor: ``nbody bench --matmul --explain RUNG``."""
+"""What a rung is and what its kernel takes from a multiprocessor: ``nbody bench matmul --explain RUNG``."""
 
 import textwrap
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbody import machine
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.linalg.elementwise import Elementwise
 from nbody.linalg.rung import LECTURE_SIZE, Launch, Rung, Shape
@@ -21,7 +22,7 @@ class Limits(NamedTuple):
 
 
 HOPPER = Limits()
-"""An H200's (compute capability 9.0): explanations are the same on every machine."""
+"""An H200's (compute capability 9.0), which stands for the reader's card where there is none."""
 
 
 class Occupancy(NamedTuple):
@@ -34,7 +35,7 @@ class Occupancy(NamedTuple):
 
 
 def occupancy(threads: int, registers: int, shared: int, limits: Limits = HOPPER) -> Occupancy:
-    """How many blocks of ``threads`` threads, with ``registers`` registers each and ``shared`` bytes per block, fit a
+    """How many blocks of ``threads`` threads, with ``registers`` registers each and ``shared`` bytes a block, fit a
     multiprocessor. Registers are given out 256 at a time to a warp."""
     warps = -(-threads // 32)
     room = {
@@ -48,7 +49,7 @@ def occupancy(threads: int, registers: int, shared: int, limits: Limits = HOPPER
 
 
 RESERVED = 1024
-"""Bytes of shared memory that the system keeps for itself in each block that uses any, on a Hopper."""
+"""Bytes of shared memory that the system keeps for itself in each block that uses any, from compute capability 8.0 on."""
 
 
 def explain(name: str) -> str:
@@ -89,33 +90,49 @@ def _model_lines(rung: Rung) -> list[str]:
 
 
 def _kernel_lines(thing: Rung | Elementwise, shape: Shape, dtypes: Sequence[str]) -> list[str]:
-    """Registers, shared memory and occupancy of the kernel for a product, in each precision, or the reason why they are
-    not known here."""
+    """Registers, shared memory and occupancy of the kernel for a product, in each precision, on the reader's card, or the
+    reason why they are not known."""
     from nbody import gpu
 
     if gpu.SIMULATED:
         return ["Kernels are simulated here (NUMBA_ENABLE_CUDASIM is set): what one takes of a card is not known."]
-    try:
-        lines = [_kernel_line(thing, shape, dtype) for dtype in dtypes]
-    except Exception as error:  # NVVM or nvJitLink is not installed
-        return [f"The kernel can't be compiled here ({type(error).__name__}: {str(error)[:80]})."]
-    return ["Compiled for an H200 (compute capability 9.0), whatever card there is here:", *lines]
+    card, version, limits = _card()
+    lines = [f"Compiled for {card} (compute capability {version[0]}.{version[1]}):"]
+    for dtype in dtypes:
+        try:
+            lines.append(f"{dtype}: {_kernel_line(thing, shape, dtype, version, limits)}")
+        except Exception as error:
+            text = " ".join(str(error).split())
+            if isinstance(error, ImportError) or any(name in text.lower() for name in ("nvvm", "nvjitlink")):
+                return [f"To see what the kernel takes of a card, also without one: {machine.install_extra('cu13')}"]
+            lines.append(f"{dtype}: does not compile for it ({type(error).__name__}: {text[:80]})")
+    return lines
 
 
-def _kernel_line(thing: Rung | Elementwise, shape: Shape, dtype: str) -> str:
+def _card() -> tuple[str, tuple[int, int], Limits]:
+    """The reader's card, its compute capability and limits; an H200's where there is none."""
+    from nbody import gpu
+
+    if not gpu.available():
+        return "an H200, for there is no card here", (9, 0), HOPPER
+    facts = gpu.facts()
+    return facts.name, facts.compute_capability, Limits(*gpu.multiprocessor_limits())
+
+
+def _kernel_line(thing: Rung | Elementwise, shape: Shape, dtype: str, version: tuple[int, int], limits: Limits) -> str:
     from nbody import gpu
 
     launch = thing.launch(shape, np.dtype(dtype))
     assert isinstance(launch, Launch)
-    used = gpu.resources(gpu.ptx(launch.kernel, launch.signature(dtype)))
-    shared = used.shared + launch.dynamic_shared
-    fits = occupancy(launch.threads, used.registers, shared)
+    used = gpu.resources(gpu.ptx(launch.kernel, launch.signature(dtype), version), version)
+    fits = occupancy(launch.threads, used.registers, used.shared, limits)
+    shared = max(0, used.shared - (RESERVED if version >= (8, 0) else 0))
     limit = (
         f"{fits.fraction:.0%} of its threads, limited by {fits.limit}" if fits.fraction < 1 else "all of its threads"
     )
     return (
-        f"{dtype}: {_count(launch.threads, 'thread')} per block, {_count(used.registers, 'register')} per thread, "
-        f"{max(0, shared - RESERVED)} bytes of shared memory; {_count(fits.blocks, 'block')} per multiprocessor, {limit}"
+        f"{_count(launch.threads, 'thread')} per block, {_count(used.registers, 'register')} per thread, "
+        f"{shared} bytes of shared memory; {_count(fits.blocks, 'block')} per multiprocessor, {limit}"
     )
 
 

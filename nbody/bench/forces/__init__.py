@@ -1,1 +1,42 @@
-"""The force suite: every engine, precision and N, and the lecture's own run."""
+"""The force suite: every engine, precision and N on the same bodies, and the lecture's own run."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def prepare(
+    say: Callable[[str], None],
+    *,
+    cpu: bool = False,
+    gpu: bool = False,
+    particles: Sequence[int] = (),
+    engines: Sequence[str] = (),
+    precision: Sequence[str] = (),
+) -> Callable[[Callable[[str], None]], Any]:
+    """Measure every force engine that this machine has.
+
+    Each result is checked against float64 sums before it is timed. Without
+    --cpu and --gpu, everything that this machine has is measured. The cpu
+    engine always takes part: the speed-ups refer to it. Measurements that
+    would take too long are left out, and a note says so.
+
+    Examples:
+
+      nbody bench forces
+
+      nbody bench --cpu --gpu
+
+      nbody bench --cpu --particles 1024 20480 --precision float32
+
+      nbody bench --gpu --engines gpu-global gpu-tiled --output output/tiles
+    """
+    from nbody.bench import report
+    from nbody.bench.forces import selection, suite
+
+    on = selection.backends(cpu, gpu)
+    counts = selection.counts(particles, "gpu" in on)
+    own = selection.contestants(engines, precision, on, max(counts))
+    rivals, absent = selection.rivals(precision, on) if not engines else ([], [])
+    for line in absent:
+        say(f"not measured: {line}")
+    return lambda notify: report.Report(report.machine(), suite.measure([*own, *rivals], counts, notify), absent)

@@ -10,7 +10,7 @@ import numpy as np
 from nbody import machine
 from nbody.bench.forces.accuracy import on_all_cores
 from nbody.bench.forces.problems import CLUSTER, Problem, cluster
-from nbody.bench.queued import device_times
+from nbody.bench.timing import device_times
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.law import Gravity

@@ -6,7 +6,6 @@ the same law, precision and number of threads: the yardstick that the ``cpu`` en
 
 import ctypes
 import os
-import shutil
 import subprocess
 import tempfile
 from functools import cache
@@ -32,18 +31,15 @@ def _compiled() -> tuple[ctypes.CDLL | None, str]:
     """The library, or why there is none."""
     if machine.simd_level() != "AVX-512":
         return None, f"this processor has {machine.simd_level()}, not AVX-512"
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        return None, "there is no C compiler (cc) here"
-    with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder, "avx512.so")
-        run = subprocess.run([compiler, *FLAGS, SOURCE, "-o", library], capture_output=True, text=True)
-        if run.returncode:
-            return None, f"{compiler} failed: {(run.stderr.strip() or 'no message').splitlines()[0]}"
-        try:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder, "avx512.so")
+            command: list = [os.environ.get("CC", "cc"), *FLAGS, SOURCE, "-o", library]
+            subprocess.run(command, capture_output=True, text=True, check=True)
             loaded = ctypes.CDLL(str(library))  # stays loaded when its file is gone
-        except OSError as error:
-            return None, f"what {compiler} made can't be loaded: {error}"
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[0]
+        return None, f"no C compiler (cc) that makes it: {reason}"
     size, real = ctypes.c_long, ctypes.c_float
     loaded.accelerations.argtypes = [size, size, FLOATS, FLOATS, FLOATS, FLOATS, real, real, FLOATS, ctypes.c_int]
     loaded.accelerations.restype = None

@@ -13,6 +13,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,25 +22,25 @@ from nbody.bench.forces.contestant import Contestant
 from nbody.bench.forces.problems import Problem
 
 PAIRS_BYTES = 1 << 30
-"""Most bytes of an array of pairs, where a library keeps such arrays: rows are then taken in turns. (JAX asked for 257 GiB
-at N = 262144 without.)"""
+"""Most bytes of an array of pairs, where a library keeps such arrays: it then computes some rows after the others. (JAX
+asked for 257 GiB at N = 262144 without.)"""
 
 
-def rows_a_turn(count: int) -> int:
+def rows_at_a_time(count: int) -> int:
     """The largest power of two of rows of ``count`` float32 pairs within :data:`PAIRS_BYTES`."""
     return 1 << max(0, (PAIRS_BYTES // (4 * count)).bit_length() - 1)
 
 
 class Peer(Contestant):
-    """A library's all-pairs forces on the current GPU."""
+    """A library's all-pairs forces on the current GPU. ``wait`` is the library's own."""
 
     backend = "gpu"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, wait: Callable[[], Any]) -> None:
         from nbody import gpu
 
         super().__init__(name, "float32")
-        self.device = gpu.facts().name
+        self.device, self.wait = gpu.facts().name, wait  # type: ignore[method-assign]
         self.release()
 
     def load(self, problem: Problem) -> None:
@@ -51,12 +52,12 @@ class Peer(Contestant):
 
     def release(self) -> None:
         """See :meth:`Contestant.release`."""
-        self._bodies: tuple[Any, ...] = ()
+        self._bodies: Any = ()
         self._result: Any = None
 
     @abstractmethod
     def _take(self, position: np.ndarray, mass: np.ndarray) -> None:
-        """Bring the bodies to the device."""
+        """Copy the bodies to the device."""
 
 
 def array_forces(
@@ -69,55 +70,58 @@ def array_forces(
         rows, columns: x, y and z of the n bodies that are accelerated, and of the N that act.
         mass: (N,).
     """
-    d = [acting[None, :] - felt[:, None] for felt, acting in zip(rows, columns, strict=True)]
+    d = [x_j[None, :] - x_i[:, None] for x_i, x_j in zip(rows, columns, strict=True)]
     u = rsqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2] + length2)
     weight = G * mass[None, :] * (u * u * u)
     return stack([(weight * each).sum(1) for each in d], 1)
 
 
-class TorchPeer(Peer):
-    """PyTorch: whole-array expressions, run one by one, or fused by ``torch.compile``."""
+class ArrayPeer(Peer):
+    """Whole-array expressions: ``put`` copies an array to the device, ``get`` a result back; ``forces`` is
+    :func:`array_forces` with the library's functions. ``fused`` says that no array of pairs is kept."""
 
-    def __init__(self, compiled: bool) -> None:
-        super().__init__("torch, compiled" if compiled else "torch, eager")
-        import torch
-
-        def forces(*arguments: Any) -> Any:
-            return array_forces(torch.rsqrt, torch.stack, *arguments)
-
-        self._torch, self._compiled = torch, compiled
-        self._forces = torch.compile(forces, dynamic=False) if compiled else forces
+    def __init__(
+        self, name: str, put: Callable, forces: Callable, get: Callable, wait: Callable, fused: bool = False
+    ) -> None:
+        super().__init__(name, wait)
+        self._put, self._forces, self._get, self._fused = put, forces, get, fused
 
     def _take(self, position: np.ndarray, mass: np.ndarray) -> None:
-        self._bodies = tuple(self._torch.tensor(array, device="cuda") for array in (*position.T, mass))
+        size = len(mass) if self._fused else rows_at_a_time(len(mass))
+        columns = [self._put(np.ascontiguousarray(column)) for column in position.T]
+        parts = [[column[k : k + size] for column in columns] for k in range(0, len(mass), size)]
+        self._bodies = (parts, columns, self._put(mass))
 
     def evaluate(self) -> None:
         """See :meth:`Contestant.evaluate`."""
-        *columns, mass = self._bodies
-        count = len(mass)
-        size = count if self._compiled else rows_a_turn(count)
-        parts = [
-            self._forces([column[k : k + size] for column in columns], columns, mass, *self._law)
-            for k in range(0, count, size)
-        ]
-        self._result = self._torch.cat(parts)
-
-    def wait(self) -> None:
-        """See :meth:`Contestant.wait`."""
-        self._torch.cuda.synchronize()
+        parts, *others = self._bodies
+        self._result = [self._forces(rows, *others, *self._law) for rows in parts]
 
     def acceleration(self) -> np.ndarray:
         """See :meth:`Contestant.acceleration`."""
-        return self._result.cpu().numpy()
+        return np.concatenate([self._get(part) for part in self._result])
 
 
-class JaxPeer(Peer):
-    """JAX: the same expressions, fused by XLA."""
+def torch_peer(compiled: bool) -> ArrayPeer:
+    """PyTorch: the expressions run one by one, or fused by ``torch.compile``."""
+    import torch
+
+    def forces(*arguments: Any) -> Any:
+        return array_forces(torch.rsqrt, torch.stack, *arguments)
+
+    return ArrayPeer(
+        "torch, compiled" if compiled else "torch, eager", lambda array: torch.tensor(array, device="cuda"),
+        torch.compile(forces, dynamic=False) if compiled else forces, lambda part: part.cpu().numpy(),
+        torch.cuda.synchronize, fused=compiled,
+    )  # fmt: skip
+
+
+class JaxPeer(ArrayPeer):
+    """JAX: the expressions fused by XLA."""
 
     def __init__(self) -> None:
-        super().__init__("JAX")
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes most of the card's memory
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # what goes wrong is said in the table, in one line
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors are reported in the table, in one line
         import jax
 
         if jax.default_backend() != "gpu":
@@ -126,26 +130,12 @@ class JaxPeer(Peer):
         def forces(*arguments: Any) -> Any:
             return array_forces(jax.lax.rsqrt, jax.numpy.stack, *arguments)
 
-        self._jax, self._forces = jax, jax.jit(forces)
-
-    def _take(self, position: np.ndarray, mass: np.ndarray) -> None:
-        put, size = self._jax.device_put, rows_a_turn(len(mass))
-        columns = [put(np.ascontiguousarray(column)) for column in position.T]
-        turns = [[put(column[k : k + size]) for column in columns] for k in range(0, len(mass), size)]
-        self._bodies = (turns, columns, put(mass), *map(np.float32, self._law))
-
-    def evaluate(self) -> None:
-        """See :meth:`Contestant.evaluate`."""
-        turns, *others = self._bodies
-        self._result = [self._forces(rows, *others) for rows in turns]
-
-    def wait(self) -> None:
-        """See :meth:`Contestant.wait`."""
-        self._jax.block_until_ready(self._result)
+        wait = lambda: jax.block_until_ready(self._result)  # noqa: E731
+        super().__init__("JAX", jax.device_put, jax.jit(forces), np.asarray, wait)
 
     def device_times(self, repeats: int) -> list[float]:
-        """See :meth:`Contestant.device_times`. JAX has streams of its own, which events on CUDA's default stream do not see,
-        so the host's clock counts, over as many calls as take 20 ms."""
+        """See :meth:`Contestant.device_times`. JAX uses streams that events on CUDA's default stream do not see, so the
+        host's clock counts, over as many calls as take 20 ms."""
 
         def of(calls: int) -> float:
             start = time.perf_counter()
@@ -157,58 +147,25 @@ class JaxPeer(Peer):
         calls = max(1, int(20e-3 / of(1)))
         return [of(calls) for _ in range(repeats)]
 
-    def acceleration(self) -> np.ndarray:
-        """See :meth:`Contestant.acceleration`."""
-        return np.concatenate(self._result)
-
-
-TILE_KERNEL = r"""
-extern "C" __global__ void forces(const float4* body, float4* acceleration, int n, float G, float length2) {
-    __shared__ float4 tile[256];
-    int i = blockIdx.x * 256 + threadIdx.x;
-    float4 at = body[min(i, n - 1)];
-    float ax = 0, ay = 0, az = 0;
-    for (int first = 0; first < n; first += 256) {
-        int j = first + threadIdx.x;
-        tile[threadIdx.x] = j < n ? body[j] : make_float4(0, 0, 0, 0);
-        __syncthreads();
-        #pragma unroll 32
-        for (int s = 0; s < 256; s++) {
-            float dx = tile[s].x - at.x, dy = tile[s].y - at.y, dz = tile[s].z - at.z;
-            float u = rsqrtf(dx * dx + dy * dy + dz * dz + length2), f = tile[s].w * u * u * u;
-            ax += f * dx; ay += f * dy; az += f * dz;
-        }
-        __syncthreads();
-    }
-    if (i < n) acceleration[i] = make_float4(G * ax, G * ay, G * az, 0);
-}
-"""
-"""The lecture's second kernel (Nyland, Harris & Prins 2007) in CUDA C."""
-
 
 class CupyPeer(Peer):
-    """CuPy: a raw CUDA C kernel with shared-memory tiles."""
+    """CuPy: a raw CUDA C kernel with shared-memory tiles, ``tile.cu``."""
 
     def __init__(self) -> None:
-        super().__init__("CuPy, raw kernel")
         import cupy
 
-        self._cupy = cupy
-        self._kernel = cupy.RawKernel(TILE_KERNEL, "forces", options=("--use_fast_math",))
+        super().__init__("CuPy, raw kernel", cupy.cuda.runtime.deviceSynchronize)
+        source = Path(__file__).with_name("tile.cu").read_text()
+        self._cupy, self._kernel = cupy, cupy.RawKernel(source, "forces", options=("--use_fast_math",))
 
     def _take(self, position: np.ndarray, mass: np.ndarray) -> None:
-        body = self._cupy.asarray(np.column_stack([position, mass]))
-        self._bodies, self._result = (body,), self._cupy.empty_like(body)
+        self._bodies = self._cupy.asarray(np.column_stack([position, mass]))
+        self._result = self._cupy.empty_like(self._bodies)
 
     def evaluate(self) -> None:
         """See :meth:`Contestant.evaluate`."""
-        (body,) = self._bodies
-        count, (G, length2) = len(body), map(np.float32, self._law)
-        self._kernel((-(-count // 256),), (256,), (body, self._result, np.int32(count), G, length2))
-
-    def wait(self) -> None:
-        """See :meth:`Contestant.wait`."""
-        self._cupy.cuda.runtime.deviceSynchronize()
+        count, law = len(self._bodies), map(np.float32, self._law)
+        self._kernel((-(-count // 256),), (256,), (self._bodies, self._result, np.int32(count), *law))
 
     def acceleration(self) -> np.ndarray:
         """See :meth:`Contestant.acceleration`."""
@@ -216,8 +173,8 @@ class CupyPeer(Peer):
 
 
 PEERS: dict[str, tuple[str, Callable[[], Peer]]] = {
-    "torch, eager": ("torch", lambda: TorchPeer(compiled=False)),
-    "torch, compiled": ("torch", lambda: TorchPeer(compiled=True)),
+    "torch, eager": ("torch", lambda: torch_peer(compiled=False)),
+    "torch, compiled": ("torch", lambda: torch_peer(compiled=True)),
     "JAX": ("jax", JaxPeer),
     "CuPy, raw kernel": ("cupy", CupyPeer),
 }
@@ -229,10 +186,9 @@ def installed() -> tuple[list[Peer], list[str]]:
     found: list[Peer] = []
     absent: list[str] = []
     for name, (package, make) in PEERS.items():
-        if find_spec(package) is None:
-            absent.append(f"{name} ({package} is not installed)")
-            continue
         try:
+            if find_spec(package) is None:
+                raise ImportError(f"{package} is not installed")
             found.append(make())
         except Exception as error:  # whatever a library finds wrong with this machine
             absent.append(f"{name} ({' '.join(str(error).split())[:120] or type(error).__name__})")

@@ -1,4 +1,4 @@
-"""Who takes part: engines by the user's choice and the machine's means, and their baselines."""
+"""Who takes part: engines by the user's choice and the machine's means, and their competitors."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from nbody.forces.memory import check_fits
 
 COUNTS = (1024, 4096, 10240, 20480)
 GPU_COUNTS = (65536, 262144)
-"""The default N, and those beside them where there is a GPU. 10240 and 20480 are the lecture's."""
+"""The default N, and further ones where there is a GPU. 10240 and 20480 are the lecture's."""
 
 
 def backends(cpu: bool, gpu: bool) -> tuple[str, ...]:
@@ -23,57 +23,57 @@ def backends(cpu: bool, gpu: bool) -> tuple[str, ...]:
     Raises:
         DeviceError: the GPU is asked for, and there is none.
     """
-    reason = card.no_gpu() if gpu or not cpu else ""
     if gpu:
         card.require_gpu("--gpu")
-    wanted = {"cpu": cpu or not gpu, "gpu": gpu or not (cpu or reason)}
+    wanted = {"cpu": cpu or not gpu, "gpu": gpu or not (cpu or card.no_gpu())}
     return tuple(name for name, yes in wanted.items() if yes)
 
 
-def check_counts(counts: Sequence[int]) -> list[int]:
+def counts(given: Sequence[int], on_gpu: bool, default: Sequence[int] = COUNTS) -> list[int]:
     """The N of a benchmark, ascending, each once. Raises InputError for one below 1."""
-    for count in counts:
+    for count in given:
         if count < 1:
             raise InputError(f"--particles: must be at least 1, got {count}")
-    return sorted(set(counts))
-
-
-def check_precisions(precisions: Sequence[str]) -> list[str]:
-    """The precisions of a benchmark. Raises InputError for one that there is not."""
-    for precision in precisions:
-        if precision not in ROUNDOFF:
-            raise unknown("precision", precision, ROUNDOFF, "--precision: ")
-    return list(dict.fromkeys(precisions)) or list(ROUNDOFF)
+    return sorted(set(given or (*default, *(GPU_COUNTS if on_gpu else ()))))
 
 
 def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[str], largest: int) -> list[Contestant]:
-    """The contestants, in the order of the lesson.
+    """The contestants, in the order of ``ENGINES``.
 
     Args:
         engines: names of ``ENGINES``; all that ``on`` has when empty.
-        precisions: each engine takes part in those of them that it offers.
+        precisions: each engine takes part in those of them that it offers; all when empty.
         on: the backends.
         largest: the largest N, for which there must be memory.
 
     Raises:
-        InputError: a name that does not exist, an engine that has none of the precisions or does not work on one of
-            the backends, or more particles than the memory holds.
+        InputError: a name or precision that does not exist, an engine that has none of the precisions or does not work
+            on one of the backends, or more particles than the memory holds.
         DeviceError: this machine lacks what an engine computes on.
     """
-    for name in engines:
-        _check_choice(name, precisions, on)
+    for precision in precisions:
+        if precision not in ROUNDOFF:
+            raise unknown("precision", precision, ROUNDOFF, "--precision: ")
+    precisions = list(dict.fromkeys(precisions or ROUNDOFF))
     found: list[Contestant] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # a variant, such as matrix:k07, takes part when named
-        kind: type[Engine] = ENGINES.load(name)
+        kind: type[Engine] = ENGINES.load(name, "--engines: ")
+        offered = [precision for precision in precisions if precision in kind.precisions]
+        if name in engines and kind.device not in on:
+            why = f"none here ({reason})" if (reason := kind.device == "gpu" and card.no_gpu()) else "not measured"
+            raise InputError(f"--engines: '{name}' works on the {kind.device}, which is {why}; add --{kind.device}")
+        if name in engines and not offered:
+            raise InputError(
+                f"--engines: '{name}' computes in {' or '.join(kind.precisions)}, not in {' or '.join(precisions)}; "
+                "choose another --precision"
+            )
         baseline = name == ALL_CORES  # takes part always: speed-ups are relative to it
         if not baseline and (kind.device not in on or (engines and name not in engines)):
             continue
         kind.require_device()
-        for precision in (p for p in precisions if p in kind.precisions):
+        for precision in offered:
             check_fits(kind, largest, precision, "--particles: ")
-            if baseline:
-                found.append(EngineContestant(name, precision, one_core=True))
-            found.append(EngineContestant(name, precision))
+            found += [EngineContestant(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]
     if not found:
         raise InputError(
             f"--precision: no engine on the {' or the '.join(on)} computes in {' or '.join(precisions)}; name another"
@@ -81,37 +81,9 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
     return found
 
 
-def peers(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Contestant], list[str]]:
-    """The competitors that are none of our engines, and a line about each that can't take part here."""
-    if "cpu" not in on or "float32" not in precisions:
+def rivals(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Contestant], list[str]]:
+    """The competitor on the CPU that is none of our engines, and a clause about it if it can't take part here."""
+    if "cpu" not in on or (precisions and "float32" not in precisions):
         return [], []
     reason = native.why_unavailable()
-    if reason:
-        return [], [f"{native.NAME} does not take part: {reason}"]
-    return [native.NativeContestant(machine.cores())], []
-
-
-def gpu_peers(precisions: Sequence[str]) -> tuple[list[Contestant], list[str]]:
-    """The competitors on the GPU, other libraries, and a clause about each that can't take part here."""
-    if "float32" not in precisions:
-        return [], []
-    from nbody.bench.forces.peers import installed
-
-    found, absent = installed()
-    return [*found], absent
-
-
-def _check_choice(name: str, precisions: Sequence[str], on: Sequence[str]) -> None:
-    """Raise InputError unless the named engine can take part."""
-    kind: type[Engine] = ENGINES.load(name, "--engines: ")
-    if kind.device not in on:
-        reason = card.no_gpu() if kind.device == "gpu" else ""
-        raise InputError(
-            f"--engines: '{name}' works on the {kind.device}"
-            + (f", and there is none here ({reason})" if reason else f", which is not measured; add --{kind.device}")
-        )
-    if not set(precisions) & set(kind.precisions):
-        raise InputError(
-            f"--engines: '{name}' computes in {' or '.join(kind.precisions)}, not in {' or '.join(precisions)}; "
-            "choose another --precision"
-        )
+    return ([], [f"{native.NAME} ({reason})"]) if reason else ([native.NativeContestant(machine.cores())], [])

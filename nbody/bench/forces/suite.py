@@ -3,22 +3,34 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from nbody.bench.forces import budget
+from nbody.bench.forces import lecture
 from nbody.bench.forces.accuracy import Judge
-from nbody.bench.forces.budget import Plan, about, makes_lecture_run
 from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE, Contestant, EngineContestant
-from nbody.bench.forces.lecture import LectureRun
 from nbody.bench.forces.problems import LECTURE_STEPS, Problem, cluster, lecture_disk
-from nbody.bench.forces.row import ForceRow, how_wrong
-from nbody.bench.timing import FIRST_COUNTS, Rival, Timing, in_turns, on_device
+from nbody.bench.forces.row import ROWS, ForceRow
+from nbody.bench.row import ratio
+from nbody.bench.timing import ENOUGH, FIRST_COUNTS, Rival, Timing, in_turns, on_device
 
 REFERENCE = "reference"
 
+LONGEST = 10.0
+"""Seconds of an evaluation beyond which it is left out."""
+
+LONGEST_AGAIN = 2.0
+"""The same for a CPU's engine that was timed with fewer bodies: its speed is nearly known. (Sixteen cores with AVX-512,
+N from 20480 to 262144: float32 55 to 76e9 interactions/s, float64 25 to 28e9, one core 7.2 to 7.7e9 and 2.7e9.)"""
+
+LONGEST_RUN = 3.0
+"""Seconds beyond which a lecture run is left out."""
+
+OVERHEAD = 0.1
+"""Seconds that a row takes beside its evaluations, about: bodies are made, moved and judged."""
+
 Notify = Callable[[str], None]
 
-Row = TypeVar("Row", bound=ForceRow)
+Kind = TypeVar("Kind", bound=ForceRow)
 
 
 def measure(
@@ -26,38 +38,36 @@ def measure(
 ) -> list[ForceRow]:
     """Rows of every contestant at every N, with speed-ups. ``notify`` gets a line before each measurement, which says how
     long the rest will take, once that is known."""
-    rows: list[ForceRow] = []
     for number, contestant in enumerate(contestants, 1):
         notify(f"compiling {contestant.name} {contestant.precision} ({number} of {len(contestants)})")
         contestant.warm_up(max(counts))
         contestant.release()
-    plan = Plan(contestants, counts)
+    rows: list[ForceRow] = []
+    left = [(contestant, count) for count in counts for contestant in contestants]
+    # A CPU's contestants are measured together, so that they can take turns.
+    groups = [[c for c in contestants if c.backend == "cpu"], *([c] for c in contestants if c.backend == "gpu")]
     for count in sorted(counts):
-        bench = _AtCount(count, plan, notify)
-        on_cpu = [c for c in contestants if c.backend == "cpu"]
-        rows += bench.rows(on_cpu)  # together, so that they can take turns
-        for contestant in contestants:
-            if contestant.backend == "gpu":
-                rows += bench.rows([contestant])
-    return with_speedups(rows)
+        bench = _AtCount(count, lambda line: notify(f"about {about(sum(cost(*pair) for pair in left))} left, {line}"))
+        for group in filter(None, groups):
+            rows += bench.rows(group)
+            for contestant in group:
+                left.remove((contestant, count))
+    return [each for kind in ROWS for each in with_speedups(row for row in rows if row.suite == kind)]
 
 
 def checked(
-    kind: type[Row],
-    contestant: Contestant,
-    problem: Problem,
-    judge: Judge,
-    notify: Notify = lambda _: None,
-    longest: float | None = None,
-) -> Row:
+    kind: type[Kind], contestant: Contestant, problem: Problem, judge: Judge, notify: Notify, longest: float = LONGEST,
+    **known: Any,
+) -> Kind:  # fmt: skip
     """The row, of a kind, of a contestant that has computed a problem's forces: with its error, and no time yet; or
-    with the reason why it is left out, if it would take more than ``longest`` (:func:`~nbody.bench.forces.budget.longest`)
-    seconds."""
+    with the reason why it is left out, if it would take more than ``longest`` seconds."""
     c, count = contestant, problem.particles.count
-    row = kind(c.name, c.device, c.backend, c.precision, c.threads, count, compile_seconds=c.compile_s)
-    expected = c.expected(count)
-    if expected > (budget.longest(c, c.measured) if longest is None else longest):
-        return row.noted(f"left out: one evaluation would take about {expected:.0f} s")
+    row = kind(
+        name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads, particles=count,
+        compile_seconds=c.compile_s, **known,
+    )  # fmt: skip
+    if c.expected(count) > longest:
+        return row.noted(f"left out: one evaluation would take about {c.expected(count):.0f} s")
     notify(f"N = {count}: checking {c.name} {c.precision}")
     c.load(problem)
     c.timed()
@@ -66,27 +76,21 @@ def checked(
 
 
 class _AtCount:
-    """The measurements at one N of a plan."""
+    """The measurements at one N."""
 
-    def __init__(self, count: int, plan: Plan, notify: Notify) -> None:
-        self._count, self._plan, self._to_user = count, plan, notify
+    def __init__(self, count: int, notify: Notify) -> None:
+        self._count, self._notify = count, notify
         self._cluster = cluster(count)
-        self._cluster_judge = Judge(self._cluster)
+        self._judge = Judge(self._cluster)
 
     @cached_property
-    def _disk(self) -> Problem:
-        return lecture_disk(self._count)
-
-    @cached_property
-    def _disk_judge(self) -> Judge:
-        return Judge(self._disk)
-
-    def _notify(self, line: str) -> None:
-        self._to_user(f"about {about(self._plan.seconds_left())} left, {line}")
+    def _disk(self) -> tuple[Problem, Judge]:
+        disk = lecture_disk(self._count)
+        return disk, Judge(disk)
 
     def rows(self, group: Sequence[Contestant]) -> list[ForceRow]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
-        rows = [checked(ForceRow, c, self._cluster, self._cluster_judge, self._notify) for c in group]
+        rows = [checked(ForceRow, c, self._cluster, self._judge, self._notify, longest(c)) for c in group]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
         if right:
             names = ", ".join(dict.fromkeys(group[k].name for k in right))
@@ -97,25 +101,19 @@ class _AtCount:
             group[k].measured = True
         for contestant in group:
             contestant.release()
-            self._plan.timed(contestant, self._count)
-        return [self._with_lecture(c, row) for c, row in zip(group, rows, strict=True)]
+        return [each for c, row in zip(group, rows, strict=True) for each in self._with_lecture(c, row)]
 
-    def _with_lecture(self, contestant: Contestant, row: ForceRow) -> ForceRow:
-        """The row with its lecture run, checked too, if it is to have one."""
-        self._plan.done(contestant, self._count)
-        if not (row.seconds and makes_lecture_run(contestant, self._count)):
-            return row
+    def _with_lecture(self, contestant: Contestant, row: ForceRow) -> list[ForceRow]:
+        """The row with its lecture run, checked too, if it is to have one; and the row of that run, at the lecture's N."""
+        if not (row.seconds and isinstance(contestant, EngineContestant) and self._count <= max(lecture.COUNTS)):
+            return [row]
         expected = LECTURE_STEPS * contestant.expected(self._count)
-        if expected > budget.LONGEST_RUN:
-            return row.noted(f"lecture run left out: it would take about {expected:.0f} s")
+        if expected > LONGEST_RUN:
+            return [row.noted(f"lecture run left out: it would take about {expected:.0f} s")]
         self._notify(f"N = {self._count}: lecture run by {contestant.name} {contestant.precision}")
-        assert isinstance(contestant, EngineContestant)
-        run = LectureRun(contestant, self._disk)
-        judge = self._disk_judge
-        error = run.error(judge, judge.bound(contestant.precision, contestant.condition(self._disk, judge.rows)))
-        if error.excess > 1:
-            return row.noted(how_wrong("forces on the lecture's disc", error), True)
-        return replace(row, lecture_seconds=run.timing().median)
+        run = lecture.lecture_row(contestant, *self._disk)
+        row = replace(row.noted(run.note, True) if run.wrong else row, lecture_seconds=run.seconds)
+        return [row, run] if self._count in lecture.COUNTS else [row]
 
 
 def _times(group: Sequence[Contestant], count: int) -> list[Timing]:
@@ -128,26 +126,47 @@ def _times(group: Sequence[Contestant], count: int) -> list[Timing]:
     )
 
 
-def with_speedups(rows: Iterable[ForceRow]) -> list[ForceRow]:
+def with_speedups(rows: Iterable[Kind]) -> list[Kind]:
     """The rows, with their speeds relative to the baselines among them."""
     rows = list(rows)
 
-    def ratio(row: ForceRow, name: str, precision: str) -> float | None:
+    def speedup(row: Kind, name: str, precision: str) -> float | None:
         speeds = {
             base.particles: base.interactions_per_s
             for base in rows
             if (base.name, base.precision) == (name, precision) and base.particles <= row.particles
             if base.interactions_per_s
         }
-        return row.interactions_per_s / speeds[max(speeds)] if speeds and row.interactions_per_s else None
+        return ratio(row.interactions_per_s, speeds[max(speeds)]) if speeds else None
 
-    def complete(row: ForceRow) -> ForceRow:
+    def complete(row: Kind) -> Kind:
         precision = "float32" if row.precision == "mixed" else row.precision  # what the cpu engine has
         return replace(
             row,
-            speedup=ratio(row, ONE_CORE, precision),
-            speedup_all_cores=ratio(row, ALL_CORES, precision),
-            speedup_reference=ratio(row, REFERENCE, "float64"),
+            speedup=speedup(row, ONE_CORE, precision),
+            speedup_all_cores=speedup(row, ALL_CORES, precision),
+            speedup_reference=speedup(row, REFERENCE, "float64"),
         )
 
     return [complete(row) for row in rows]
+
+
+def longest(contestant: Contestant) -> float:
+    """Seconds that one evaluation by a contestant may take."""
+    return LONGEST_AGAIN if contestant.measured and contestant.backend == "cpu" else LONGEST
+
+
+def cost(contestant: Contestant, count: int) -> float:
+    """Seconds that a row will take, by the contestant's rate so far."""
+    each = contestant.expected(count)
+    if each > longest(contestant):
+        return 0.0
+    run = LECTURE_STEPS * each if count <= max(lecture.COUNTS) and LECTURE_STEPS * each <= LONGEST_RUN else 0.0
+    return OVERHEAD + max(ENOUGH, 2 * each) + (max(lecture.ENOUGH, 2 * run) if run else 0.0)
+
+
+def about(seconds: float) -> str:
+    """A time in words that claim no more than is known: 7 s, 40 s, 3 min."""
+    if seconds < 10:
+        return f"{max(1, round(seconds))} s"
+    return f"{10 * round(seconds / 10)} s" if seconds < 115 else f"{round(seconds / 60)} min"

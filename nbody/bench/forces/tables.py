@@ -1,105 +1,152 @@
-"""What the force suite says: a table for the terminal, and the README's, from one report."""
+"""What the force suite says: a table for the terminal, and those of the README files, from one report."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterator
 
-from nbody.bench.forces.lecture import LARGEST
-from nbody.bench.forces.row import ForceRow, force_rows
-from nbody.bench.report import Report, error, machine_line, markdown_table, ratio
+from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE
+from nbody.bench.forces.lecture import COUNTS
+from nbody.bench.forces.row import ForceRow
+from nbody.bench.report import Report
+from nbody.bench.row import distinct
+from nbody.bench.tables import Column, Sheet, error, markdown, notes, three
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.units import duration, rate
 
-# --- On the terminal ------------------------------------------------------------------------------------------------
 
-HEADINGS: tuple[tuple[str, Literal["left", "right"]], ...] = (
-    ("N", "right"), ("engine", "left"), ("precision", "left"), ("a force\nevaluation", "right"),
-    ("inter-\nactions/s", "right"), ("\nGFLOP/s", "right"), ("× one\ncore", "right"), ("× all\ncores", "right"),
-    ("×\nNumPy", "right"), ("error:\nmedian", "right"), ("\n99 %", "right"), ("\nlargest", "right"),
-    ("lecture's\nrun", "right"),
-)  # fmt: skip
+def shown_name(row: ForceRow) -> str:
+    """The engine's name, and whether it is experimental."""
+    return row.name + ENGINES.mark(row.name)
 
 
-def force_table(found: Report) -> Any:
-    """A rich table of the force suite's rows, one group an N; the notes stand below it."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+WHO = (
+    Column("N", "particles"),
+    Column("engine", shown_name, left=True),
+    Column("precision", "precision", left=True),
+)
 
-    table = Table(
-        title=f"Forces on {machine_line(found['machine'])}", caption=_caption(found), caption_justify="left",
-        title_justify="left", box=SIMPLE_HEAD, padding=0,
-    )  # fmt: skip
-    for heading, justify in HEADINGS:
-        table.add_column(heading, justify=justify)
-    before = None
-    for row in force_rows(found):
-        if row.particles != before and before is not None:
-            table.add_section()
-        before = row.particles
-        table.add_row(*_cells(row), style="red" if row.wrong else None)
-    return table
+ERRORS = (
+    Column("error:\nmedian", "error_median", error),
+    Column("\n99 %", "error_99", error),
+    Column("\nlargest", "error", error),
+)
 
+COLUMNS = (
+    *WHO,
+    Column("a force\nevaluation", lambda row: "WRONG" if row.wrong and not row.seconds else duration(row.seconds)),
+    Column("inter-\nactions/s", "interactions_per_s", rate),
+    Column("\nGFLOP/s", "gflops", three),
+    Column("× one\ncore", "speedup", three),
+    Column("× all\ncores", "speedup_all_cores", three),
+    Column("×\nNumPy", "speedup_reference", three),
+    *ERRORS,
+    Column("lecture's\nrun", lambda row: "WRONG" if row.wrong and row.seconds else duration(row.lecture_seconds)),
+)
 
-def _cells(row: ForceRow) -> tuple[str, ...]:
-    return (
-        str(row.particles),
-        row.name + ENGINES.mark(row.name),
-        row.precision,
-        "WRONG" if row.wrong and not row.seconds else duration(row.seconds),
-        rate(row.interactions_per_s),
-        f"{row.gflops:.3g}" if row.gflops else "–",
-        *(ratio(value) for value in (row.speedup, row.speedup_all_cores, row.speedup_reference)),
-        *(error(value) for value in (row.error_median, row.error_99, row.error)),
-        "WRONG" if row.wrong and row.seconds else duration(row.lecture_seconds),
-    )
+LECTURE = (
+    *WHO,
+    Column("ten steps\nwith copies", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    Column("rate:\n× one core", "speedup", three),
+    Column("\n× all cores", "speedup_all_cores", three),
+    Column("Tesla K40c", "k40c_seconds", duration),
+    Column("rate:\n× a Core2", "k40c_speedup", three),
+    Column("error:\nlargest", "error", error),
+)
 
-
-def _caption(found: Report) -> str:
-    lines = [f"{row.name} {row.precision}, N = {row.particles}: {row.note}" for row in force_rows(found) if row.note]
-    explained = (
-        "3-D, Plummer softening, unequal masses; compilation apart. GFLOP/s at 20 operations an interaction. Speed-ups "
-        "refer to the cpu engine in the same precision and to NumPy. Errors are relative, against float64 sums. The "
-        f"lecture's run, up to its N of {LARGEST}: 10 steps of its 2-D disc, with the copies to the device and back; memory "
-        "is taken before."
-    )
-    return "\n".join([explained, *lines])
+EXPLAINED = (
+    "3-D, Plummer softening, unequal masses; excluding compilation. GFLOP/s at 20 operations per interaction. Speed-ups "
+    "refer to the cpu engine in the same precision and to NumPy. Errors are relative, against float64 sums. The lecture's "
+    f"run, up to its N of {max(COUNTS)}: 10 steps of its 2-D disc, with the copies to the device and back, excluding memory "
+    "allocation."
+)
 
 
-# --- In the README --------------------------------------------------------------------------------------------------
+LECTURE_EXPLAINED = (
+    "The lecture's disc, 2-D: bodies to the device, ten steps, everything back; excluding compilation and memory "
+    "allocation. Rates refer to the cpu engine on this machine, and on the right to the lecture's own program on one core "
+    "of a Core2."
+)
 
 
-def markdown(found: Report) -> str:
-    """A report's force rows as a Markdown table: a line an engine and precision, a column an N. Raises InputError where
-    there are none."""
-    rows = force_rows(found)
+def about(report: Report, explained: str, suite: str) -> str:
+    """What stands below a table: the meaning of its columns, the rows' notes, and who could not take part."""
+    absent = [f"Not in the table: {', '.join(report.absent)}."] if report.absent else []
+    return "\n".join([explained, *notes(report.of(suite)), *absent])
+
+
+def sheets(report: Report) -> Iterator[Sheet]:
+    """The table of the force suite, and the lecture's, a group per N."""
+    rows, runs = report.of("forces"), report.of("lecture")
+    if rows:
+        yield Sheet(f"Forces on {report.device}", about(report, EXPLAINED, "forces"), COLUMNS, rows)
+    if runs:
+        yield Sheet(f"The lecture's table on {report.device}", LECTURE_EXPLAINED, LECTURE, runs)
+
+
+class _Line:
+    """A line of a Markdown table: one engine and precision at every N."""
+
+    def __init__(self, rows: list[ForceRow]) -> None:
+        self.at = {row.particles: row for row in rows}
+        self.last = rows[-1]
+        self.rate = self.last.interactions_per_s or 0.0
+
+    def speed(self, count: int) -> float | None:
+        """Interactions per second."""
+        return self.at[count].interactions_per_s if count in self.at else None
+
+
+def _lines(report: Report) -> list[_Line]:
+    rows = [row for row in report.of("forces") if row.seconds]
     if not rows:
-        raise InputError("--readme: there is no force suite in this report; make one with 'nbody bench', no --roofline")
-    counts = sorted({row.particles for row in rows})
-    runs = {row.particles for row in rows if row.lecture_seconds}
-    lecture = LARGEST if LARGEST in runs or not runs else max(runs)
-    facts = found["machine"]
-    heads = [
-        "engine", "precision", *(f"N = {count}" for count in counts), "× one core", "error, median", "error, largest",
-        f"lecture's run, N = {lecture}",
-    ]  # fmt: skip
-    about = (
-        f"Interactions per second on {machine_line(facts)}, {facts['started'][:10]}, nbody {facts['version']}. At the "
-        "largest N that was measured: the speed-up against one core of the `cpu` engine, and the relative force error "
-        "against float64 sums. The lecture's run is ten steps of the 2-D disc, copies included, compilation and the "
-        "taking of memory apart."
+        raise InputError("--readme: there is no force suite in this report; make one with 'nbody bench'")
+    keys = distinct(rows, "name", "precision")
+    return [_Line([row for row in rows if (row.name, row.precision) == key]) for key in keys]
+
+
+LINE_WHO = (
+    Column("engine", lambda line: f"`{line.last.name}`{ENGINES.mark(line.last.name)}", left=True),
+    Column("precision", lambda line: line.last.precision, left=True),
+)
+
+
+def _at(counts: list[int]) -> list[Column]:
+    return [Column(f"N = {n}", lambda line, n=n: line.speed(n), rate) for n in counts]  # type: ignore[misc]
+
+
+SPEEDUP = Column("× one core", lambda line: line.last.speedup, three)
+MEDIAN = Column("error, median", lambda line: line.last.error_median, error)
+
+
+def full_table(report: Report) -> str:
+    """A line per engine and precision, a column per N. Raises InputError where the report has no force suite."""
+    lines = _lines(report)
+    runs = {n for line in lines for n, row in line.at.items() if row.lecture_seconds} or {max(COUNTS)}
+    n = max(COUNTS) if max(COUNTS) in runs else max(runs)
+    explained = (
+        f"Interactions per second on {report.provenance}. At the largest N that was measured: the speed-up against one core "
+        "of the `cpu` engine, and the relative force error against float64 sums. The lecture's run is ten steps of the 2-D "
+        "disc, copies included, excluding compilation and memory allocation."
     )
-    table = []
-    for name, precision in dict.fromkeys((row.name, row.precision) for row in rows):
-        own = {row.particles: row for row in rows if (row.name, row.precision) == (name, precision) and row.seconds}
-        if own:
-            table.append([f"`{name}`{ENGINES.mark(name)}", precision, *_readme_cells(own, counts, lecture)])
-    return "\n".join([about, "", *markdown_table(heads, table)])
+    columns = [
+        *LINE_WHO, *_at(sorted({n for line in lines for n in line.at})), SPEEDUP, MEDIAN,
+        Column("error, largest", lambda line: line.last.error, error),
+        Column(f"lecture's run, N = {n}", lambda line: line.at[n].lecture_seconds if n in line.at else None, duration),
+    ]  # fmt: skip
+    return markdown(columns, lines, explained)
 
 
-def _readme_cells(own: dict[int, ForceRow], counts: Sequence[int], lecture: int) -> list[str]:
-    """The speeds of one engine and precision at each N, and its other figures at its largest N."""
-    last = own[max(own)]
-    run = duration(own[lecture].lecture_seconds) if lecture in own else "–"
-    speeds = [rate(own[count].interactions_per_s).strip() if count in own else "–" for count in counts]
-    speedup = "–" if last.speedup is None else f"{last.speedup:.3g}"
-    return [*speeds, speedup, error(last.error_median), error(last.error), run]
+def speed_table(report: Report) -> str:
+    """The front page's table: the ``cpu`` engine, and the fastest engine on the GPU in each precision."""
+    lines = _lines(report)
+    chosen = [line for line in lines if line.last.name in (ONE_CORE, ALL_CORES) and line.last.precision == "float32"]
+    chosen += [line for line in lines if line.last.name == ALL_CORES and line.last.precision == "float64"]
+    on_gpu = [line for line in lines if line.last.backend == "gpu" and not ENGINES.mark(line.last.name)]
+    for (precision,) in distinct((line.last for line in on_gpu), "precision"):
+        own = [line for line in on_gpu if line.last.precision == precision]
+        chosen.append(max(own, key=lambda line: line.rate))
+    counts = sorted({n for line in chosen for n in line.at})
+    columns = [*LINE_WHO, *_at(sorted({counts[0], counts[len(counts) // 2], counts[-1]})), SPEEDUP, MEDIAN]
+    return markdown(columns, chosen, f"Interactions per second on {report.provenance}.")
+
+
+PAGES = {"bench": full_table, "speed": speed_table}

@@ -1,21 +1,31 @@
-"""The champion as a user calls it: what Python takes for a call counts, where it takes longer than the kernel."""
+"""The champion as a user calls it: Python's time per call counts, where it is longer than the kernel."""
+
+from dataclasses import replace
 
 from nbody.bench.ladder.products import Problem
-from nbody.bench.ladder.row import Row
+from nbody.bench.ladder.row import LadderRow
 
 NAME = "as-called"
 CALLS, LARGE = 100, 4096
 """Calls between two events, and the n from which on a tenth of them are enough."""
 
 
-def as_called(champion: Row, problem: Problem) -> Row:
+def as_called(champion: LadderRow, problem: Problem) -> LadderRow:
     """The row of :func:`nbody.linalg.matmul` on device arrays, beside that of its kernel alone."""
     from nbody import gpu
     from nbody.linalg import matmul
 
+    assert champion.seconds
     a, b, c = problem.on_device
     calls = CALLS if problem.shape.m < LARGE else CALLS // 10
     took = gpu.milliseconds(lambda: matmul(a, b, out=c), inner=calls) / 1e3
-    share = champion["seconds"] / took
-    rates = {key: champion[key] and champion[key] * share for key in ("gflops", "percent_of_peak", "gbytes_per_s")}
-    return {**champion, "name": NAME, "title": f"matmul() as called ({champion['name']})", "seconds": took, **rates}
+    share = champion.seconds / took
+    return replace(
+        champion,
+        name=NAME,
+        title=f"matmul() as called ({champion.name})",
+        seconds=took,
+        gflops=champion.gflops and champion.gflops * share,
+        percent_of_peak=champion.percent_of_peak and champion.percent_of_peak * share,
+        gbytes_per_s=champion.gbytes_per_s and champion.gbytes_per_s * share,
+    )

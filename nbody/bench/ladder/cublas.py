@@ -21,10 +21,16 @@ class Cublas:
     """
 
     def __init__(self) -> None:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
         from nbody.gpu import cuda
 
         cuda.current_context()  # cuBLAS works in the process's primary context, which Numba has made current
-        self._library = _load()
+        try:
+            path = load_nvidia_dynamic_lib("cublas").abs_path
+        except RuntimeError as error:
+            raise OSError("no libcublas is found; 'pip install nvidia-cublas' brings one") from error
+        self._library = ctypes.CDLL(str(path))
         self._handle = ctypes.c_void_p()
         self._call("cublasCreate_v2", ctypes.byref(self._handle))
         number = ctypes.c_int()
@@ -48,16 +54,6 @@ class Cublas:
         status = getattr(self._library, name)(*arguments)
         if status != 0:
             raise OSError(f"{name} answers {status}")
-
-
-def _load() -> ctypes.CDLL:
-    from cuda.pathfinder import load_nvidia_dynamic_lib
-
-    try:
-        found = load_nvidia_dynamic_lib("cublas").abs_path
-    except RuntimeError as error:
-        raise OSError("no libcublas is found; 'pip install nvidia-cublas' brings one") from error
-    return ctypes.CDLL(str(found))
 
 
 @cache

@@ -1,86 +1,60 @@
-"""The picture of the ladder: a bar a rung, from the top down as one reads it, cuBLAS and the peak as lines."""
+"""The picture of the ladder: a bar per rung, in the order of the course, cuBLAS and the peaks as lines."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nbody.bench.ladder.row import CUBLAS, Row
-from nbody.bench.ladder.tables import groups, ladder_rows, shape_told, shown_size
-from nbody.bench.report import Report, machine_line
+from nbody.bench.ladder.row import CUBLAS, LadderRow
+from nbody.bench.ladder.tables import shown_size
+from nbody.bench.report import Report
+from nbody.bench.row import distinct
+from nbody.linalg import LADDER
 from nbody.units import rate
 
-TENSOR_CORES = ("k19", "k20")
-"""Rungs that the peak of the float pipes does not bound; their bars have another colour."""
 
+def plot(report: Report, path: Path) -> None:
+    """Draw the rungs' TFLOP/s at one n, a panel per precision, to a PNG. Needs no display."""
+    from matplotlib.figure import Figure
 
-def plot_ladder(found: Report, path: Path) -> None:
-    """Draw the rungs' TFLOP/s at one n, a panel a precision, to a PNG. Needs no display."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    rows = ladder_rows(found)
+    rows = report.of("matmul")
     n = shown_size(rows)
-    panels = [(precision, own) for precision, at, own in groups(rows) if at == n]
-    names = list(dict.fromkeys(row["name"] for _, own in panels for row in own if _drawn(row)))
-    figure, axes = plt.subplots(
-        1, len(panels), sharey=True, squeeze=False, figsize=(3.5 + 5.0 * len(panels), 1.8 + 0.3 * max(4, len(names)))
-    )
-    for panel, (precision, own) in zip(axes[0], panels, strict=True):
-        _panel(panel, precision, own, names)
-    titles = {row["name"]: f"{row['name']}  {row['title']}{shape_told(row)}" for row in rows if row["size"] == n}
-    axes[0][0].set_yticks(range(len(names)), [titles[name] for name in names], fontsize=8)
-    axes[0][0].set_ylim(len(names) - 0.4, -0.6)
-    figure.suptitle(f"The matrix ladder, n = {n}: {machine_line(found['machine'])}", fontsize=11)
-    figure.tight_layout()
-    figure.savefig(path, format="png", dpi=130, metadata={"Description": machine_line(found["machine"])})
-    plt.close(figure)
+    rows = [row for row in rows if row.size == n]
+    precisions = distinct(rows, "precision")
+    rungs = {row.name: f"{row.name}  {row.shown}" for row in rows if row.gflops and row.name not in CUBLAS}
+    figure = Figure(figsize=(3.5 + 5 * len(precisions), 1.8 + 0.3 * max(4, len(rungs))), layout="constrained")
+    figure.suptitle(f"The matrix ladder, n = {n}: {report.device}", fontsize=11)
+    panels = figure.subplots(1, len(precisions), sharey=True, squeeze=False)[0]
+    for axes, (precision,) in zip(panels, precisions, strict=True):
+        _panel(axes, precision, [row for row in rows if row.precision == precision and row.gflops], list(rungs))
+    panels[0].set_yticks(range(len(rungs)), list(rungs.values()), fontsize=8)
+    panels[0].set_ylim(len(rungs) - 0.4, -0.6)
+    figure.savefig(path, format="png", dpi=130, metadata={"Description": report.device})
 
 
-def _drawn(row: Row) -> bool:
-    """True for a rung with a rate of operations. (The element-wise kernels have none worth the name.)"""
-    return bool(row["gflops"]) and row["name"] not in CUBLAS
-
-
-def _panel(axes: Any, precision: str, rows: Sequence[Row], names: Sequence[str]) -> None:
-    """One precision: the bars, each with its figure at its end, and the lines."""
-    for row in filter(_drawn, rows):
-        y, value = names.index(row["name"]), _tflops(row)
-        axes.barh(y, value, color="C1" if row["name"] in TENSOR_CORES else "C0", height=0.7)
-        axes.annotate(
-            _figure(row),
-            (value, y),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8},
+def _panel(axes: Any, precision: str, rows: Sequence[LadderRow], rungs: list[str]) -> None:
+    """One precision: the bars, each with its figure at its end, and the lines. (Tensor cores, which the peak of the pipes
+    does not bound, have another colour.)"""
+    for row in rows:
+        value = (row.gflops or 0) / 1e3
+        if row.name == CUBLAS[0]:
+            axes.axvline(value, color="C3", zorder=0, label=f"cuBLAS {rate(1e12 * value)}FLOP/s")
+        elif row.name in rungs:
+            tensor = row.name in LADDER and "tensor cores" in LADDER.load(row.name).claims
+            bar = axes.barh(rungs.index(row.name), value, color="C1" if tensor else "C0", height=0.7)
+            axes.bar_label(bar, [_figure(row)], padding=4, fontsize=7)
+    if peaks := [row.gflops / row.percent_of_peak / 10 for row in rows if row.gflops and row.percent_of_peak]:
+        axes.axvline(
+            peaks[0], color="0.4", linestyle="--", zorder=0, label=f"float pipes {rate(1e12 * peaks[0])}FLOP/s"
         )
-    peaks = [100 * _tflops(row) / row["percent_of_peak"] for row in rows if row["percent_of_peak"]]
-    lines = [(_tflops(row), "cuBLAS", "C3", "-") for row in rows if row["name"] == CUBLAS[0] and row["gflops"]]
-    lines += [(peak, "peak of the pipes", "0.4", "--") for peak in peaks[:1]]
-    for value, label, colour, style in lines:
-        told = f"{label} {rate(1e12 * value)}FLOP/s"
-        axes.axvline(value, color=colour, linestyle=style, linewidth=1.2, label=told, zorder=0)
-    largest = max([value for value, *_ in lines] + [_tflops(row) for row in filter(_drawn, rows)], default=1.0)
-    axes.set_xlim(0, 1.3 * largest)
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 1.005), fontsize=7, frameon=False, ncols=2)
+    axes.margins(x=0.3)
     axes.set_title(precision, fontsize=10, loc="left")
     axes.set_xlabel("TFLOP/s")
-    if lines:
-        axes.legend(loc="lower right", bbox_to_anchor=(1, 1.005), fontsize=7, frameon=False, ncols=2, borderaxespad=0.1)
     axes.grid(True, axis="x", alpha=0.3)
     axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
-def _tflops(row: Row) -> float:
-    return row["gflops"] / 1e3
-
-
-def _figure(row: Row) -> str:
-    """What stands at a bar's end; for the skinny product, which memory bounds, its bandwidth."""
-    share = "" if row["percent_of_cublas"] is None else f", {row['percent_of_cublas']:.3g} % of cuBLAS"
-    if row["n"] < row["m"]:
-        return f"{row['gbytes_per_s']:.0f} GB/s{share}"
-    return f"{_tflops(row):.3g}{share}"
+def _figure(row: LadderRow) -> str:
+    """What stands at a bar's end; for a skinny product, which memory bounds, its bandwidth."""
+    share = "" if row.percent_of_cublas is None else f", {row.percent_of_cublas:.3g} % of cuBLAS"
+    return (f"{row.gbytes_per_s:.0f} GB/s" if row.n < row.m else f"{(row.gflops or 0) / 1e3:.3g}") + share

@@ -46,13 +46,8 @@ class Problem:
         return error_report(product[self.rows], self.reference)
 
 
-def check_fits(size: int, precision: str, on_gpu: bool = True) -> None:
-    """Nothing, if the matrices of a size fit.
-
-    Raises:
-        InputError: they do not fit the computer's memory.
-        DeviceError: they do not fit the GPU's.
-    """
+def check_fits(size: int, precision: str, on_gpu: bool) -> None:
+    """Raise InputError if matrices of a size do not fit the computer's memory, DeviceError if not the GPU's."""
     from nbody import gpu
 
     matrix = size**2 * np.dtype(precision).itemsize

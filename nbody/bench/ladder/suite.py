@@ -1,10 +1,10 @@
 """The matrix ladder, measured: every rung against a float64 product, cuBLAS beside it in the same run.
 
-No rung is timed before its result is checked. Times are the device's own (:mod:`nbody.bench.queued`).
+No rung is timed before its result is checked. Times are the device's own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,71 +13,52 @@ from nbody.bench import card
 from nbody.bench.ladder import cublas
 from nbody.bench.ladder.as_called import as_called
 from nbody.bench.ladder.products import Problem, check_fits
-from nbody.bench.ladder.row import CUBLAS, Row, checked_and_timed, with_ratios
-from nbody.errors import DeviceError, InputError, unknown
+from nbody.bench.ladder.row import CUBLAS, LadderRow, with_ratios
+from nbody.bench.row import ratio
+from nbody.bench.timing import Rival, Timing, device_times, in_turns, seconds
+from nbody.errors import InputError, unknown
 from nbody.linalg import CHAMPIONS, ELEMENTWISE, LADDER
-from nbody.linalg.accuracy import ErrorReport, error_report
+from nbody.linalg.accuracy import error_report
 from nbody.linalg.rung import Rung, Shape
 
 SIZES = (512, 1024, 2048, 4096)
 PRECISIONS = ("float32", "float64")
-SKINNY = "k18"
-"""The rung that multiplies with four columns."""
-LARGEST = {"k00": 512, "numpy": 4096} | dict.fromkeys(("k02", "k03", "k04", "k05", "k16"), 4096)
-"""Sizes beyond which a slow rung is left out: a larger product takes long and teaches nothing more."""
 
+LONGEST = 0.5
+"""Seconds of a product beyond which a rung is left out: a larger one takes long and teaches nothing more."""
 
-def run_suite(
-    sizes: Sequence[int] = SIZES,
-    precisions: Sequence[str] = PRECISIONS,
-    rungs: Sequence[str] = (),
-    notify: Callable[[str], None] = lambda line: None,
-) -> list[Row]:
-    """All rows of :func:`measure`, which see."""
-    return [row for rows in measure(sizes, precisions, rungs, notify) for row in rows]
+PILOT = 256
+"""The n of the product that tells how fast a rung on the CPU is, where it was measured with no smaller one."""
+
+Notify = Callable[[str], None]
 
 
 def measure(
-    sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str], notify: Callable[[str], None]
-) -> Iterator[list[Row]]:
-    """Measure rungs of :data:`LADDER` and the element-wise kernels, all when none are named, on random square
-    matrices; the skinny rung multiplies (n, n) by (n, 4), the one-block rung matrices of its own largest size.
+    sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str] = (), notify: Notify = lambda _: None
+) -> list[LadderRow]:
+    """Measure rungs of ``LADDER`` and the element-wise kernels, all when none are named, on random square matrices; a
+    rung for few columns multiplies (n, n) by (n, columns), one with a largest size matrices of that.
 
-    Yields:
-        The rows of a size and precision, cuBLAS's first, then a row for every rung (and one more for the champion as a
-        user calls it, ``as-called``), with at least ``suite name title
-        device precision size m n k seconds gflops percent_of_peak percent_of_cublas gbytes_per_s speedup error
-        error_mean wrong note``, and for a rung ``improves reads_global bytes_global predicted_cycles
-        predicted_speedup``. Peak is that of the float pipes, without tensor cores; gbytes_per_s counts each matrix
-        once; speed-ups are over the naive kernel; errors are relative. What is not known is None; a wrong result has
-        no time.
-
-    Raises:
-        InputError: a size below 1 or beyond the memory, a precision or a rung that does not exist.
-        DeviceError: a rung needs a GPU and there is none, or too little memory on it.
+    Returns:
+        For each precision and size cuBLAS's rows, then a row for every rung. What is not known is None; a wrong result
+        has no time.
     """
-    check(sizes, precisions, rungs)
-    for precision in dict.fromkeys(precisions):
-        for size in sorted(set(sizes)):
-            rows = list(_measure_size(size, precision, rungs, notify))
-            yield with_ratios([row | {"size": size} for row in rows])
+    rows: list[LadderRow] = []
+    for precision in precisions:
+        rates: dict[str, float] = {}
+        for size in sorted(sizes):
+            rows += with_ratios(list(_measure_size(size, precision, rungs, rates, notify)), naive())
+    return rows
+
+
+def naive() -> str:
+    """The rung that speed-ups refer to: the first on the GPU that multiplies matrices of any size."""
+    return next(name for name in LADDER if (rung := LADDER.load(name)).on == "gpu" and not rung.largest)
 
 
 def check(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
-    """Nothing, if :func:`measure` can begin; else its error."""
-    _check_names(sizes, precisions, rungs)
-    reason = card.no_gpu()
-    on_cpu = [name for name in LADDER if LADDER.load(name).on == "cpu"]
-    if reason and not (rungs and set(rungs) <= set(on_cpu)):
-        raise DeviceError(
-            f"--matmul: there is no NVIDIA GPU to measure here ({reason}); --rungs {' '.join(on_cpu)}, --explain RUNG "
-            "and --from REPORT need none"
-        )
-    for precision in precisions:
-        check_fits(max(sizes), precision, on_gpu=not reason)
-
-
-def _check_names(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
+    """Raise the error of a size below 1 or beyond the memory, of a precision or rung that does not exist, or of a GPU
+    that is missing."""
     for size in sizes:
         if size < 1:
             raise InputError(f"--sizes: must be at least 1, got {size}")
@@ -86,17 +67,11 @@ def _check_names(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequenc
             raise unknown("precision", precision, PRECISIONS, "--precision: ")
     for name in rungs:
         check_rung(name, "--rungs: ")
-    if rungs and all(min(sizes) > LARGEST.get(name, min(sizes)) for name in rungs):
-        raise InputError(f"--sizes: {'; '.join(left_out(sizes, rungs))}; choose a smaller size")
-
-
-def left_out(sizes: Sequence[int], rungs: Sequence[str]) -> list[str]:
-    """A line on each rung that does not take part at each of the sizes; all rungs when none are named."""
-    return [
-        f"{name} is left out beyond n = {most}: it is slow, and a larger product teaches nothing more"
-        for name, most in LARGEST.items()
-        if max(sizes) > most and (not rungs or name in rungs)
-    ]
+    on_cpu = [name for name in LADDER if LADDER.load(name).on == "cpu"]
+    if not rungs or set(rungs) - set(on_cpu):
+        card.require_gpu("nbody bench matmul", f"--rungs {' '.join(on_cpu)} and --explain RUNG need none")
+    for precision in precisions:
+        check_fits(max(sizes), precision, on_gpu=not card.no_gpu())
 
 
 def check_rung(name: str, where: str) -> None:
@@ -105,64 +80,116 @@ def check_rung(name: str, where: str) -> None:
         raise unknown("rung", name, (*LADDER, *ELEMENTWISE), where)
 
 
-def _measure_size(size: int, precision: str, rungs: Sequence[str], notify: Callable[[str], None]) -> Iterator[Row]:
-    """Rows of one size and precision, without the ratios between them."""
+def _measure_size(
+    size: int, precision: str, rungs: Sequence[str], rates: dict[str, float], notify: Notify
+) -> Iterator[LadderRow]:
+    """Rows of one size and precision, without the ratios between them; ``rates`` are FLOP/s by rung, so far."""
     notify(f"making matrices, n = {size}, {precision}")
-    square = Problem(Shape(size, size, size), precision)
-    skinny = Problem(Shape(size, 4, size), precision)
-    yield from filter(None, map(_cublas, (square, skinny), CUBLAS))
+    problem = cache(lambda shape: Problem(shape, precision))
+    square = problem(Shape(size, size, size))
+    skinny = {Shape(size, rung.columns, size) for rung in map(LADDER.load, LADDER) if rung.columns}
+    for name, shape in zip(CUBLAS, (square.shape, *skinny), strict=False):
+        yield from _cublas(problem(shape), name, size)
     for name in LADDER:
         rung: Rung = LADDER.load(name)
-        if (rungs and name not in rungs) or precision not in rung.dtypes or size > LARGEST.get(name, size):
+        if (rungs and name not in rungs) or precision not in rung.dtypes:
             continue
-        notify(f"{name} {rung.title}, n = {size}, {precision}")
-        problem = skinny if name == SKINNY else square
-        if rung.largest:
-            problem = Problem(Shape(rung.largest, rung.largest, rung.largest), precision)
-        row = _measured_or_not(name, rung, problem)
-        yield row
-        if name == CHAMPIONS[precision] and row["seconds"]:
-            yield as_called(row, problem)
+        side = rung.largest or size
+        shape = Shape(side, rung.columns or side, side)
+        row = _row(name, rung.title, problem(shape), size, rung.on, improves=rung.improves)
+        try:
+            notify(f"{name} {rung.title}, n = {size}, {precision}")
+            if rung.on == "cpu" and name not in rates:
+                rates[name] = _pilot(rung, precision)
+            expected = shape.flops / rates.get(name, np.inf)
+            if expected > LONGEST:
+                yield row(note=f"left out: one product would take about {expected:.1g} s")
+                continue
+            measured = _measure(rung, problem(shape), row)
+        except Exception as error:  # an older card has no asynchronous copies, or none of these tensor cores
+            measured = row(note=f"does not run here ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
+        if measured.gflops:
+            rates[name] = 1e9 * measured.gflops
+        yield measured
+        if measured.seconds and name == CHAMPIONS[precision]:
+            yield as_called(measured, problem(shape))
     for name in ELEMENTWISE:
         if not rungs or name in rungs:
             yield _measure_elementwise(name, ELEMENTWISE.load(name), square)
 
 
-def _measured_or_not(name: str, rung: Rung, problem: Problem) -> Row:
-    """The row of a rung; one without a time where its kernel can't be compiled for this card (an older one has no
-    asynchronous copies, or none of these tensor cores)."""
-    try:
-        return _measure(name, rung, problem)
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        row = checked_and_timed(name, rung.title, problem, ErrorReport(np.inf, np.inf), np.inf, None)
-        return row | {"improves": rung.improves, "note": f"does not run here ({type(error).__name__}: {reason})"}
+def _row(name: str, title: str, problem: Problem, size: int, on: str = "gpu", **known: Any) -> Callable[..., LadderRow]:
+    """A function: the row of a product, with what else is known of it."""
+    from nbody import gpu
+
+    device = "CPU" if on == "cpu" else gpu.facts().name
+    known |= {"name": name, "title": title, "device": device, "precision": problem.dtype.name, "size": size}
+    return partial(LadderRow, **known, **problem.shape._asdict())
 
 
-def _measure(name: str, rung: Rung, problem: Problem) -> Row:
-    """The row of a rung: check, then time."""
-    shape, dtype = problem.shape, problem.dtype
-    run = rung.launch(shape, dtype)
+def checked_and_timed(
+    row: Callable[..., LadderRow], problem: Problem, error: Any, tolerance: float, work: Callable[[], Any], on: str = "gpu",
+    flops: float | None = None, moved: float | None = None,
+) -> LadderRow:  # fmt: skip
+    """The row with its error, and with its time if that is within the tolerance. ``flops`` and ``moved`` (bytes) are
+    those of the product unless they are given."""
+    checked = partial(row, error=error.maximum, error_mean=error.mean)
+    if not error.maximum <= tolerance:
+        return checked(wrong=True, note="the result is wrong; it was not timed")
+    timing = in_turns([Rival(work, seconds(work))])[0] if on == "cpu" else Timing.of(device_times(work))
+    took = timing.median
+    shape = problem.shape
+    numbers = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n
+    rate = (shape.flops if flops is None else flops) / took
+    moved = numbers * problem.dtype.itemsize if moved is None else moved
+    return checked(
+        seconds=took, gflops=rate / 1e9 or None, percent_of_peak=ratio(rate, _peak(problem.dtype), 100),
+        gbytes_per_s=moved / took / 1e9,
+    )  # fmt: skip
+
+
+def _peak(dtype: np.dtype) -> float | None:
+    """FLOP/s of the card's float pipes; None without a card."""
+    from nbody import gpu
+
+    return None if card.no_gpu() else gpu.facts().peak(dtype.name)
+
+
+def _run(rung: Rung, problem: Problem) -> tuple[Callable[[], Any], np.ndarray]:
+    """The work of a product, and its result."""
+    run = rung.launch(problem.shape, problem.dtype)
     if rung.on == "cpu":
         product = problem.nothing()
         work = partial(run, problem.a, problem.b, product)
         work()
-    else:
-        target = problem.cleared()
-        work = partial(run, *problem.on_device)
-        work()
-        product = target.copy_to_host()
-    reads = rung.reads(shape)
-    error = problem.error(product)
-    return checked_and_timed(name, rung.title, problem, error, rung.tolerance(shape.k, dtype), work, rung.on) | {
-        "improves": rung.improves,
-        "reads_global": reads.from_global,
-        "bytes_global": reads.from_global * shape.m * shape.n * dtype.itemsize,
-        "predicted_cycles": None if rung.on == "cpu" else reads.cycles,
-    }
+        return work, product
+    target = problem.cleared()
+    work = partial(run, *problem.on_device)
+    work()
+    return work, target.copy_to_host()
 
 
-def _measure_elementwise(name: str, kernel: Any, problem: Problem) -> Row:
+def _pilot(rung: Rung, precision: str) -> float:
+    """FLOP/s of a rung on the CPU, roughly."""
+    small = Problem(Shape(PILOT, PILOT, PILOT), precision)
+    work, _ = _run(rung, small)
+    return small.shape.flops / min(seconds(work) for _ in range(3))
+
+
+def _measure(rung: Rung, problem: Problem, row: Callable[..., LadderRow]) -> LadderRow:
+    """The row of a rung: check, then time."""
+    work, product = _run(rung, problem)
+    shape, reads = problem.shape, rung.reads(problem.shape)
+    row = partial(
+        row, reads_global=reads.from_global, bytes_global=reads.from_global * shape.m * shape.n * problem.dtype.itemsize,
+        predicted_cycles=None if rung.on == "cpu" else reads.cycles,
+    )  # fmt: skip
+    return checked_and_timed(
+        row, problem, problem.error(product), rung.tolerance(shape.k, problem.dtype), work, rung.on
+    )
+
+
+def _measure_elementwise(name: str, kernel: Any, problem: Problem) -> LadderRow:
     """The row of an element-wise kernel on the same matrices; its work is bytes, not operations."""
     shape, dtype = problem.shape, problem.dtype
     target = problem.cleared()
@@ -170,21 +197,19 @@ def _measure_elementwise(name: str, kernel: Any, problem: Problem) -> Row:
     work()
     expected = kernel.reference(problem.a.astype(np.float64), problem.b.astype(np.float64))
     error = error_report(target.copy_to_host(), expected)
-    row = checked_and_timed(name, kernel.title, problem, error, float(np.finfo(dtype).eps), work)
     moved = kernel.moved * shape.m * shape.n * dtype.itemsize
-    rate = moved / row["seconds"] / 1e9 if row["seconds"] else None
-    return row | {"k": None, "gflops": None, "percent_of_peak": None, "gbytes_per_s": rate, "bytes_global": moved}
+    row = partial(_row(name, kernel.title, problem, shape.n), k=None, bytes_global=moved)
+    return checked_and_timed(row, problem, error, float(np.finfo(dtype).eps), work, flops=0.0, moved=moved)
 
 
-def _cublas(problem: Problem, name: str) -> Row | None:
+def _cublas(problem: Problem, name: str, size: int) -> Iterator[LadderRow]:
     """cuBLAS's row, where the library is found."""
     library, _ = cublas.rival()
     if library is None:
-        return None
+        return
     target = problem.cleared()
     work = partial(library.multiply, *problem.on_device)
     work()
     tolerance = (problem.shape.k + 4) * float(np.finfo(problem.dtype).eps)
-    return checked_and_timed(
-        name, f"cuBLAS {library.version}", problem, problem.error(target.copy_to_host()), tolerance, work
-    )
+    row = _row(name, f"cuBLAS {library.version}", problem, size)
+    yield checked_and_timed(row, problem, problem.error(target.copy_to_host()), tolerance, work)

@@ -56,5 +56,5 @@ def root_bound(roots: float, card: Facts, clock: float) -> float:
 
 
 def peak(precision: str, card: Facts, clock: float) -> float:
-    """FLOP/s of the float pipes that a precision computes its pairs with."""
-    return (card.peak_float64 if precision == "float64" else card.peak_float32) * clock / card.clock
+    """FLOP/s of the float pipes that a precision computes its pairs with, at a clock."""
+    return card.peak(precision) * clock / card.clock

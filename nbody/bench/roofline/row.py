@@ -1,79 +1,87 @@
-"""A row of the roofline: a measured speed, the bounds it is held against, and what explains the rest."""
+"""A row of the roofline: a measured speed, the bounds it is compared with, and what explains the rest."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from nbody.bench.forces.row import FLOPS, ForceRow
 from nbody.bench.roofline.bounds import Work, peak, root_bound, slot_bound
-from nbody.bench.roofline.kernels import KernelFacts
-from nbody.bench.roofline.slots import PTX
-from nbody.bench.roofline.steps import WholeStep
+from nbody.bench.row import Amount, Count
 from nbody.gpu import Facts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RooflineRow(ForceRow):
     """A :class:`ForceRow` and what explains it. None where it is not known, or makes no sense for a competitor.
 
     Attributes:
-        percent_of_peak: of the float peak, at 20 operations an interaction.
+        percent_of_peak: of the float peak, at 20 operations per interaction.
         percent_of_slots, percent_of_roots: of the bounds by issue slots and by reciprocal square roots.
-        slots, slots_source: issue slots an interaction, counted in the kernel's ``SASS`` or ``PTX``.
+        slots, slots_source: issue slots per interaction, counted in the kernel's ``SASS`` (earlier also ``PTX``).
         interactions_a_root: 2 where each pair is computed once, else 1.
         slot_bound, root_bound: the bounds, in interactions per second.
         clock, clock_source: in Hz, ``measured`` while the kernel ran, or the card's ``highest``.
         power: of the card, in W.
 
-    The others are those of :class:`~nbody.bench.roofline.kernels.KernelFacts` and
-    :class:`~nbody.bench.roofline.steps.WholeStep`.
+        kernel, launches: the name of the kernel that computes the pairs, and kernels per force evaluation.
+        registers, shared_bytes, local_bytes: per thread, block and thread; local memory means that registers did not
+            suffice.
+        threads_a_block, blocks, waves: of a block, of the grid, and blocks over those that the card holds at a time.
+        occupancy: warps that a multiprocessor holds, over the most it can hold.
+        step_seconds, recorded_step_seconds: wall time of a leapfrog step that is replayed from a graph, and of one after
+            which the potential is computed and positions and velocities are copied to the host.
+        percent_launch, percent_recording: the part of these that is no force kernel's time, and that recording adds.
     """
 
-    suite: str = "roofline"
+    suite: Literal["roofline"] = "roofline"  # type: ignore[assignment]
     peer: bool = False
-    percent_of_peak: float | None = None
-    percent_of_slots: float | None = None
-    percent_of_roots: float | None = None
-    slots: float | None = None
+    percent_of_peak: Amount | None = None
+    percent_of_slots: Amount | None = None
+    percent_of_roots: Amount | None = None
+    slots: Amount | None = None
     slots_source: str | None = None
-    interactions_a_root: int | None = None
-    slot_bound: float | None = None
-    root_bound: float | None = None
-    clock: float | None = None
+    interactions_a_root: Count | None = None
+    slot_bound: Amount | None = None
+    root_bound: Amount | None = None
+    clock: Amount | None = None
     clock_source: str = "highest"
-    power: float | None = None
+    power: Amount | None = None
     kernel: str | None = None
-    launches: int | None = None
-    registers: int | None = None
-    shared_bytes: int | None = None
-    local_bytes: int | None = None
-    threads_a_block: int | None = None
-    blocks: int | None = None
-    waves: float | None = None
-    occupancy: float | None = None
-    step_seconds: float | None = None
-    percent_launch: float | None = None
-    recorded_step_seconds: float | None = None
-    percent_recording: float | None = None
+    launches: Count | None = None
+    registers: Count | None = None
+    shared_bytes: Count | None = None
+    local_bytes: Count | None = None
+    threads_a_block: Count | None = None
+    blocks: Count | None = None
+    waves: Amount | None = None
+    occupancy: Amount | None = None
+    step_seconds: Amount | None = None
+    percent_launch: Amount | None = None
+    recorded_step_seconds: Amount | None = None
+    percent_recording: Amount | None = None
 
-    def bounded(self, card: Facts, work: Work | None, source: str | None) -> "RooflineRow":
-        """This row, timed and with its clock, held against the bounds of a card for so much work an interaction."""
+    def bounded(self, card: Facts, work: Work | None) -> "RooflineRow":
+        """This row, timed and with its clock, beside the bounds of a card for so much work per interaction."""
         assert self.clock and self.interactions_per_s
         rate = self.interactions_per_s
         row = replace(self, percent_of_peak=100 * FLOPS * rate / peak(self.precision, card, self.clock))
         if work is None:
             return row
         slots, roots = slot_bound(work, card, self.clock), root_bound(work.roots, card, self.clock)
-        row = replace(row, slots=work.slots, slots_source=source, slot_bound=slots, root_bound=roots,
+        row = replace(row, slots=work.slots, slots_source="SASS", slot_bound=slots, root_bound=roots,
                       percent_of_slots=100 * rate / slots, percent_of_roots=100 * rate / roots)  # fmt: skip
-        return row.noted("faster than its slot bound: " + _why_beaten(source)) if rate > slots else row
+        return (
+            row.noted("faster than its slot bound: the loop has instructions that are jumped over")
+            if rate > slots
+            else row
+        )
 
-    def explained(self, facts: KernelFacts) -> "RooflineRow":
-        """This row with the facts of its kernel."""
-        return replace(self, **asdict(facts))
+    @property
+    def levels(self) -> list[tuple[str, float]]:
+        """The card's bounds that the picture shows, to two digits, so that rows at slightly different clocks share one."""
+        found = [("a root per pair" if self.interactions_a_root == 2 else "a root per interaction", self.root_bound)]
+        if self.percent_of_peak and self.interactions_per_s:
+            found.append(("the float peak at 20 operations", 100 * self.interactions_per_s / self.percent_of_peak))
+        return [(text, float(f"{bound:.1e}")) for text, bound in found if bound]
 
-    def within(self, step: WholeStep) -> "RooflineRow":
-        """This row with its share of a whole step."""
-        return replace(self, **asdict(step))
 
-
-def _why_beaten(source: str | None) -> str:
-    return "PTX is not what runs" if source == PTX else "the loop has instructions that are jumped over"
+ROWS: dict[str, type] = {"roofline": RooflineRow}

@@ -1,11 +1,9 @@
-"""How many issue slots an interaction takes, counted in a kernel's own code.
+"""How many issue slots an interaction takes, counted in a kernel's own machine code.
 
-A multiprocessor starts four warp instructions a clock, whatever they do, so the fewest clocks that a kernel can take
-are its instructions divided by four. Those that count are in the innermost loop, where the reciprocal square roots are:
-one root a pair. The count is of the machine code (SASS), as NVIDIA's ``nvdisasm`` prints it; where that is not installed,
-of the PTX, which the assembler still changes: it merges and drops some instructions and adds others. (For sm_90, of the
-five engines' kernels, PTX had 26 % fewer instructions for ``gpu-global``, up to 34 % more for ``gpu-symmetric``, and
-within 6 % as many for the others.)
+A multiprocessor starts four warp instructions per clock, whatever they do, so the fewest clocks that a kernel can take
+are its instructions divided by four. Those that count are in the innermost loop with the reciprocal square roots: one
+root per pair. The code (SASS) is read as NVIDIA's ``nvdisasm`` prints it; without that program nothing is counted. (The
+PTX is no substitute: for sm_90 it had 26 % fewer instructions for ``gpu-global``, up to 34 % more for ``gpu-symmetric``.)
 """
 
 import contextlib
@@ -13,123 +11,63 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-SASS, PTX = "SASS", "PTX"
+LABEL = re.compile(r"(\.L_x_\d+):")
+INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z].*?)\s*;")
+JUMP = re.compile(r"BRA.*`\((\.L_x_\d+)\)")
+ROOT = re.compile(r"MUFU\.RSQ")
+FLOAT32 = re.compile(r"F(ADD|MUL|FMA|SEL|SETP|MNMX|CHK)\b")
+FLOAT64 = re.compile(r"D(ADD|MUL|FMA|SETP|MNMX)\b")
 
 
 @dataclass(frozen=True)
 class Loop:
-    """What one turn of the innermost loop issues.
+    """What one iteration of the innermost loop issues.
 
     Attributes:
-        source: what was counted, ``SASS`` or ``PTX``.
         instructions: all instructions, predicated ones included.
         float32, float64: those that the float pipes execute.
         roots: reciprocal square roots, one for each pair of bodies.
     """
 
-    source: str
     instructions: int
     float32: int
     float64: int
     roots: int
 
-
-class _Instruction(NamedTuple):
-    """An instruction without its predicate, and the label it may jump to."""
-
-    text: str
-    target: str = ""
-
-    @property
-    def operation(self) -> str:
-        """``FFMA.FTZ``, ``fma.rn.f32`` …"""
-        return self.text.split(None, 1)[0]
+    @classmethod
+    def of(cls, code: list[str]) -> "Loop":
+        """The counts of some instructions."""
+        counts = (sum(bool(kind.match(each)) for each in code) for kind in (FLOAT32, FLOAT64, ROOT))
+        return cls(len(code), *counts)
 
 
-class _Dialect(NamedTuple):
-    """How a listing is read."""
+def hottest_loop(listing: str) -> Loop | None:
+    """What the innermost loop with reciprocal square roots issues per iteration; None if there is no such loop.
 
-    label: re.Pattern[str]
-    instruction: re.Pattern[str]
-    jump: re.Pattern[str]
-    root: re.Pattern[str]
-    float32: re.Pattern[str]
-    float64: re.Pattern[str]
-
-
-_DIALECTS = {
-    SASS: _Dialect(
-        label=re.compile(r"(\.L_x_\d+):"),
-        instruction=re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z].*?)\s*;"),
-        jump=re.compile(r"BRA.*`\((\.L_x_\d+)\)"),
-        root=re.compile(r"MUFU\.RSQ"),
-        float32=re.compile(r"F(ADD|MUL|FMA|SEL|SETP|MNMX|CHK)\b"),
-        float64=re.compile(r"D(ADD|MUL|FMA|SETP|MNMX)\b"),
-    ),
-    PTX: _Dialect(
-        label=re.compile(r"(\$L__BB\w+):"),
-        instruction=re.compile(r"^\s+(?:@!?%p\d+\s+)?([a-z][^;]*);"),
-        jump=re.compile(r"bra(?:\.uni)?\s+(\$L__BB\w+)"),
-        root=re.compile(r"rsqrt\.approx"),
-        float32=re.compile(r"(add|sub|mul|fma|neg|abs|min|max|selp|setp)\.\S*f32"),
-        float64=re.compile(r"(add|sub|mul|fma|neg|abs|min|max|setp)\.\S*f64"),
-    ),
-}
-
-
-def hottest_loop(listing: str, source: str) -> Loop | None:
-    """What the innermost loop with reciprocal square roots issues a turn; None if there is no such loop.
-
-    Where several such loops stand side by side (a compiler writes four turns out and leaves a loop for the rest), it is
-    the one with the most roots a turn, and among equals the shortest: a bound must not be beaten.
+    Where several such loops stand side by side (a compiler unrolls four iterations and leaves a loop for the rest), it is
+    the one with the most roots, and among equals the shortest: a bound must not be beaten.
 
     Args:
-        listing: of one kernel, from ``nvdisasm -c`` or in PTX.
-        source: ``SASS`` or ``PTX``: which of the two.
+        listing: of one kernel, from ``nvdisasm -c``.
     """
-    dialect = _DIALECTS[source]
-    instructions, labels = _read(listing, dialect)
-    roots = [k for k, each in enumerate(instructions) if dialect.root.match(each.operation)]
-    loops = [
-        (labels[each.target], k + 1)
-        for k, each in enumerate(instructions)
-        if labels.get(each.target, k + 1) <= k  # a jump backwards
-    ]
-    hot = [(begin, end) for begin, end in loops if any(begin <= root < end for root in roots)]
+    code: list[str] = []
+    labels: dict[str, int] = {}
+    for line in listing.splitlines():
+        if found := LABEL.match(line.strip()):
+            labels[found[1]] = len(code)
+        elif found := INSTRUCTION.search(line):
+            code.append(found[1])
+    jumps = [(labels.get(jump[1], len(code)), k + 1) for k, each in enumerate(code) if (jump := JUMP.match(each))]
+    hot = [(begin, end) for begin, end in jumps if begin < end and any(map(ROOT.match, code[begin:end]))]
     innermost = [
-        instructions[begin:end]
+        Loop.of(code[begin:end])
         for begin, end in hot
         if not any(begin <= b and e <= end and (b, e) != (begin, end) for b, e in hot)
     ]
-    counted = [_count(each, source) for each in innermost]
-    return max(counted, key=lambda loop: (loop.roots, -loop.instructions), default=None)
-
-
-def _read(listing: str, dialect: _Dialect) -> tuple[list[_Instruction], dict[str, int]]:
-    """The instructions in order, and which of them each label stands before."""
-    instructions: list[_Instruction] = []
-    labels: dict[str, int] = {}
-    for line in listing.splitlines():
-        if found := dialect.label.match(line.strip()):
-            labels[found[1]] = len(instructions)
-        elif found := dialect.instruction.search(line):
-            jump = dialect.jump.match(found[1])
-            instructions.append(_Instruction(found[1], jump[1] if jump else ""))
-    return instructions, labels
-
-
-def _count(instructions: Iterable[_Instruction], source: str) -> Loop:
-    dialect, operations = _DIALECTS[source], [each.operation for each in instructions]
-
-    def number(pattern: re.Pattern[str]) -> int:
-        return sum(bool(pattern.match(operation)) for operation in operations)
-
-    return Loop(source, len(operations), *map(number, (dialect.float32, dialect.float64, dialect.root)))
+    return max(innermost, key=lambda loop: (loop.roots, -loop.instructions), default=None)
 
 
 def disassembler() -> str | None:
@@ -152,9 +90,3 @@ def disassembled(cubin: bytes) -> str | None:
         path.write_bytes(cubin)
         run = subprocess.run([program, "-c", path], capture_output=True, text=True)
     return run.stdout if run.returncode == 0 else None
-
-
-def count(cubin: Callable[[], bytes], ptx: Callable[[], str]) -> Loop | None:
-    """:func:`hottest_loop` of a kernel's machine code where that can be read, else of its PTX."""
-    listing = disassembled(cubin())
-    return hottest_loop(listing, SASS) if listing else hottest_loop(ptx(), PTX)

@@ -3,7 +3,7 @@
 import statistics
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 from nbody.bench.forces.contestant import EngineContestant
 from nbody.bench.forces.problems import Problem
@@ -25,32 +25,18 @@ REPEATS = 3
 """Runs, of which the median counts; one is enough of slow forces."""
 
 
-@dataclass(frozen=True)
-class WholeStep:
-    """One leapfrog step as ``nbody run`` makes it.
-
-    Attributes:
-        step_seconds: wall time of a step of which nothing is recorded; it is replayed from a graph.
-        percent_launch: what of it is no force kernel's time: kick, drift, and the gaps between launches.
-        recorded_step_seconds: wall time of a step after which there is the potential too, for the frame's energy, and
-            positions and velocities are copied to the host, while the next is computed.
-        percent_recording: what of that the potential, the packing and the copies add.
-    """
-
-    step_seconds: float
-    percent_launch: float
-    recorded_step_seconds: float
-    percent_recording: float
-
-    @classmethod
-    def of(cls, force: float, step: float, recorded: float) -> "WholeStep":
-        """From the seconds of a force evaluation and of two kinds of a step. (Noise may make a part look longer than
-        the whole; the share of the rest is then 0.)"""
-        launch, recording = max(0.0, 1 - force / step), max(0.0, 1 - step / recorded)
-        return cls(step, 100 * launch, recorded, 100 * recording)
+def shares(force: float, step: float, recorded: float) -> dict[str, Any]:
+    """The figures of a step, by their names in :class:`~nbody.bench.roofline.row.RooflineRow`, from the seconds of a force
+    evaluation and of two kinds of a step. (Noise may make a part look longer than the whole; the rest is then 0.)"""
+    return {
+        "step_seconds": step,
+        "percent_launch": 100 * max(0.0, 1 - force / step),
+        "recorded_step_seconds": recorded,
+        "percent_recording": 100 * max(0.0, 1 - step / recorded),
+    }
 
 
-def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> WholeStep:
+def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> dict[str, Any]:
     """Measure the steps of an engine on a GPU whose force evaluation takes so many seconds there."""
     engine = contestant.engine(problem.gravity)
     state, leapfrog = engine.load(problem.particles), INTEGRATORS.load("leapfrog")(DT)
@@ -74,7 +60,7 @@ def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> 
             frames.popleft().wait().release()
         state.synchronize(soon=True)
 
-    return WholeStep.of(force, *(_median(run, repeats) / steps for run in (replayed, recorded)))
+    return shares(force, *(_median(run, repeats) / steps for run in (replayed, recorded)))
 
 
 def _median(run: Callable[[], None], repeats: int) -> float:

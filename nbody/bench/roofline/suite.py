@@ -1,39 +1,36 @@
 """The roofline suite: every GPU engine at every N beside the bounds of the card, and its competitors in the same run.
 
-A row is checked, then timed on the device alone (launches left out), with the card's clock watched meanwhile; its bounds
-are those of :mod:`nbody.bench.roofline.bounds` at that clock, with the issue slots counted in the code of its own kernel.
+A row is checked, then timed on the device alone (excluding launches), while the card's clock is watched; its bounds are
+those of :mod:`nbody.bench.roofline.bounds` at that clock, with the issue slots counted in the code of its own kernel.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from nbody import gpu
 from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.contestant import PILOT, Contestant, EngineContestant
-from nbody.bench.forces.lecture import table_rows
 from nbody.bench.forces.peers import Peer
 from nbody.bench.forces.problems import Problem, cluster
-from nbody.bench.forces.suite import Notify, checked
-from nbody.bench.report import Report, report
+from nbody.bench.forces.suite import LONGEST, Notify, checked
 from nbody.bench.roofline.bounds import Work
 from nbody.bench.roofline.kernels import facts_of, pairs_launch, pairs_loop
 from nbody.bench.roofline.row import RooflineRow
 from nbody.bench.roofline.steps import whole_step
-from nbody.bench.roofline.telemetry import Meter, meter, watching
+from nbody.bench.roofline.telemetry import watching
 from nbody.bench.timing import FEWEST, Timing
 
 COUNTS = (1024, 4096, 20480, 65536, 262144)
 """The default N."""
 
 SUSTAINED = 0.5
-"""Seconds for which a kernel is timed, at least: the card has raised its clock, and NVML has seen it and its power."""
+"""Seconds for which a kernel is timed, at least: the card has raised its clock, and nvidia-smi has seen it and its power."""
 
 MEASUREMENT = 5e-3
-"""Seconds of a measurement at least; see :mod:`nbody.bench.queued`."""
+"""Seconds of a measurement at least; see :func:`nbody.bench.timing.device_times`."""
 
 MOST = 100
-"""Measurements of a row."""
+"""Measurements per row."""
 
 PATIENCE = 5.0
 """Seconds of a row's measurements beyond which their number falls below the fewest."""
@@ -42,76 +39,57 @@ LONGEST_PEER = 2.0
 """Seconds of an evaluation beyond which a competitor is left out."""
 
 
-def run_suite(
-    contestants: Sequence[Contestant], peers: Sequence[Contestant], counts: Sequence[int], notify: Notify
-) -> Report:
-    """The report of the GPU's contestants and peers, and of the lecture's table.
-
-    Args:
-        contestants: engines; those of the ``cpu`` take part in the lecture's table only.
-        peers: competitors.
-        counts: the N of the roofline.
-    """
-    gpus = [contestant for contestant in contestants if contestant.backend == "gpu"]
-    rows: list[Any] = list(measure([*gpus, *peers], counts, meter(gpu.uuid()), notify))
-    single = [c for c in contestants if isinstance(c, EngineContestant) and c.precision == "float32"]
-    notify("the lecture's table")
-    return report([*rows, *table_rows(single)])
-
-
 def measure(
-    contestants: Sequence[Contestant], counts: Sequence[int], meter: Meter | None, notify: Notify = lambda _: None
+    contestants: Sequence[Contestant], counts: Sequence[int], notify: Notify = lambda _: None
 ) -> list[RooflineRow]:
     """Rows of every contestant, all on the current GPU, at every N. ``notify`` gets a line before each measurement."""
     rows: list[RooflineRow] = []
-    for count in sorted(counts):
+    for count in counts:
         problem = cluster(count)
         judge = Judge(problem)
-        rows += [_row(contestant, problem, judge, meter, notify) for contestant in contestants]
+        rows += [_row(contestant, problem, judge, notify) for contestant in contestants]
     return rows
 
 
-def _row(contestant: Contestant, problem: Problem, judge: Judge, meter: Meter | None, notify: Notify) -> RooflineRow:
-    """The row of one contestant. What goes wrong in a competitor's library is its row's note, and no more."""
+def _row(contestant: Contestant, problem: Problem, judge: Judge, notify: Notify) -> RooflineRow:
+    """The row of one contestant. An error in a competitor's library becomes its row's note."""
     try:
-        return _measured(contestant, problem, judge, meter, notify)
+        return _measured(contestant, problem, judge, notify)
     except Exception as error:
         if not isinstance(contestant, Peer):
             raise
         row = RooflineRow(
-            contestant.name, contestant.device, contestant.backend, contestant.precision, 0, judge.count, peer=True
-        )
+            name=contestant.name, device=contestant.device, backend="gpu", precision=contestant.precision, threads=0,
+            particles=judge.count, peer=True,
+        )  # fmt: skip
         return row.noted(f"failed: {' '.join(str(error).split())[:120] or type(error).__name__}")
     finally:
         contestant.release()
 
 
-def _measured(
-    contestant: Contestant, problem: Problem, judge: Judge, meter: Meter | None, notify: Notify
-) -> RooflineRow:
+def _measured(contestant: Contestant, problem: Problem, judge: Judge, notify: Notify) -> RooflineRow:
     """Compile, check, time, and explain."""
     if not contestant.rate:
         notify(f"compiling {contestant.name} {contestant.precision}")
         contestant.warm_up(PILOT)
     peer = isinstance(contestant, Peer)
-    row = checked(RooflineRow, contestant, problem, judge, notify, LONGEST_PEER if peer else None)
-    row = replace(row, peer=peer)
+    row = checked(RooflineRow, contestant, problem, judge, notify, LONGEST_PEER if peer else LONGEST, peer=peer)
     if row.error is None or row.wrong:
         return row
     notify(f"N = {judge.count}: timing {contestant.name} {contestant.precision}")
     with gpu.launches() as seen:
         contestant.evaluate()
-    with watching(meter) as card:
+    with watching(gpu.uuid()) as card:
         timing = Timing.of(contestant.device_times(_repeats(contestant.expected(judge.count))))
     contestant.learn(judge.count, timing.best)
     row = replace(row.timed(timing), clock=card.clock or gpu.facts().clock, power=card.power,
                   clock_source="measured" if card.clock else "highest")  # fmt: skip
     if not isinstance(contestant, EngineContestant):
-        return row.bounded(gpu.facts(), None, None)
+        return row.bounded(gpu.facts(), None)
     row = _explained(row, contestant, seen)
     contestant.release()
     assert row.seconds
-    return row.within(whole_step(contestant, problem, row.seconds))
+    return replace(row, **whole_step(contestant, problem, row.seconds))
 
 
 def _repeats(expected: float) -> int:
@@ -125,7 +103,9 @@ def _explained(row: RooflineRow, contestant: EngineContestant, seen: Sequence[gp
     launch = pairs_launch(seen)
     loop = pairs_loop(launch) if launch else None
     if launch is None or loop is None:
-        return row.bounded(gpu.facts(), None, None).noted("no loop with reciprocal square roots was found in its code")
+        return row.bounded(gpu.facts(), None).noted(
+            "no loop with reciprocal square roots was found in its machine code"
+        )
     served = getattr(contestant.kind, "interactions_a_root", 1)
-    row = replace(row, interactions_a_root=served).explained(facts_of(launch, len(seen)))
-    return row.bounded(gpu.facts(), Work.of(loop, served), loop.source)
+    row = replace(row, interactions_a_root=served, launches=len(seen), **facts_of(launch))
+    return row.bounded(gpu.facts(), Work.of(loop, served))

@@ -1,0 +1,53 @@
+"""What the rows of all suites have in common."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import ConfigDict, Field
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Amount = Annotated[float, Field(ge=0)]
+"""The numbers of a report; none of them is negative."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One thing measured at one size. Times in seconds; None where nothing was measured, and then ``note`` says why.
+
+    ``error`` is the largest relative error; ``wrong`` is True where it is larger than rounding explains.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, allow_inf_nan=False)
+
+    suite: str
+    name: str
+    device: str
+    precision: str
+    particles: Count | None = None
+    seconds: Amount | None = None
+    interactions_per_s: Amount | None = None
+    gflops: Amount | None = None
+    speedup: Amount | None = None
+    error: Amount | None = None
+    wrong: bool = False
+    note: str = ""
+
+    def noted(self, note: str, wrong: bool = False) -> Self:
+        """This row with one more note."""
+        return replace(self, note="; ".join(filter(None, (self.note, note))), wrong=self.wrong or wrong)
+
+    @property
+    def what(self) -> str:
+        """The name, precision and size, as messages say it."""
+        return f"{self.name} {self.precision}, N = {self.particles}"
+
+
+def ratio(numerator: float | None, denominator: float | None, scale: float = 1.0) -> float | None:
+    """``scale`` times a ratio; None where it is not known."""
+    return scale * numerator / denominator if numerator and denominator else None
+
+
+def distinct(rows: Iterable[Any], *keys: str) -> list[tuple]:
+    """The different values of some attributes of rows, in their order."""
+    return list(dict.fromkeys(tuple(getattr(row, key) for key in keys) for row in rows))
