@@ -85,9 +85,12 @@ class OpenFile:
         found = self.found[name]
         if found.offset is not None:
             return Rows(self.fd, found)
+        return ForeignRows(self._foreign_file(name), name, found)
+
+    def _foreign_file(self, name: str) -> ForeignFile:
         if self._foreign is None:
             raise ValueError(f"/{name} has no bytes")
-        return ForeignRows(self._foreign, name, found)
+        return self._foreign
 
     def value(self, name: str) -> Array:
         """All of a dataset whose shape does not change."""
@@ -97,8 +100,7 @@ class OpenFile:
         if found.offset is not None:
             data = os.pread(self.fd, found.dtype.itemsize, found.offset)
         else:
-            assert self._foreign
-            data = self._foreign.read(name, 0, 1)
+            data = self._foreign_file(name).read(name, 0, 1)
         return np.frombuffer(data, found.dtype)[0]
 
     def text(self, name: str) -> str:
