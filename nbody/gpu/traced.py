@@ -14,7 +14,7 @@ import numpy as np
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
 
-from nbody.gpu import simulated
+from nbody.gpu import simulated, turns
 
 BARRIER, SHUFFLE = "barrier", "shuffle"
 """Names that stand for an array in an :class:`Access`: a block's barrier, and an exchange between the lanes of a warp."""
@@ -48,7 +48,7 @@ class _Recorded(np.ndarray):
         super().__setitem__(index, value)
 
     def _note(self, index, write):
-        if self.name and hasattr(threading.current_thread(), "blockIdx"):
+        if self.name and turns.in_kernel():
             whole = index if isinstance(index, tuple) else (index,)
             flat = sum(int(i) * step for i, step in zip(whole, self.strides, strict=True)) // self.itemsize
             self.log(Access(self.name, write, flat))
@@ -63,7 +63,7 @@ def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
     logs: dict = defaultdict(lambda: defaultdict(list))
 
     def log(access: Access) -> None:
-        thread: Any = threading.current_thread()
+        thread: Any = turns.current_thread()
         logs[thread.blockIdx.x, thread.blockIdx.y][thread.thread_id].append(access)
 
     def recorded(array: np.ndarray, name: str) -> np.ndarray:
