@@ -35,6 +35,18 @@ class ForceError(NamedTuple):
     bound: np.ndarray | float
 
 
+def rounding_bound(precision: str, count: int, condition: np.ndarray | float = 1.0) -> np.ndarray | float:
+    """The largest relative error of a force that rounding explains: 32 κ u √(N + 64), with the unit roundoff u and the
+    ``condition`` κ of the sum (:meth:`Engine.condition`), at least 1.
+
+    The rounding errors of a sum of N terms grow like u √N (a random walk; Higham 2002, section 2.8). Plain float32 sums,
+    one body after the other, reached 5 u √(N + 64) at worst, N from 2 to 20480; six times that is left for bodies on
+    which the forces nearly cancel. The ``matrix`` engine reached 0.8 κ u √(N + 64), and 11 with a rung that adds 20480
+    numbers one after the other (k02).
+    """
+    return 32 * np.maximum(1.0, condition) * ROUNDOFF[precision] * float(np.sqrt(count + 64))
+
+
 class Engine(ABC):
     """Gravity of all particles on all particles, for a state of the kind that :meth:`load` makes.
 
@@ -127,23 +139,12 @@ class Engine(ABC):
         both = self.separate_potential and Want.ENERGY in want and Want.ACCELERATION not in current
         return (1 + both) * state.count**2
 
-    def expected_error(
-        self, particles: Particles, targets: Targets = None, condition: np.ndarray | float | None = None
-    ) -> ForceError:
-        """The error that rounding explains: bound 32 κ u √(N + 64) and typical error u √N / 8, with the unit roundoff u
-        and the :meth:`condition` κ of the engine's sum, at least 1.
-
-        The rounding errors of a sum of N terms grow like u √N (a random walk; Higham 2002, section 2.8). Plain float32
-        sums, one body after the other, reached 5 u √(N + 64) at worst, N from 2 to 20480; six times that is left for
-        bodies on which the forces nearly cancel. The ``matrix`` engine reached 0.8 κ u √(N + 64), and 11 with a rung
-        that adds 20480 numbers one after the other (k02).
-        """
-        if condition is None:
-            rows = np.arange(particles.count) if targets is None else targets
-            condition = self.condition(particles, self.gravity, rows)
-        u = ROUNDOFF[self.precision]
-        bound = 32 * np.maximum(1.0, condition) * u * float(np.sqrt(particles.count + 64))
-        return ForceError(u * float(np.sqrt(particles.count)) / 8, bound)
+    def expected_error(self, particles: Particles, targets: Targets = None) -> ForceError:
+        """The error that rounding explains: :func:`rounding_bound`, and typically u √N / 8 with the unit roundoff u."""
+        rows = np.arange(particles.count) if targets is None else targets
+        condition = self.condition(particles, self.gravity, rows)
+        typical = ROUNDOFF[self.precision] * float(np.sqrt(particles.count)) / 8
+        return ForceError(typical, rounding_bound(self.precision, particles.count, condition))
 
     @classmethod
     def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray | float:
