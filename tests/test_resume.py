@@ -257,7 +257,7 @@ def test_who_is_interrupted_before_the_first_checkpoint_is_not_told_to_resume(tm
     setattr(simulation, work, interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulation.run()
-    assert told[-1] == "interrupted at step 0, before there was anything to go on from"
+    assert told[-1] == "interrupted at step 0, before the first checkpoint"
     with Trajectory(path) as run:
         assert run.complete and run.step[-1] == 40
 
