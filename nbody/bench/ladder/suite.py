@@ -25,7 +25,7 @@ SIZES = (512, 1024, 2048, 4096)
 PRECISIONS = ("float32", "float64")
 
 LONGEST = 0.5
-"""Seconds of a product beyond which a rung is left out: a larger one takes long and teaches nothing more."""
+"""A product that would take longer than this (in seconds) is left out: it would teach nothing more."""
 
 PILOT = 256
 """The n of the product that tells how fast a rung on the CPU is, where it was measured with no smaller one."""

@@ -1,7 +1,7 @@
 """The roofline suite: every GPU engine at every N beside the bounds of the card, and its competitors in the same run.
 
 A row is checked, then timed on the device alone (excluding launches), while the card's clock is watched; its bounds are
-those of :mod:`nbody.bench.roofline.bounds` at that clock, with the issue slots counted in the code of its own kernel.
+those of :mod:`nbody.bench.roofline.bounds` at that clock, with the issue slots counted in its kernel's machine code.
 """
 
 from collections.abc import Sequence
@@ -93,7 +93,7 @@ def _measured(contestant: Contestant, problem: Problem, judge: Judge, notify: No
 
 
 def _repeats(expected: float) -> int:
-    """How many measurements a row gets whose evaluation takes about so many seconds."""
+    """The number of measurements of a row whose evaluation takes about this many seconds."""
     wanted = max(FEWEST, min(MOST, int(SUSTAINED / max(expected, MEASUREMENT))))
     return max(1, min(wanted, int(PATIENCE / expected)))
 
