@@ -78,7 +78,7 @@ class Particles:
             if not finite.all():
                 raise InputError(
                     f"{where}{name} of particle {int(np.argmin(finite))} (counted from 0) "
-                    "is not a finite number; mend or remove that row"
+                    "is not a finite number; correct or remove that row"
                 )
         if (self.mass < 0).any():
             row = int(np.argmax(self.mass < 0))

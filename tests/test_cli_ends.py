@@ -40,12 +40,12 @@ def test_an_interrupted_run_that_has_said_where_says_no_more(monkeypatch, capsys
     from nbody.cli.progress import say
 
     def interrupted(*_, **__):
-        say("interrupted at step 5; go on with: nbody resume run.h5")
+        say("interrupted at step 5; continue with: nbody resume run.h5")
         raise KeyboardInterrupt
 
     monkeypatch.setattr("nbody.scenario.Scenario.load", interrupted)
     assert main(["run", "small.yaml"]) == 130
-    assert capsys.readouterr().err == "interrupted at step 5; go on with: nbody resume run.h5\n"
+    assert capsys.readouterr().err == "interrupted at step 5; continue with: nbody resume run.h5\n"
 
 
 def test_an_interrupt_among_the_first_imports_is_silent(tmp_path):

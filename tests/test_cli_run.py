@@ -118,7 +118,7 @@ def test_a_signal_ends_the_run_with_130_and_a_whole_file(folder, number):
     run.send_signal(number)
     output, _ = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert "interrupted at step" in output and "with room for the whole run); go on with: nbody resume" in output
+    assert "interrupted at step" in output and "with room for the whole run); continue with: nbody resume" in output
     with Trajectory(folder / "output/run.h5") as recorded:
         assert len(recorded) == 2
         assert not recorded.complete

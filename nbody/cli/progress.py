@@ -115,7 +115,7 @@ def _place(summary: Summary) -> str:
         return f"{summary.output}; view it with: nbody view {summary.output}"
     with suppress(OSError):
         room = f" ({size(Path(str(summary.output)).stat().st_size)}, with room for the whole run)"
-        return f"{summary.output}{room}; go on with: nbody resume {summary.output}"
+        return f"{summary.output}{room}; continue with: nbody resume {summary.output}"
     return str(summary.output)
 
 

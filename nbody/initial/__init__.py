@@ -80,7 +80,7 @@ def _generator(scenario: Scenario, chosen: Generated) -> Generator:
 
 
 def _check_memory(scenario: Scenario, count: int) -> None:
-    """Raise an InputError if so many particles do not fit into memory; call this before allocating them."""
+    """Raise an InputError if ``count`` particles do not fit into memory. Call this before allocating them."""
     needed = WORKING_COPIES * count * 8 * (2 + 2 * scenario.gravity.dimensions)
     free = memory_available()
     if needed > free:

@@ -92,8 +92,8 @@ def _number(cell: str, name: str, line: int, start: str) -> float:
         value = math.nan
     if not math.isfinite(value) or "_" in cell:
         raise InputError(
-            f"{start}line {line}: {name}: {shown(cell.strip())} is not a finite number; mend or remove that row"
+            f"{start}line {line}: {name}: {shown(cell.strip())} is not a finite number; correct or remove that row"
         )
     if name == "id" and not (value.is_integer() and abs(value) <= 2**53):
-        raise InputError(f"{start}line {line}: id: {shown(cell.strip())} is not a whole number up to 2^53; mend it")
+        raise InputError(f"{start}line {line}: id: {shown(cell.strip())} is not a whole number up to 2^53; correct it")
     return value

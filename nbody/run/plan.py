@@ -32,7 +32,7 @@ class Plan:
     """What a scenario stands for on this machine.
 
     Attributes:
-        engine_name: the engine, with ``auto`` and ``matrix`` replaced by what they stand for; ``engine_reason`` is why.
+        engine_name: the engine that computes the forces, chosen for ``auto`` and ``matrix``; ``engine_reason`` says why.
         engine_kind, engine_options: its class and options.
         integrator: the scheme, ready to move a state.
         count: the number of particles.

@@ -152,7 +152,9 @@ class Simulation:
         if steps is not None and steps < 0:
             raise InputError(f"run: steps must be zero or more, got {steps}")
         if self._recorded:
-            raise InputError(f"{self.output}: this simulation has been recorded; to go on, use nbody.run.resume.resume")
+            raise InputError(
+                f"{self.output}: this simulation has been recorded; to continue, use nbody.run.resume.resume"
+            )
         if self._within_a_step:
             raise InputError(f"run: the state is between steps {self.step} and {self.step + 1}; make a new simulation")
         schedule, clock, first = self._schedule(steps), Clock(self.integrator.evaluations), self.step
@@ -343,7 +345,7 @@ class Simulation:
     def _report_interrupt(self) -> None:
         """Report the interrupt and, if there is a checkpoint, how to continue."""
         if self._start is not None or (self._recorder is not None and self._recorder.has_checkpoint):
-            self.notify(f"interrupted at step {self.step}; go on with: nbody resume {self.output}")
+            self.notify(f"interrupted at step {self.step}; continue with: nbody resume {self.output}")
         elif self.output is not None:
             self.notify(f"interrupted at step {self.step}, before the first checkpoint")
 

@@ -117,7 +117,7 @@ class Scenario(Group):
             raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if dt < 1 else 'large'} for {fix}")
         end = self.integrator.end if self.integrator.steps is None else self.integrator.steps * dt
         if end and (not math.isfinite(end) or end - dt == end):
-            raise KeyProblem("integrator.dt", f"{dt:g} is lost beside a time of {end:g}; use fewer steps")
+            raise KeyProblem("integrator.dt", f"{dt:g} is too small to change a time of {end:g}; use fewer steps")
         return self
 
     def override(self, assignments: Sequence[str] = (), **options: object) -> Self:

@@ -68,7 +68,7 @@ def read_text(text: str, name: str, folder: Path) -> Source:
         line, problem = _problem(error)
         raise InputError(f"{name}:{line}: not valid YAML: {problem}") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # an escape such as "\UFFFFFFFF"
-        raise InputError(f"{name}: not valid YAML: {' '.join(str(error).split())[:120]}; mend it") from None
+        raise InputError(f"{name}: not valid YAML: {' '.join(str(error).split())[:120]}; correct it") from None
     return Source(name, folder, text, values, reader.lines)
 
 
@@ -209,9 +209,12 @@ def _problem(error: yaml.MarkedYAMLError) -> tuple[int, str]:
         if "<stream end>" in problem:
             return opened, "the bracket opened here is not closed; close it"
         comma = "there is a comma missing" if opened == line else f"line {line} lacks a comma"
-        return opened, f"the bracket opened here is not closed, or {comma} ({problem}); mend it"
+        return opened, f"the bracket opened here is not closed, or {comma} ({problem}); correct it"
     if "mapping values are not allowed" in problem:
-        return line, "a ':' inside a value, or a line indented too far; put the text in quotes or mend the indentation"
+        return (
+            line,
+            "a ':' inside a value, or a line indented too far; put the text in quotes or correct the indentation",
+        )
     if "quoted scalar" in str(error.context):
         return _line(error.context_mark), "the quote opened here is not closed; close it"
-    return line, f"{problem}; mend this line or the one above"
+    return line, f"{problem}; correct this line or the one above"

@@ -117,12 +117,12 @@ class Timeline:
         return self.left <= x < self.left + self.width and y >= self.top
 
     def frame_at(self, x: float, frames: int) -> int:
-        """The frame that pixel column ``x`` stands for."""
+        """The frame at pixel column ``x``."""
         fraction = (x - self.left) / self.width
         return min(max(int(fraction * frames), 0), frames - 1)
 
     def column_of(self, frame: int, frames: int) -> float:
-        """The middle of the pixel columns that stand for ``frame``, counted from the bar's left end."""
+        """The middle of the pixel columns of ``frame``, counted from the bar's left end."""
         return (frame + 0.5) / frames * self.width
 
     def image(self, frame: int, frames: int) -> Array:

@@ -81,7 +81,7 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
 
 
 def rivals(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Contestant], list[str]]:
-    """The competitor on the CPU that is none of our engines, and a clause about it if it can't take part here."""
+    """The competitor on the CPU, or one clause that says why it can't be measured here."""
     if "cpu" not in on or (precisions and "float32" not in precisions):
         return [], []
     reason = native.why_unavailable()

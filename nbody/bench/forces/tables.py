@@ -68,7 +68,7 @@ LECTURE_EXPLAINED = (
 
 
 def about(report: Report, explained: str, suite: str) -> str:
-    """What stands below a table: the meaning of its columns, the rows' notes, and who could not take part."""
+    """The text below a table: the meaning of its columns, the rows' notes, and the missing competitors."""
     absent = [f"Not in the table: {', '.join(report.absent)}."] if report.absent else []
     return "\n".join([explained, *notes(report.of(suite)), *absent])
 

@@ -1,4 +1,4 @@
-"""The matrix ladder, measured: every rung against a float64 product, cuBLAS beside it in the same run.
+"""Measures the matrix ladder: each rung is compared with a float64 product and with cuBLAS in the same run.
 
 No rung is timed before its result is checked. Times are the device's own.
 """

@@ -60,7 +60,7 @@ class RooflineRow(ForceRow):
     percent_recording: Amount | None = None
 
     def bounded(self, card: Facts, work: Work | None) -> "RooflineRow":
-        """This row, timed and with its clock, beside the bounds of a card for so much work per interaction."""
+        """This row with its time, its clock, and the bounds of the card for this work per interaction."""
         assert self.clock and self.interactions_per_s
         rate = self.interactions_per_s
         row = replace(self, percent_of_peak=100 * FLOPS * rate / peak(self.precision, card, self.clock))

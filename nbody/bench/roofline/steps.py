@@ -22,7 +22,7 @@ FEWEST, MOST = 3, 1000
 """Steps of a timed run, before they are made a whole number of blocks of frames."""
 
 REPEATS = 3
-"""Runs, of which the median counts; one is enough of slow forces."""
+"""The number of runs, of which the median counts; slow forces need one run only."""
 
 
 def shares(force: float, step: float, recorded: float) -> dict[str, Any]:
