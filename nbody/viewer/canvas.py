@@ -95,7 +95,7 @@ class Window(app.Canvas):
             self.update()
 
     def _stop(self, error: NBodyError) -> None:
-        if self.alert != str(error):  # without this check the damaged frame would be redrawn for ever
+        if self.alert != str(error):  # without this check the damaged frame would be redrawn forever
             self.playback.playing = False
             self.alert = str(error)
             self.update()
