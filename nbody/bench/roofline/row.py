@@ -25,8 +25,9 @@ class RooflineRow(ForceRow):
         kernel, launches: the name of the kernel that computes the pairs, and kernels per force evaluation.
         registers, shared_bytes, local_bytes: registers per thread, shared memory per block, and local memory per thread
             (above 0 if there are too few registers).
-        threads_a_block, blocks, waves: threads per block, blocks in the grid, and blocks divided by those that fit on
-        the card. occupancy: the warps on a multiprocessor divided by the maximum.
+        threads_a_block, blocks, waves: threads per block, blocks in the grid, and the latter divided by those that fit
+            on the card.
+        occupancy: the warps on a multiprocessor divided by the maximum.
         step_seconds, recorded_step_seconds: wall times of a leapfrog step replayed from a graph, and of a step that is
             recorded (its potential is computed, and positions and velocities are copied to the host).
         percent_launch, percent_recording: the share of the step outside the force kernels, and the extra share of recording.
