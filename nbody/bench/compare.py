@@ -29,7 +29,7 @@ SLOWER, FASTER, SAME = "slower", "faster", ""
 @dataclass(frozen=True)
 class Compared:
     """A row that both reports have. ``ratio`` is the new speed over the old one, and ``noise`` the relative difference
-    that needs no cause. ``verdict`` is ``slower`` or ``faster`` if the speeds differ by more than the noise, else empty."""
+    that chance explains. ``verdict`` is ``slower`` or ``faster`` if the speeds differ by more than the noise, else empty."""
 
     suite: str
     name: str
