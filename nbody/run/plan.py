@@ -29,7 +29,7 @@ RATES = "rates"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a scenario stands for on this machine.
+    """The plan of a scenario's run on this machine.
 
     Attributes:
         engine_name: the engine that computes the forces, chosen for ``auto`` and ``matrix``; ``engine_reason`` says why.
@@ -134,7 +134,7 @@ def plan(
     notify: Notify = lambda line: None,
     measure: bool = True,
 ) -> Plan:
-    """What a scenario stands for on this machine.
+    """Plan the run of a scenario on this machine.
 
     Args:
         particles: the bodies to start from, instead of the scenario's.
