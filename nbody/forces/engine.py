@@ -5,6 +5,7 @@ An engine never moves a particle and an integrator never computes a force. To ad
 """
 
 from abc import ABC, abstractmethod
+from functools import cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import State, Want, itemsize
+from nbody.state.want import missing, union
 
 ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
 """Unit roundoff u of the arithmetic on a pair, by precision."""
@@ -119,22 +121,21 @@ class Engine(ABC):
         if targets is not None:
             self._compute_targets(state, want, targets)
             return
-        want = self._offered(want)
-        missing = want & ~state.current
-        if not missing:
+        want, current = _offered(type(self), want), state.current
+        if not missing(want, current):
             return
-        if not state.current:
+        if current is Want.NOTHING:
             self._compute(state, want)
         elif want in Want.POTENTIAL:
             self._compute_potential(state, want)
         else:
-            self._compute(state, want | state.current)
-        state.current |= want
+            self._compute(state, union(want, current))
+        state.current = union(want, current)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
         """Interactions that :meth:`evaluate` computes for all bodies if ``current`` belongs to the positions already."""
-        want = self._offered(want)
-        if not want & ~current:
+        want = _offered(type(self), want)
+        if not missing(want, current):
             return 0
         both = self.separate_potential and Want.ENERGY in want and Want.ACCELERATION not in current
         return (1 + both) * state.count**2
@@ -165,12 +166,6 @@ class Engine(ABC):
         """The version of the device's driver; empty where there is none."""
         return ""
 
-    def _offered(self, want: Want) -> Want:
-        """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
-        if want & ~self.offers:
-            raise InputError("this engine has no jerk, which the integrator needs; choose --engine cpu or reference")
-        return want | Want.POTENTIAL if Want.ENERGY in want and not self.separate_energy else want
-
     @abstractmethod
     def _compute(self, state: State, want: Want) -> None:
         """Fill the state's accelerations, and what else is wanted."""
@@ -182,3 +177,11 @@ class Engine(ABC):
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
         """Fill the rows of the targets."""
         raise InputError("this engine computes the forces on all bodies only; choose --engine cpu or reference")
+
+
+@cache
+def _offered(kind: type[Engine], want: Want) -> Want:
+    """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
+    if missing(want, kind.offers):
+        raise InputError("this engine has no jerk, which the integrator needs; choose --engine cpu or reference")
+    return want | Want.POTENTIAL if Want.ENERGY in want and not kind.separate_energy else want
