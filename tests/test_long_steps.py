@@ -151,7 +151,7 @@ def test_the_second_control_c_ends_a_step_between_two_pieces(slow):
     with pytest.raises(KeyboardInterrupt):
         slow.simulation.run()
     assert time.perf_counter() - type(slow).signalled < EVALUATION
-    assert slow.lines[-1][1].startswith("interrupted at step 0; go on with: nbody resume")
+    assert slow.lines[-1][1].startswith("interrupted at step 0; continue with: nbody resume")
     with Trajectory(slow.path) as run:
         assert list(run.step) == [0] and run.verify() == []
     again = resume(slow.path, steps=1, notify=lambda line: None)

@@ -6,10 +6,10 @@ import typer
 
 
 def whole(text: str) -> int:
-    """A whole number.
+    """Convert a text to a whole number.
 
     Raises:
-        typer.BadParameter: it is none.
+        typer.BadParameter: it is not a whole number.
     """
     try:
         return int(text)
@@ -25,5 +25,5 @@ def whole(text: str) -> int:
 
 
 def count_option(help: str) -> Any:
-    """An option that takes one."""
+    """A Typer option that takes a whole number, with this help text."""
     return typer.Option(help=help, show_default=False, parser=whole, metavar="<int>")

@@ -1,4 +1,4 @@
-"""``nbody view``: a recorded run in a window, or one of its frames as a picture."""
+"""``nbody view``: plays a recorded run in a window, or saves one of its frames as a picture."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,7 @@ def view(
     frame: Annotated[
         int | None,
         typer.Option(
-            help="The frame to begin with, or of the picture (else the last); negative: from the end.",
+            help="First frame to show, or the frame of the picture (default: the last); negative counts from the end.",
             show_default=False,
         ),
     ] = None,
@@ -31,14 +31,14 @@ def view(
         bool, typer.Option("--overwrite", help="Replace an existing picture (else it is kept under a numbered name).")
     ] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Show new frames while the run goes on.")] = False,
-    fps: Annotated[float, typer.Option(help="Frames shown a second.", min=0.25, max=480.0)] = 30.0,
+    fps: Annotated[float, typer.Option(help="Frames per second.", min=0.25, max=480.0)] = 30.0,
 ) -> int:
     """Play a recorded run in a window, or save a picture of one frame.
 
-    Colours are speeds, from amber (slow) to blue (fast), the same in every
-    frame. In the window: Space plays and pauses, the arrow keys and the bar
-    at the bottom choose the frame, dragging turns (in a plane: moves) the
-    view, the wheel zooms; the window names the other keys.
+    Colours show speeds, from amber (slow) to blue (fast), on the same scale
+    in every frame. In the window: Space plays and pauses, the arrow keys and
+    the bar at the bottom choose the frame, dragging turns the view (in a
+    plane: moves it), the wheel zooms; the window shows the other keys.
 
     Examples:
 
@@ -52,7 +52,7 @@ def view(
     from nbody.errors import InputError
 
     if run.suffix.lower() in SCENARIOS:
-        raise InputError(f"{run}: is a scenario; 'nbody run {run}' records it, then 'nbody view' plays the recording")
+        raise InputError(f"{run}: is a scenario; record it with 'nbody run {run}', then view the recording")
     from nbody.trajectory import Trajectory
     from nbody.viewer.recording import Recording
 
