@@ -94,8 +94,17 @@ def resolve(
     measure: bool = True,
     needs: "Want | int" = 0,
 ) -> tuple[str, str]:
-    """The engine that ``name`` stands for, and why it was chosen (empty if the user named it); see :func:`choose`."""
-    if name == "auto":
+    """The engine that ``name`` stands for, and why it was chosen (empty if the user named it); see :func:`choose`.
+
+    Raises:
+        InputError: the engine does not exist; the line begins with ``where``.
+        DeviceError: ``gpu`` is requested, and there is no GPU.
+    """
+    if name == "gpu":  # users type this for the fastest engine on the GPU
+        from nbody import gpu
+
+        gpu.require("engine 'gpu'")
+    if name in ("auto", "gpu"):
         return choose(precision, particles, notify, measure, needs)
     if ENGINES.check(name, where) == "matrix":
         from nbody.forces.matrix.engine import default_rung

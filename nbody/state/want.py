@@ -1,6 +1,7 @@
 """What a force evaluation computes."""
 
 from enum import IntFlag
+from functools import cache
 
 
 class Want(IntFlag):
@@ -16,3 +17,15 @@ class Want(IntFlag):
     POTENTIAL = 0b1101
     """The potential of each body per unit mass, φ_i = -G Σ_{j≠i} m_j u_ij. The φ_i are valid q_i, so this includes
     ``ENERGY``."""
+
+
+@cache
+def missing(want: Want, current: Want) -> Want:
+    """The part of ``want`` that is not in ``current``. (Cached, since Python takes 2 µs for an operation on flags.)"""
+    return want & ~current
+
+
+@cache
+def union(want: Want, current: Want) -> Want:
+    """Everything in ``want`` or ``current``. (Cached too.)"""
+    return want | current
