@@ -235,7 +235,7 @@ rng = np.random.default_rng(1)
 bodies = Particles(rng.uniform(1, 2, 50), rng.standard_normal((50, 3)), np.zeros((50, 3)))
 found = []
 for piece in (1, 10**6):
-    gpu_rows.interactions_a_piece = lambda dtype: piece
+    gpu_rows.interactions_per_piece = lambda dtype: piece
     engine = ENGINES.load("gpu-global")(Gravity(1.0, 3, "plummer", 0.1), "float32")
     state, told = engine.load(bodies), []
     state.report = told.append

@@ -50,10 +50,10 @@ def rounding_bound(precision: str, count: int, condition: np.ndarray | float = 1
 
 
 class Engine(ABC):
-    """Gravity of all particles on all particles, for a state of the kind that :meth:`load` makes.
+    """Gravity of all particles on all particles, for a state made by :meth:`load`.
 
-    What an engine needs for a state is in that state's ``workspace``. A force evaluation consists of pieces that do not
-    depend on each other (slabs of rows, panels of the triangle); each is reported by :meth:`State.report`.
+    The engine's buffers for a state are in that state's ``workspace``. A force evaluation consists of pieces that do not
+    depend on each other (slabs of rows, panels of the triangle); :meth:`State.report` is called after each.
     """
 
     class Options(Group):
@@ -78,7 +78,7 @@ class Engine(ABC):
     """True if accelerations and potential are two passes over all pairs instead of one."""
 
     separate_energy: ClassVar[bool] = False
-    """True if it has something cheaper than the potential of each body where only the energy is wanted."""
+    """True if it computes the energy alone faster than the potential of each body."""
 
     contends: ClassVar[range] = range(0)
     """The numbers of particles for which it may be the fastest engine of some GPU: ``auto`` considers it for these."""
@@ -110,13 +110,13 @@ class Engine(ABC):
 
     @abstractmethod
     def load(self, particles: Particles) -> State:
-        """The particles where this engine works, in its precision."""
+        """The particles in the memory that this engine uses, in its precision."""
 
     def evaluate(self, state: State, want: Want = Want.ACCELERATION, targets: Targets = None) -> None:
         """Compute what is wanted for the state's positions, unless it is current already.
 
-        A scheme may therefore ask at the start of a step for what the end of the last step or a recorded frame has
-        computed. With ``targets`` only the rows of these bodies are computed (always anew), and nothing becomes current.
+        So the start of a step costs nothing if the end of the last step or a recorded frame has computed the same. With
+        ``targets`` only the rows of these bodies are computed (every time), and nothing becomes current.
         """
         if targets is not None:
             self._compute_targets(state, want, targets)
@@ -155,7 +155,7 @@ class Engine(ABC):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """Memory of a state of so many particles in 3-D and of this engine's buffers, in bytes."""
+        """Memory of a state of ``particles`` particles in 3-D and of this engine's buffers, in bytes."""
         return cls.state_type.bytes_needed(particles, 3, precision)
 
     def device_name(self) -> str:

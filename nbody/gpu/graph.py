@@ -1,4 +1,4 @@
-"""CUDA graphs: launches recorded once and replayed; and the time of launches on the device."""
+"""CUDA graphs (launches that are recorded once and replayed), and timing of launches on the device."""
 
 import contextlib
 import gc
@@ -12,12 +12,12 @@ from nbody.gpu.device import cuda
 
 
 class Graph:
-    """The kernel launches of ``work()`` on a stream, recorded once and replayed by one call each.
+    """The kernel launches of ``work()`` on a stream, recorded once and replayed with one call.
 
-    A launch from Python costs some ten microseconds of processor time, a replay of all of them two or three: at small
-    N the GPU would otherwise wait for Python. ``work`` must launch on ``stream``,
-    and on others only between an event of ``stream`` that they wait for and one of theirs that it waits for; it must
-    allocate nothing, copy to the host only into pinned memory, and have been run before (so that its kernels are compiled).
+    A launch from Python costs about ten microseconds of processor time, a replay of all launches two or three: at small N
+    the GPU would otherwise wait for Python. ``work`` must launch on ``stream``. It may use other streams only if they first
+    wait for an event of ``stream``, and ``stream`` at last waits for an event of theirs. It must allocate no memory, copy to
+    the host only into pinned memory, and have been run before (so that its kernels are compiled).
     """
 
     def __init__(self, stream: Any, work: Callable[[], Any]) -> None:
@@ -31,7 +31,7 @@ class Graph:
         try:
             work()
         except BaseException:
-            # The stream cannot be used until its capture has ended, which may fail too, for the same reason.
+            # The stream cannot be used until its capture is ended. Ending it may fail for the same reason.
             with contextlib.suppress(DeviceError):
                 self._call(driver.cuGraphDestroy, self._call(driver.cuStreamEndCapture, self._stream))
             raise
@@ -45,7 +45,7 @@ class Graph:
             self._call(driver.cuGraphDestroy, graph)
 
     def replay(self) -> None:
-        """Launch all of it again, on the same stream."""
+        """Launch the recorded work again, on the same stream."""
         self._call(self._driver.cuGraphLaunch, self._graph, self._stream)
 
     def _call(self, function: Callable, *arguments: Any) -> Any:
@@ -65,8 +65,8 @@ def milliseconds(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stre
 
 
 def times(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stream: Any = 0) -> list[float]:
-    """Times of ``work()`` by CUDA events on its stream, in ms: ``repeats`` measurements of ``inner`` calls each, after
-    one warm-up (which also compiles)."""
+    """Times per call of ``work()`` in ms, by CUDA events on its stream: ``repeats`` measurements of ``inner`` calls each,
+    after one warm-up call (which also compiles)."""
     work()
     cuda.synchronize()
     found = []

@@ -24,7 +24,7 @@ class Gravity:
 
     Attributes:
         G: the gravitational constant in the scenario's units, not negative.
-        dimensions: 2 or 3. (In 2-D the force is still 1/r², the law of three dimensions in a plane.)
+        dimensions: 2 or 3. (In 2-D the force is still proportional to 1/r²: three-dimensional gravity in a plane.)
         softening: a name of :data:`LAWS`.
         length: ε of ``plummer``, r_min of ``cutoff``; ``none`` ignores it.
     """
@@ -40,7 +40,7 @@ class Gravity:
         return float(self.length) ** 2 if LAWS.load(self.softening).has_length else 0.0
 
     def check(self, where: str = "") -> "Gravity":
-        """Itself, if it is a law. Raises InputError for an unknown softening or a number out of range."""
+        """Check the parameters; returns itself. Raises InputError for an unknown softening or a number out of range."""
         law = LAWS.load(self.softening, where)
         if self.dimensions not in (2, 3):
             raise InputError(f"{where}dimensions must be 2 or 3, got {self.dimensions}")

@@ -1,4 +1,4 @@
-"""How far the device is: marks in its stream of work, and waiting for them."""
+"""The progress of the device: marks in its stream of work, and waits for them."""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from typing import Any
 from nbody.gpu import mark, wait_for
 
 MARK = 1 << 34
-"""Interactions between two marks in the stream, at least: 5 ms of work on an H200. So a step of few bodies has none."""
+"""The fewest interactions between two marks in the stream: 5 ms of work on an H200. A step of few bodies has no marks."""
 
 AHEAD = 1
-"""Marks that may still be pending when the next is set: the device always has the piece after it."""
+"""Marks that may be pending when the next is set, so that the device always has work queued."""
 
 
 Computed = Callable[[int], None]
@@ -19,9 +19,9 @@ Computed = Callable[[int], None]
 class Marks:
     """The marks of one stream.
 
-    ``computed`` is called with the interactions between two marks when the device has passed the second; and with 0 now
-    and then while a mark is waited for. (It belongs to the state, so it is not kept here: states that are in a cycle of
-    references would be freed at any moment, and that ends the recording of a graph.)
+    ``computed`` is called with the interactions between two marks when the device has passed the second; and with 0 from
+    time to time during a wait for a mark. (It is an argument, since an attribute would make a cycle of references with the
+    state. The garbage collector frees a cycle at any moment, which would abort the recording of a graph.)
     """
 
     def __init__(self, stream: Any) -> None:
@@ -30,7 +30,7 @@ class Marks:
         self._pending: deque[tuple[Any, int]] = deque()
 
     def add(self, interactions: int, computed: Computed) -> None:
-        """So many more interactions have been launched. Waits while the device is more than :data:`AHEAD` marks behind."""
+        """Note that ``interactions`` more are launched. Waits while the device is more than :data:`AHEAD` marks behind."""
         self._unmarked += interactions
         if self._unmarked >= MARK:
             self._set()
@@ -38,9 +38,9 @@ class Marks:
                 self._wait_for_oldest(computed)
 
     def wait_for_all(self, soon: bool, computed: Computed) -> None:
-        """Return when the device has finished its work; ``soon``: without handling signals meanwhile."""
+        """Return when the device has finished its work; if ``soon``, without handling signals meanwhile."""
         self._set()
-        if soon:  # with repeated queries, runs of short steps made 5526 steps/s instead of 5629 (H200, N = 20480)
+        if soon:  # repeated queries are slower: 5526 steps/s instead of 5629 (H200, N = 20480)
             self._pending[-1][0].synchronize()
         while self._pending:
             self._wait_for_oldest(computed)

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from nbody.state.device import DeviceState
 
 STEPS_PER_GRAPH = 16
-"""Steps without frames in one graph, if there are enough: between two graphs the device waits for 1.6 µs (one H200)."""
+"""The most steps without frames per graph: between two graphs the device is idle for 1.6 µs (one H200)."""
 
 
 class Replay(NamedTuple):
-    """A graph, what is current after it, and the moves that it leaves to be made."""
+    """A graph, the results that are current after it, and the moves that are still to be made after it."""
 
     graph: Graph
     current: Want
@@ -26,12 +26,12 @@ class Replay(NamedTuple):
 class Replays:
     """The graphs of one state.
 
-    A graph depends on what is current and on the moves that wait when it begins, so there is one for each such
-    beginning. A step whose evaluation is long is not recorded: a graph has no marks, and could not be interrupted.
+    A graph depends on what is current and on the collected moves when it begins, so there is one graph for each such
+    beginning. A step with a long evaluation is not recorded: a graph has no marks, and could not be interrupted.
     """
 
     def __init__(self) -> None:
-        self._compiled: dict[Hashable, Want] = {}  # what was current after a step, by kernels and what was before it
+        self._compiled: dict[Hashable, Want] = {}  # current after a step, by kernels and what is current before
         self._replays: dict[Hashable, Replay] = {}
 
     def repeat(self, state: "DeviceState", step: Callable[[], None], count: int, key: Hashable) -> None:
@@ -40,10 +40,10 @@ class Replays:
             count -= self.make(state, step, STEPS_PER_GRAPH if count >= STEPS_PER_GRAPH else 1, key, key)
 
     def make(self, state: "DeviceState", step: Callable[[], None], count: int, key: Hashable, kernels: Hashable) -> int:
-        """Make ``count`` steps by replaying their graph, which is recorded when it is first needed; or a single one.
+        """Make ``count`` steps by replaying their graph, which is recorded at its first use; or make a single step.
 
-        A single step is replayed if it is not yet known what the step after it begins with. It is made without a graph if
-        no step with such a beginning has launched the same ``kernels`` before, which compiles them, or if a step is long.
+        A single step is replayed if it is not yet known what is current after it. It is made without a graph if steps are
+        long, or if no step with this beginning has launched the same ``kernels`` before (the launch compiles them).
 
         Returns:
             The number of steps made.
@@ -71,11 +71,11 @@ class Replays:
         return count
 
     def _record(self, state: "DeviceState", work: Callable[[], None]) -> Replay:
-        watch, state.watch = state.watch, None  # what is recorded has not been launched
+        watch, state.watch = state.watch, None  # recording launches nothing
         current, waiting = state.current, list(state.waiting)
         try:
             graph = Graph(state.stream, work)
-        except BaseException:  # nothing of it has been done
+        except BaseException:  # none of the moves was made
             state.forget_moves()
             state.current, state.waiting = current, waiting
             raise

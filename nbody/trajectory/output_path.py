@@ -1,4 +1,4 @@
-"""Where the file goes: checks of the path and the disk space, and the numbered name of an older file."""
+"""Checks of the output path and the disk space, and the numbered name of an older file."""
 
 import contextlib
 import errno
@@ -19,11 +19,11 @@ LONGEST_NAME = 240
 
 
 def check_output(path: str | os.PathLike) -> Path:
-    """The path to write to, links followed, if a run can be recorded there. Creates nothing.
+    """The path to write to, with links resolved, if a run can be recorded there. Creates nothing.
 
     Raises:
-        InputError: a directory or a device; a file that is no recording; no folder to put it in (a missing folder is
-            made if the one above it exists); no permission; another run is writing it.
+        InputError: the path is a directory, a device or a file that is not a recording; its folder is missing (a missing
+            folder is created if its parent exists); no permission; another run is writing it.
     """
     if not os.fspath(path).isprintable():  # terminals, scripts and HDF5 show such a name in different ways
         raise InputError(f"{printable(path)}: a line break or the like is in this name; give another --output")
@@ -51,7 +51,7 @@ def check_output(path: str | os.PathLike) -> Path:
 
 
 def _may_be_replaced(target: Path) -> bool:
-    """False for a file that is no recording: the name was mistyped."""
+    """False for a file that is not a recording: the user may have mistyped the name."""
     try:
         data = target.open("rb").read(8)
     except OSError:  # none there, or one that can't be read
@@ -60,7 +60,7 @@ def _may_be_replaced(target: Path) -> bool:
 
 
 def check_space(path: str | os.PathLike, needed: int, what: str = "the run") -> None:
-    """Raise an InputError with the numbers if ``needed`` bytes are not free where ``path`` will be."""
+    """Raise an InputError with the numbers if ``needed`` bytes are not free on the disk of ``path``."""
     folder = _resolved(path).parent
     while not folder.exists():
         folder = folder.parent
@@ -74,7 +74,7 @@ def check_space(path: str | os.PathLike, needed: int, what: str = "the run") -> 
 
 @contextlib.contextmanager
 def as_input_error(path: Path) -> Iterator[None]:
-    """Turn an OSError inside this block, which prepares a file at ``path``, into an InputError."""
+    """Turn an OSError inside this ``with`` block, which prepares a file at ``path``, into an InputError."""
     try:
         yield
     except OSError as error:
@@ -94,8 +94,8 @@ def _resolved(path: str | os.PathLike) -> Path:
 
 
 def keep_older_file(path: Path, notify: Notify) -> Path | None:
-    """Give the file at ``path``, if there is one, a second name, the first free one of ``run.1.h5``, ``run.2.h5`` …, so
-    that the first may be replaced. Returns that name. (A run that was killed in between has left the file with both.)"""
+    """Give the file at ``path``, if there is one, a second name: the first free name of ``run.1.h5``, ``run.2.h5`` …. Then
+    its first name may be replaced. Returns the second name. (After a kill in between, the file has both names.)"""
     for number in itertools.count(1):
         name = path.with_name(f"{path.stem}.{number}{path.suffix}")
         if not path.exists():
@@ -115,7 +115,7 @@ def keep_older_file(path: Path, notify: Notify) -> Path | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Return when the disk has the names in ``folder``. (Does nothing for a folder that can't be read.)"""
+    """Return when the disk has confirmed the names in ``folder``. (Does nothing for a folder that can't be read.)"""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except PermissionError:

@@ -106,6 +106,6 @@ def _explained(row: RooflineRow, contestant: EngineContestant, seen: Sequence[gp
         return row.bounded(gpu.facts(), None).noted(
             "no loop with reciprocal square roots was found in its machine code"
         )
-    served = getattr(contestant.kind, "interactions_a_root", 1)
+    served = getattr(contestant.kind, "interactions_per_root", 1)
     row = replace(row, interactions_a_root=served, launches=len(seen), **facts_of(launch))
     return row.bounded(gpu.facts(), Work.of(loop, served))
