@@ -62,6 +62,13 @@ def test_numbers_of_one_value_and_two_types_differ():
     assert len({fingerprint(adding(one)) for one in (1, 1.0, True, np.float32(1), np.float64(1), Level.LOW)}) == 6
 
 
+def test_a_function_made_by_exec_is_told_by_its_code():
+    made: list[dict] = [{}, {}]
+    for space, text in zip(made, ("def function(x): return x", "def function(x): return -x"), strict=True):
+        exec(text, space)
+    assert fingerprint(adding(made[0]["function"])) != fingerprint(adding(made[1]["function"]))
+
+
 def test_what_no_text_describes_is_refused():
     with pytest.raises(Unknown):
         fingerprint(adding(object()))
@@ -71,10 +78,10 @@ def kernels():
     """A kernel of each engine for GPUs."""
     from nbody.forces.direct.gpu_engine import Shape
     from nbody.forces.direct.gpu_symmetric import pairs_kernel, sum_kernel, tiling_for
-    from nbody.state import Potential
+    from nbody.state import Want
     from nbody.state.moves import make_moves
 
-    shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Potential.ENERGY), tiling_for(20480, "float32")
+    shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Want.ENERGY), tiling_for(20480, "float32")
     engines = [ENGINES.load(name) for name in ENGINES if name.startswith("gpu-")]
     simple = [engine.build(shape) for engine in engines if "tiling" not in engine.build.__code__.co_varnames]
     pairs = [pairs_kernel(shape, tiling, masses) for masses in ("equal", "product", "separate")]

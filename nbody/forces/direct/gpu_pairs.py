@@ -17,7 +17,8 @@ seen in this file only as oddities:
   column's, and each subtraction would take two clocks too (predicted from the machine code: 3 clocks a pair);
 - the order of the sums, of the products in ``weigh``, and of the parts in ``difference`` (all in
   :mod:`nbody.forces.direct.gpu_meeting`) is that of the form with the fewest waits among 250: 3 % (float32), 5 % (mixed)
-  faster than the order one would write first.
+  faster than the order one would write first. Some kernels compute a pair's weights before they add those of the pair
+  before it (``works_ahead``): the same operations on the same numbers, 4 % fewer cycles in this model.
 """
 
 from typing import Any
