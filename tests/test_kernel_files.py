@@ -62,6 +62,13 @@ def test_numbers_of_one_value_and_two_types_differ():
     assert len({fingerprint(adding(one)) for one in (1, 1.0, True, np.float32(1), np.float64(1), Level.LOW)}) == 6
 
 
+def test_a_function_made_by_exec_is_told_by_its_code():
+    made: list[dict] = [{}, {}]
+    for space, text in zip(made, ("def function(x): return x", "def function(x): return -x"), strict=True):
+        exec(text, space)
+    assert fingerprint(adding(made[0]["function"])) != fingerprint(adding(made[1]["function"]))
+
+
 def test_what_no_text_describes_is_refused():
     with pytest.raises(Unknown):
         fingerprint(adding(object()))

@@ -116,7 +116,10 @@ def _is_enum(value: Any) -> bool:
 
 
 def _module(value: Any) -> str:
-    return value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None) or "numpy"
+    if isinstance(value, ModuleType):
+        return value.__name__
+    unnamed = "" if isinstance(value, FunctionType) else "numpy"  # a function without a module was made by exec()
+    return getattr(value, "__module__", None) or unnamed
 
 
 def _is_of_library(value: Any) -> bool:
