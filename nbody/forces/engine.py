@@ -66,6 +66,9 @@ class Engine(ABC):
     separate_energy: ClassVar[bool] = False
     """True if it has something cheaper than the potential of each body where only the energy is wanted."""
 
+    rescales: ClassVar[bool] = False
+    """True if it computes in units of length and mass that fit the bodies, whatever the scenario's are."""
+
     contends: ClassVar[range] = range(0)
     """The numbers of particles for which it may be the fastest engine of some GPU: ``auto`` considers it for these."""
 
@@ -163,6 +166,10 @@ class Engine(ABC):
     def driver(self) -> str:
         """The version of the device's driver; empty where there is none."""
         return ""
+
+    def scope(self) -> dict[str, str]:
+        """What else the bits of the forces rest on, beside the device and the versions of programs."""
+        return {}
 
     def _offered(self, want: Want) -> Want:
         """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
