@@ -1,5 +1,9 @@
 """Bodies that meet without softening: their energy is infinite, every engine says so, and the run stops with their names."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -17,7 +21,7 @@ HOST = ["reference", "cpu", "matrix:numpy"]
 SIMULATED_ENGINES = ["gpu-global", "gpu-tiled", "gpu-kahan", "gpu-unrolled", "matrix"]
 ENGINES_HERE = SIMULATED_ENGINES if SIMULATED else HOST
 
-pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+pytestmark = [] if SIMULATED else pytest.mark.filterwarnings("error::RuntimeWarning")
 
 
 def run_of(particles, engine, precision="float64", softening="none", **integrator):
@@ -46,7 +50,7 @@ def test_a_run_in_which_two_bodies_meet_stops_and_names_them(engine, precision):
     if engine == "reference" and precision == "float32":
         pytest.skip("the referee is float64")
     with pytest.raises(
-        RunFailed, match="step 2: particles 1 and 2 .* are in the same place, and there is no softening"
+        RunFailed, match=r"step 2: particles 1 and 2 .* are in the same place, and there is no softening"
     ):
         run_of(about_to_meet(), engine, precision).run()
 
@@ -68,7 +72,7 @@ def test_the_potential_of_bodies_in_the_same_place_is_minus_infinity(precision, 
     if count > 3:
         position[8], position[9] = -0.0, 0.0
     a, phi = accelerations(position, mass, engine="cpu", precision=precision, potential=True)
-    b, true = accelerations(position, mass, engine="reference", potential=True)
+    _, true = accelerations(position, mass, engine="reference", potential=True)
     finite = np.isfinite(true)
     assert (np.isfinite(phi) == finite).all() and (phi[~finite] == -np.inf).all() and not finite[0]
     assert phi[finite] == pytest.approx(true[finite], rel=1e-5) and np.isfinite(a).all()
@@ -100,7 +104,7 @@ def test_hermite_stops_where_two_bodies_collide_and_names_them(engine, options):
 @pytest.mark.skipif(SIMULATED, reason="host engines")
 @pytest.mark.parametrize("engine", ["reference", "cpu"])
 def test_hermite_stops_where_two_bodies_are_in_the_same_place(engine):
-    with pytest.raises(RunFailed, match="step 2: particles 1 and 2 .* are in the same place"):
+    with pytest.raises(RunFailed, match=r"step 2: particles 1 and 2 .* are in the same place"):
         run_of(about_to_meet(), engine, scheme="hermite4").run()
 
 
@@ -122,3 +126,12 @@ def test_what_is_no_longer_finite_is_blamed_on_what_can_be_its_cause(step, gravi
     sums = np.array([np.inf, *[0.0] * 7])
     with pytest.raises(RunFailed, match="the kinetic energy is no longer"):
         check_finite(step, Snapshot(position, position, sums), gravity)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
+def test_the_engines_of_a_gpu_stop_too():
+    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
+    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert " passed" in ran.stdout
