@@ -18,7 +18,7 @@ from nbody.state import Snapshot
 
 SOFT = Gravity(softening="plummer", length=0.1)
 HOST = ["reference", "cpu", "matrix:numpy"]
-SIMULATED_ENGINES = ["gpu-global", "gpu-tiled", "gpu-kahan", "gpu-unrolled", "matrix"]
+SIMULATED_ENGINES = ["gpu-global", "gpu-tiled", "gpu-kahan", "gpu-symmetric", "gpu-split", "matrix"]
 ENGINES_HERE = SIMULATED_ENGINES if SIMULATED else HOST
 
 pytestmark = [] if SIMULATED else pytest.mark.filterwarnings("error::RuntimeWarning")
