@@ -1,6 +1,7 @@
 """Facts about this computer and this program, for the provenance of runs, for benchmarks and for ``nbody doctor``."""
 
 import contextlib
+import ctypes
 import json
 import os
 import platform
@@ -17,6 +18,12 @@ ROOT = Path(__file__).resolve().parents[1]
 
 PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "vispy", "typer", "pydantic")
 """The packages whose versions can change the bits of a run or of its file."""
+
+BLAS_THREADS = (
+    "scipy_openblas_get_num_threads64_", "scipy_openblas_get_num_threads", "openblas_get_num_threads64_",
+    "openblas_get_num_threads", "MKL_Get_Max_Threads", "bli_thread_get_num_threads",
+)  # fmt: skip
+"""What the libraries call the function that returns their number of threads."""
 
 
 @cache
@@ -106,6 +113,25 @@ def simd_level() -> str:
 def cores() -> int:
     """The number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def blas_name() -> str:
+    """The library that multiplies NumPy's matrices, with its version."""
+    import numpy as np
+
+    found = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{found.get('name', 'unknown')} {found.get('version', '')}".strip()
+
+
+def blas_threads() -> int:
+    """The threads of that library, as it says itself; else those that it may use by the environment."""
+    import numpy as np
+
+    library = ctypes.CDLL(np.linalg._umath_linalg.__file__)
+    for name in BLAS_THREADS:
+        if hasattr(library, name):
+            return int(getattr(library, name)())
+    return int(os.environ.get("OMP_NUM_THREADS") or cores())
 
 
 def memory_available() -> int:

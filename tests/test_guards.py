@@ -4,12 +4,24 @@ import numpy as np
 import pytest
 
 from nbody.errors import InputError
+from nbody.forces import ENGINES, accelerations
+from nbody.forces.matrix.cpu import CpuMatrixEngine
+from nbody.forces.range import check_range
+from nbody.integrators import INTEGRATORS
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.run.guards import doubts
+from nbody.run import guards
+from nbody.scenario import Scenario
 
 SOFT = Gravity(1.0, 3, "plummer", 0.01)
 BARE = Gravity(1.0, 3, "none", 0.0)
+
+
+def doubts(gravity, precision, particles, engine=CpuMatrixEngine, scheme="leapfrog", dt=0.01):
+    """Those of a run by an engine that keeps the scenario's units, or by another."""
+    values = {"initial": {"file": "x"}, "integrator": {"dt": dt, "steps": 1}, "precision": precision}
+    scenario = Scenario.from_dict(values).model_copy(update={"gravity": gravity})
+    return guards.doubts(scenario, engine, INTEGRATORS.load(scheme)(dt), particles)
 
 
 def bodies(position, mass=(1.0, 1.0)):
@@ -25,11 +37,32 @@ def test_a_softening_length_that_positions_can_not_resolve(precision, warned):
     assert not warned or "positions are 7.8e-03 apart" in said[0]
 
 
+SUN_AND_PLANETS = np.array([0.0, 0.06, 0.11, 0.15, 0.23, 0.78, 1.4, 2.9, 4.5]) * 1e12
+"""Distances in metres."""
+
+
 @pytest.mark.parametrize("precision,warned", [("float32", True), ("mixed", True), ("float64", False)])
 def test_distances_whose_cube_a_pair_can_not_hold(precision, warned):
-    """1/(1e13)³ = 1e-39 is below the smallest normal float32, in which mixed precision computes a pair too."""
-    said = doubts(Gravity(1.0, 3, "plummer", 1e9), precision, bodies([[0, 0, 0], [1e13, 0, 0]]))
-    assert any(f"in {precision} a GPU takes 1/distance³" in line for line in said) == warned
+    """1/(4.5e12)³ = 1.1e-38 is below the smallest normal float32, in which mixed precision computes a pair too. The
+    ``cpu`` engine has its own unit of length, and nothing to warn of."""
+    x = np.zeros((9, 3))
+    x[:, 0] = SUN_AND_PLANETS
+    planets = Particles(np.array([2e30, *[1e25] * 8]), x, np.zeros((9, 3)))
+    newton = Gravity(6.67e-11, 3, "plummer", 1e9)
+    said = doubts(newton, precision, planets, dt=86400.0)
+    assert any(f"in {precision} this engine takes 1/distance³" in line for line in said) == warned
+    assert not any(
+        "1/distance³" in line for line in doubts(newton, precision, planets, ENGINES.load("cpu"), dt=86400.0)
+    )
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed"])
+def test_a_typical_distance_whose_cube_a_pair_can_not_hold_is_refused(precision):
+    """Else no body would feel any other, and energy would be conserved."""
+    far = bodies([[0, 0, 0], [1e13, 0, 0]])
+    with pytest.raises(InputError, match=r"the inverse cube of a typical distance, 1/r³, 1\.0e-39, is beyond float32"):
+        doubts(Gravity(1.0, 3, "plummer", 1e9), precision, far)
+    assert not doubts(Gravity(1.0, 3, "plummer", 1e9), "float64", far)
 
 
 @pytest.mark.parametrize("precision,warned", [("float32", True), ("mixed", False), ("float64", False)])
@@ -51,3 +84,83 @@ def test_two_places_that_only_float64_tells_apart():
     with pytest.raises(InputError, match=r"particles 0 and 1 .* are in the same place"):
         doubts(BARE, "float32", close)
     assert not doubts(BARE, "mixed", close) and not doubts(BARE, "float64", close)
+
+
+KPC, SUN, GYR = 3.0857e19, 1.989e30, 3.156e16
+G_SI = 6.674e-11
+
+
+def system(length, mass, time, count=2):
+    """``count`` bodies on a circle with the total mass ``mass``, which they go round in about 6 ``time``."""
+    angle = 2 * np.pi * np.arange(count) / count
+    x = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+    v = np.stack([-np.sin(angle), np.cos(angle), 0 * angle], axis=1)
+    return Particles(np.full(count, mass / count), length * x, length / time * v)
+
+
+UNITS = {
+    "N-body units": (1.0, system(1.0, 1.0, 1.0)),
+    "kpc, solar masses and Gyr": (4.4985e-6, system(8.0, 1e11, 0.03)),
+    "pc, solar masses and Myr": (4.4985e-3, system(1.0, 1e4, 0.15)),
+    "the solar system in metres": (G_SI, system(1.5e11, 2e30, 5e6)),
+    "au, solar masses and years": (39.478, system(1.0, 1.0, 0.16)),
+}
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+@pytest.mark.parametrize("engine", [name for name in ENGINES if not ENGINES.mark(name)])
+@pytest.mark.parametrize("G,particles", UNITS.values(), ids=UNITS)
+def test_units_that_people_use_are_in_range(engine, precision, G, particles):
+    time = np.abs(particles.position).max() / np.abs(particles.velocity).max()
+    check_range(ENGINES.load(engine), Gravity(G), precision, particles, dt=0.001 * time, power=3)
+
+
+OUT_OF_RANGE = {
+    "kpc, kilograms and seconds": (2.27e-69, system(1.0, 1e37, 1e16), "G, 2.3e-69, is beyond float32"),
+    "light masses": (1.0, system(1.0, 2e-46, 1e22), "the largest mass, 1.0e-46, is beyond float32"),
+    "heavy masses": (1.0, system(1.0, 2e39, 1e-3), r"the largest mass, 1.0e\+39, is beyond float32"),
+    "short lengths": (1.0, system(2e-23, 4e-46, 1.0), "the largest mass, 2.0e-46, is beyond float32"),
+    "short and slow": (1.0, system(1e-20, 1.0, 1e20), "the largest velocity, 1.0e-40, is beyond float32"),
+    "weak": (1e-30, system(1e10, 1.0, 1.0), "a typical acceleration, G m/r², 1.2e-51, is beyond float32"),
+}
+
+
+@pytest.mark.parametrize("engine", ["cpu", "matrix", "gpu-tiled", "gpu-symmetric"])
+@pytest.mark.parametrize("G,particles,line", OUT_OF_RANGE.values(), ids=OUT_OF_RANGE)
+def test_numbers_out_of_range_are_refused_by_one_line(engine, G, particles, line):
+    """They became zero, or infinite: no force, no energy error, and exit code 0."""
+    kind = ENGINES.load(engine)
+    if kind.rescales and line.startswith("G,"):  # in its own units G is no number by itself
+        check_range(kind, Gravity(G), "float32", particles)
+        return
+    with pytest.raises(InputError, match=line) as error:
+        check_range(kind, Gravity(G), "float32", particles)
+    assert "--precision float64" in str(error.value) and "\n" not in str(error.value)
+    check_range(kind, Gravity(G), "float64", particles)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "matrix:numpy"])
+def test_accelerations_refuse_numbers_out_of_range(engine):
+    with pytest.raises(InputError, match=r"accelerations: the largest mass, 1.0e\+39, is beyond float32"):
+        accelerations(np.eye(3), [1e39] * 3, engine=engine, precision="float32")
+
+
+def test_a_body_must_not_act_on_itself_with_an_infinity():
+    """m/ε³ = 1e42, times the distance 0, is a NaN in float32."""
+    with pytest.raises(InputError, match="m/ε³"):
+        check_range(CpuMatrixEngine, Gravity(1.0, 3, "plummer", 1e-12), "float32", system(1.0, 2e6, 1.0))
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_time_step_beyond_any_sense_is_refused(precision):
+    with pytest.raises(InputError, match=r"integrator.dt: in a step of 1e.30 the bodies move 1e.30, beside which"):
+        doubts(SOFT, precision, system(1.0, 1.0, 1.0), ENGINES.load("cpu"), dt=1e30)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mass", [(1e300, 1e-300), (1e308, 1e308)])
+def test_extreme_numbers_are_told_without_a_warning_of_numpy(mass):
+    heavy = bodies([[-1.7e308, 0, 0], [1.7e308, 0, 0]], mass)
+    for engine, precision in (("cpu", "float32"), ("reference", "float64"), ("matrix:numpy", "float64")):
+        with pytest.raises(InputError, match="is beyond float"):
+            doubts(SOFT, precision, heavy, ENGINES.load(engine))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbody import Scenario, Simulation, Trajectory
+from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
 from nbody.run.resume import rerun, resume
@@ -284,15 +284,29 @@ def test_a_resumed_finished_run_still_knows_its_energy_error(tmp_path):
 
 
 def test_numbers_that_the_precision_cannot_hold_are_told_before_the_run(tmp_path):
-    def bodies(name, position, mass):
+    def bodies(name, position, mass, engine="cpu"):
         np.savez(tmp_path / name, mass=mass, position=position, velocity=np.zeros((2, 3)))
-        text = f"initial: {{file: {name}}}\nintegrator: {{dt: 0.1, steps: 1}}\nengine: cpu\n"
+        text = f"initial: {{file: {name}}}\nintegrator: {{dt: 0.1, steps: 1}}\nengine: {engine}\n"
         return Scenario.from_text(text, folder=tmp_path)
 
     with pytest.raises(InputError, match="largest mass"):
         Simulation(bodies("heavy.npz", [[0.0, 0, 0], [1, 0, 0]], [1e39, 1e39]))
     with pytest.raises(InputError, match="same place"):
         Simulation(bodies("near.npz", [[1.0, 0, 0], [1 + 1e-12, 0, 0]], [1.0, 1]))
+    far = "far.npz", [[0.0, 0, 0], [1e17, 0, 0]], [1.0, 1]
+    with pytest.raises(InputError, match="inverse cube of a typical distance"):
+        Simulation(bodies(*far, "matrix:numpy"))
     lines = []
-    Simulation(bodies("far.npz", [[0.0, 0, 0], [1e17, 0, 0]], [1.0, 1]), notify=lines.append)
-    assert any("1/distance³" in line for line in lines)
+    Simulation(bodies(*far), notify=lines.append)  # this engine has its own unit of length
+    assert not lines
+
+
+def test_a_resume_with_another_number_of_blas_threads_says_so(tmp_path, monkeypatch):
+    """A BLAS divides its sums among its threads, so the bits of ``matrix`` rest on their number; those of ``cpu`` do not."""
+    for engine, told in (("matrix:numpy", True), ("cpu", False)):
+        monkeypatch.undo()
+        path = interrupted_after(tmp_path / f"{told}.h5", 14, engine=engine)
+        monkeypatch.setattr(machine, "blas_threads", lambda: 77)
+        lines = []
+        resume(path, notify=lines.append)
+        assert any("the bits may differ" in line and "threads: 77" in line for line in lines) == told

@@ -299,6 +299,20 @@ def test_bright_pixels_are_where_the_bodies_are(egl, tmp_path):
         assert (light < 40).mean() > 0.95
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("power", [66, -66, 110])
+def test_a_picture_does_not_depend_on_the_units(egl, tmp_path, power):
+    """A galaxy in metres, 2^66 of them: its square is beyond the float32 of a shader."""
+    pictures = []
+    for unit in (1.0, 2.0**power):
+        frames = [
+            (position.astype(float) * unit, velocity.astype(float) * unit) for position, velocity in cloud(500, 2)
+        ]
+        with Trajectory(record(tmp_path / f"{unit:g}.h5", frames)) as run:
+            pictures.append(draw_frame(Recording(run), 0, SIZE, with_hud=False).astype(int))
+    assert pictures[0].max() > 100 and np.abs(pictures[0] - pictures[1]).max() <= 1
+
+
 def test_the_frame_changes_the_picture_and_nothing_else_does(egl, tmp_path):
     with Trajectory(record(tmp_path / "run.h5", cloud(300, 3, frames=3))) as run:
         recording = Recording(run)

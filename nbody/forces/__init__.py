@@ -142,12 +142,14 @@ def accelerations(
         (N, D) accelerations in the engine's dtype; with ``potential`` a tuple of these and the (N,) potential.
 
     Raises:
-        InputError: arrays that do not fit or are not finite, a name that does not exist, more particles than fit.
+        InputError: arrays that do not fit or are not finite, a name that does not exist, more particles than fit, numbers
+            beyond the range of the precision.
         DeviceError: a GPU engine was named and there is no GPU, or it has too little memory.
     """
     import numpy as np
 
     from nbody.forces.memory import check_fits
+    from nbody.forces.range import check_range
     from nbody.law import Gravity
     from nbody.particles import Particles
     from nbody.state.want import Want
@@ -167,9 +169,11 @@ def accelerations(
     kind.require_device()
     kind.require_precision(precision, "accelerations: ")
     check_fits(kind, particles.count, precision, "accelerations: ")
+    check_range(kind, gravity, precision, particles, "accelerations: ")
     machine = kind(gravity, precision)
-    state = machine.load(particles)
-    machine.evaluate(state, Want.POTENTIAL if potential else Want.ACCELERATION)
+    with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
+        state = machine.load(particles)
+        machine.evaluate(state, Want.POTENTIAL if potential else Want.ACCELERATION)
     result, phi = state.forces()
     return (result, phi) if potential else result
 

@@ -80,6 +80,9 @@ class Engine(ABC):
     separate_energy: ClassVar[bool] = False
     """True if it computes the energy alone faster than the potential of each body."""
 
+    rescales: ClassVar[bool] = False
+    """True if it computes in units of length and mass that fit the bodies, whatever the scenario's are."""
+
     contends: ClassVar[range] = range(0)
     """The numbers of particles for which it may be the fastest engine of some GPU: ``auto`` considers it for these."""
 
@@ -165,6 +168,10 @@ class Engine(ABC):
     def driver(self) -> str:
         """The version of the device's driver; empty where there is none."""
         return ""
+
+    def scope(self) -> dict[str, str]:
+        """What else the bits of the forces depend on, beside the device and the versions of programs."""
+        return {}
 
     @abstractmethod
     def _compute(self, state: State, want: Want) -> None:

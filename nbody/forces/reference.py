@@ -68,7 +68,8 @@ def direct_jerk(
     for k, i in enumerate(targets):
         d, v = position - position[i], velocity - velocity[i]
         f, u = pair_factors((d * d).sum(axis=1), gravity)
-        f[i] = u[i] = 0.0
+        f[i] = 0.0
+        u[f == 0] = 0.0  # nor bodies within a cutoff, or in the same place
         stretch = 3 * (d * v).sum(axis=1) * u * u
         jerk[k] = gravity.G * ((mass * f)[:, None] * (v - stretch[:, None] * d)).sum(axis=0)
     return jerk

@@ -36,6 +36,7 @@ class Hermite4(Integrator):
     order = 4
     source = "Makino & Aarseth 1992"
     needs = Want.JERK
+    power_of_dt = 3
     columns = (Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D"))
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
@@ -87,8 +88,8 @@ class Hermite4(Integrator):
         state: Any = motion.state
         if not math.isfinite(h) or state.time + h == state.time:
             raise RunFailed(
-                f"step {state.step}: a time step of {h:g} at time {state.time:g} can't be made; give the largest step "
-                "(integrator.dt), or a softening"
+                f"step {state.step}: a time step of {h:g} at time {state.time:g} can't be made{_nearest_pair(state)}; give "
+                "the largest step (integrator.dt), or a softening"
             )
         real = state.dtype.type
         h1, h2, h3 = real(h), real(h * h / 2), real(h**3 / 6)
@@ -117,6 +118,19 @@ class Hermite4(Integrator):
             ratios = (_norm(a1) * _norm(snap) + _norm(j1) ** 2) / (_norm(j1) * _norm(crackle) + _norm(snap) ** 2)
         assert self.eta is not None
         return math.sqrt(self.eta * _smallest(ratios))
+
+
+def _nearest_pair(state: Any) -> str:
+    """Who meets: the body with the largest acceleration, and its nearest neighbour."""
+    if state.count < 2:
+        return ""
+    size = _norm(state.acceleration)
+    i = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
+    distance = _norm(state.position - state.position[i])
+    distance[i] = np.inf
+    j = int(np.argmin(distance))
+    first, second = sorted((i, j))
+    return f": particles {first} and {second} (counted from 0) are {distance[j]:g} apart"
 
 
 def _norm(rows: np.ndarray) -> np.ndarray:

@@ -56,6 +56,9 @@ class Integrator(ABC):
     evaluations: int = 1
     """Force evaluations per step."""
 
+    power_of_dt: ClassVar[int] = 1
+    """The highest power of the time step that the scheme forms."""
+
     adaptive: bool = False
     """True if the scheme chooses the length of each step."""
 

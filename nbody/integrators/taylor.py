@@ -12,5 +12,6 @@ class Taylor(MoveTable):
     """The scheme of ``scenarios/disk.yaml``."""
 
     order = 1
+    power_of_dt = 2
     moves = (FORCE, Move("drift_taylor"), Move("kick"))
     source = "the lecture; Taylor's series cut after dt² and dt"

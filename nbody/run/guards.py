@@ -5,8 +5,12 @@ import math
 import numpy as np
 
 from nbody.errors import InputError, RunFailed
+from nbody.forces.engine import Engine
+from nbody.forces.range import check_range, symbols
+from nbody.integrators.integrator import Integrator
 from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.scenario import Scenario
 from nbody.state import Snapshot
 
 RESOLUTION = 100
@@ -15,38 +19,45 @@ RESOLUTION = 100
 FARTHEST = 2e12
 """At larger distances 1/r³ is below 1.2e-38, the smallest float32 that kernels do not flush to zero."""
 
+SUMMED = ("the kinetic energy", "the potential", *["the momentum"] * 3, *["the angular momentum"] * 3)
+"""What the sums of a snapshot are; see :mod:`nbody.state.sums`."""
+
 MASS_RATIO = 1e6
 """At larger ratios of masses float32 sums lose the forces of light bodies on heavy ones: 24 bits are 1.7e7."""
 
 
-def doubts(gravity: Gravity, precision: str, particles: Particles) -> list[str]:
-    """Possible numerical problems with these bodies in this precision, one line each.
+@np.errstate(all="ignore")
+def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, particles: Particles) -> list[str]:
+    """Possible numerical problems with these bodies in the run's precision, one line each.
 
     Raises:
-        InputError: two bodies in the same place (in this precision) and no softening: their energy is infinite; or a
-            number beyond the precision's range.
+        InputError: numbers beyond the range of the precision; two bodies in the same place (in this precision) and no
+            softening, whose energy is infinite; or a time step in which they move so far that nothing is known of them.
     """
+    gravity, precision = scenario.gravity, scenario.precision
+    dt = math.inf if integrator.adaptive else integrator.dt
+    check_range(engine, gravity, precision, particles, "", dt, integrator.power_of_dt)
     stored = np.float32 if precision == "float32" else np.float64
-    of_a_pair = np.float64 if precision == "float64" else np.float32
-    _refuse_out_of_range(particles, of_a_pair)
-    if gravity.length2 == 0:
-        _refuse_coincident(particles.position.astype(stored))
+    if gravity.length2 == 0 and (pair := _coincident(particles.position.astype(stored))):
+        raise InputError(
+            _same_place(pair) + "; move one, or add a softening (gravity: {softening: plummer, length: …})"
+        )
+    _refuse_long_step(dt, float(np.finfo(stored).eps), gravity, particles, scenario.where("integrator.dt"))
     found = []
-    if stored is np.float32:
+    extent = float(np.ptp(particles.position, axis=0).max())
+    if precision == "float32":
         spacing = float(np.spacing(np.float32(np.abs(particles.position).max())))
         if gravity.length2 and gravity.length < RESOLUTION * spacing:
             found.append(
                 f"in float32 positions are {spacing:.1e} apart at the farthest particle, and the softening length is "
                 f"only {gravity.length:g}; move the bodies nearer to the origin, or take --precision float64"
             )
-    if of_a_pair is np.float32:
-        extent = float(np.ptp(particles.position, axis=0).max())
-        if extent > FARTHEST:
-            found.append(
-                f"the bodies are {extent:.1e} apart, and in {precision} a GPU takes 1/distance³ beyond {FARTHEST:g} for "
-                "zero; use larger units, or take --precision float64"
-            )
-    if stored is np.float32:
+    if precision != "float64" and not engine.rescales and extent > FARTHEST:
+        found.append(
+            f"the bodies are {extent:.1e} apart, and in {precision} this engine takes 1/distance³ beyond {FARTHEST:g} "
+            "for zero; use larger units, --engine cpu, or --precision float64"
+        )
+    if precision == "float32":
         masses = particles.mass[particles.mass > 0]
         if masses.max() > MASS_RATIO * masses.min():
             found.append(
@@ -56,42 +67,62 @@ def doubts(gravity: Gravity, precision: str, particles: Particles) -> list[str]:
     return found
 
 
-def _refuse_out_of_range(particles: Particles, real: type) -> None:
-    for name in ("mass", "position", "velocity"):
-        largest = float(np.abs(getattr(particles, name)).max())
-        if largest > float(np.finfo(real).max):
-            raise InputError(
-                f"the largest {name}, {largest:.1e}, is beyond {np.dtype(real).name}; use other units, or take "
-                "--precision float64"
-            )
-
-
-def _refuse_coincident(position: np.ndarray) -> None:
-    order = np.lexsort(position.T)
-    rows = position[order]
-    same = (rows[1:] == rows[:-1]).all(axis=1)
-    if same.any():
-        k = int(np.argmax(same))
-        first, second = sorted((int(order[k]), int(order[k + 1])))
+def _refuse_long_step(dt: float, eps: float, gravity: Gravity, particles: Particles, where: str) -> None:
+    """Refuse a step in which a body moves so far that adding its old position changes nothing."""
+    logs = symbols(gravity, particles, dt)
+    if not {"dt", "r", "x"} <= logs.keys():
+        return
+    speeds = [logs["v"]] if "v" in logs else []
+    if "G" in logs:  # after the first steps, of bodies at rest
+        speeds.append((logs["G"] + logs["M"] - logs["r"]) / 2)
+    if speeds and max(speeds) + logs["dt"] + math.log10(eps) > max(logs["x"], logs["r"]):
         raise InputError(
-            f"particles {first} and {second} (counted from 0) are in the same place, and there is no softening: their "
-            "energy is infinite; move one, or add a softening (gravity: {softening: plummer, length: …})"
+            f"{where}in a step of {dt:g} the bodies move 1e{max(speeds) + logs['dt']:+.0f}, beside which their positions "
+            f"are lost to rounding; use a smaller time step"
         )
 
 
-def check_finite(step: int, snapshot: Snapshot) -> None:
-    """Raise RunFailed if a number of the state is a NaN or an infinity, with the step, the particle and the likely
+def _coincident(position: np.ndarray) -> tuple[int, int] | None:
+    """The numbers of two bodies in the same place."""
+    order = np.lexsort(position.T)
+    rows = position[order]
+    same = (rows[1:] == rows[:-1]).all(axis=1)
+    if not same.any():
+        return None
+    k = int(np.argmax(same))
+    first, second = sorted((int(order[k]), int(order[k + 1])))
+    return first, second
+
+
+def _same_place(pair: tuple[int, int]) -> str:
+    return (
+        f"particles {pair[0]} and {pair[1]} (counted from 0) are in the same place, and there is no softening: their "
+        "energy is infinite"
+    )
+
+
+KEPT = "The frames before this step are kept"
+
+
+def check_finite(step: int, snapshot: Snapshot, gravity: Gravity | None = None) -> None:
+    """Raise RunFailed if a number of the state is a NaN or an infinity, with the step, the particles and the likely
     cause."""
     if all(map(math.isfinite, snapshot.sums.tolist())):  # for eight numbers four times as fast as NumPy
         return
-    what = "the potential"
+    if gravity and gravity.length2 == 0 and (pair := _coincident(snapshot.position)):
+        raise RunFailed(f"step {step}: {_same_place(pair)}; add a softening (softening: plummer). {KEPT}")
+    what = next(name for name, total in zip(SUMMED, snapshot.sums, strict=True) if not math.isfinite(total))
     for name in ("position", "velocity"):
-        values = getattr(snapshot, name)
-        sound = np.isfinite(values).all(axis=1)
+        sound = np.isfinite(getattr(snapshot, name)).all(axis=1)
         if not sound.all():
             what = f"the {name} of particle {int(np.argmin(sound))}"
             break
-    raise RunFailed(
-        f"step {step}: {what} is no longer a finite number; likely a close encounter without softening, or a time "
-        "step too large (try a smaller --dt, or softening: plummer). The frames before this step are kept"
-    )
+    if step == 0:
+        cause = "a mass, a distance or G is too large for the precision; use other units, or --precision float64"
+    elif gravity and gravity.length2:
+        cause = "a time step too large (try a smaller --dt)"
+    else:
+        cause = (
+            "a close encounter without softening, or a time step too large (try a smaller --dt, or softening: plummer)"
+        )
+    raise RunFailed(f"step {step}: {what} is no longer a finite number; likely {cause}. {KEPT}")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from nbody.errors import RunFailed
+from nbody.law import Gravity
 from nbody.run.diagnostics import Energies, observables
 from nbody.run.guards import check_finite
 from nbody.scenario import EnergyLimit
@@ -84,6 +85,8 @@ class Recorder:
         self.frames = frames
         self.has_checkpoint = False
         self._sink, self._limit, self._notify = sink, limit, notify
+        self.gravity: Gravity | None = None
+        """The law between the bodies, where it is known: it may explain what goes wrong."""
         self._error: BaseException | None = None
         self._failed = self._complete = False
         # The threads wait with SimpleQueue, whose get and put are atomic. A Ctrl-C inside a Semaphore or an Event can leave
@@ -207,6 +210,7 @@ class Recorder:
             for moment in moments:
                 moment.snapshot.release()
 
+    @np.errstate(all="ignore")  # a NaN of a state that went wrong is found by check_finite
     def _append(self, moments: Sequence[Moment]) -> None:
         """Measure and store moments. If a check fails, the moments before it are still stored."""
         frames: list[Frame] = []
@@ -214,7 +218,7 @@ class Recorder:
         try:
             for step, time, snapshot in moments:
                 snapshot.wait()
-                check_finite(step, snapshot)
+                check_finite(step, snapshot, self.gravity)
                 values = observables(snapshot.sums)
                 frames.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
                 energies = energies.after(float(values["total_energy"]))

@@ -110,6 +110,7 @@ def _start(run: Trajectory) -> Particles:
 
 
 def _compare_scope(recorded: dict[str, str], now: dict[str, str], notify: Notify) -> None:
-    changed = [f"{key} {printable(recorded.get(key))} -> {now[key]}" for key in now if recorded.get(key) != now[key]]
+    before = {key: recorded.get(key) or "not recorded" for key in now}
+    changed = [f"{key} {printable(before[key])} -> {now[key]}" for key in now if recorded.get(key) != now[key]]
     if changed:
         notify(f"warning: the bits may differ from those of an uninterrupted run: {'; '.join(changed)}")

@@ -93,7 +93,7 @@ class Simulation:
             notify(f"engine: {self.plan.engine_name} ({self.plan.engine_reason})")
         self.integrator = self.plan.integrator
         self.engine, self.particles = self.plan.build()
-        for line in doubts(scenario.gravity, scenario.precision, self.particles):
+        for line in doubts(scenario, self.plan.engine_kind, self.integrator, self.particles):
             notify(f"warning: {line}")
         self.state = self.engine.load(self.particles)
         self._motion = Motion(self.engine, self.state)
@@ -220,6 +220,7 @@ class Simulation:
         every = schedule.every if isinstance(schedule, StepSchedule) else 1
         return StepSchedule(every, self.step + steps)
 
+    @np.errstate(all="ignore")  # numbers that go wrong stop the run at its next frame
     def _advance(self, recorder: Recorder, schedule: Schedule, at_most: int) -> int:
         """Make up to ``at_most`` steps: a whole block of frames, or the steps before the next frame, or the step to it.
 
@@ -253,6 +254,7 @@ class Simulation:
         limit = self.scenario.on_energy_error
         try:
             self._recorder = Recorder(writer, limit, self.notify, self.energies, self.frames, self.frames_per_block)
+            self._recorder.gravity = self.scenario.gravity
         except BaseException:  # close the file, which is locked and has its full size
             if writer is not None:
                 writer.close(complete=False)
@@ -260,6 +262,7 @@ class Simulation:
         self._recorded = writer is not None
         return self._recorder
 
+    @np.errstate(all="ignore")
     def _record(self, recorder: Recorder) -> None:
         if Want.ENERGY not in self.state.current:
             self._watch.frame(self.step)
@@ -304,6 +307,7 @@ class Simulation:
             "simd": machine.simd_level(),
             "version": machine.version(),
             **{name: packages[name] for name in ("numpy", "numba", "numba-cuda")},
+            **self.engine.scope(),
         }
 
     def _writer(self, schedule: Schedule) -> TrajectoryWriter:

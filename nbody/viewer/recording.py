@@ -1,8 +1,10 @@
 """The particles, speeds and caption of each frame of a trajectory, as the viewer draws them."""
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +20,10 @@ SAMPLES = 9
 
 PERCENTILES = (5.0, 98.0)
 """The percentiles of the speeds at the ends of the palette; slower and faster particles get the colour of the end."""
+
+LARGE = 40
+"""The picture has the scenario's units of length and speed where its numbers are between 2 to minus this power and 2 to
+this power."""
 
 
 @dataclass(frozen=True)
@@ -100,27 +106,49 @@ class Recording:
         return self.run.count if isinstance(self._choice, slice) else len(self._choice)
 
     def particles(self, frame: int) -> tuple[Array, Array]:
-        """Positions and velocities at ``frame``, (shown, 3) float32 each; z is 0 in a plane.
+        """Positions and velocities at ``frame``, (shown, 3) float32 each, in the picture's units; z is 0 in a plane.
 
         Raises:
             InputError: the frame is damaged.
         """
-        return self._chosen(self.run.position[frame]), self._chosen(self.run.velocity[frame])
+        position, velocity = self.run.position[frame], self.run.velocity[frame]
+        return self._chosen(position, self._length), self._chosen(velocity, unit_near(self.speeds[1]))
 
-    def _chosen(self, values: Array) -> Array:
+    @property
+    def palette_speeds(self) -> tuple[float, float]:
+        """:attr:`speeds` in the picture's units."""
+        unit = unit_near(self.speeds[1])
+        return self.speeds[0] / unit, self.speeds[1] / unit
+
+    @cached_property
+    def _length(self) -> float:
+        """The picture's unit of length."""
+        with suppress(InputError):  # a damaged frame is reported when it is shown
+            position = self.run.position[0]
+            return unit_near(float(np.abs(position[np.isfinite(position)]).max(initial=0.0)))
+        return 1.0
+
+    @np.errstate(over="ignore")  # who is that far away is seen nowhere
+    def _chosen(self, values: Array, unit: float) -> Array:
         out = np.zeros((self.shown, 3), np.float32)
-        out[:, : values.shape[1]] = values[self._choice]
+        out[:, : values.shape[1]] = values[self._choice] / unit
         return out
 
     def home(self, frame: int = 0) -> Camera:
-        """The initial view, which frames the particles of ``frame``."""
-        return Camera.framing(self.run.position[frame], self.run.dimensions)
+        """The initial view, in the picture's units, which frames the particles of ``frame``."""
+        return Camera.framing(self.run.position[frame] / self._length, self.run.dimensions)
 
     def caption(self, frame: int) -> Caption:
         """The caption of ``frame``."""
         error = relative_energy_error(float(self._energy[frame]), float(self._energy[0]))
         time, step = float(self.run.time[frame]), int(self.run.step[frame])
         return Caption(self.name, time, step, frame, self.frames, error, self.run.count, self.shown, self.speeds)
+
+
+def unit_near(size: float) -> float:
+    """A power of two near ``size``; 1 for numbers of ordinary size. A graphics card computes in float32, also squares."""
+    exponent = math.frexp(size)[1]
+    return 1.0 if size == 0 or abs(exponent) <= LARGE else 2.0 ** min(exponent, 1023)
 
 
 def spread(frames: int, samples: int) -> list[int]:
@@ -136,7 +164,8 @@ def speed_scale(velocities: Iterable[Array]) -> tuple[float, float]:
     Args:
         velocities: one (N, D) array per frame.
     """
-    speeds = [np.linalg.norm(velocity, axis=1) for velocity in velocities]
+    with np.errstate(over="ignore"):  # such a speed is left out
+        speeds = [np.linalg.norm(velocity.astype(np.float64), axis=1) for velocity in velocities]
     speed = np.concatenate(speeds) if speeds else np.zeros(0)
     speed = speed[np.isfinite(speed)]
     slow, fast = np.percentile(speed, PERCENTILES) if len(speed) else (0.0, 0.0)

@@ -51,7 +51,7 @@ class Renderer:
     def load(self, frame: int) -> None:
         """Load the particles of ``frame`` for :meth:`draw`. Raises InputError for a damaged frame."""
         if frame != self._loaded:
-            self.sprites.load(*self.recording.particles(frame), self.recording.speeds)
+            self.sprites.load(*self.recording.particles(frame), self.recording.palette_speeds)
             self._loaded = frame
 
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:

@@ -49,6 +49,7 @@ class CpuEngine(Engine):
     offers = Want.POTENTIAL | Want.JERK
     subsets = True
     separate_potential = True
+    rescales = True
     state_type = HostState
 
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
@@ -96,6 +97,7 @@ class CpuEngine(Engine):
             state.jerk[targets] = sums[:, 3 : 3 + d] * self.dtype.type(factor)
         if Want.ENERGY in want:
             state.potential[targets] = sums[:, 6] * self.dtype.type(units.potential)
+            self._mark_coincident(state, units, targets)
 
     def _run(self, state: State, potential: bool) -> None:
         assert isinstance(state, HostState)
@@ -111,6 +113,21 @@ class CpuEngine(Engine):
             gravitate(self._count, first, last, length2, self._tiles)
             state.report(self._count**2 * (last - first) // rounds[-1][1])
         unpack(self._tiles, units, potential, state.acceleration, state.potential)
+        if potential:
+            self._mark_coincident(state, units)
+
+    def _mark_coincident(self, state: HostState, units: Units, targets: np.ndarray | slice = slice(None)) -> None:
+        """Make the potential of bodies in the same place minus infinity, if there is no softening: the kernel takes
+        2^NEAREST for their distance."""
+        if self.gravity.length2 or not units.potential:
+            return
+        least = float(state.mass[state.mass > 0].min(initial=np.inf)) * units.mass * units.potential
+        if float(state.potential[targets].min()) > -0.5 * _ldexp(least, -NEAREST[self.precision]):
+            return
+        _, place = np.unique(state.position + 0.0, axis=0, return_inverse=True)  # + 0.0: -0 is 0
+        massive = state.mass > 0
+        others = np.bincount(place.ravel(), massive)[place.ravel()] - massive
+        state.potential[targets] = np.where(others[targets] > 0, -np.inf, state.potential[targets])
 
     def _scaled(self, state: HostState) -> tuple[Any, Units]:
         """The softening length squared in the kernel's units, and these units."""

@@ -55,17 +55,19 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
     - ``separate``: by m_j for i and by m_i for j. Used if a mass is zero, or if m_i m_j / distance³ of the farthest pair or
       the sum over the closest pairs might leave the range of ``real``.
     """
-    smallest, largest = float(particles.mass.min()), float(particles.mass.max())
+    smallest, largest = particles.mass.min(), particles.mass.max()
     if smallest == largest:
         return "equal"
     margin = 1e8  # the bodies may spread to some 400 times their extent
-    far = max(float(np.ptp(particles.position, axis=0).max()), 1e-30)
-    near = gravity.length if gravity.length2 else 1e-6 * far
     range_ = np.finfo(real)
-    with np.errstate(over="ignore"):
-        weakest = min(smallest, smallest**2) / np.float64(far) ** 3
+    with np.errstate(over="ignore", divide="ignore"):
+        far = max(np.ptp(particles.position, axis=0).max(), 1e-30)
+        near = gravity.length if gravity.length2 else 1e-6 * far
+        weakest = min(smallest, smallest**2) / far**3
         strongest = particles.count * max(largest, largest**2) / np.float64(near) ** 3
-    fits = weakest > margin * float(range_.tiny) and strongest < float(range_.max) / margin
+        fits = weakest > margin * float(range_.tiny) and strongest < float(range_.max) / margin
+        if gravity.G:  # the sums are multiplied by G/m
+            fits = fits and range_.tiny < gravity.G / largest and gravity.G / smallest < range_.max
     return "product" if fits else "separate"
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
+from nbody import machine
 from nbody.forces.engine import Engine
 from nbody.forces.matrix.condition import split_condition
 from nbody.forces.memory import block_rows
@@ -119,6 +120,10 @@ class CpuMatrixEngine(Engine):
             multiply(rows, factor, product[first : first + len(rows)])
             state.report(len(rows) * state.count)
         return factor
+
+    def scope(self) -> dict[str, str]:
+        """See :meth:`Engine.scope`: a BLAS divides its sums among its threads."""
+        return {"blas": f"{machine.blas_name()}, threads: {machine.blas_threads()}"}
 
     @classmethod
     def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray:

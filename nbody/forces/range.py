@@ -1,0 +1,130 @@
+"""The range of the arithmetic: the numbers that a run forms of its bodies, and whether its precision can hold them.
+
+Each is a product of powers of a few symbols. One below the smallest normal number loses its digits, or becomes zero: a run
+would go on without gravity, and its energy would be conserved. One beyond the largest is an infinity.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.law import LAWS, Gravity
+from nbody.particles import Particles
+
+if TYPE_CHECKING:
+    from nbody.forces.engine import Engine
+
+Powers = dict[str, float]
+"""The power of each symbol: G; m, the largest mass; x and v, the largest coordinate and velocity; r, the distance of a
+typical pair; e, the softening length; dt, the time step."""
+
+BODY: dict[str, Powers] = {
+    "the largest mass": {"m": 1},
+    "the largest position": {"x": 1},
+    "the largest velocity": {"v": 1},
+}
+"""What every kernel reads, in the precision of a pair."""
+
+STATE: dict[str, Powers] = {
+    "a typical acceleration, G m/r²": {"G": 1, "m": 1, "r": -2},
+    "a typical potential, G m/r": {"G": 1, "m": 1, "r": -1},
+    "a typical kick, G m dt/r²": {"G": 1, "m": 1, "r": -2, "dt": 1},
+    "the largest drift, v dt": {"v": 1, "dt": 1},
+}
+"""What an evaluation leaves in the state, and what its moves form: in the precision of the state."""
+
+PAIR: dict[str, Powers] = {
+    "G": {"G": 1},
+    "G m": {"G": 1, "m": 1},
+    "the softening length squared": {"e": 2},
+    "a typical distance squared, r²": {"r": 2},
+    "the inverse cube of a typical distance, 1/r³": {"r": -3},
+    "m/r³ of a typical pair": {"m": 1, "r": -3},
+    "m/r² of a typical pair": {"m": 1, "r": -2},
+}
+"""What a kernel forms of a pair, in the precision of a pair; an engine that rescales does not (see ``Engine.rescales``)."""
+
+SELF: Powers = {"m": 1, "e": -3}
+"""The factor of the force of a body on itself with Plummer's softening. Times the distance, zero, it must not be a NaN."""
+
+JERK: Powers = {"G": 1, "m": 1, "v": 1, "r": -3}
+
+ENERGY: dict[str, Powers] = {
+    "the largest kinetic energy, m v²": {"m": 1, "v": 2},
+    "a typical potential energy, G m²/r": {"G": 1, "m": 2, "r": -1},
+    "the largest angular momentum, m x v": {"m": 1, "x": 1, "v": 1},
+}
+"""Sums in float64 whatever the precision; too large ones only do harm."""
+
+
+def check_range(
+    engine: "type[Engine]", gravity: Gravity, precision: str, particles: Particles, where: str = "",
+    dt: float = math.inf, power: int = 1,
+) -> None:  # fmt: skip
+    """Raise an InputError, which begins with ``where``, if a number that the run forms is out of range.
+
+    Args:
+        dt: the time step; infinite if there is none of a fixed length.
+        power: the highest power of it that is formed.
+    """
+    state = np.dtype(np.float32 if precision == "float32" else np.float64)
+    pair = np.dtype(np.float64 if precision == "float64" else np.float32)
+    logs = symbols(gravity, particles, dt)
+    powers_of_dt = {f"the time step to the power of {k}": {"dt": float(k)} for k in range(1, power + 1)}
+    jerk = {"a typical jerk, G m v/r³": JERK} if power > 2 else {}
+    for name, powers in BODY.items():
+        _require(name, powers, logs, pair, where, precision)
+    for name, powers in (STATE | powers_of_dt | jerk).items():
+        _require(name, powers, logs, state, where, precision)
+    for name, powers in ENERGY.items():
+        _require(name, powers, logs, np.dtype(np.float64), where, precision, too_small=False)
+    if engine.rescales:
+        return
+    for name, powers in PAIR.items():
+        _require(name, powers, logs, state if name in ("G", "G m") else pair, where, precision)
+    if LAWS.load(gravity.softening).needs_length:
+        _require("m/ε³, ε the softening length", SELF, logs, pair, where, precision, too_small=False)
+
+
+def symbols(gravity: Gravity, particles: Particles, dt: float = math.inf) -> dict[str, float]:
+    """The decimal logarithms of the symbols of :data:`Powers` and of M, the total mass; without those that are zero, or
+    that do not exist."""
+    largest = {name: _largest(getattr(particles, name)) for name in ("mass", "position", "velocity")}
+    typical, length = _typical_distance(particles), math.sqrt(gravity.length2)
+    known = {
+        "G": gravity.G, "m": largest["mass"], "x": largest["position"], "v": largest["velocity"],
+        "e": length, "r": max(typical, length) if particles.count > 1 else 0.0, "dt": dt,
+    }  # fmt: skip
+    logs = {symbol: math.log10(value) for symbol, value in known.items() if 0 < value < math.inf}
+    return logs | {"M": logs["m"] + math.log10(float((particles.mass / largest["mass"]).sum()))}
+
+
+def _require(
+    name: str, powers: Powers, logs: dict[str, float], real: np.dtype, where: str, precision: str,
+    too_small: bool = True,
+) -> None:  # fmt: skip
+    if any(symbol not in logs for symbol in powers):
+        return
+    log, limits = sum(power * logs[symbol] for symbol, power in powers.items()), np.finfo(real)
+    low, high = math.log10(float(limits.tiny)), math.log10(float(limits.max))
+    if log > high or (too_small and log < low):
+        exponent = math.floor(log)
+        fix = "; use other units" + (", or take --precision float64" if precision != "float64" else "")
+        raise InputError(
+            f"{where}{name}, {10 ** (log - exponent):.1f}e{exponent:+03d}, is beyond {real.name}, "
+            f"{limits.tiny:.1e} to {limits.max:.1e}{fix}"
+        )
+
+
+def _largest(values: np.ndarray) -> float:
+    return max(float(values.max()), -float(values.min()))
+
+
+def _typical_distance(particles: Particles) -> float:
+    """Twice the median distance from the centre of mass; of bodies most of which are there, the largest distance."""
+    scale = _largest(particles.position) or 1.0  # so that no square overflows or vanishes
+    x, m = particles.position / scale, particles.mass / particles.mass.max()
+    distance = np.linalg.norm(x - (m / m.sum()) @ x, axis=1)
+    return min(scale * float(2 * np.median(distance) or distance.max()), np.finfo(float).max)
