@@ -40,7 +40,6 @@ class Watch:
         self._integrator, self._motion, self._state = integrator, motion, motion.state
         self._stop, self._show, self._tell = stop, show, tell
         self._told = False
-        self._speed = 0.0  # interactions per second of what took long so far
         self._begin("the run", 0, 0)
         motion.state.watch = self
 
@@ -58,6 +57,7 @@ class Watch:
     def _begin(self, doing: str, now: int, closing: int) -> None:
         """Something begins that takes so many interactions now, and so many more afterwards if the run is to stop."""
         self._doing, self._interactions, self._closing = doing, now, closing
+        self._speed = 0.0  # interactions per second of this; a speed measured earlier may be far from it
         self._before = self._state.requested  # what a device still has to do is part of what was before
         self._began = self._shown = time.perf_counter()
         self._sample: tuple[float, int] | None = None
@@ -66,8 +66,8 @@ class Watch:
         """So many interactions were computed since the state was made: tell what is to be told now."""
         now, done = time.perf_counter(), max(0, computed - self._before)
         seconds = now - self._began
-        if self._sample is None:  # where nothing is done yet, kernels were compiled until now
-            self._sample = (self._began, self._before) if done else (now, computed)
+        if self._sample is None:  # what was before may have been the compiling of kernels
+            self._sample = now, computed
         if computed > self._sample[1] and now - self._sample[0] > HEARTBEAT:
             self._speed = (computed - self._sample[1]) / (now - self._sample[0])
             self._sample = now, computed

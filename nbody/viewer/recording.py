@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, printable, shortened
 from nbody.run.diagnostics import relative_energy_error
 from nbody.trajectory import Trajectory
 from nbody.viewer.camera import Camera
@@ -18,6 +18,10 @@ SAMPLES = 9
 
 PERCENTILES = (5.0, 98.0)
 """Speeds at the ends of the palette, in percent of all; slower and faster ones have the colour of the end."""
+
+
+LONGEST_NAME = 60
+"""Characters of a name that are shown."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Recording:
 
     def __init__(self, run: Trajectory) -> None:
         self.run = run
-        self.name = str(run.resolved.get("name", "")) or "run"
+        self.name = shortened(printable(run.resolved.get("name", "")), LONGEST_NAME) or "run"
         self._choice: slice | Array = slice(None)
         self._scaled_at = 0
         if not len(run):
