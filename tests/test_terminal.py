@@ -135,7 +135,8 @@ def test_a_picture_replaces_pictures_only(run_file, tmp_path, capsys):
     before = run_file.read_bytes()
     link.symlink_to(run_file)
     for path in (text, link):
-        assert "is no PNG picture" in refused(capsys, "view", run_file, "--screenshot", path, "--overwrite")
+        assert "no PNG" in refused(capsys, "view", run_file, "--screenshot", path, "--overwrite")
+    assert "pictures are PNG files" in refused(capsys, "view", run_file, "--screenshot", link)  # not even renamed
     link.unlink()
     link.symlink_to(tmp_path / "new.h5")
     assert "pictures are PNG files" in refused(capsys, "view", run_file, "--screenshot", link)

@@ -63,7 +63,7 @@ def view(
             from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
 
             path, sides, k = (
-                check_picture(screenshot),
+                check_picture(screenshot, overwrite),
                 parse_size(size),
                 recording.index(-1 if frame is None else frame),
             )

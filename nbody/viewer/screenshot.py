@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,14 +33,14 @@ def parse_size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def check_picture(path: Path) -> Path:
+def check_picture(path: Path, overwrite: bool = False) -> Path:
     """``path``, if a picture can be written there; better known before it is drawn than after.
 
     Raises:
-        InputError: not a .png, a file that is no picture (also at the end of a link), a folder that is missing or not
-            writable, or another reason of :func:`nbody.trajectory.output_path.check_output`.
+        InputError: not a .png (also at the end of a link), a file that is no picture and would be overwritten, a folder
+            that is missing or not writable, or another reason of :func:`nbody.trajectory.output_path.check_output`.
     """
-    target = check_output(path, PICTURE)
+    target = check_output(path, PICTURE if overwrite else replace(PICTURE, signature=b""))  # any file is kept, renamed
     for each in (path, target):
         if each.suffix.lower() != ".png":
             led = "" if each == path else f"leads to {each}; "

@@ -5,6 +5,7 @@ from time import perf_counter
 from typing import Any
 
 from nbody.errors import NBodyError
+from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.viewer import backends, hud
 from nbody.viewer.controls import Controls
 from nbody.viewer.playback import Playback
@@ -27,6 +28,7 @@ def show(recording: Recording, playback: Playback, opened: Callable[[Any], objec
 
     Raises:
         DeviceError: no window can be opened here.
+        KeyboardInterrupt: Ctrl-C (or SIGTERM, or a lost terminal) closed it.
     """
     backends.use_window()
     from vispy import app
@@ -34,11 +36,14 @@ def show(recording: Recording, playback: Playback, opened: Callable[[Any], objec
     window = window_class()(recording, playback)
     window.show()
     opened(window)
-    app.run()
+    with stop_on_signals() as window.stop:  # Qt drops an exception of a handler
+        app.run()
     if isinstance(window.failure, RuntimeError):  # what vispy raises for what OpenGL refuses
         raise backends.no_window(window.failure) from window.failure
     if window.failure:
         raise window.failure
+    if window.stop.requested:
+        raise KeyboardInterrupt
 
 
 def window_class() -> type:
@@ -63,6 +68,7 @@ def window_class() -> type:
             self.renderer: Renderer | None = None  # Qt has no OpenGL before the window is on the screen
             self.alert = ""
             self.failure: BaseException | None = None
+            self.stop = StopRequest()
             self._tick_at = self._look_at = perf_counter()
             self._timer = app.Timer(TICK, connect=self.on_timer, start=True)
 
@@ -88,7 +94,11 @@ def window_class() -> type:
                 self.renderer.draw_controls(self.controls.key_help, frame, self.playback.frames, size, scale)
 
         def on_timer(self, event) -> None:
-            """Let time pass, and look for new frames."""
+            """Let time pass, and look for new frames; close after Ctrl-C."""
+            if self.stop.requested:
+                self._timer.stop()
+                self.close()
+                return
             now, before = perf_counter(), self.playback.frame
             self.playback.advance(now - self._tick_at)
             self._tick_at = now
