@@ -29,9 +29,16 @@ class RunFailed(NBodyError):
 
 
 def printable(text: object) -> str:
-    """A path or any other text on one line, with unprintable characters escaped."""
+    """A path or a foreign text on one line: each character that a terminal would obey, or can't show, as its escape."""
     text = str(text)
-    return text if text.isprintable() else ascii(text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(text: str, most: int) -> str:
+    """``text``, with its middle left out if it has more than ``most`` characters: a name 1 MB long is shown to nobody."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) + 1 + most // 2 - most :]}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -394,6 +394,47 @@ ARRAYS = {
 }
 
 
+def header_of_mass(text: str) -> bytes:
+    """An archive in which the header of the masses is this text."""
+    buffer = io.BytesIO(npz(**bodies(mass=None)))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr("mass.npy", b"\x93NUMPY\x02\x00" + struct.pack("<I", len(text)) + text.encode() + bytes(32))
+    return buffer.getvalue()
+
+
+FIELDS = "{'descr': '<f8', 'fortran_order': False, 'shape': "
+HEADERS = {
+    "no end": FIELDS + "(4,",
+    "a quote without end": '"""',
+    "an indentation": "(\n  a\n b",
+    "a depth of 3000": FIELDS + 3000 * "(" + 3000 * ")" + "}",
+    "9000 signs": FIELDS + 9000 * "-" + "4}",
+    "true as a length": FIELDS + "(True,)}",
+    "an escape that Python warns of": FIELDS + "'\\d'}",
+    "a record that is repeated": "{'descr': [('a', '<f8')] * 3, 'fortran_order': False, 'shape': (4,)}",
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("what", HEADERS)
+def test_a_wrong_header_of_an_array(tmp_path, what):
+    begins = "mass has the shape (True,)" if what.startswith("true") else "is damaged or no .npz file ("
+    assert bodies_refused(tmp_path, "bodies.npz", header_of_mass(HEADERS[what])).startswith(begins)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_compressed_arrays_that_are_damaged(tmp_path, method):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(npz(**bodies()))) as good, zipfile.ZipFile(buffer, "w", method) as archive:
+        for name in good.namelist():
+            archive.writestr(name, good.read(name))
+    content = bytearray(buffer.getvalue())
+    for at in range(50, 90, 4):
+        damaged = content.copy()
+        damaged[at] ^= 0xFF
+        assert bodies_refused(tmp_path, "bodies.npz", bytes(damaged)).startswith("is damaged or no .npz file (")
+
+
 @pytest.mark.parametrize("what", ARRAYS)
 def test_wrong_arrays(tmp_path, what):
     content, begins = ARRAYS[what]

@@ -117,5 +117,5 @@ def test_a_terminal_without_greek_gets_a_question_mark(folder):
 def test_a_picture_has_a_name_on_one_line():
     from nbody.viewer.screenshot import check_picture
 
-    with pytest.raises(InputError, match=r"--screenshot 'a\\nb\.png': a line break"):
+    with pytest.raises(InputError, match=r"--screenshot a\\nb\.png: a line break"):
         check_picture(Path("a\nb.png"))

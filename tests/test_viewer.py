@@ -531,6 +531,31 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
     assert not changed[200:-120].any()
 
 
+INTERRUPTED = """
+import os, signal, sys
+from nbody.cli import main
+from nbody.viewer import window
+
+def show(recording, playback, real=window.show):
+    def opened(_):
+        from vispy import app
+        opened.timer = app.Timer(0.5, lambda event: os.kill(os.getpid(), signal.SIGINT), iterations=1, start=True)
+    real(recording, playback, opened)
+
+window.show = show
+sys.exit(main(["view", sys.argv[1]]))
+"""
+
+
+def test_an_interrupt_closes_the_window(display, tmp_path):
+    path = record(tmp_path / "run.h5", cloud(30, 3, frames=4))
+    environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "xcb"}
+    environment.pop("WAYLAND_DISPLAY", None)
+    session = [sys.executable, "-c", INTERRUPTED, str(path)]
+    done = subprocess.run(session, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_the_recording_has_a_frame_before_it_is_shown(tmp_path):
     class Empty:
         path, resolved = "run.h5", {}

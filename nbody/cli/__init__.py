@@ -4,6 +4,7 @@ Results go to standard output, progress and messages to standard error. Exit cod
 user's input was wrong (one line says what, where and the fix), 130 interrupted.
 """
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ from nbody.cli.rerun import rerun
 from nbody.cli.resume import resume
 from nbody.cli.run import run
 from nbody.cli.view import view
-from nbody.errors import NBodyError, printable
+from nbody.errors import InputError, NBodyError
 
 
 class Interrupted(NBodyError):
@@ -60,7 +61,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from nbody.machine import version
 
-        typer.echo(f"nbody {version()}")
+        streams.result(f"nbody {version()}")
         raise typer.Exit
 
 
@@ -90,8 +91,16 @@ def main(arguments: list[str] | None = None) -> int:
         streams.settle()
 
 
+def _check_environment() -> None:
+    """Raise an InputError for a value with which even Numba's import fails."""
+    threads = os.environ.get("NUMBA_NUM_THREADS", "").strip()
+    if threads.lstrip("-").isdecimal() and int(threads[:20]) < 1:
+        raise InputError(f"NUMBA_NUM_THREADS={threads[:20]}: must be at least 1; mend or unset this variable")
+
+
 def _run(arguments: list[str] | None) -> int:
     try:
+        _check_environment()
         result = app(arguments, standalone_mode=False)
         if sys.stdout is not None:  # None if the shell has closed it
             sys.stdout.flush()
@@ -108,8 +117,13 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(end.__context__, BrokenPipeError):  # Typer calls it one
             return 0
         raise
+    except MemoryError as error:
+        reason = f" ({error})" if str(error) else ""
+        return _fail(
+            f"there is too little memory{reason}; use fewer particles, or raise the limit (ulimit -v, the job's)", 1
+        )
     except OSError as error:
-        if not _lost_output():
+        if not streams.lost_output():
             raise
         return _fail(f"standard output can't be written ({error.strerror}); files that were written are kept", 1)
     except Exception as error:
@@ -121,16 +135,6 @@ def _run(arguments: list[str] | None) -> int:
         return _fail(f"{message} (see '{path} --help')", 2) if message else 2  # no command: its help has been printed
 
 
-def _lost_output() -> bool:
-    """True if standard output can't be written any more (its disk is full); it is then discarded."""
-    try:
-        print(flush=True)  # flush() alone succeeds, because Python has dropped the text that could not be written
-    except OSError:
-        streams.discard(sys.stdout)
-        return True
-    return False
-
-
 def _fail(message: str, code: int) -> int:
-    streams.tell(printable("error: " + " ".join(message.split())))
+    streams.tell("error: " + " ".join(message.split()))
     return code

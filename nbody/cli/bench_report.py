@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbody.bench import SUITES, part
 from nbody.cli.progress import say, status_line
+from nbody.cli.streams import result, result_json, styled
 from nbody.errors import RunFailed
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def finish(
 
     for report in reports if as_json else ():
         told = {"comparison": comparison.plain()} if comparison else {}
-        print(json.dumps(json.loads(report.json()) | told))
+        result_json(json.loads(report.json()) | told)
     if not as_json:
         sheets = [
             sheet for report in reports for suite in report.suites for sheet in part(suite, "tables").sheets(report)
@@ -81,9 +82,9 @@ def explained(words: Sequence[str], as_json: bool) -> int:
         check_rung(name, "--explain: ")
     found = [{"rung": name, "text": explain(name)} for name in names]
     if as_json:
-        print(json.dumps(found[0] if len(found) == 1 else {"rungs": found}))
+        result_json(found[0] if len(found) == 1 else {"rungs": found})
     else:
-        print("\n\n".join(each["text"] for each in found))
+        result("\n\n".join(each["text"] for each in found))
     return 0
 
 
@@ -100,4 +101,4 @@ def _print(sheets: Sequence[Any]) -> None:
     )  # fmt: skip
     for sheet in sheets:
         console.print(sheet.on_terminal())
-    print(text.getvalue(), end="", flush=True)
+    styled(text.getvalue())

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from nbody.cli.completion import RECORDINGS, files
+from nbody.cli.streams import result
 
 
 def diff(
@@ -23,5 +24,5 @@ def diff(
     from nbody.trajectory import first_difference
 
     difference = first_difference(first, second)
-    print(difference or f"{first} and {second} hold the same bits")
+    result(difference or f"{first} and {second} hold the same bits")
     return 1 if difference else 0

@@ -1,9 +1,10 @@
 """``nbody doctor``: reports what works on this machine, what is missing, and how to install it."""
 
-import json
 from typing import Annotated
 
 import typer
+
+from nbody.cli.streams import result, result_json
 
 
 def doctor(
@@ -28,11 +29,11 @@ def doctor(
     broken = any(finding.state == BROKEN for finding in findings)
     if as_json:
         found = {f.topic: {"state": f.state, "text": f.text, "remedy": f.remedy, **f.facts} for f in findings}
-        print(json.dumps({"ok": not broken, "findings": found}))
+        result_json({"ok": not broken, "findings": found})
         return int(broken)
     width = max(len(finding.topic) for finding in findings)
     for finding in findings:
-        print(f"{finding.state:<8} {finding.topic:<{width}}  {finding.text}")
+        result(f"{finding.state:<8} {finding.topic:<{width}}  {finding.text}")
         if finding.remedy:
-            print(f"{'':<8} {'':<{width}}  -> {finding.remedy}")
+            result(f"{'':<8} {'':<{width}}  -> {finding.remedy}")
     return int(broken)

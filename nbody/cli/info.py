@@ -1,6 +1,5 @@
 """``nbody info``: describes a recording, or the run that a scenario describes."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from nbody.cli.completion import RECORDINGS, recordings_and_scenarios
+from nbody.cli.streams import result, result_json
 
 
 def info(
@@ -53,11 +53,11 @@ def info(
     else:
         found = _recording(path, verify)
     if as_json:
-        print(json.dumps(found))
+        result_json(found)
     else:
         from nbody.cli.info_page import lines
 
-        print("\n".join(lines(found)))
+        result("\n".join(lines(found)))
     return 1 if found.get("damaged") else 0
 
 

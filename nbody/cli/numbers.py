@@ -1,5 +1,6 @@
-"""Whole numbers on the command line: 20480, 20_480 or 1e6, as in a scenario."""
+"""Numbers on the command line, which an error shows as they were typed. Whole ones may be 20480, 20_480 or 1e6."""
 
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -21,9 +22,44 @@ def whole(text: str) -> int:
             return int(number)
     except ValueError:
         pass
-    raise typer.BadParameter(f"must be a whole number, got {text!r}")
+    raise _refused("must be a whole number", text)
+
+
+def real(text: str) -> float:
+    """A number.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise _refused("must be a number", text) from None
+
+
+def between(least: float, most: float) -> Callable[[str], float]:
+    """The parser of a number from ``least`` to ``most``."""
+
+    def parse(text: str) -> float:
+        number = real(text)
+        if not least <= number <= most:
+            raise _refused(f"must be from {least:g} to {most:g}", text)
+        return number
+
+    return parse
+
+
+def _refused(message: str, text: str) -> typer.BadParameter:
+    from nbody.scenario.fields import shown
+
+    return typer.BadParameter(f"{message}, got {shown(text)}")
 
 
 def count_option(help: str) -> Any:
     """A Typer option that takes a whole number, with this help text."""
     return typer.Option(help=help, show_default=False, parser=whole, metavar="<int>")
+
+
+def real_option(help: str, *names: str) -> Any:
+    """An option that takes a number."""
+    return typer.Option(*names, help=help, show_default=False, parser=real, metavar="<float>")

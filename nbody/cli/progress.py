@@ -1,6 +1,5 @@
 """What a run prints: its progress on standard error, its summary at the end."""
 
-import json
 import shutil
 import sys
 import time
@@ -9,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from nbody.cli.streams import Unbroken, discard, result, tell
+from nbody.cli.streams import Unbroken, discard, result, result_json, status, tell
 from nbody.run.progress import Progress, Summary
 from nbody.units import rate, size
 
@@ -41,8 +40,7 @@ def status_line() -> Iterator[Callable[[str], None]]:
     def notify(line: str) -> None:
         nonlocal last
         if shown:
-            columns = shutil.get_terminal_size().columns  # a line that wraps could not be cleared as a whole
-            print(f"\r\033[K{line[: columns - 1]}", end="", file=Unbroken(sys.stderr), flush=True)
+            status(line, shutil.get_terminal_size().columns)  # the beginning of a line that is folded is not cleared
         elif line and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
             say(line)
@@ -70,7 +68,10 @@ def _speed(now: Progress | Summary) -> list[str]:
 def show_summary(summary: Summary, as_json: bool = False) -> int:
     """Print the summary of a run and return the exit code: 130 for an interrupted run, even if its terminal is lost."""
     try:
-        result(summary_json(summary) if as_json else summary_text(summary))
+        if as_json:
+            result_json(summary_values(summary))
+        else:
+            result(summary_text(summary))
     except OSError:
         if not summary.interrupted:
             raise
@@ -78,11 +79,11 @@ def show_summary(summary: Summary, as_json: bool = False) -> int:
     return 130 if summary.interrupted else 0
 
 
-def summary_json(summary: Summary) -> str:
-    """The summary of a run as one JSON object; speeds that were not measured are null."""
+def summary_values(summary: Summary) -> dict[str, Any]:
+    """A finished run for JSON; a speed that was not measured is null."""
     found = summary.as_dict()
     unmeasured = [] if summary.steps_per_s else ["steps_per_s", "interactions_per_s"]
-    return json.dumps(found | dict.fromkeys(unmeasured))
+    return found | dict.fromkeys(unmeasured)
 
 
 def summary_text(summary: Summary) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from nbody.cli.resume import Quiet, Recording
+from nbody.cli.streams import result
 
 
 def rerun(
@@ -39,5 +40,5 @@ def rerun(
     if code or not verify:
         return code
     difference = first_difference(run, target)
-    print(difference or f"{run} and {target} hold the same bits")
+    result(difference or f"{run} and {target} hold the same bits")
     return 1 if difference else 0

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nbody.cli.completion import RECORDINGS, files
-from nbody.cli.numbers import count_option
+from nbody.cli.numbers import count_option, real_option
 
 Recording = Annotated[
     Path,
@@ -23,9 +23,7 @@ def resume(
     steps: Annotated[
         int | None, count_option("Steps of the whole run, including those already made; by default as planned.")
     ] = None,
-    end: Annotated[
-        float | None, typer.Option("--end", "--until", help="The time at which the run ends.", show_default=False)
-    ] = None,
+    end: Annotated[float | None, real_option("The time at which the run ends.", "--end", "--until")] = None,
     every: Annotated[int | None, count_option("Steps between recorded frames, from here on.")] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,

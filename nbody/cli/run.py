@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nbody.cli.completion import engines_or_auto, integrators, precisions, scenarios
-from nbody.cli.numbers import count_option
+from nbody.cli.numbers import count_option, real_option
 from nbody.forces import ENGINES
 
 Scenario = Annotated[
@@ -23,10 +23,8 @@ def run(
     scenario: Scenario,
     particles: Annotated[int | None, count_option("Number of particles.")] = None,
     steps: Annotated[int | None, count_option("Number of time steps.")] = None,
-    end: Annotated[
-        float | None, typer.Option("--end", "--until", help="The time at which the run ends.", show_default=False)
-    ] = None,
-    dt: Annotated[float | None, typer.Option(help="The time step.", show_default=False)] = None,
+    end: Annotated[float | None, real_option("The time at which the run ends.", "--end", "--until")] = None,
+    dt: Annotated[float | None, real_option("The time step.")] = None,
     seed: Annotated[int | None, count_option("Seed of the initial conditions.")] = None,
     engine: Annotated[
         str | None,

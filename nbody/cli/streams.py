@@ -1,10 +1,28 @@
-"""Standard output and standard error if they can't be written: a closed pipe, a lost terminal, a full disk."""
+"""The only door to the terminal: nothing else in :mod:`nbody.cli` prints.
+
+Texts from files (a scenario's name, a recording's provenance) pass through here, so none can command the terminal, and JSON
+has no NaN, which it does not know. It holds also where nobody reads: a closed pipe, a lost terminal, a full disk.
+"""
 
 import contextlib
 import io
+import json
+import math
 import os
+import re
 import sys
+from collections.abc import Mapping
 from typing import Any
+
+from nbody.errors import printable, shortened
+
+LONGEST_MESSAGE = 1000
+"""Characters of a message: a path of 255, and what is wrong with it."""
+
+LONGEST_LINE = 4000
+"""Characters of a line of a page for people; ``--json`` prints everything."""
+
+COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 def prepare() -> None:
@@ -18,12 +36,55 @@ def prepare() -> None:
 def tell(line: str) -> None:
     """Print one line on standard error, if it can be written."""
     with contextlib.suppress(OSError, ValueError):
-        print(line, file=sys.stderr, flush=True)
+        print(shortened(printable(line), LONGEST_MESSAGE), file=sys.stderr, flush=True)
+
+
+def status(line: str, columns: int) -> None:
+    """Replace the last line of a terminal at standard error by this one, cut to its width."""
+    print(f"\r\033[K{printable(line)[: columns - 1]}", end="", file=Unbroken(sys.stderr), flush=True)
 
 
 def result(text: str) -> None:
-    """Print a result on standard output. Raises OSError if it can't be written."""
-    print(text, flush=True)
+    """Print a page for people on standard output. Raises OSError if it can't be written."""
+    print("\n".join(shortened(printable(line), LONGEST_LINE) for line in text.split("\n")), flush=True)
+
+
+def styled(text: str) -> None:
+    """Print a page with the escapes for its colours, and no others. Raises OSError if it can't be written."""
+    parts = [part if COLOUR.fullmatch(part) else _page(part) for part in COLOUR.split(text)]
+    print("".join(parts), end="", flush=True)
+
+
+def _page(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def result_json(value: Any) -> None:
+    """Print a result for programs, one line of JSON on standard output. A number that is not finite is null.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    # JSON's own escapes leave DEL as it is, and it stands in texts only.
+    print(json.dumps(_finite(value), allow_nan=False).replace("\x7f", "\\u007f"), flush=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def lost_output() -> bool:
+    """True if standard output takes nothing any more (a full disk behind it); it is then given up."""
+    try:
+        print(flush=True)  # a flush alone succeeds: what could not be written has been thrown away
+    except OSError:
+        discard(sys.stdout)
+        return True
+    return False
 
 
 def settle() -> None:

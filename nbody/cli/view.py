@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from nbody.cli.completion import RECORDINGS, SCENARIOS, files
+from nbody.cli.numbers import between, count_option
+from nbody.cli.streams import result
 
 
 def view(
@@ -20,10 +22,7 @@ def view(
     ] = None,
     frame: Annotated[
         int | None,
-        typer.Option(
-            help="First frame to show, or the frame of the picture (default: the last); negative counts from the end.",
-            show_default=False,
-        ),
+        count_option("The frame to begin with, or of the picture (else the last); negative: from the end."),
     ] = None,
     size: Annotated[str, typer.Option(help="Width and height of the picture in pixels.")] = "1280x720",
     hud: Annotated[bool, typer.Option(help="Text on the picture.")] = True,
@@ -31,7 +30,9 @@ def view(
         bool, typer.Option("--overwrite", help="Replace an existing picture (else it is kept under a numbered name).")
     ] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Show new frames while the run goes on.")] = False,
-    fps: Annotated[float, typer.Option(help="Frames per second.", min=0.25, max=480.0)] = 30.0,
+    fps: Annotated[
+        float, typer.Option(help="Frames shown per second.", parser=between(0.25, 480), metavar="<float>")
+    ] = 30.0,
 ) -> int:
     """Play a recorded run in a window, or save a picture of one frame.
 
@@ -62,12 +63,12 @@ def view(
             from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
 
             path, sides, k = (
-                check_picture(screenshot),
+                check_picture(screenshot, overwrite),
                 parse_size(size),
                 recording.index(-1 if frame is None else frame),
             )
             save_picture(draw_frame(recording, k, sides, hud), path, overwrite, say)
-            print(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {trajectory.time[k]:.6g}")
+            result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {trajectory.time[k]:.6g}")
             return 0
         from nbody.viewer.playback import Playback
         from nbody.viewer.window import show

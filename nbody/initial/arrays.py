@@ -1,8 +1,8 @@
 """Reads bodies from NumPy arrays in an .npz file."""
 
 import math
+import warnings
 import zipfile
-import zlib
 from typing import BinaryIO
 
 import numpy as np
@@ -14,14 +14,12 @@ from nbody.particles import Particles
 SHAPES = {"mass": "(N,)", "position": "(N, 2) or (N, 3)", "velocity": "(N, 2) or (N, 3)", "id": "(N,)"}
 """The arrays of the file, each of any real dtype and byte order; ``id`` may be left out."""
 
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, MemoryError)
-"""What zipfile and NumPy raise for a file that is damaged, encrypted or not an .npz file."""
-
 
 def read_arrays(file: BinaryIO, start: str) -> Particles:
     """Read the bodies in an .npz file. Raises InputError: one line that begins with ``start`` and names the array."""
     try:
-        with zipfile.ZipFile(file) as archive:
+        # A header is parsed as Python, which may warn of what it finds.
+        with zipfile.ZipFile(file) as archive, warnings.catch_warnings(action="ignore"):
             held = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
             for name in SHAPES:
                 if name not in held and name != "id":
@@ -31,7 +29,11 @@ def read_arrays(file: BinaryIO, start: str) -> Particles:
                     )
             mass, position, velocity = (_read_array(archive, name, start) for name in ("mass", "position", "velocity"))
             id = _read_array(archive, "id", start) if "id" in held else np.empty(0, np.int64)
-    except DAMAGE as error:
+    except InputError:
+        raise
+    except (
+        Exception
+    ) as error:  # of zipfile, of a codec (zlib, lzma), of Python's tokenizer: whatever the damage leads to
         reason = printable(error)[:100] or type(error).__name__
         raise InputError(f"{start}is damaged or no .npz file ({reason}); save it again with np.savez") from None
     return Particles(mass, position, velocity, id)
@@ -50,7 +52,8 @@ def _read_array(archive: zipfile.ZipFile, name: str, start: str) -> np.ndarray:
         if dtype.kind not in ("iu" if name == "id" else "iuf"):
             wanted = "whole" if name == "id" else "real"
             raise InputError(f"{start}is an array of {printable(dtype)[:40]}; it must hold {wanted} numbers")
-        if len(shape) != (2 if name in ("position", "velocity") else 1):
+        rank = 2 if name in ("position", "velocity") else 1
+        if len(shape) != rank or any(isinstance(length, bool) for length in shape):
             raise InputError(f"{start}has the shape {shape}; it must be {SHAPES[name]}")
         size = math.prod(shape) * dtype.itemsize
         if not 0 <= size <= member.file_size:

@@ -23,6 +23,7 @@ from nbody.run.watch import Watch
 from nbody.scenario import Scenario
 from nbody.state import State, Want, frames_per_block
 from nbody.trajectory import Checkpoint, TrajectoryWriter, check_output, state_bytes
+from nbody.trajectory.output_path import RECORDING, RESUMED
 from nbody.trajectory.provenance import collect_provenance
 
 MOST_STEPS = 256
@@ -87,7 +88,7 @@ class Simulation:
         self.scenario, self.output, self.overwrite, self.notify = scenario, output, overwrite, notify
         self._start = start
         if output is not None:
-            check_output(output)
+            check_output(output, RECORDING if start is None else RESUMED)
         self.plan = plan(scenario, particles, notify)
         if self.plan.engine_reason:
             notify(f"engine: {self.plan.engine_name} ({self.plan.engine_reason})")

@@ -40,7 +40,6 @@ class Watch:
         self._integrator, self._motion, self._state = integrator, motion, motion.state
         self._stop, self._show, self._notify = stop, show, notify
         self._announced = False
-        self._speed = 0.0  # interactions per second, once measured
         self._begin("the run", 0, 0)
         motion.state.watch = self
 
@@ -58,6 +57,7 @@ class Watch:
     def _begin(self, doing: str, now: int, closing: int) -> None:
         """Start work of ``now`` interactions, with ``closing`` more if the run then stops."""
         self._doing, self._interactions, self._closing = doing, now, closing
+        self._speed = 0.0  # interactions per second of this; an earlier one may have been far from it
         self._before = self._state.requested  # a device may still be working on earlier interactions
         self._began = self._shown = time.perf_counter()
         self._sample: tuple[float, int] | None = None
@@ -66,8 +66,8 @@ class Watch:
         """Report that ``computed`` interactions have been computed since the state was made."""
         now, done = time.perf_counter(), max(0, computed - self._before)
         seconds = now - self._began
-        if self._sample is None:  # if nothing is done yet, the time until now was spent compiling kernels
-            self._sample = (self._began, self._before) if done else (now, computed)
+        if self._sample is None:  # the time until now may have been spent compiling kernels
+            self._sample = now, computed
         if computed > self._sample[1] and now - self._sample[0] > HEARTBEAT:
             self._speed = (computed - self._sample[1]) / (now - self._sample[0])
             self._sample = now, computed

@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nbody.errors import InputError, printable
@@ -18,70 +19,87 @@ LONGEST_NAME = 240
 """In bytes: file systems allow 255, and the lock, the hidden file and numbered names are longer."""
 
 
-def check_output(path: str | os.PathLike) -> Path:
-    """The path to write to, with links resolved, if a run can be recorded there. Creates nothing.
+@dataclass(frozen=True)
+class FileKind:
+    """What is written: how messages about it begin, what to do if it can't be, its first bytes, an example."""
+
+    what: str
+    begin: str
+    remedy: str
+    signature: bytes
+    example: str
+
+
+RECORDING = FileKind("recording", "", "give another --output", b"\x89HDF", "output/run.h5")
+RESUMED = replace(RECORDING, remedy="copy the recording to another folder, and resume it there")
+
+
+def check_output(path: str | os.PathLike, kind: FileKind = RECORDING) -> Path:
+    """The path to write to, links followed, if a file of this kind can be written there. Creates nothing.
 
     Raises:
-        InputError: the path is a directory, a device or a file that is not a recording; its folder is missing (a missing
-            folder is created if its parent exists); no permission; another run is writing it.
+        InputError: a directory or a device; a file of another kind; no folder to put it in (a missing folder is made if
+            the one above it exists); no permission; another run is writing it.
     """
+    start, remedy = f"{kind.begin}{path}", kind.remedy
     if not os.fspath(path).isprintable():  # terminals, scripts and HDF5 show such a name in different ways
-        raise InputError(f"{printable(path)}: a line break or the like is in this name; give another --output")
-    target = _resolved(path)
+        raise InputError(f"{printable(start)}: a line break or the like is in this name; {remedy}")
+    target = _resolved(path, start, remedy)
     if len(os.fsencode(target.name)) > LONGEST_NAME:
-        raise InputError(f"{path}: the name is longer than {LONGEST_NAME} bytes; give a shorter --output")
+        raise InputError(f"{start}: the name is longer than {LONGEST_NAME} bytes; {remedy}")
     if target.exists() and not target.is_file():
         what = "a directory" if target.is_dir() else "not an ordinary file"
-        raise InputError(f"{path}: is {what}; give the name of a file to write, such as output/run.h5")
+        raise InputError(f"{start}: is {what}; give the name of a file to write, such as {kind.example}")
     folder = target.parent if target.parent.exists() else target.parent.parent
     if target.parts[1:2] in (("proc",), ("sys",)):
-        raise InputError(f"{path}: {target.parent} is the kernel's and keeps no files; give another --output")
+        raise InputError(f"{start}: {target.parent} is the kernel's and keeps no files; {remedy}")
     if target.parent.exists() and not target.parent.is_dir():
-        raise InputError(f"{path}: {target.parent} is a file and no folder; give another --output")
+        raise InputError(f"{start}: {target.parent} is a file and no folder; {remedy}")
     if not folder.is_dir():
-        raise InputError(f"{path}: there is no folder {target.parent}; make it first, or give another --output")
+        raise InputError(f"{start}: there is no folder {target.parent}; make it first, or {remedy}")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: the folder {folder} is not writable; give another --output")
-    if not _may_be_replaced(target):
-        raise InputError(f"{path}: exists and is no recording; give another --output, or move it away")
+        raise InputError(f"{start}: the folder {folder} is not writable; {remedy}")
+    if not _may_be_replaced(target, kind):
+        raise InputError(f"{start}: exists and is no {kind.what}; {remedy}, or move it away")
     writer = writing_process(target)
     if writer:
-        raise InputError(f"{path}: is being written by {writer}; wait for it, or give another --output")
+        raise InputError(f"{start}: is being written by {writer}; wait for it, or {remedy}")
     return target
 
 
-def _may_be_replaced(target: Path) -> bool:
-    """False for a file that is not a recording: the user may have mistyped the name."""
+def _may_be_replaced(target: Path, kind: FileKind) -> bool:
+    """False for a file of another kind: the name was mistyped."""
     try:
-        data = target.open("rb").read(8)
+        with target.open("rb") as file:
+            data = file.read(len(kind.signature))
     except OSError:  # none there, or one that can't be read
         return True
-    return not data or data.startswith(b"\x89HDF")
+    return not data or data == kind.signature
 
 
-def check_space(path: str | os.PathLike, needed: int, what: str = "the run") -> None:
-    """Raise an InputError with the numbers if ``needed`` bytes are not free on the disk of ``path``."""
-    folder = _resolved(path).parent
+def check_space(path: str | os.PathLike, needed: int, what: str = "the run", kind: FileKind = RECORDING) -> None:
+    """Raise an InputError with the numbers if ``needed`` bytes are not free where ``path`` will be."""
+    folder = _resolved(path, f"{path}", kind.remedy).parent
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise InputError(
             f"{path}: {what} needs {size(needed)} and {size(free)} are free on that disk; record fewer frames "
-            "(--every), or give an --output on another disk"
+            f"(--every), or {kind.remedy}"
         )
 
 
 @contextlib.contextmanager
-def as_input_error(path: Path) -> Iterator[None]:
-    """Turn an OSError inside this ``with`` block, which prepares a file at ``path``, into an InputError."""
+def as_input_error(path: Path, kind: FileKind = RECORDING) -> Iterator[None]:
+    """Turn an OSError inside this block, which prepares a file at ``path``, into an InputError."""
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path}: can't be written ({error.strerror or error}); give another --output") from error
+        raise InputError(f"{path}: can't be written ({error.strerror or error}); {kind.remedy}") from error
 
 
-def _resolved(path: str | os.PathLike) -> Path:
+def _resolved(path: str | os.PathLike, start: str, remedy: str) -> Path:
     try:
         target = Path(path).resolve()
         if target.is_symlink():  # Python 3.13 resolves a loop to itself
@@ -90,7 +108,7 @@ def _resolved(path: str | os.PathLike) -> Path:
         return target
     except (OSError, RuntimeError, ValueError) as error:  # the loop before Python 3.13; a NUL byte
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: is not a path that can be opened ({reason}); give another --output") from error
+        raise InputError(f"{start}: is not a path that can be opened ({reason}); {remedy}") from error
 
 
 def keep_older_file(path: Path, notify: Notify) -> Path | None:

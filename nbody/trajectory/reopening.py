@@ -11,7 +11,7 @@ from nbody.trajectory.checkpoint import META_ROOM, Checkpoint, pack, read_checkp
 from nbody.trajectory.framefile import FrameFile, make_file
 from nbody.trajectory.h5format import UnknownFormat
 from nbody.trajectory.opening import one_line
-from nbody.trajectory.output_path import check_space
+from nbody.trajectory.output_path import RESUMED, check_space
 from nbody.trajectory.reader import Trajectory
 from nbody.trajectory.records import RunHeader, required_bytes
 
@@ -44,7 +44,7 @@ def continue_file(
             has_room = frames <= file.capacity and header.state_bytes - META_ROOM <= file.slot_bytes
             if has_room and resolved == run.resolved:
                 return file
-            check_space(path, required_bytes(run.count, header), "the longer recording, made as a copy,")
+            check_space(path, required_bytes(run.count, header), "the longer recording, made as a copy,", RESUMED)
             copy = make_file(part, run.particles(0), header)
             _fill(copy, file, keep, checkpoint)
         except BaseException:

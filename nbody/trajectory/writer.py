@@ -55,7 +55,7 @@ class TrajectoryWriter:
         output_path.check_space(path, required_bytes(particles.count, header), f"recording {header.frames} frames")
         with output_path.as_input_error(self.path):
             self.path.parent.mkdir(exist_ok=True)
-        self._begin(lambda part: make_file(part, particles, header))
+        self._begin(lambda part: make_file(part, particles, header), output_path.RECORDING)
         self._waits_for_checkpoint = header.state_bytes > 0
 
     @classmethod
@@ -86,19 +86,21 @@ class TrajectoryWriter:
             InputError: not a recording; another run is writing it, or has; no disk space for the larger copy.
         """
         self = cls.__new__(cls)
-        self.path, self._overwrite, self._notify = output_path.check_output(path), True, notify
+        self.path, self._overwrite, self._notify = output_path.check_output(path, output_path.RESUMED), True, notify
         keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
-        self._begin(lambda part: continue_file(self.path, part, checkpoint, keep, frames, resolved))
+        self._begin(
+            lambda part: continue_file(self.path, part, checkpoint, keep, frames, resolved), output_path.RESUMED
+        )
         self._sequence, self._restart_at = checkpoint.sequence, keep
         return self
 
-    def _begin(self, prepare: Callable[[Path], FrameFile]) -> None:
-        """Take the lock, and the file that ``prepare(part)`` creates at ``part`` or opens; remove everything if it fails."""
-        with output_path.as_input_error(self.path):
+    def _begin(self, prepare: Callable[[Path], FrameFile], kind: output_path.FileKind) -> None:
+        """Take the lock, and the file that ``prepare(part)`` makes at ``part`` or opens; leave nothing if it fails."""
+        with output_path.as_input_error(self.path, kind):
             self._lock = WriterLock(self.path, self._notify)
         part = self.path.with_name(f".{self.path.name}.part")
         try:
-            with output_path.as_input_error(self.path):
+            with output_path.as_input_error(self.path, kind):
                 part.unlink(missing_ok=True)  # left by a run that was killed before its first frame
                 self._file: FrameFile | None = prepare(part)
         except BaseException:

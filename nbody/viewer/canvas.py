@@ -8,6 +8,7 @@ from time import perf_counter
 from vispy import app
 
 from nbody.errors import NBodyError
+from nbody.run.signals import StopRequest
 from nbody.viewer import hud
 from nbody.viewer.controls import Controls
 from nbody.viewer.playback import Playback
@@ -36,6 +37,7 @@ class Window(app.Canvas):
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
+        stop: becomes requested by Ctrl-C, SIGTERM or a lost terminal, which closes the window.
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
@@ -47,6 +49,7 @@ class Window(app.Canvas):
         self.renderer: Renderer | None = None  # Qt has no OpenGL context before the window is on the screen
         self.alert = ""
         self.failure: BaseException | None = None
+        self.stop = StopRequest()
         self._tick_at = self._refresh_at = perf_counter()
         self._timer = app.Timer(TICK, connect=self.on_timer, start=True)
 
@@ -72,7 +75,11 @@ class Window(app.Canvas):
             self.renderer.draw_controls(self.controls.key_help, frame, self.playback.frames, size, scale)
 
     def on_timer(self, event) -> None:
-        """Advance the playback; with ``--follow`` also check for new frames."""
+        """Advance the playback; with ``--follow`` also check for new frames. Close the window after Ctrl-C."""
+        if self.stop.requested:
+            self._timer.stop()
+            self.close()
+            return
         now, before = perf_counter(), self.playback.frame
         self.playback.advance(now - self._tick_at)
         self._tick_at = now

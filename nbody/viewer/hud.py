@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from nbody.errors import printable, shortened
 from nbody.viewer.palette import on_screen, palette
 from nbody.viewer.recording import Caption
 
@@ -24,6 +25,9 @@ MARGIN = 14
 PALETTE_BAR = (110, 5)
 TIMELINE_HEIGHT = 22
 Line = tuple[str, int, Colour]
+
+LONGEST_LINE = 200
+"""Characters of a line: fonts take no control characters, and minutes for a text of 1 MB."""
 
 
 @cache
@@ -60,6 +64,7 @@ def key_panel(keys: str, scale: float) -> Array:
 
 
 def _panel(lines: list[Line], scale: float, speeds: tuple[float, float] | None = None) -> Array:
+    lines = [(shortened(printable(text), LONGEST_LINE), size, colour) for text, size, colour in lines]
     fonts = [_font(round(size * scale)) for _, size, _ in lines]
     heights = [round(1.45 * size * scale) for _, size, _ in lines]
     pad, bar_height = round(PAD * scale), round(22 * scale) if speeds else 0

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, printable, shortened
 from nbody.run.diagnostics import relative_energy_error
 from nbody.trajectory import Trajectory
 from nbody.viewer.camera import Camera
@@ -24,6 +24,10 @@ PERCENTILES = (5.0, 98.0)
 LARGE = 40
 """The picture has the scenario's units of length and speed where its numbers are between 2 to minus this power and 2 to
 this power."""
+
+
+LONGEST_NAME = 60
+"""Characters of a name that are shown."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Recording:
 
     def __init__(self, run: Trajectory) -> None:
         self.run = run
-        self.name = str(run.resolved.get("name", "")) or "run"
+        self.name = shortened(printable(run.resolved.get("name", "")), LONGEST_NAME) or "run"
         self._choice: slice | Array = slice(None)
         self._scaled_at = 0
         if not len(run):

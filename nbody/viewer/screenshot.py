@@ -2,16 +2,20 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from nbody.errors import InputError, printable
-from nbody.trajectory.output_path import keep_older_file
+from nbody.errors import InputError
+from nbody.trajectory.output_path import FileKind, check_output, keep_older_file
 from nbody.viewer.recording import Recording
 
 SMALLEST, LARGEST = 16, 16384
 """Limits of a picture's sides in pixels; OpenGL may allow less."""
+
+PICTURE = FileKind("PNG picture", "--screenshot ", "give another name", b"\x89PNG", "output/run.png")
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -29,22 +33,20 @@ def parse_size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def check_picture(path: Path) -> Path:
-    """Return ``path`` if a picture can be written there. Call this before drawing.
+def check_picture(path: Path, overwrite: bool = False) -> Path:
+    """``path``, if a picture can be written there; better known before it is drawn than after.
 
     Raises:
-        InputError: not a .png, a name with a line break, a directory, no such folder, or not writable.
+        InputError: not a .png (also at the end of a link), a file that is no picture and would be overwritten, a folder
+            that is missing or not writable, or another reason of :func:`nbody.trajectory.output_path.check_output`.
     """
-    if not str(path).isprintable():
-        raise InputError(f"--screenshot {printable(path)}: a line break or the like is in this name; give another")
-    if path.suffix.lower() != ".png":
-        raise InputError(f"--screenshot {path}: pictures are PNG files; give it a name that ends in .png")
-    if path.is_dir():
-        raise InputError(f"--screenshot {path}: is a directory; give the name of a file in it")
-    if not path.parent.is_dir():
-        raise InputError(f"--screenshot {path}: there is no folder {path.parent}; make it first")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise InputError(f"--screenshot {path}: the folder {path.parent} is not writable; name another")
+    target = check_output(path, PICTURE if overwrite else replace(PICTURE, signature=b""))  # any file is kept, renamed
+    for each in (path, target):
+        if each.suffix.lower() != ".png":
+            led = "" if each == path else f"leads to {each}; "
+            raise InputError(f"--screenshot {path}: {led}pictures are PNG files; give it a name that ends in .png")
+    if not target.parent.is_dir():
+        raise InputError(f"--screenshot {path}: there is no folder {target.parent}; make it first")
     return path
 
 
@@ -103,4 +105,5 @@ def save_picture(
     except OSError as error:
         raise InputError(f"--screenshot {path}: can't be written ({error.strerror or error})") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)

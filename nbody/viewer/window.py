@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from nbody.run.signals import stop_on_signals
 from nbody.viewer import backends
 from nbody.viewer.playback import Playback
 from nbody.viewer.recording import Recording
@@ -21,6 +22,7 @@ def show(recording: Recording, playback: Playback, opened: Callable[["Window"], 
 
     Raises:
         DeviceError: no window can be opened on this machine.
+        KeyboardInterrupt: Ctrl-C (or SIGTERM, or a lost terminal) closed the window.
     """
     backends.use_window()
     from vispy import app
@@ -30,8 +32,11 @@ def show(recording: Recording, playback: Playback, opened: Callable[["Window"], 
     window = Window(recording, playback)
     window.show()
     opened(window)
-    app.run()
+    with stop_on_signals() as window.stop:  # Qt drops an exception of a handler
+        app.run()
     if isinstance(window.failure, RuntimeError):  # vispy's type for errors of OpenGL
         raise backends.no_window(window.failure) from window.failure
     if window.failure:
         raise window.failure
+    if window.stop.requested:
+        raise KeyboardInterrupt

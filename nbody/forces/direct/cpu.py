@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import config
+from numba import config, get_num_threads
 
 from nbody.errors import DeviceError
 from nbody.forces.direct.cpu_pairs import gravitate_for, missing_factor
@@ -59,12 +59,21 @@ class CpuEngine(Engine):
 
     @classmethod
     def require_device(cls) -> None:
-        """Raise a DeviceError if NUMBA_DISABLE_JIT is set: these kernels do not run as plain Python."""
+        """Raise a DeviceError where Numba has been told to compile nothing (these kernels are no plain Python), or can't
+        start its threads (an unknown or missing threading layer)."""
         if config.DISABLE_JIT:
             raise DeviceError(
                 "the engine 'cpu' is compiled, and NUMBA_DISABLE_JIT forbids it; unset that variable, or use "
                 "--engine reference"
             )
+        try:
+            get_num_threads()  # starts them
+        except (ValueError, RuntimeError, ImportError) as error:
+            reason = " ".join(str(error).split())[:100]
+            raise DeviceError(
+                f"the engine 'cpu' can't start Numba's threads ({reason}); unset NUMBA_NUM_THREADS and "
+                "NUMBA_THREADING_LAYER, or use --engine reference"
+            ) from error
 
     def load(self, particles: Particles) -> HostState:
         """See :meth:`Engine.load`."""
