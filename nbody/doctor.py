@@ -11,17 +11,25 @@ from typing import Any
 import numpy as np
 
 from nbody import machine, opengl
-from nbody.forces import ENGINES, accelerations, resolve
+from nbody.forces import accelerations, resolve
 from nbody.forces.memory import free, largest
 from nbody.forces.reference import direct_sum
 from nbody.law import Gravity
+from nbody.run.plan import plan
+from nbody.scenario import Scenario
 from nbody.units import size
 
 GOOD, MISSING, BROKEN = "ok", "missing", "broken"
 """Of a finding: all is well; something that the program can do without is missing; nothing works without it."""
 
-TYPICAL = 20480
-"""The N that ``auto`` is asked about: the lecture's."""
+TYPICAL = Scenario.from_dict(
+    {
+        "initial": {"generator": "plummer", "particles": 20480},
+        "gravity": {"softening": "plummer", "length": 0.01},
+        "integrator": {"dt": 0.001, "steps": 1000},
+    }
+)
+"""The run that is planned to find out what ``auto`` stands for."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +97,8 @@ def _card() -> Finding:
 def _engines() -> Iterator[Finding]:
     """What ``auto`` stands for in each precision, and how many particles fit."""
     for precision in ("float32", "float64"):
-        name, why = resolve("auto", precision, TYPICAL, measure=False)
-        engine = ENGINES.load(name)
+        planned = plan(TYPICAL.override(precision=precision), measure=False)
+        name, why, engine = planned.engine_name, planned.engine_reason, planned.engine_kind
         most = largest(engine, precision)
         place = "GPU memory" if engine.device == "gpu" else "memory"
         text = f"auto stands for {name} ({why}); up to {most:.2e} particles fit the {size(free(place))} of {place}"

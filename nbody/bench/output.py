@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nbody.bench.report import Report
 from nbody.errors import InputError, RunFailed
-from nbody.trajectory import place
+from nbody.trajectory.output_path import keep_older_file
 
 
 def report_path(output: Path, stem: str) -> Path:
@@ -43,7 +43,7 @@ def _replace(path: Path, write: Callable[[Path], object], say: Callable[[str], N
     try:
         with draft(path) as part:
             write(part)
-            kept = place.keep(path, say)
+            kept = keep_older_file(path, say)
     except OSError as error:
         raise RunFailed(f"{path} can't be written ({error.strerror or error})") from error
     say(f"wrote {path}")

@@ -92,8 +92,17 @@ def resolve(
     measure: bool = True,
     needs: "Want | int" = 0,
 ) -> tuple[str, str]:
-    """``name`` as an engine that exists, and why it was taken (empty if the user named it); see :func:`choose`."""
-    if name == "auto":
+    """``name`` as an engine that exists, and why it was taken (empty if the user named it); see :func:`choose`.
+
+    Raises:
+        InputError: the engine does not exist; the line begins with ``where``.
+        DeviceError: ``gpu`` is wanted, and there is none.
+    """
+    if name == "gpu":  # what people type for the fastest engine on the GPU
+        from nbody import gpu
+
+        gpu.require("engine 'gpu'")
+    if name in ("auto", "gpu"):
         return choose(precision, particles, notify, measure, needs)
     if ENGINES.check(name, where) == "matrix":
         from nbody.forces.matrix.engine import default_rung

@@ -5,6 +5,7 @@ An engine never moves a particle and an integrator never computes a force. To ad
 """
 
 from abc import ABC, abstractmethod
+from functools import cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import State, Want, itemsize
+from nbody.state.want import missing, union
 
 ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
 """Unit roundoff u of the arithmetic on a pair, by precision."""
@@ -33,6 +35,18 @@ class ForceError(NamedTuple):
 
     typical: float
     bound: np.ndarray | float
+
+
+def rounding_bound(precision: str, count: int, condition: np.ndarray | float = 1.0) -> np.ndarray | float:
+    """The largest relative error of a force that rounding explains: 32 κ u √(N + 64), with the unit roundoff u and the
+    ``condition`` κ of the sum (:meth:`Engine.condition`), at least 1.
+
+    The rounding errors of a sum of N terms grow like u √N (a random walk; Higham 2002, section 2.8). Plain float32 sums,
+    one body after the other, reached 5 u √(N + 64) at worst, N from 2 to 20480; six times that is left for bodies on
+    which the forces nearly cancel. The ``matrix`` engine reached 0.8 κ u √(N + 64), and 11 with a rung that adds 20480
+    numbers one after the other (k02).
+    """
+    return 32 * np.maximum(1.0, condition) * ROUNDOFF[precision] * float(np.sqrt(count + 64))
 
 
 class Engine(ABC):
@@ -110,43 +124,31 @@ class Engine(ABC):
         if targets is not None:
             self._compute_targets(state, want, targets)
             return
-        want = self._offered(want)
-        missing = want & ~state.current
-        if not missing:
+        want, current = _offered(type(self), want), state.current
+        if not missing(want, current):
             return
-        if not state.current:
+        if current is Want.NOTHING:
             self._compute(state, want)
         elif want in Want.POTENTIAL:
             self._compute_potential(state, want)
         else:
-            self._compute(state, want | state.current)
-        state.current |= want
+            self._compute(state, union(want, current))
+        state.current = union(want, current)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
         """Interactions that :meth:`evaluate` computes for all bodies if ``current`` belongs to the positions already."""
-        want = self._offered(want)
-        if not want & ~current:
+        want = _offered(type(self), want)
+        if not missing(want, current):
             return 0
         both = self.separate_potential and Want.ENERGY in want and Want.ACCELERATION not in current
         return (1 + both) * state.count**2
 
-    def expected_error(
-        self, particles: Particles, targets: Targets = None, condition: np.ndarray | float | None = None
-    ) -> ForceError:
-        """The error that rounding explains: bound 32 κ u √(N + 64) and typical error u √N / 8, with the unit roundoff u
-        and the :meth:`condition` κ of the engine's sum, at least 1.
-
-        The rounding errors of a sum of N terms grow like u √N (a random walk; Higham 2002, section 2.8). Plain float32
-        sums, one body after the other, reached 5 u √(N + 64) at worst, N from 2 to 20480; six times that is left for
-        bodies on which the forces nearly cancel. The ``matrix`` engine reached 0.8 κ u √(N + 64), and 11 with a rung
-        that adds 20480 numbers one after the other (k02).
-        """
-        if condition is None:
-            rows = np.arange(particles.count) if targets is None else targets
-            condition = self.condition(particles, self.gravity, rows)
-        u = ROUNDOFF[self.precision]
-        bound = 32 * np.maximum(1.0, condition) * u * float(np.sqrt(particles.count + 64))
-        return ForceError(u * float(np.sqrt(particles.count)) / 8, bound)
+    def expected_error(self, particles: Particles, targets: Targets = None) -> ForceError:
+        """The error that rounding explains: :func:`rounding_bound`, and typically u √N / 8 with the unit roundoff u."""
+        rows = np.arange(particles.count) if targets is None else targets
+        condition = self.condition(particles, self.gravity, rows)
+        typical = ROUNDOFF[self.precision] * float(np.sqrt(particles.count)) / 8
+        return ForceError(typical, rounding_bound(self.precision, particles.count, condition))
 
     @classmethod
     def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray | float:
@@ -171,12 +173,6 @@ class Engine(ABC):
         """What else the bits of the forces rest on, beside the device and the versions of programs."""
         return {}
 
-    def _offered(self, want: Want) -> Want:
-        """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
-        if want & ~self.offers:
-            raise InputError("this engine has no jerk, which the integrator needs; choose --engine cpu or reference")
-        return want | Want.POTENTIAL if Want.ENERGY in want and not self.separate_energy else want
-
     @abstractmethod
     def _compute(self, state: State, want: Want) -> None:
         """Fill the state's accelerations, and what else is wanted."""
@@ -188,3 +184,11 @@ class Engine(ABC):
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
         """Fill the rows of the targets."""
         raise InputError("this engine computes the forces on all bodies only; choose --engine cpu or reference")
+
+
+@cache
+def _offered(kind: type[Engine], want: Want) -> Want:
+    """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
+    if missing(want, kind.offers):
+        raise InputError("this engine has no jerk, which the integrator needs; choose --engine cpu or reference")
+    return want | Want.POTENTIAL if Want.ENERGY in want and not kind.separate_energy else want

@@ -1,6 +1,7 @@
 """CUDA graphs: launches recorded once and replayed; and the time of launches on the device."""
 
 import contextlib
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ class Graph:
         self._driver, self._stream = driver, int(stream.handle)
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         self._call(driver.cuStreamBeginCapture, self._stream, mode)
+        collects = gc.isenabled()
+        gc.disable()  # to free an array on the device, or in pinned memory, would end the capture
         try:
             work()
         except BaseException:
@@ -32,6 +35,9 @@ class Graph:
             with contextlib.suppress(DeviceError):
                 self._call(driver.cuGraphDestroy, self._call(driver.cuStreamEndCapture, self._stream))
             raise
+        finally:
+            if collects:
+                gc.enable()
         graph = self._call(driver.cuStreamEndCapture, self._stream)
         try:
             self._graph = self._call(driver.cuGraphInstantiate, graph, 0)

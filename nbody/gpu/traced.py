@@ -14,7 +14,7 @@ import numpy as np
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
 
-from nbody.gpu import simulated
+from nbody.gpu import simulated, turns
 
 BARRIER, SHUFFLE = "barrier", "shuffle"
 """Names that stand for an array in an :class:`Access`: a block's barrier, and an exchange between the lanes of a warp."""
@@ -47,11 +47,31 @@ class _Recorded(np.ndarray):
         self._note(index, True)
         super().__setitem__(index, value)
 
+    @property
+    def flat(self):
+        """Elements in memory order; reads and writes by a number are recorded."""
+        return _Flat(self)
+
     def _note(self, index, write):
-        if self.name and hasattr(threading.current_thread(), "blockIdx"):
+        if self.name and turns.in_kernel():
             whole = index if isinstance(index, tuple) else (index,)
             flat = sum(int(i) * step for i, step in zip(whole, self.strides, strict=True)) // self.itemsize
             self.log(Access(self.name, write, flat))
+
+
+class _Flat:
+    """``array.flat`` of a recorded array."""
+
+    def __init__(self, array: Any) -> None:
+        self._array, self._flat = array, np.ndarray.flat.__get__(array)
+
+    def __getitem__(self, index):
+        self._array._note(np.unravel_index(index, self._array.shape), False)
+        return self._flat[index]
+
+    def __setitem__(self, index, value):
+        self._array._note(np.unravel_index(index, self._array.shape), True)
+        self._flat[index] = value
 
 
 def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
@@ -63,7 +83,7 @@ def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
     logs: dict = defaultdict(lambda: defaultdict(list))
 
     def log(access: Access) -> None:
-        thread: Any = threading.current_thread()
+        thread: Any = turns.current_thread()
         logs[thread.blockIdx.x, thread.blockIdx.y][thread.thread_id].append(access)
 
     def recorded(array: np.ndarray, name: str) -> np.ndarray:

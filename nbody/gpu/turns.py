@@ -26,6 +26,11 @@ def current_thread() -> Any:
     return _current
 
 
+def in_kernel() -> bool:
+    """True where a CUDA thread asks, False on the host."""
+    return isinstance(threading.current_thread(), _Worker)
+
+
 class _Ended(BaseException):
     """Ends a thread whose block has failed."""
 

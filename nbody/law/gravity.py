@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from nbody.errors import InputError
 from nbody.registry import Entry, Registry
@@ -33,7 +34,7 @@ class Gravity:
     softening: str = "none"
     length: float = 0.0
 
-    @property
+    @cached_property
     def length2(self) -> float:
         """The length squared; 0 for a law without a length."""
         return float(self.length) ** 2 if LAWS.load(self.softening).has_length else 0.0

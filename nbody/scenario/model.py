@@ -132,9 +132,6 @@ class Scenario(Group):
             InputError: one line that begins with the option, as in ``--dt: must be greater than 0, got -1``.
         """
         source = self._source
-        for assignment in assignments:
-            keys, value = read_assignment(assignment)
-            source = source.with_option(keys, f"--set {'.'.join(keys)}", value, EXCLUDES.get(keys))
         for option, value in options.items():
             if option not in OPTIONS:
                 raise unknown("option", option, OPTIONS)
@@ -146,6 +143,9 @@ class Scenario(Group):
             keys = tuple(group.split("."))
             source = _without_foreign_options(source, keys, value)
             source = source.with_option(keys, f"--{option}", value, EXCLUDES.get(keys))
+        for assignment in assignments:
+            keys, value = read_assignment(assignment)
+            source = source.with_option(keys, f"--set {'.'.join(keys)}", value, EXCLUDES.get(keys))
         return self._of(source)
 
     def where(self, field: str) -> str:

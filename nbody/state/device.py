@@ -64,8 +64,8 @@ class DeviceState(State):
         self._area: Area | None = None  # for the frame that one of them packs
         self.has_moved = False
         """The kernel that makes moves has been compiled."""
-        self._replays = Replays(self)
-        self._marks = Marks(self.stream, self._add_computed)
+        self._replays = Replays()
+        self._marks = Marks(self.stream)
         self._staging: Staging | None = None  # made for the first snapshot
 
     # --- Moves ---
@@ -110,7 +110,7 @@ class DeviceState(State):
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
         """See :meth:`State.repeat`: many steps are one replay of a CUDA graph."""
-        self._replays.repeat(step, count, key)
+        self._replays.repeat(self, step, count, key)
 
     # --- What leaves the state ---
 
@@ -127,7 +127,7 @@ class DeviceState(State):
         staging = self._staging_area()
         block = staging.next_block()
         side = staging.side_for(block, self.stream)
-        self._replays.make(lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
+        self._replays.make(self, lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
         return staging.send(side, block, count, self.stream)
 
     def _staging_area(self) -> Staging:
@@ -173,8 +173,8 @@ class DeviceState(State):
         """See :meth:`State.report`. Without a watch there are no marks and no waiting."""
         if self.watch is not None:
             self.requested += interactions
-            self._marks.add(interactions)
+            self._marks.add(interactions, self._add_computed)
 
     def synchronize(self, soon: bool = False) -> None:
         """See :meth:`State.synchronize`. Frames on their way to the host are not waited for."""
-        self._marks.wait_for_all(soon)
+        self._marks.wait_for_all(soon, self._add_computed)

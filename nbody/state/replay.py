@@ -30,17 +30,16 @@ class Replays:
     beginning. A step whose evaluation is long is not recorded: a graph has no marks, and could not be interrupted.
     """
 
-    def __init__(self, state: "DeviceState") -> None:
-        self._state = state
+    def __init__(self) -> None:
         self._compiled: dict[Hashable, Want] = {}  # what was current after a step, by kernels and what was before it
         self._replays: dict[Hashable, Replay] = {}
 
-    def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
+    def repeat(self, state: "DeviceState", step: Callable[[], None], count: int, key: Hashable) -> None:
         """Make ``count`` steps."""
         while count:
-            count -= self.make(step, STEPS_PER_GRAPH if count >= STEPS_PER_GRAPH else 1, key, key)
+            count -= self.make(state, step, STEPS_PER_GRAPH if count >= STEPS_PER_GRAPH else 1, key, key)
 
-    def make(self, step: Callable[[], None], count: int, key: Hashable, kernels: Hashable) -> int:
+    def make(self, state: "DeviceState", step: Callable[[], None], count: int, key: Hashable, kernels: Hashable) -> int:
         """Make ``count`` steps by replaying their graph, which is recorded when it is first needed; or a single one.
 
         A single step is replayed if it is not yet known what the step after it begins with. It is made without a graph if
@@ -49,9 +48,8 @@ class Replays:
         Returns:
             The number of steps made.
         """
-        state = self._state
         beginning = kernels, state.current
-        if SIMULATED or beginning not in self._compiled or self._is_long():
+        if SIMULATED or beginning not in self._compiled or _is_long(state):
             step()
             if not state.has_moved:
                 state.settle()
@@ -67,17 +65,12 @@ class Replays:
         name = key, count, state.current, tuple(state.waiting)
         replay = self._replays.get(name)
         if replay is None:
-            replay = self._replays[name] = self._record(steps)
+            replay = self._replays[name] = self._record(state, steps)
         replay.graph.replay()
         state.current, state.waiting = replay.current, list(replay.waiting)
         return count
 
-    def _is_long(self) -> bool:
-        """True if a force evaluation is marked, and somebody watches the marks."""
-        return self._state.watch is not None and self._state.count**2 >= MARK
-
-    def _record(self, work: Callable[[], None]) -> Replay:
-        state = self._state
+    def _record(self, state: "DeviceState", work: Callable[[], None]) -> Replay:
         watch, state.watch = state.watch, None  # what is recorded has not been launched
         current, waiting = state.current, list(state.waiting)
         try:
@@ -89,3 +82,8 @@ class Replays:
         finally:
             state.watch = watch
         return Replay(graph, state.current, tuple(state.waiting))
+
+
+def _is_long(state: "DeviceState") -> bool:
+    """True if a force evaluation is marked, and somebody watches the marks."""
+    return state.watch is not None and state.count**2 >= MARK

@@ -10,14 +10,12 @@ import numpy as np
 
 from nbody import machine
 from nbody.bench.forces.problems import Problem
+from nbody.forces.engine import rounding_bound
 from nbody.forces.reference import direct_sum
 
 ALL_ROWS = 4096
 """Up to this N every particle is judged; above it a sample of a quarter as many: ten of them are still beyond the 99 %, and
 of a fault in one particle of 300 the sample has an example with a probability of 95 %."""
-
-ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
-"""Unit roundoff u of the arithmetic on a pair, by precision."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +75,5 @@ class Judge:
         return ForceError(float(median), float(percentile_99), float(relative.max()), float(excess.max()))
 
     def bound(self, precision: str, condition: np.ndarray | float = 1.0) -> np.ndarray | float:
-        """The largest relative error that rounding explains: 32 κ u √(N + 64), where κ is what the engine's way to take
-        the sum multiplies rounding by (:meth:`~nbody.forces.engine.Engine.condition`), 1 for most and at least.
-
-        The rounding errors of a sum of N terms grow like u √N (a random walk; Higham 2002, section 2.8). Plain float32
-        sums, one body after the other, reached 5 u √(N + 64) at worst on both problems, N from 2 to 20480; six times
-        that is left for particles whose pulls nearly cancel. The ``matrix`` engine reached 0.8 κ u √(N + 64),
-        and 11 with a rung that adds 20480 numbers one after the other (k02)."""
-        return 32 * np.maximum(1.0, condition) * ROUNDOFF[precision] * float(np.sqrt(self.count + 64))
+        """See :func:`nbody.forces.engine.rounding_bound`; competitors are judged by it too."""
+        return rounding_bound(precision, self.count, condition)

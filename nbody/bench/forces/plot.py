@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from nbody.bench.forces.accuracy import ROUNDOFF
 from nbody.bench.report import Report
 from nbody.bench.row import distinct
+from nbody.forces.engine import ROUNDOFF
 from nbody.units import rate
 
 

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from nbody import machine
 from nbody.bench import card
 from nbody.bench.forces import native
-from nbody.bench.forces.accuracy import ROUNDOFF
 from nbody.bench.forces.contestant import ALL_CORES, Contestant, EngineContestant
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
-from nbody.forces.engine import Engine
+from nbody.forces.engine import ROUNDOFF, Engine
 from nbody.forces.memory import check_fits
 
 COUNTS = (1024, 4096, 10240, 20480)

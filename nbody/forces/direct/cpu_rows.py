@@ -24,6 +24,9 @@ from nbody.state import Want
 
 OWN_SOURCE = Path(__file__).read_bytes()
 
+ALONE = 1 << 19
+"""Fewer pairs than this are left to one core: it takes 0.1 ms, and waking the others costs as much on a busy machine."""
+
 SUMS = 7
 """Columns of the result: acceleration (3), jerk (3), potential."""
 
@@ -44,6 +47,10 @@ def rows_for(law: str, want: Want) -> Callable:
     variant = f"{law} {int(want)} {hashlib.sha256(made_of).hexdigest()}"
 
     def rows(targets, x, v, m, length2, sums):
+        if len(targets) * len(m) < ALONE:
+            for t in range(len(targets)):
+                sum_row(variant, targets[t], x, v, m, length2, sums[t])
+            return
         for t in prange(len(targets)):
             sum_row(variant, targets[t], x, v, m, length2, sums[t])
 

@@ -114,7 +114,7 @@ class SymmetricEngine(GpuEngine):
         """The kernel of the pairs, the one that adds their partial sums, and how many components these have."""
         shape, plan = self.shape(want), state.workspace
         add = sum_kernel(plan.tiling, plan.masses, shape.real, want == Want.POTENTIAL)
-        return self.pairs(shape, plan.tiling, plan.masses), add, 4 if Want.ENERGY in want else 3
+        return self.pairs(shape, plan.tiling, plan.masses), add, 3 if want is Want.ACCELERATION else 4
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
