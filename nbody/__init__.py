@@ -9,7 +9,7 @@
 
     a = nbody.accelerations(position, mass, G=1.0, softening="plummer", length=0.01)
 
-Names are imported when they are first used, so that ``import nbody`` costs nothing.
+Each name is imported when it is first used, so that ``import nbody`` is fast.
 """
 
 from importlib import import_module

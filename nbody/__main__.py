@@ -1,6 +1,6 @@
-"""``python -m nbody`` and the installed script ``nbody``: how the program begins and ends.
+"""``python -m nbody`` and the installed script ``nbody``: start and end of the program.
 
-Ctrl-C ends it with 130 and no traceback, from the first import on, however often it is pressed.
+Ctrl-C ends the program with exit code 130 and no traceback, even during the imports and if pressed several times.
 """
 
 import signal
@@ -11,17 +11,17 @@ import warnings
 def main() -> int:
     """Run the command line and return its exit code."""
     code = 130
-    # The few blocks of a small benchmark are meant. (What a library's user sees is theirs: kernels of runs do not warn.)
+    # Small benchmarks use few blocks on purpose. (Library users keep the warning; kernels of runs do not cause it.)
     warnings.filterwarnings("ignore", message="Grid size")
     try:
         try:
             from nbody.cli import main as command
 
             code = command()
-        except KeyboardInterrupt:  # among the imports, or a second one while the first was being answered
+        except KeyboardInterrupt:  # during the imports, or a second Ctrl-C while the first was handled
             pass
         if code == 130:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left that another one could end
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a further Ctrl-C has nothing left to end
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return code

@@ -1,7 +1,7 @@
-"""What is kept between runs, in the user's folder for caches: JSON files of measurements, and files of bytes.
+"""Data kept between runs in the user's cache folder: measurements (JSON) and compiled code (bytes).
 
-A file that is missing, damaged or foreign holds nothing; where none can be written, nothing is kept. So the folder may be
-removed at any time: everything is then measured and compiled again.
+A file that is missing, damaged or not ours counts as empty; if the folder can't be written, nothing is kept. The folder
+can be removed at any time: everything is then measured and compiled again.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ _HASH = hashlib.sha256
 _HASH_BYTES = _HASH().digest_size
 
 UNUSED_DAYS = 90
-"""Bytes that nobody has asked for in so many days are removed when others are kept in the same folder."""
+"""Files of bytes that were not read for this many days are removed when another file is written to their folder."""
 
 
 def folder() -> Path:
-    """Where everything is kept: ``$XDG_CACHE_HOME/nbody``, or ``~/.cache/nbody``.
+    """The cache folder: ``$XDG_CACHE_HOME/nbody``, or ``~/.cache/nbody``.
 
     Raises:
         RuntimeError: there is no home.
@@ -30,7 +30,7 @@ def folder() -> Path:
 
 
 def file(kind: str) -> Path:
-    """Where a kind of measurement is kept: ``nbody/<kind>.json``.
+    """The file of one kind of measurement: ``nbody/<kind>.json``.
 
     Raises:
         RuntimeError: there is no home.
@@ -39,7 +39,7 @@ def file(kind: str) -> Path:
 
 
 def recall(kind: str) -> dict[str, Any]:
-    """All that is kept of a kind, by key."""
+    """All stored values of one kind, by key."""
     try:
         stored = json.loads(file(kind).read_text())
     except (OSError, ValueError, RuntimeError):
@@ -48,13 +48,13 @@ def recall(kind: str) -> dict[str, Any]:
 
 
 def keep(kind: str, key: str, value: Any) -> None:
-    """Add a value under its key, if the file can be written: whole, or not at all."""
+    """Store a value under its key, if the file can be written. The file is replaced as a whole."""
     with contextlib.suppress(OSError, RuntimeError):
         _replace(file(kind), json.dumps(recall(kind) | {key: value}, indent=1).encode())
 
 
 def load_bytes(name: str) -> bytes | None:
-    """The bytes that were kept under a name; None if there are none, or not exactly those that were written."""
+    """The bytes stored under a name; None if there are none, or if their checksum is wrong."""
     try:
         path = folder() / name
         content = path.read_bytes()
@@ -67,7 +67,7 @@ def load_bytes(name: str) -> bytes | None:
 
 
 def keep_bytes(name: str, data: bytes) -> None:
-    """Keep bytes under a name (a path within the folder), with their hash in front: whole, or not at all."""
+    """Store bytes with their checksum under a name (a path within the folder). The file is replaced as a whole."""
     with contextlib.suppress(OSError, RuntimeError):
         path = folder() / name
         _replace(path, _HASH(data).digest() + data)
@@ -77,7 +77,7 @@ def keep_bytes(name: str, data: bytes) -> None:
 
 
 def _replace(target: Path, content: bytes) -> None:
-    """Write a file in one step, as other processes see it."""
+    """Write a file atomically: other processes see the old content or the new one."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as draft:
         try:

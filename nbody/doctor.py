@@ -1,4 +1,4 @@
-"""What this machine offers the program: facts, what is missing, and how to get it."""
+"""Checks of this machine: what works, what is missing, and how to install it."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from nbody.scenario import Scenario
 from nbody.units import size
 
 GOOD, MISSING, BROKEN = "ok", "missing", "broken"
-"""Of a finding: all is well; something that the program can do without is missing; nothing works without it."""
+"""States of a finding: works; an optional part is missing; the program can't run without it."""
 
 TYPICAL = Scenario.from_dict(
     {
@@ -29,12 +29,12 @@ TYPICAL = Scenario.from_dict(
         "integrator": {"dt": 0.001, "steps": 1000},
     }
 )
-"""The run that is planned to find out what ``auto`` stands for."""
+"""The run that is planned to find the engine that ``auto`` chooses; N is that of the lecture."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: what was looked at, how it is, in words and in numbers, and the remedy, if any."""
+    """One line of the report: the topic, its state, a text, the remedy if there is one, and the facts for JSON."""
 
     topic: str
     state: str
@@ -44,10 +44,10 @@ class Finding:
 
 
 def examine(folder: Path = Path(".")) -> Iterator[Finding]:
-    """Look at everything in turn. Nothing that is broken raises; it becomes a finding.
+    """Check everything in turn. A failure does not raise an error; it becomes a finding.
 
     Args:
-        folder: where runs would be recorded.
+        folder: the folder whose free disk space is reported.
     """
     yield _python()
     yield _processor()
@@ -75,7 +75,7 @@ def _processor() -> Finding:
 
 
 def _card() -> Finding:
-    """The GPU; or why there is none, and whether a driver or a library is what is missing."""
+    """The GPU; or why none can be used, and whether a driver or a library is missing."""
     from nbody import gpu
 
     reason = gpu.why_unavailable()
@@ -90,30 +90,30 @@ def _card() -> Finding:
         return Finding("gpu", GOOD, text, facts=facts)
     has_driver = Path("/proc/driver/nvidia/version").exists()
     libraries = f"{machine.install_extra('cu13')} (cu12 for a driver older than 580)"
-    remedy = libraries if has_driver else f"where there is an NVIDIA card: its driver, and {libraries}"
+    remedy = libraries if has_driver else f"with an NVIDIA card: install its driver, and {libraries}"
     return Finding("gpu", MISSING, f"none can be used ({reason})", remedy, {"gpu": None, "reason": reason})
 
 
 def _engines() -> Iterator[Finding]:
-    """What ``auto`` stands for in each precision, and how many particles fit."""
+    """The engine that ``auto`` chooses in each precision, and how many particles fit."""
     for precision in ("float32", "float64"):
         planned = plan(TYPICAL.override(precision=precision), measure=False)
         name, why, engine = planned.engine_name, planned.engine_reason, planned.engine_kind
         most = largest(engine, precision)
         place = "GPU memory" if engine.device == "gpu" else "memory"
-        text = f"auto stands for {name} ({why}); up to {most:.2e} particles fit the {size(free(place))} of {place}"
+        text = f"auto chooses {name} ({why}); up to {most:.2e} particles fit into {size(free(place))} of free {place}"
         facts = {"auto": name, "why": why, "largest_n": most}
         yield Finding(f"engine {precision}", GOOD, text, facts=facts)
 
 
 def _works() -> Finding:
-    """Compute a force with ``auto`` and compare it with the referee: the whole chain down to the device."""
+    """Compute forces with ``auto`` and compare them with the reference: a test of everything down to the device."""
     rng = np.random.default_rng(1)
     position, mass = rng.standard_normal((200, 3)), rng.uniform(0.5, 1.5, 200)
     try:
         engine, _ = resolve("auto", "float32", len(mass), measure=False)
         found = accelerations(position, mass, softening="plummer", length=0.1, engine=engine, precision="float32")
-    except Exception as failure:  # whatever is wrong with a driver or a compiler is what this is here to tell
+    except Exception as failure:  # any failure of a driver or a compiler is a finding
         reason = " ".join(str(failure).split())[:300]
         text = f"auto can't compute a force ({type(failure).__name__}: {reason})"
         return Finding("self-test", BROKEN, text, "'--engine reference' needs NumPy only")
@@ -147,7 +147,7 @@ def _window() -> Finding:
         return Finding("window", MISSING, "a window can't be opened", "; ".join(absent), facts)
     if not screen:
         return Finding("window", MISSING, "Qt is complete, but there is no screen (DISPLAY is not set)", facts=facts)
-    return Finding("window", GOOD, f"Qt and its libraries are there, the screen is {screen}", facts=facts)
+    return Finding("window", GOOD, f"Qt and its libraries are installed, the screen is {screen}", facts=facts)
 
 
 def _disk(folder: Path) -> Finding:

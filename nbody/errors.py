@@ -1,7 +1,7 @@
-"""Errors that a user can act on: one line each, naming what, where and the fix.
+"""Errors for the user: one line each, which says what is wrong, where, and how to fix it.
 
-Everything that is the user's to mend is an :class:`NBodyError`; the command line prints its one line and exits with
-``exit_code``. Anything else that escapes is a defect of this program and keeps its traceback.
+Every error that the user can fix is an :class:`NBodyError`; the command line prints its line and exits with
+``exit_code``. Any other exception is a defect of this program and keeps its traceback.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,21 +9,21 @@ from difflib import get_close_matches
 
 
 class NBodyError(Exception):
-    """An error with a message for the user. ``exit_code`` is what the command line exits with."""
+    """An error with a message for the user. ``exit_code`` is the exit code of the command line."""
 
     exit_code = 2
 
 
 class InputError(NBodyError):
-    """Something the user gave (a file, an option, an array) is wrong; nothing was changed on disk."""
+    """A file, an option or an array from the user is wrong; nothing was changed on disk."""
 
 
 class DeviceError(NBodyError):
-    """The device asked for is missing, too small, or refuses to work."""
+    """The requested device is missing, too small, or does not work."""
 
 
 class RunFailed(NBodyError):
-    """A run that had begun can't go on (a NaN appeared, the disk is full); the frames before it stay readable."""
+    """A run failed after its start (a NaN appeared, the disk is full); the frames before the failure stay readable."""
 
     exit_code = 1
 
@@ -50,7 +50,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def unknown(
     kind: str, name: object, known: Iterable[str], where: str = "", mark: Callable[[str], str] = lambda name: ""
 ) -> InputError:
-    """The error for a name that is not in a registry: the nearest name and the whole list, each name with its mark."""
+    """The error for a name that is not in a registry: it gives the nearest name and all names with their marks."""
     names = list(known)
     listed = ", ".join(each + mark(each) for each in names)
     return InputError(f"{where}unknown {kind} '{name}'{did_you_mean(str(name), names)}; one of: {listed}")

@@ -1,4 +1,4 @@
-"""Facts about this computer and this program, for the provenance of a run, for benchmarks and for ``nbody doctor``."""
+"""Facts about this computer and this program, for the provenance of runs, for benchmarks and for ``nbody doctor``."""
 
 import contextlib
 import json
@@ -15,10 +15,10 @@ from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-"""The folder that holds the package: the checkout's, or that of all installed packages."""
+"""The folder that contains the package: a checkout, or site-packages."""
 
 PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "vispy", "typer", "pydantic")
-"""The packages whose versions may change the bits of a run or its file."""
+"""The packages whose versions can change the bits of a run or of its file."""
 
 
 @cache
@@ -46,13 +46,13 @@ def package_versions() -> dict[str, str]:
 
 
 def pip_install(*what: str) -> str:
-    """The command that installs packages into this program's environment, whichever ``pip`` the shell finds."""
+    """The command that installs packages into this program's environment, even if the shell finds another ``pip``."""
     ours = Path(shutil.which("pip") or "").parent == Path(sys.executable).parent
     return f"{'pip' if ours else f'{sys.executable} -m pip'} install {' '.join(what)}"
 
 
 def install_extra(name: str) -> str:
-    """The command that adds an extra (``cu13``, ``view``) to this installation: a checkout, or where pip had it from."""
+    """The command that adds an extra (``cu13``, ``view``) to this installation, from the checkout or the original source."""
     if (ROOT / "pyproject.toml").exists():
         return pip_install("-e", f"'{'.' if Path.cwd() == ROOT else ROOT}[{name}]'")
     with contextlib.suppress(metadata.PackageNotFoundError, TypeError, KeyError, ValueError):
@@ -64,7 +64,7 @@ def install_extra(name: str) -> str:
 
 @cache
 def git_state() -> str:
-    """``<commit>`` or ``<commit>+changes`` of the checkout this program runs from; empty when it is not a checkout."""
+    """``<commit>`` or ``<commit>+changes`` of the checkout that this program runs from; empty if it is not a checkout."""
     if not (ROOT / ".git").exists():
         return ""
     try:
@@ -82,7 +82,7 @@ def git_state() -> str:
 
 @cache
 def _cpu_info() -> dict[str, str]:
-    """The first processor's entry of /proc/cpuinfo; empty where there is none."""
+    """The first processor's entry in /proc/cpuinfo; empty if there is no such file."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -106,7 +106,7 @@ def simd_level() -> str:
 
 
 def cores() -> int:
-    """The processor cores this process may use."""
+    """The number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,6 +1,6 @@
-"""Can this machine draw? Without a screen through EGL, and in a window through Qt; and which packages are missing.
+"""Checks whether this machine can draw, without a screen (EGL) and in a window (Qt), and which packages are missing.
 
-A broken OpenGL driver can end the process that asks it for a context, so a child process asks.
+A broken OpenGL driver can crash the process that creates a context, so a child process creates it.
 """
 
 import ctypes
@@ -10,10 +10,10 @@ import sys
 from dataclasses import dataclass
 
 SCREENLESS = {"libEGL.so.1": "libegl1", "libGL.so.1": "libgl1"}
-"""Libraries that drawing without a screen loads, and their Debian packages."""
+"""Libraries that are needed to draw without a screen, and their Debian packages."""
 
 MESA = "libgl1-mesa-dri"
-"""The Debian package of the drivers behind EGL, software rendering among them."""
+"""The Debian package of the EGL drivers, including software rendering."""
 
 WINDOW = {
     "libxcb-cursor.so.0": "libxcb-cursor0",
@@ -29,10 +29,10 @@ WINDOW = {
     "libdbus-1.so.3": "libdbus-1-3",
     "libglib-2.0.so.0": "libglib2.0-0",
 }
-"""Libraries that Qt's X11 plugin loads, and their Debian packages; without one of them Qt aborts."""
+"""Libraries that Qt's X11 plugin loads, and their Debian packages; Qt aborts if one is missing."""
 
 PATIENCE = 20.0
-"""Seconds a context may take; it takes half of one, vispy's import included."""
+"""Seconds to wait for a context. Usually it takes half a second, including the import of vispy."""
 
 _ASK = """
 import vispy
@@ -48,7 +48,7 @@ for name in (gl.GL_RENDERER, gl.GL_VERSION):
 
 @dataclass(frozen=True)
 class Renderer:
-    """What draws without a screen, or the reason why nothing does (then ``renderer`` is empty)."""
+    """The OpenGL renderer without a screen; or, if ``renderer`` is empty, the reason why there is none."""
 
     renderer: str = ""
     version: str = ""
@@ -56,7 +56,7 @@ class Renderer:
 
 
 def screenless() -> Renderer:
-    """Ask for an OpenGL context through EGL, in a child process."""
+    """Create an OpenGL context through EGL in a child process and report its renderer."""
     environment = {"EGL_PLATFORM": "surfaceless", **os.environ}
     try:
         child = subprocess.run(
@@ -74,7 +74,7 @@ def screenless() -> Renderer:
 
 
 def missing_packages(libraries: dict[str, str]) -> list[str]:
-    """Debian packages of those libraries that can't be loaded."""
+    """The Debian packages of the libraries that can't be loaded."""
     return [package for name, package in libraries.items() if not _loads(name)]
 
 

@@ -1,4 +1,4 @@
-"""The particles: what a scenario makes, an engine moves and a file holds."""
+"""The particles at one moment, as the initial conditions, the engines and the file exchange them."""
 
 from dataclasses import dataclass, field
 
@@ -17,9 +17,9 @@ class Particles:
         mass: (N,) float64, not negative. Units: the scenario's.
         position: (N, D) float64, D is 2 or 3.
         velocity: (N, D) float64.
-        id: (N,) int64, unique; 0 … N-1 when not given.
-        time: the moment, in the scenario's unit.
-        step: how many steps led here.
+        id: (N,) int64, unique; 0 … N-1 by default.
+        time: the time of this moment, in the scenario's unit.
+        step: the number of steps made so far.
     """
 
     mass: Array
@@ -48,11 +48,11 @@ class Particles:
         return self.position.shape[1]
 
     def check(self, where: str = "") -> "Particles":
-        """Itself, if it is a physical set of bodies.
+        """Return these particles, if they are physically meaningful.
 
         Raises:
-            InputError: lengths that differ, a dimension other than 2 or 3, no particles, a NaN or an infinity (the
-                first row is named), a negative mass, masses that are all zero, ids that repeat.
+            InputError: different lengths, a dimension other than 2 or 3, no particles, a NaN or an infinity (the message
+                names the first row), a negative mass, only zero masses, or repeated ids.
         """
         n = len(self.mass)
         if self.mass.ndim != 1 or self.position.ndim != 2 or self.velocity.ndim != 2:
@@ -66,7 +66,7 @@ class Particles:
             if len(getattr(self, name)) != n:
                 raise InputError(
                     f"{where}{name} has {len(getattr(self, name))} rows but mass has {n}; "
-                    "every array needs one row a particle"
+                    "every array needs one row per particle"
                 )
         if self.dimensions not in (2, 3) or self.velocity.shape != self.position.shape:
             raise InputError(
@@ -78,7 +78,7 @@ class Particles:
             if not finite.all():
                 raise InputError(
                     f"{where}{name} of particle {int(np.argmin(finite))} (counted from 0) "
-                    "is not a finite number; mend or remove that row"
+                    "is not a finite number; correct or remove that row"
                 )
         if (self.mass < 0).any():
             row = int(np.argmax(self.mass < 0))
@@ -88,7 +88,7 @@ class Particles:
             )
         if not self.mass.any():
             raise InputError(f"{where}every mass is zero; at least one particle needs a mass")
-        ids = np.sort(self.id)  # (np.unique() would import 10 ms of NumPy for every run)
+        ids = np.sort(self.id)  # np.unique() would import another 10 ms of NumPy
         if (ids[1:] == ids[:-1]).any():
             raise InputError(f"{where}ids repeat; every particle needs its own")
         return self

@@ -1,8 +1,8 @@
-"""A registry: the one list of what exists of a kind, loaded only when it is used.
+"""Registries: each is the only list of the components of one kind. Components are imported when they are used.
 
 Help texts, error messages, test parameters, benchmark rows and the README's tables are all made from registries, so a
-new engine or scheme is one file and one line. Entries name ``module:attribute``, so that listing them imports nothing.
-A name may have variants, after a colon: ``matrix:k07`` is the engine ``matrix`` with the rung ``k07``.
+new engine or scheme needs one file and one line. Entries name ``module:attribute``, so listing them imports nothing.
+A name can have variants, after a colon: ``matrix:k07`` is the engine ``matrix`` with the kernel ``k07``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,15 +15,15 @@ from nbody.errors import unknown
 
 @dataclass(frozen=True)
 class Entry:
-    """Where one thing lives (``module:attribute``) and what it is, in one line."""
+    """The location of a component (``module:attribute``) and a summary in one line."""
 
     target: str
     summary: str
     variants: str = ""
-    """The registry (``module:attribute``) of the words that may follow the name and a colon, where there are any: the
-    target is then a function of such a word, or of none."""
+    """The registry (``module:attribute``) of the variants that may follow the name and a colon, if there are any. The target
+    is then a function of the variant's name (empty for none)."""
     experimental: bool = False
-    """True for what a user gets only by naming it."""
+    """True if the component is used only when a user names it."""
 
     def load(self) -> Any:
         """Import the module and return the attribute."""
@@ -36,7 +36,7 @@ def _imported(target: str) -> Any:
 
 
 class Registry(Mapping[str, Entry]):
-    """Names to entries, in the order a reader should meet them."""
+    """Maps names to entries, in the order in which help texts list them."""
 
     def __init__(self, kind: str, entries: dict[str, Entry]) -> None:
         self.kind = kind
@@ -52,7 +52,7 @@ class Registry(Mapping[str, Entry]):
         return len(self._entries)
 
     def check(self, name: str, where: str = "") -> str:
-        """``name`` if it is registered; else an error with the nearest name, after ``where`` (``file:line: ``)."""
+        """Return ``name`` if it is registered. Raises InputError, starting with ``where`` (``file:line: ``), if not."""
         base, colon, variant = str(name).partition(":")
         if base not in self._entries or (colon and not self._entries[base].variants):
             raise unknown(self.kind, name, self._entries, where, self.mark)
@@ -61,16 +61,16 @@ class Registry(Mapping[str, Entry]):
         return str(name)
 
     def mark(self, name: str) -> str:
-        """What to show behind a name: `` (experimental)``, or nothing."""
+        """The mark shown after a name: `` (experimental)``, or nothing."""
         entry = self._entries.get(name.partition(":")[0])
         return " (experimental)" if entry and entry.experimental else ""
 
     def listing(self) -> str:
-        """All names, marked, for a sentence."""
+        """All names with their marks, separated by commas."""
         return ", ".join(name + self.mark(name) for name in self)
 
     def load(self, name: str, where: str = "") -> Any:
-        """The thing itself, imported now."""
+        """Import the component and return it. Raises InputError if the name is not registered."""
         base, _, variant = self.check(name, where).partition(":")
         entry = self._entries[base]
         return entry.load()(variant) if entry.variants else entry.load()

@@ -1,4 +1,4 @@
-"""Numbers as people read them: three digits and a prefix."""
+"""Formats numbers with three digits and a prefix."""
 
 
 def rate(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Loops that must unroll: NVVM leaves the long body of a slab's loop rolled, and then loads wait for their use."""
+"""Unrolled loops for kernels: NVVM does not unroll long loop bodies, and then the arithmetic waits for each load."""
 
 from collections.abc import Callable
 from functools import cache
@@ -8,16 +8,16 @@ from nbody.gpu import device_function
 
 
 def unrolled(body: Callable[..., Any], count: int) -> Callable[..., None]:
-    """A device function that calls ``body(0, *args)`` to ``body(count - 1, *args)``, written out.
+    """A device function that calls ``body(0, *args)`` to ``body(count - 1, *args)`` without a loop.
 
-    With all steps in one basic block the assembler moves the loads of step s + 1 before the arithmetic of step s. A
-    step is told its number: with a function for each of its 32 steps ``gpu-tiled`` took 2.4 s to compile, and takes 0.9 s so
-    (two Zen 4 cores), to the same machine code.
+    With all steps in one basic block, the assembler moves the loads of step s + 1 before the arithmetic of step s. The step
+    number is an argument of ``body``; one function per step would give the same machine code but take longer to compile
+    (``gpu-tiled`` with 32 steps, on two Zen 4 cores: 2.4 s instead of 0.9 s).
     """
 
     @cache
     def steps(count: int) -> Callable[..., None]:
-        """A device function that calls ``body(s, *args)`` and so on, ``count`` times."""
+        """A device function that calls ``body(s, *args)`` to ``body(s + count - 1, *args)``."""
         if count == 1:
             return body
         half = count // 2
@@ -33,7 +33,7 @@ def unrolled(body: Callable[..., Any], count: int) -> Callable[..., None]:
     all_steps = steps(count)
 
     @device_function
-    def from_nought(*args):
+    def from_zero(*args):
         all_steps(0, *args)
 
-    return from_nought
+    return from_zero

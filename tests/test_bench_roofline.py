@@ -103,7 +103,7 @@ def test_a_pair_takes_the_operations_of_the_law_and_one_root(compiled, name):
     """float32, 3-D: 3 subtractions, 3 multiply-adds for r², 2 multiplications for u³ and 1 for the mass, 3 multiply-adds
     for the sum; a pair computed once has 3 more of these, and one more mass."""
     found = loop(compiled(name))
-    once = ENGINES.load(name).interactions_a_root == 2
+    once = ENGINES.load(name).interactions_per_root == 2
     assert found.roots >= 4 and found.float64 == 0
     assert found.float32 / found.roots == (16 if once else 12)
     assert found.instructions / found.roots > found.float32 / found.roots + 1
@@ -316,7 +316,7 @@ class OnThisProcessor(ReferenceEngine):
     """An engine that says it is a GPU's: it launches a real kernel, and the processor does the work."""
 
     device = "gpu"
-    interactions_a_root = 1
+    interactions_per_root = 1
     launched: Compiled
 
     def _compute(self, state, potential):

@@ -1,4 +1,4 @@
-"""How the command line ends: interrupted, without a standard error, or with an option that lacks its value."""
+"""The end of the command line: an interrupt, no standard error, an option without its value."""
 
 import os
 import signal
@@ -40,12 +40,12 @@ def test_an_interrupted_run_that_has_said_where_says_no_more(monkeypatch, capsys
     from nbody.cli.progress import say
 
     def interrupted(*_, **__):
-        say("interrupted at step 5; go on with: nbody resume run.h5")
+        say("interrupted at step 5; continue with: nbody resume run.h5")
         raise KeyboardInterrupt
 
     monkeypatch.setattr("nbody.scenario.Scenario.load", interrupted)
     assert main(["run", "small.yaml"]) == 130
-    assert capsys.readouterr().err == "interrupted at step 5; go on with: nbody resume run.h5\n"
+    assert capsys.readouterr().err == "interrupted at step 5; continue with: nbody resume run.h5\n"
 
 
 def test_an_interrupt_among_the_first_imports_is_silent(tmp_path):
@@ -73,7 +73,7 @@ precision: float64
 
 
 def nbody(*arguments, folder, **options):
-    """The program in a process of its own."""
+    """The program in a separate process."""
     command = [sys.executable, "-m", "nbody", *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.Popen(command, cwd=folder, env=environment, **options)
@@ -81,7 +81,7 @@ def nbody(*arguments, folder, **options):
 
 @pytest.fixture
 def broken_pipe():
-    """The end to write to of a pipe that nobody reads."""
+    """The writing end of a pipe without a reader."""
     read, write = os.pipe()
     os.close(read)
     yield write
@@ -141,7 +141,7 @@ def test_an_interrupt_during_the_start_shows_no_traceback(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no pseudo-terminals here")
 def test_a_lost_terminal_ends_a_run_as_an_interrupt_does(tmp_path):
-    """The window is closed: SIGHUP comes, and standard output and error take nothing any more."""
+    """The terminal is closed: SIGHUP arrives, and standard output and error can't be written."""
     import pty
 
     (tmp_path / "long.yaml").write_text(SCENARIO)

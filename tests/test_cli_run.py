@@ -40,7 +40,7 @@ def test_a_run_is_recorded_to_output_run_h5_and_summed_up(folder):
     done = nbody("run", "small.yaml", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "20 steps" in done.stdout and "output/run.h5" in done.stdout
-    assert " steps/s, " in done.stdout and "interactions/s, once compiled" in done.stdout
+    assert " steps/s, " in done.stdout and "interactions/s, excluding compilation" in done.stdout
     with Trajectory(folder / "output/run.h5") as run:
         assert len(run) == 21
 
@@ -83,12 +83,12 @@ def test_a_run_that_mostly_compiled_says_so():
     facts = dict.fromkeys(("name", "output", "engine", "device", "precision", "integrator"), "x")
     numbers = dict.fromkeys(("particles", "frames", "time", "energy_initial", "energy_final", "energy_error"), 2)
     run = {"steps": 1000, "step": 1000, "steps_per_s": 500.0, "interactions_per_s": 2e3, "interrupted": False}
-    assert "in 8 s, 6 s of that to compile, start and end\n" in summary_text(
+    assert "in 8 s, including 6 s for compilation, start and end\n" in summary_text(
         Summary(**facts, **numbers, **run, wall_s=8.0)
     )
     for usual in (2.4, 2.9):
-        assert "compile," not in summary_text(Summary(**facts, **numbers, **run, wall_s=usual))
-    assert "compile," not in summary_text(Summary(**facts, **numbers, **run | {"steps_per_s": 0.0}, wall_s=8.0))
+        assert "compilation," not in summary_text(Summary(**facts, **numbers, **run, wall_s=usual))
+    assert "compilation," not in summary_text(Summary(**facts, **numbers, **run | {"steps_per_s": 0.0}, wall_s=8.0))
 
 
 def test_quiet_says_nothing_on_standard_error(folder):
@@ -118,7 +118,7 @@ def test_a_signal_ends_the_run_with_130_and_a_whole_file(folder, number):
     run.send_signal(number)
     output, _ = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert "interrupted at step" in output and "with room for the whole run); go on with: nbody resume" in output
+    assert "interrupted at step" in output and "with room for the whole run); continue with: nbody resume" in output
     with Trajectory(folder / "output/run.h5") as recorded:
         assert len(recorded) == 2
         assert not recorded.complete

@@ -16,7 +16,7 @@ from nbody.errors import DeviceError
 from nbody.forces import accelerations
 from nbody.forces.direct import cpu_pairs, cpu_roots, cpu_tiles
 from nbody.forces.direct.cpu import CpuEngine
-from nbody.forces.direct.cpu_cache import KernelFiles, kept
+from nbody.forces.direct.cpu_cache import KernelFiles, disk_cached
 from nbody.forces.reference import direct_sum
 from nbody.law import Gravity
 from nbody.state import Want
@@ -248,7 +248,7 @@ def test_an_engine_forgets_the_bodies_it_had_before():
     assert results[0].tobytes() == results[2].tobytes()
 
 
-def one_meeting(real):
+def one_tile_pair(real):
     """What two tiles of 64 bodies feel of each other, by a kernel compiled just now, and by NumPy."""
     meet = cpu_pairs._interaction.__wrapped__("plummer 3 False -", False, real)
     rng = np.random.default_rng(1)
@@ -266,7 +266,7 @@ def test_the_kernel_is_right_where_the_bare_estimate_can_not_be_had(monkeypatch,
     monkeypatch.setattr(cpu_roots, "bare_estimates", lambda: False)
     monkeypatch.setattr(cpu_pairs, "roots", cpu_roots.roots.__wrapped__)
     monkeypatch.setattr(cpu_roots, "fourteen_bits", cpu_roots.fourteen_bits.__wrapped__)
-    _, found, expected = one_meeting(real)
+    _, found, expected = one_tile_pair(real)
     for sums, right in zip(found, expected, strict=True):
         assert sums == pytest.approx(right, rel=0, abs=ROUNDINGS * EPS[np.dtype(real).name] * np.abs(right).max())
 
@@ -274,7 +274,7 @@ def test_the_kernel_is_right_where_the_bare_estimate_can_not_be_had(monkeypatch,
 @pytest.mark.skipif(not cpu_roots.fourteen_bits(), reason="no AVX-512")
 @pytest.mark.parametrize("real", [np.float32, np.float64])
 def test_the_inner_loop_is_wide_and_has_no_division_and_no_square_root(real):
-    meet, _, _ = one_meeting(real)
+    meet, _, _ = one_tile_pair(real)
     assembly = "\n".join(meet.inspect_asm().values())
     assert not re.findall(r"\bv(?:div|sqrt)[ps][sd]", assembly)
     if real is np.float32:
@@ -287,7 +287,7 @@ def test_the_inner_loop_is_wide_and_has_no_division_and_no_square_root(real):
 NAMES = """
 import os
 from numba import njit, types
-from nbody.forces.direct.cpu_cache import kept
+from nbody.forces.direct.cpu_cache import disk_cached
 
 def twice(x):
     return x + x
@@ -301,7 +301,7 @@ def compiled(make):
 child = os.fork()
 if child:
     os.waitpid(child, 0)
-before, ours, after = compiled(njit), compiled(kept), compiled(njit)
+before, ours, after = compiled(njit), compiled(disk_cached), compiled(njit)
 assert after.uid == before.uid + 1, "a user's functions keep their numbers"
 print(ours.mangled_name, flush=True)
 """
@@ -390,7 +390,7 @@ def test_an_interrupt_that_llvm_swallows_is_one_all_the_same(tmp_path, monkeypat
 
     monkeypatch.setattr(KernelFiles, "save", save)
     with pytest.raises(KeyboardInterrupt):
-        kept(lambda x: x + x)(21)
+        disk_cached(lambda x: x + x)(21)
 
 
 def test_a_disk_that_takes_no_kernel_ends_no_run(tmp_path, monkeypatch):
@@ -400,7 +400,7 @@ def test_a_disk_that_takes_no_kernel_ends_no_run(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(KernelFiles, "save", full)
-    assert kept(lambda x: x + x)(21) == 42
+    assert disk_cached(lambda x: x + x)(21) == 42
 
 
 CACHED = """

@@ -97,17 +97,17 @@ def test_a_million_bodies_keep_to_the_budget():
 def card(monkeypatch):
     """A function that puts a card of so many GiB into this machine."""
     from nbody import gpu
-    from nbody.forces.direct.gpu_pieces import interactions_a_piece
+    from nbody.forces.direct.gpu_pieces import interactions_per_piece
 
     def put(memory, free=None):
         size = int(memory * 2**30)
         facts = gpu.Facts("a card", (8, 6), 20, 1.7e9, size, int(size if free is None else free), "1")
         monkeypatch.setattr(gpu, "available", lambda: True)
         monkeypatch.setattr(gpu, "facts", lambda: facts)
-        interactions_a_piece.cache_clear()
+        interactions_per_piece.cache_clear()
 
     yield put
-    interactions_a_piece.cache_clear()
+    interactions_per_piece.cache_clear()
 
 
 def test_a_small_card_keeps_small_sums_and_what_is_free_has_no_say(card):

@@ -25,7 +25,7 @@ RUNGS = [name for name in LADDER if LADDER.load(name).on == "gpu"]
 
 def judged(engine, count, dimensions, softening, precision):
     """The largest error of an engine's forces, and that of its potential, as multiples of what rounding explains: for a
-    force, per particle, 4 κ u √N with the κ of the fold and 32 u √N at least; for a potential, a sum of one sign,
+    force, per particle, 4 κ u √N with the κ of the split sum and 32 u √N at least; for a potential, a sum of one sign,
     8 u √N."""
     bodies, law = random_bodies(count, dimensions), Gravity(1.0, dimensions, softening, LENGTHS[softening])
     got, got_phi = accelerations(
@@ -113,7 +113,7 @@ def test_blocks_of_rows_join_without_a_seam(monkeypatch, rows):
     assert all(np.array_equal(a, b) for a, b in zip(whole, blocks, strict=True))  # a row's three loops are its own
 
 
-def test_far_from_the_origin_the_centre_of_mass_keeps_the_fold_from_cancelling():
+def test_far_from_the_origin_the_centre_of_mass_keeps_the_split_sum_from_cancelling():
     bodies = random_bodies(500)
     position = (bodies.position + 1000).astype(np.float32).astype(float)  # as float32 has them
     law = {"softening": "plummer", "length": 0.05}
@@ -198,9 +198,9 @@ def test_a_float32_kernel_has_no_float64_and_no_local_memory(softening, potentia
 
     shape, rows, real = Shape(softening, 3, np.dtype(np.float32), potential), types.float32[:, ::1], types.float32
     kernels = [
-        (matrix_gpu.build_lay_out(np.float32), (rows, rows)),
+        (matrix_gpu.build_write_factor(np.float32), (rows, rows)),
         (matrix_gpu.build_write_block(shape), (rows, rows, types.int64, real)),
-        (matrix_gpu.build_fold(shape), (rows, rows, rows, real)),
+        (matrix_gpu.build_combine(shape), (rows, rows, rows, real)),
     ]
     for kernel, signature in kernels:
         code = gpu.ptx(kernel, signature)
@@ -227,7 +227,8 @@ def test_every_rung_multiplies_for_gravity_in_blocks_too(rung, count, monkeypatc
     for precision in LADDER.load(rung).dtypes:
         assert max(judged(f"matrix:{rung}", count, 3, "plummer", precision)) <= 1
     monkeypatch.setattr("nbody.forces.matrix.gpu.BUDGET", 100 * count * 4)
-    assert max(judged(f"matrix:{rung}", count, 3, "plummer", "float32")) <= 1
+    precision = LADDER.load(rung).dtypes[0]
+    assert max(judged(f"matrix:{rung}", count, 3, "plummer", precision)) <= 1
 
 
 @pytest.mark.gpu

@@ -1,4 +1,4 @@
-"""What a run warns of, or refuses, before it begins: numbers that its precision cannot hold."""
+"""Warnings and errors before a run: numbers that its precision can't represent."""
 
 import numpy as np
 import pytest

@@ -151,7 +151,7 @@ def test_the_second_control_c_ends_a_step_between_two_pieces(slow):
     with pytest.raises(KeyboardInterrupt):
         slow.simulation.run()
     assert time.perf_counter() - type(slow).signalled < EVALUATION
-    assert slow.lines[-1][1].startswith("interrupted at step 0; go on with: nbody resume")
+    assert slow.lines[-1][1].startswith("interrupted at step 0; continue with: nbody resume")
     with Trajectory(slow.path) as run:
         assert list(run.step) == [0] and run.verify() == []
     again = resume(slow.path, steps=1, notify=lambda line: None)
@@ -235,7 +235,7 @@ rng = np.random.default_rng(1)
 bodies = Particles(rng.uniform(1, 2, 50), rng.standard_normal((50, 3)), np.zeros((50, 3)))
 found = []
 for piece in (1, 10**6):
-    gpu_rows.interactions_a_piece = lambda dtype: piece
+    gpu_rows.interactions_per_piece = lambda dtype: piece
     engine = ENGINES.load("gpu-global")(Gravity(1.0, 3, "plummer", 0.1), "float32")
     state, told = engine.load(bodies), []
     state.report = told.append

@@ -107,7 +107,7 @@ def on_card(engine, count, precision="float32"):
 @pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tiled", "gpu-unrolled", "gpu-split"])
 def test_who_watches_changes_no_bit(engine, monkeypatch):
     count = 1 << 19
-    monkeypatch.setattr("nbody.forces.direct.gpu_rows.interactions_a_piece", lambda dtype: 1 << 35)
+    monkeypatch.setattr("nbody.forces.direct.gpu_rows.interactions_per_piece", lambda dtype: 1 << 35)
     monkeypatch.setattr("nbody.gpu.resident_blocks", lambda *_: 100)
     found = []
     for watched in (False, True):

@@ -1,4 +1,4 @@
-"""The recorder's thread owns the file: whatever ends the run, and however impatiently, nobody closes it under a write."""
+"""The recorder's thread owns the file: it is never closed during a write, however the run ends."""
 
 import os
 import signal
@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class SlowSink:
-    """A sink whose disk answers when it is told to; ``said`` is what was asked of it, in order; ``groups``
-    how many frames came at a time."""
+    """A sink whose disk waits until the test lets it continue; ``said`` lists the calls in order, ``groups``
+    the number of frames in each group."""
 
     def __init__(self) -> None:
         self.answer, self.said, self.groups, self.writing = threading.Event(), [], [], False
@@ -149,7 +149,7 @@ def test_snapshots_queued_after_an_error_are_released_all_the_same():
 
 
 def test_a_third_interrupt_leaves_the_sink_to_the_thread_that_is_writing():
-    """The second one's wait for the disk is broken off: at that moment the sink is being written, and stays open."""
+    """The second interrupt ends the wait for the disk during a write; the sink stays open."""
     sink = SlowSink()
     recorder = Recorder(sink)
 

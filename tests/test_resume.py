@@ -131,9 +131,9 @@ def test_frames_after_the_last_checkpoint_are_made_again_and_that_is_said(tmp_pa
         checkpoint = Simulation._checkpoint
         patch.setattr(Simulation, "_checkpoint", lambda self, *args: self.step or checkpoint(self, *args))
         killed = simulate(tmp_path / "killed.h5")
-    told = []
-    resume(killed, notify=told.append).run()
-    assert told == ["going on from step 0, the last checkpoint: the 6 frames after it are made again"]
+    lines = []
+    resume(killed, notify=lines.append).run()
+    assert lines == ["going on from step 0, the last checkpoint: the 6 frames after it are made again"]
     assert first_difference(whole, killed) is None
 
 
@@ -247,8 +247,8 @@ def test_no_frame_is_kept_twice_when_a_longer_run_was_killed_before_its_first_ch
 def test_who_is_interrupted_before_the_first_checkpoint_is_not_told_to_resume(tmp_path, frames):
     """Least of all with somebody else's recording, which is at that place from before."""
     path = simulate(tmp_path / "run.h5")
-    told = []
-    simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml"), path, overwrite=True, notify=told.append)
+    lines = []
+    simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml"), path, overwrite=True, notify=lines.append)
     work = "_record" if frames == 0 else "_checkpoint"
 
     def interrupted(recorder):
@@ -257,7 +257,7 @@ def test_who_is_interrupted_before_the_first_checkpoint_is_not_told_to_resume(tm
     setattr(simulation, work, interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulation.run()
-    assert told[-1] == "interrupted at step 0, before there was anything to go on from"
+    assert lines[-1] == "interrupted at step 0, before the first checkpoint"
     with Trajectory(path) as run:
         assert run.complete and run.step[-1] == 40
 

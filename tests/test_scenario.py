@@ -150,6 +150,8 @@ def test_an_engine_is_a_name_or_a_group_and_another_engine_leaves_no_option_behi
     assert chosen.override(["engine.theta=0.7"]).resolved()["engine"] == {"name": "tree", "theta": 0.7}
     assert chosen.override(engine="tree").resolved()["engine"] == "tree" or chosen.engine.options
     assert chosen.override(engine="cpu").resolved()["engine"] == "cpu"
+    both = scenario().override(["integrator.eta=0.1"], integrator="hermite4")
+    assert both.integrator.options == {"eta": 0.1}  # an assignment belongs to the scheme that an option names
     assert Scenario.from_text(TEXT + "engine: {name: cpu}\n").resolved()["engine"] == "cpu"
 
 

@@ -227,3 +227,23 @@ def test_the_kernel_of_the_moves_keeps_its_numbers_in_registers(precision):
     assert (
         code.count("ld.global.v4.f32" if precision == "float32" else "ld.global.v2.f64") >= 3
     )  # a body: one load, or two
+
+
+def test_a_state_is_in_no_cycle_of_references():
+    """Its memory on the device is free at once when nobody holds it any more; freed by the garbage collector while a graph
+    is recorded, it would end the recording."""
+    simulated("""
+import gc, weakref
+import numpy as np
+from nbody.particles import Particles
+from nbody.state.device import DeviceState
+gc.disable()
+state = DeviceState(Particles(np.ones(9), np.eye(9, 3), np.zeros((9, 3))), np.dtype("float32"))
+state.kick(0.5), state.drift(0.25)
+state.repeat(lambda: state.kick(0.5), 3, "kick")
+state.snapshots(lambda: state.kick(0.5), 1, "frame")[0].wait().release()
+state.synchronize()
+held = weakref.ref(state)
+del state
+assert held() is None
+""")

@@ -28,7 +28,7 @@ SIZE = (400, 300)
 
 
 def record(path, frames, planned=None):
-    """A recording of (position, velocity) pairs; left open for more if more are ``planned``."""
+    """A recording of (position, velocity) pairs; not complete if more frames are ``planned``."""
     particles = Particles(np.ones(len(frames[0][0])), *frames[0])
     writer = TrajectoryWriter(path, particles, RunHeader(planned or len(frames), resolved={"name": "test"}))
     for k, (position, velocity) in enumerate(frames):
@@ -46,7 +46,7 @@ def append(writer, k, position, velocity):
 
 
 def cloud(count, dimensions=2, frames=1, seed=1):
-    """Normally distributed bodies, other ones in every frame."""
+    """Normally distributed bodies, different in every frame."""
     rng = np.random.default_rng(seed)
     return [tuple(rng.standard_normal((2, count, dimensions))) for _ in range(frames)]
 
@@ -273,7 +273,7 @@ def test_new_frames_are_seen_while_the_run_goes_on(tmp_path):
 
 @pytest.fixture(scope="module")
 def egl():
-    """Skips where OpenGL can't be had without a screen."""
+    """Skips if there is no OpenGL without a screen."""
     found = opengl.screenless()
     if not found.renderer:
         pytest.skip(f"no OpenGL without a screen: {found.problem}")
@@ -392,7 +392,7 @@ def run_file(tmp_path):
 
 
 def error_of(capsys, *arguments):
-    """The one line that ``nbody view`` ends with, with exit code 2."""
+    """The error line of ``nbody view``, which ends with exit code 2."""
     capsys.readouterr()
     assert main(["view", *map(str, arguments)]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
@@ -472,7 +472,7 @@ def test_a_damaged_frame_is_said_and_leaves_no_picture(egl, run_file, tmp_path, 
 
 @pytest.fixture
 def display():
-    """A virtual screen, and all that a window on it needs; else skips."""
+    """A virtual screen; skips if a library for a window is missing."""
     pytest.importorskip("PySide6")
     if not shutil.which("Xvfb"):
         pytest.skip("no Xvfb here")

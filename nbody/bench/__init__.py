@@ -1,20 +1,20 @@
-"""Benchmarks: how fast, and how exact, this machine is. Each result is checked before it is timed.
+"""Benchmarks: speed and accuracy on this machine. Each result is checked before it is timed.
 
 To add a suite: a folder, and a line in :data:`SUITES`. The folder has
 
 ``__init__``
-    ``prepare(say, *, …)``, which checks what is asked for and returns a function ``measure(notify) -> Report``. Its
+    ``prepare(say, *, …)``, which checks its options and returns a function ``measure(notify) -> Report``. Its
     docstring is the command's help, and its keyword arguments are the command's options (:mod:`nbody.cli.bench` knows
     their names). The module imports nothing heavy at the top.
 ``row``
-    ``ROWS``: the dataclass of each kind of row that it makes, by the ``suite`` of the row.
+    ``ROWS``: the dataclass of each kind of row, by the row's ``suite``.
 ``tables``
     ``sheets(report)``: the tables for the terminal. ``PAGES``: the Markdown for each pair of markers in a README.
 ``plot``
     ``plot(report, path)``: the picture, a PNG.
 
-How a time is taken is in :mod:`.timing`; what happens to the rows in :mod:`.report`, :mod:`.tables`, :mod:`.compare`,
-:mod:`.output` and :mod:`.readme`.
+:mod:`.timing` measures times. :mod:`.report`, :mod:`.tables`, :mod:`.compare`, :mod:`.output` and :mod:`.readme` process the
+rows.
 """
 
 from importlib import import_module
@@ -30,7 +30,7 @@ SUITES = Registry(
         "matmul": Entry("nbody.bench.ladder:prepare", "the ladder of matrix products, beside cuBLAS"),
     },
 )
-"""Everything that is measured; the first is what ``nbody bench`` measures by itself."""
+"""All suites. ``nbody bench`` without a suite's name runs the first."""
 
 
 def part(suite: str, name: str) -> ModuleType:

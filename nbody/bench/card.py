@@ -1,17 +1,17 @@
-"""Is there a card to measure?"""
+"""Checks whether there is a GPU to measure."""
 
 from nbody.errors import DeviceError
 
 
 def no_gpu() -> str:
-    """Why no GPU can be measured; empty if one can. (The speed of a simulated one means nothing.)"""
+    """The reason why no GPU can be measured; empty if one can. (The speed of a simulated GPU means nothing.)"""
     from nbody import gpu
 
     return "kernels are simulated: NUMBA_ENABLE_CUDASIM is set" if gpu.SIMULATED else gpu.why_unavailable()
 
 
 def require_gpu(what: str, instead: str = "measure the CPU with 'nbody bench --cpu'") -> None:
-    """Raise a DeviceError that names ``what`` needs a GPU, and what works without one, if there is none to measure."""
+    """Raise a DeviceError if there is no GPU to measure. It says that ``what`` needs one, and what works ``instead``."""
     if reason := no_gpu():
         raise DeviceError(
             f"{what}: there is no NVIDIA GPU to measure here ({reason}); {instead}, or see 'nbody doctor'"

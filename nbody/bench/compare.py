@@ -1,4 +1,4 @@
-"""Two reports side by side: how much faster each row became, and which became slower by more than noise."""
+"""Compares two reports: the speed-up of each row, and which rows became slower by more than noise."""
 
 from dataclasses import asdict, dataclass
 from inspect import signature
@@ -13,23 +13,23 @@ from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.units import duration
 
 IDENTITY = ("suite", "name", "precision", "particles", "m", "n", "k", "threads")
-"""What two rows have in common if they measure the same thing, where they have it at all."""
+"""The attributes that are equal (where they exist) in two rows that measure the same thing."""
 
 NOISE = {"forces cpu": 0.10, "lecture cpu": 0.25, "lecture gpu": 0.15}
-"""By how much the same program's times may differ between two runs, as a part, by suite and backend, where the host's
-clock counts. Between two sessions on one 16-core machine with an H200, runs of the lecture on one core differed by 22 %,
-on the card by up to 12 %."""
+"""The relative noise of times measured by the host's clock, by suite and backend. Between two sessions on one 16-core
+machine with an H200, runs of the lecture differed by 22 % on one core and by up to 12 % on the card."""
 
 QUIET = 0.05
-"""The same for the device's own clock: 3.7 % at N = 1024, 1.5 % at 4096, 0.2 % from 20480 on, on that machine."""
+"""The relative noise of times measured by the device's clock: 3.7 % at N = 1024, 1.5 % at 4096, 0.2 % from 20480 on, on
+the same machine."""
 
 SLOWER, FASTER, SAME = "slower", "faster", ""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A row that both reports have. ``ratio`` is the speed now over the speed then; ``noise`` the part by which the two
-    differ without a cause; ``verdict`` is ``slower`` or ``faster`` by more than that, or empty."""
+    """A row that both reports have. ``ratio`` is the new speed over the old one, and ``noise`` the relative difference
+    that chance explains. ``verdict`` is ``slower`` or ``faster`` if the speeds differ by more than the noise, else empty."""
 
     suite: str
     name: str
@@ -43,7 +43,7 @@ class Compared:
 
     @classmethod
     def of(cls, old: Any, new: Any) -> "Compared":
-        """Two rows of the same identity, both timed."""
+        """Compare two rows with the same identity, which both have a time."""
         floor = NOISE.get(f"{new.suite} {getattr(new, 'backend', '')}", QUIET)
         noise = max(floor, *(getattr(row, "spread", None) or 0.0 for row in (old, new)))
         speed = old.seconds / new.seconds
@@ -53,14 +53,14 @@ class Compared:
 
     @property
     def wrong(self) -> bool:
-        """True if the row is to be seen at once."""
+        """True if the table highlights the row."""
         return self.verdict == SLOWER
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rows that two reports have in common, how many rows only one of them has a time for, and the old report's
-    machine if it was another. ``path`` is the old report's file."""
+    """The result of a comparison: the common rows, the number of timed rows that only one report has, and the old report's
+    machine if it differs. ``path`` is the old report's file."""
 
     rows: list[Compared]
     only_old: int
@@ -69,12 +69,12 @@ class Comparison:
     path: str
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """A dictionary for JSON."""
         known = asdict(self)
         return known | {"with": known.pop("path")}
 
     def sheet(self) -> Sheet:
-        """The table."""
+        """The table for the terminal."""
         path = self.path
         slower = sum(row.wrong for row in self.rows)
         about = [
@@ -101,7 +101,7 @@ COLUMNS = (
 
 
 def compare(old: Report, new: Report, path: str) -> Comparison:
-    """Match the rows of a report that was in a file and of another one. Raises InputError if they have no suite in
+    """Compare an older report, read from ``path``, with a new one. Raises InputError if they have no suite in
     common."""
     if not set(old.suites) & set(new.suites):
         has, wants = (" and ".join(report.suites) or "no rows" for report in (old, new))
@@ -117,8 +117,8 @@ def _identity(row: Any) -> tuple:
 
 
 def again(old: Report, path: str) -> tuple[str, dict[str, Any]]:
-    """The suite of a report that was in a file, and the options with which it measures the same again. Raises
-    InputError if the report has no rows."""
+    """The suite of an older report, and the options that measure the same rows again. Raises InputError if the report has
+    no rows."""
     if not old.suites:
         raise InputError(f"{path} has no rows, and nothing to compare with; name another report")
     suite = old.suites[0]

@@ -1,4 +1,4 @@
-"""Where a benchmark's files go: a report (JSON) and a picture (PNG) beside it."""
+"""Writes a benchmark's files: a report (JSON) and a picture (PNG) beside it."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,10 +11,10 @@ from nbody.trajectory.output_path import keep_older_file
 
 
 def report_path(output: Path, stem: str) -> Path:
-    """The report's file: ``output`` itself if that ends in .json, else ``stem``.json in the folder ``output``, made now.
+    """The report's file: ``output`` if it ends in .json, else ``stem``.json in the folder ``output``, which is created.
 
     Raises:
-        InputError: the folder can't be made or written to (better known before the measuring than after).
+        InputError: the folder can't be created or written to. (Call this before measuring.)
     """
     path = output if output.suffix == ".json" else output / f"{stem}.json"
     try:
@@ -29,10 +29,10 @@ def report_path(output: Path, stem: str) -> Path:
 
 
 def write(found: Report, path: Path, plot: Callable[[Report, Path], None], say: Callable[[str], None]) -> Path | None:
-    """Write the report and draw its picture. Files that stand there are kept under numbered names; returns the report's.
+    """Write the report and draw its picture. Older files keep a numbered name; returns that of the older report, if any.
 
     Raises:
-        RunFailed: the disk is full, or the folder is gone. What could not be written is as it was.
+        RunFailed: the disk is full, or the folder is gone. A file that can't be written keeps its old content.
     """
     kept = _replace(path, lambda part: part.write_text(found.json(indent=1) + "\n", encoding="utf-8"), say)
     _replace(path.with_suffix(".png"), lambda part: plot(found, part), say)
@@ -52,7 +52,7 @@ def _replace(path: Path, write: Callable[[Path], object], say: Callable[[str], N
 
 @contextmanager
 def draft(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` that takes its name once it is whole. If it never is, it is removed."""
+    """A temporary file beside ``path``. It is renamed to ``path`` at the end, or removed after an error."""
     part = path.with_name(path.name + ".part")
     try:
         yield part

@@ -1,4 +1,4 @@
-"""The tables in the README files, written from reports and never by hand."""
+"""Writes the tables in the README files from reports, so that no table is written by hand."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ from nbody.errors import InputError, RunFailed
 
 
 def markers(name: str) -> tuple[str, str]:
-    """The lines between which a table stands."""
+    """The lines before and after a table."""
     return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
 
 
@@ -25,11 +25,11 @@ def pages() -> list[Path]:
 
 
 Place = tuple[Path, "re.Pattern[str]", str, Callable[[Report], str]]
-"""A file, what a table in it matches, the table's name, and how its Markdown is made."""
+"""The file of a table, the pattern that matches it, its name, and the function that makes its Markdown."""
 
 
 def places(suites: Iterable[str]) -> list[Place]:
-    """The places of the tables of some suites.
+    """The places of these suites' tables.
 
     Raises:
         InputError: no README has a place for one of them.
@@ -49,11 +49,11 @@ def places(suites: Iterable[str]) -> list[Place]:
 
 
 def rewrite(reports: Sequence[Report]) -> list[Path]:
-    """Put the tables of the reports, one after the other, into the README files; returns those that were written.
+    """Write the tables of the reports, one after the other, into the README files; returns the files that were written.
 
     Raises:
         InputError: no README has a place for them.
-        RunFailed: a file can't be written; it is as it was.
+        RunFailed: a file can't be written; it keeps its old content.
     """
     found = places(dict.fromkeys(suite for report in reports for suite in report.suites))
     for path, pattern, name, table in found:

@@ -1,4 +1,4 @@
-"""What a benchmark says, as one JSON object with the machine and the rows, and how it is read again."""
+"""The report of a benchmark: the machine and the rows, written and read as one JSON object."""
 
 from dataclasses import asdict, dataclass, field, make_dataclass
 from functools import cache
@@ -15,7 +15,7 @@ from nbody.trajectory.provenance import collect_provenance
 
 
 class Machine(TypedDict):
-    """What the tables show of the machine; a report holds more."""
+    """The facts about the machine that tables show; a report contains more."""
 
     __pydantic_config__ = ConfigDict(strict=True, extra="allow")  # type: ignore[misc]
 
@@ -28,14 +28,14 @@ class Machine(TypedDict):
 
 @dataclass
 class Report:
-    """What was measured, and on what. ``absent`` has a clause on each competitor that could not take part."""
+    """The rows and the machine. ``absent`` has one clause for each competitor that could not take part."""
 
     machine: Machine
     rows: list[Any]
     absent: list[str] = field(default_factory=list)
 
     def of(self, suite: str) -> list[Any]:
-        """The rows of one kind."""
+        """The rows of one suite."""
         return [row for row in self.rows if row.suite == suite]
 
     @property
@@ -46,7 +46,7 @@ class Report:
 
     @property
     def device(self) -> str:
-        """The machine in a few words: the card, if there is one, and the processor."""
+        """A short description of the machine: the GPU, if there is one, and the processor."""
         facts: Any = self.machine
         cpu = f"{facts['cpu']} ({facts['cores']} core{'s' * (facts['cores'] != 1)}, {facts['simd']})"
         return f"{facts['gpu']}, {cpu}" if facts.get("gpu") else cpu
@@ -57,12 +57,12 @@ class Report:
         return f"{self.device}, {self.machine['started'][:10]}, nbody {self.machine['version']}"
 
     def json(self, indent: int | None = None) -> str:
-        """As one JSON object; what is not finite becomes null."""
+        """The report as one JSON object; numbers that are not finite become null."""
         return _adapter().dump_json(self, indent=indent, warnings=False).decode()
 
 
 def machine() -> Machine:
-    """What the figures are measured on, and with; ``gpu`` is None, and ``no_gpu`` says why, where there is none."""
+    """The facts about this machine and program. Without a GPU ``gpu`` is None and ``no_gpu`` is the reason."""
     reason = card.no_gpu()
     if reason:
         return collect_provenance(gpu=None, no_gpu=reason)  # type: ignore[return-value]
@@ -79,10 +79,10 @@ def _adapter() -> TypeAdapter:
 
 
 def load(path: Path) -> Report:
-    """A report that was written earlier, by this version or another; unknown keys are left out.
+    """Read a report written by this version or another; unknown keys are ignored.
 
     Raises:
-        InputError: there is no such file, or it is no report: the first mistake in it is named.
+        InputError: there is no such file, or it is not a report; the error names the first mistake.
     """
     with open_regular(path) as file:
         try:

@@ -1,4 +1,4 @@
-"""What the rows of all suites have in common."""
+"""The common attributes of the rows of all suites."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -8,14 +8,14 @@ from pydantic import ConfigDict, Field
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Amount = Annotated[float, Field(ge=0)]
-"""The numbers of a report; none of them is negative."""
+"""Types of the numbers in a report; they are not negative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One thing measured at one size. Times in seconds; None where nothing was measured, and then ``note`` says why.
+    """One measurement at one size. Times are in seconds, and None if nothing was measured; ``note`` then says why.
 
-    ``error`` is the largest relative error; ``wrong`` is True where it is larger than rounding explains.
+    ``error`` is the largest relative error; ``wrong`` is True if rounding does not explain it.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, allow_inf_nan=False)
@@ -34,20 +34,20 @@ class Row:
     note: str = ""
 
     def noted(self, note: str, wrong: bool = False) -> Self:
-        """This row with one more note."""
+        """A copy with one more note."""
         return replace(self, note="; ".join(filter(None, (self.note, note))), wrong=self.wrong or wrong)
 
     @property
     def what(self) -> str:
-        """The name, precision and size, as messages say it."""
+        """The name, precision and size, for messages."""
         return f"{self.name} {self.precision}, N = {self.particles}"
 
 
 def ratio(numerator: float | None, denominator: float | None, scale: float = 1.0) -> float | None:
-    """``scale`` times a ratio; None where it is not known."""
+    """``scale`` times the ratio; None if one of the numbers is missing or zero."""
     return scale * numerator / denominator if numerator and denominator else None
 
 
 def distinct(rows: Iterable[Any], *keys: str) -> list[tuple]:
-    """The different values of some attributes of rows, in their order."""
+    """The distinct combinations of these attributes, in the order of the rows."""
     return list(dict.fromkeys(tuple(getattr(row, key) for key in keys) for row in rows))

@@ -1,4 +1,4 @@
-"""One table for the terminal and for Markdown: columns that say what they show of a row."""
+"""Tables for the terminal and for Markdown."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Column(NamedTuple):
-    """A column: its heading, the row's attribute or a function of the row, how the value is written, and its side."""
+    """A column: its heading, the row's attribute (or a function of the row), the value's format, and its alignment."""
 
     heading: str
     value: str | Callable[[Any], Any]
@@ -14,14 +14,14 @@ class Column(NamedTuple):
     left: bool = False
 
     def cell(self, row: Any) -> str:
-        """What stands in a row; a dash for None."""
+        """The text of the cell; a dash for None."""
         value = getattr(row, self.value) if isinstance(self.value, str) else self.value(row)
         return "–" if value is None else self.show(value).strip()
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: its title, what its columns mean, and rows, in groups that differ in the attribute ``group``."""
+    """A table: its title, the meaning of its columns, and its rows, in groups that differ in the attribute ``group``."""
 
     title: str
     about: str
@@ -30,7 +30,7 @@ class Sheet:
     group: str = "particles"
 
     def on_terminal(self) -> Any:
-        """A rich table; wrong rows are red."""
+        """The table for rich; wrong rows are red."""
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
 
@@ -58,7 +58,7 @@ def markdown(columns: Sequence[Column], rows: Iterable[Any], about: str = "") ->
 
 
 def notes(rows: Iterable[Any]) -> list[str]:
-    """A line for each row that has a note."""
+    """One line for each row with a note."""
     return [f"{row.what}: {row.note}" for row in rows if row.note]
 
 
@@ -68,7 +68,7 @@ def three(value: float) -> str:
 
 
 def whole(value: float) -> str:
-    """A number without a fraction."""
+    """A number rounded to a whole number."""
     return f"{value:.0f}"
 
 

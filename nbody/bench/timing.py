@@ -1,8 +1,8 @@
-"""How a time is taken: what is compiled is compiled before, the median counts, and rivals run in turns.
+"""Measures times: kernels are compiled before, the median counts, and competitors run in turns.
 
-On a CPU another program's load, or the clock's boost, comes and goes within seconds. Rivals that are measured one after
-the other would meet different machines; so each gets a short turn, then the next, and round again. On a GPU the clock
-is CUDA's own events: with the launches in :func:`on_device`, without them in :func:`device_times`.
+On a CPU, the load of other programs and the boost of the clock change within seconds. Competitors measured one after the
+other would see different conditions, so they take short turns. On a GPU, CUDA events are the clock: :func:`on_device`
+includes the launches, :func:`device_times` excludes them.
 """
 
 import statistics
@@ -18,35 +18,35 @@ import numpy as np
 Work = Callable[[], object]
 
 TURN = 0.02
-"""Seconds a turn lasts, at least: long enough that the last rival's threads have gone to sleep for most of it."""
+"""The minimum length of a turn in seconds: long enough for the previous competitor's threads to go to sleep."""
 
 ENOUGH = 0.25
-"""Seconds of timed calls after which a rival is known well enough."""
+"""Seconds of timed calls after which a competitor needs no further turn."""
 
 FEWEST, MOST = 5, 200
-"""Timed calls: no fewer unless one call alone takes more than :data:`ENOUGH`, and no more."""
+"""The minimum and maximum number of timed calls; fewer if a single call takes longer than :data:`ENOUGH`."""
 
 FEWEST_ON_DEVICE = 3
-"""The same on a GPU, where :data:`FEWEST` take longer than :data:`ENOUGH`: its times hardly differ. (One H200, N = 262144,
-24 to 142 ms each: the fastest of a row was at most 0.2 % below its median.)"""
+"""The minimum number of calls on a GPU if :data:`FEWEST` take longer than :data:`ENOUGH`; times on a GPU hardly vary. (H200,
+N = 262144, 24 to 142 ms per call: the fastest of a row was at most 0.2 % below its median.)"""
 
 FOR_A_SPREAD = 2
-"""Calls that it takes to say how far they differ: no fewer, however long one takes."""
+"""The minimum number of calls in any case, because the spread needs two."""
 
 FIRST_COUNTS = 1.0
-"""Seconds beyond which the first call with a problem counts as well: what it does for all later ones, such as taking
-memory, is a small part of it."""
+"""If the first call takes longer than this (in seconds), it counts too: its one-time costs, such as memory allocation,
+are then small."""
 
 
 @dataclass(frozen=True)
 class Rival:
-    """One of several pieces of work that are to be compared.
+    """One of several functions that are compared.
 
     Attributes:
-        work: what is timed; returns when it is done.
-        estimate: seconds a call takes, from an earlier one.
-        running: the surroundings of a turn (a number of threads), entered before the clock starts.
-        before: seconds of calls that were timed already, and count.
+        work: the function to time; it returns when the work is done.
+        estimate: seconds per call, from an earlier call.
+        running: a context manager around each turn (a number of threads), entered before the clock starts.
+        before: seconds of earlier calls that count too.
     """
 
     work: Work
@@ -57,24 +57,24 @@ class Rival:
 
 @dataclass(frozen=True)
 class Timing:
-    """Median and least seconds a call."""
+    """The median and the smallest time of a call in seconds."""
 
     median: float
     best: float
 
     @classmethod
     def of(cls, times: Sequence[float]) -> "Timing":
-        """Of so many calls."""
+        """From the times of single calls."""
         return cls(statistics.median(times), min(times))
 
     @property
     def spread(self) -> float:
-        """How far the fastest call is below the median, as a part of it: how well the time is known."""
+        """The relative difference between the median and the fastest call: the uncertainty of the time."""
         return 1 - self.best / self.median
 
     @property
     def disturbed(self) -> bool:
-        """True if something else was using the machine: alone, these two differ by a few percent."""
+        """True if another program used the machine: without one, these two differ by a few percent."""
         return self.median > 1.5 * self.best
 
 
@@ -86,7 +86,7 @@ def seconds(work: Work) -> float:
 
 
 def in_turns(rivals: Sequence[Rival]) -> list[Timing]:
-    """Times of each rival on the host, measured in turns. Everything must have run once before."""
+    """Time the competitors on the host, in turns. Each must have run once before."""
     samples = [list(rival.before) for rival in rivals]
     waiting = [k for k in range(len(rivals)) if not _enough(samples[k])]
     while waiting:
@@ -97,7 +97,7 @@ def in_turns(rivals: Sequence[Rival]) -> list[Timing]:
 
 
 def _turn(rival: Rival) -> list[float]:
-    """Times of one turn's calls, with the first left out where calls are short: it wakes threads and fills caches."""
+    """Time the calls of one turn. If calls are short, the first is left out: it wakes threads and fills caches."""
     with rival.running():
         if rival.estimate < TURN:
             rival.work()
@@ -114,15 +114,15 @@ def _enough(sample: list[float]) -> bool:
 
 
 def on_device(work: Work, estimate: float) -> Timing:
-    """Times on the GPU by CUDA events. ``work`` only enqueues; several calls share a pair of events where one is too
-    short for them (their resolution is 0.5 µs)."""
+    """Time ``work``, which only enqueues, on the GPU with CUDA events. Several short calls share one pair of events, whose
+    resolution is 0.5 µs."""
     from nbody import gpu
 
     return Timing.of([1e-3 * time for time in gpu.times(work, *calls_on_device(estimate))])
 
 
 def calls_on_device(estimate: float) -> tuple[int, int]:
-    """How many measurements are made on a GPU of work that takes about so many seconds, and the calls of each."""
+    """The number of measurements on a GPU, and of calls in each, if one call takes about ``estimate`` seconds."""
     estimate = max(estimate, 1e-6)
     repeats = max(FEWEST_ON_DEVICE, min(FEWEST, int(ENOUGH / estimate)))
     return repeats, max(1, min(MOST, round(TURN / 4 / estimate)))
@@ -143,19 +143,19 @@ def _busy_kernel() -> Any:
 
 
 BUSY_STEPS = 1_500_000
-"""Dependent multiply-adds of the kernel that keeps the device busy: 3 ms on an H200."""
+"""The number of dependent multiply-adds in the kernel that keeps the device busy: 3 ms on an H200."""
 
 MOST_CALLS, ENOUGH_ON_DEVICE = 30, 5e-3
-"""Calls per measurement, at most: their launches take less than the busy kernel; and seconds that make a measurement."""
+"""The maximum number of calls per measurement, whose launches take less time than the busy kernel, and the minimum
+length of a measurement in seconds."""
 
 
 def device_times(work: Work, repeats: int = 5) -> list[float]:
-    """Seconds of ``work()``, which only enqueues, on the device alone, in ``repeats`` measurements of up to
+    """Seconds per call of ``work()``, which only enqueues, on the device alone: ``repeats`` measurements of up to
     :data:`MOST_CALLS` calls each.
 
-    The launches are queued behind a kernel that keeps the device busy, so that the device then goes from one to the next
-    without waiting for the host. (Launching a kernel from Numba takes some 17 µs; a product of 256x256 matrices 7 on an
-    H200.)"""
+    The launches wait in a queue behind a kernel that keeps the device busy, so the device never waits for the host.
+    (Launching a kernel from Numba takes about 17 µs; a product of 256x256 matrices takes 7 µs on an H200.)"""
     from nbody.gpu import cuda
 
     def once(calls: int) -> float:

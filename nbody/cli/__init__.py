@@ -1,4 +1,4 @@
-"""The command line: one short file a command, no physics and no drawing.
+"""The command line: one short file per command, no physics and no drawing.
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 the program failed, 2 the
 user's input was wrong (one line says what, where and the fix), 130 interrupted.
@@ -25,26 +25,26 @@ from nbody.errors import InputError, NBodyError
 
 
 class Interrupted(NBodyError):
-    """Ctrl-C ended a command; the message, if there is any, is what it has not said itself."""
+    """Ctrl-C ended a command. The message is empty if the command has already reported it."""
 
     exit_code = 130
 
 
 class Commands(TyperGroup):
-    """The program's commands. (Typer would end an interrupted one without a word.)"""
+    """The program's commands. (Typer itself would end an interrupted command without a message.)"""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Commands first, then groups of commands."""
         return sorted(super().list_commands(ctx), key=lambda name: isinstance(self.commands[name], TyperGroup))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises Interrupted, with the command's own words where it has some that are not said yet."""
+        """Run the command. Raises Interrupted if Ctrl-C ended it; the message is empty if it has been reported."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            from nbody.cli.progress import told_of_interrupt
+            from nbody.cli.progress import interrupt_reported
 
-            raise Interrupted(str(stop) or ("" if told_of_interrupt() else "interrupted")) from None
+            raise Interrupted(str(stop) or ("" if interrupt_reported() else "interrupted")) from None
 
 
 app = typer.Typer(
@@ -102,7 +102,7 @@ def _run(arguments: list[str] | None) -> int:
     try:
         _check_environment()
         result = app(arguments, standalone_mode=False)
-        if sys.stdout is not None:  # it is where the shell has closed it
+        if sys.stdout is not None:  # None if the shell has closed it
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except (Interrupted, KeyboardInterrupt) as stop:
@@ -127,7 +127,7 @@ def _run(arguments: list[str] | None) -> int:
             raise
         return _fail(f"standard output can't be written ({error.strerror}); files that were written are kept", 1)
     except Exception as error:
-        # Typer's own errors (an unknown option, a missing argument) know how to say themselves in one line.
+        # Typer's own errors (an unknown option, a missing argument) format themselves in one line.
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)

@@ -1,7 +1,7 @@
-"""What the shell offers after Tab: the names of the registries, and the files that a command reads.
+"""Shell completion: names from the registries, and the files that a command reads.
 
-Each function takes the word begun so far and returns the words it may become. Nothing here imports Numba: a shell that
-waits half a second for Tab is one without completion.
+Each function takes the beginning of a word and returns its completions. Nothing here imports Numba, because the shell
+runs this code on every Tab.
 """
 
 import shlex
@@ -13,8 +13,11 @@ RECORDINGS = (".h5", ".hdf5", ".h5md")
 
 
 def files(*suffixes: str) -> Callable[[str], list[str]]:
-    """Files of these kinds here and one folder down. (Typer's scripts put a blank behind what is offered, so a folder
-    would be a dead end; where nothing is offered, the shell goes on with all files.)"""
+    """A completion function for files with these suffixes, in the given folder and one level below.
+
+    (Typer's scripts append a space to a completion, so completing a folder would be a dead end. If nothing is returned,
+    the shell completes file names itself.)
+    """
 
     def offer(incomplete: str) -> list[str]:
         here = escape(incomplete)
@@ -41,7 +44,7 @@ def _begins(words: Iterable[str], incomplete: str) -> list[str]:
 
 
 def engines(incomplete: str) -> list[tuple[str, str]]:
-    """Engines by name, each with what it is, and the variants of one that has some, once its colon is there."""
+    """Engines by name, each with its summary; after a colon also the variants of an engine."""
     from nbody.forces import ENGINES
     from nbody.linalg import LADDER
 
@@ -51,13 +54,13 @@ def engines(incomplete: str) -> list[tuple[str, str]]:
 
 
 def engines_or_auto(incomplete: str) -> list[tuple[str, str]]:
-    """The same, and ``auto``."""
+    """What :func:`engines` returns, and ``auto``."""
     auto = [(name, "the fastest on this machine") for name in _begins(["auto"], incomplete)]
     return [*auto, *engines(incomplete)]
 
 
 def integrators(incomplete: str) -> list[str]:
-    """Schemes by name."""
+    """Integration schemes by name."""
     from nbody.integrators import INTEGRATORS
 
     return _begins(INTEGRATORS, incomplete)
@@ -73,7 +76,7 @@ def precisions(incomplete: str) -> list[str]:
 
 
 def rungs(incomplete: str) -> list[str]:
-    """Rungs of the ladder and element-wise kernels."""
+    """Kernels of the matrix course (the ladder) and element-wise kernels."""
     from nbody.linalg import ELEMENTWISE, LADDER
 
     return _begins([*LADDER, *ELEMENTWISE], incomplete)

@@ -15,7 +15,7 @@ def diff(
 ) -> int:
     """Compare two recordings bit by bit and name the first frame, field and particle that differ.
 
-    Exits with 0 if they hold the same, and with 1 if not.
+    Exits with 0 if they are identical, and with 1 if not.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""``nbody doctor``: what works on this machine, what is missing, and how to get it."""
+"""``nbody doctor``: reports what works on this machine, what is missing, and how to install it."""
 
 from typing import Annotated
 
@@ -10,12 +10,12 @@ from nbody.cli.streams import result, result_json
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON object.")] = False,
 ) -> int:
-    """Say what works on this machine, what is missing, and how to get it.
+    """Report what works on this machine, what is missing, and how to install it.
 
-    Looks at Python and its packages, the processor, the GPU and its driver,
-    the engine that auto stands for and how many particles fit, OpenGL with
-    and without a window, and the disk; and computes a force as a test.
-    Exits with 0 if the program can run, whatever else is missing.
+    Checks Python and its packages, the processor, the GPU and its driver,
+    the engine that auto chooses and how many particles fit, OpenGL with and
+    without a window, and the disk; and computes a force as a test. Exits
+    with 0 if the program can run, even if something else is missing.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""``nbody info``: what a recording holds, or what a scenario would run."""
+"""``nbody info``: describes a recording, or the run that a scenario describes."""
 
 import shutil
 from pathlib import Path
@@ -24,12 +24,12 @@ def info(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
 ) -> int:
-    """Say what a recording holds, or what a scenario would run.
+    """Describe a recording, or the run that a scenario describes.
 
     For a recording: its bodies, frames and times, the energy error, whether
     it is complete, and how it was made. For a scenario: every value with the
-    defaults filled in, the engine, and the memory and disk that a run needs.
-    Nothing is changed.
+    defaults filled in, the engine, and the memory and disk space that a run
+    needs. Changes nothing.
 
     Examples:
 
@@ -62,7 +62,7 @@ def info(
 
 
 def _is_recording(path: Path) -> bool:
-    """True for a file that is, or is named like, HDF5."""
+    """True if the file is HDF5, by its suffix or its first bytes."""
     from nbody.scenario.source import open_regular
 
     if path.suffix in RECORDINGS:
@@ -72,7 +72,7 @@ def _is_recording(path: Path) -> bool:
 
 
 def _scenario(path: Path) -> dict[str, Any]:
-    """What a scenario would run, in plain types."""
+    """The facts about a scenario's run, in types that JSON has."""
     from nbody import machine
     from nbody.errors import DeviceError
     from nbody.run.plan import plan
@@ -105,7 +105,7 @@ def _scenario(path: Path) -> dict[str, Any]:
 
 
 def _recording(path: Path, verify: bool) -> dict[str, Any]:
-    """What a recording holds, in plain types."""
+    """The facts about a recording, in types that JSON has."""
     from nbody.run.diagnostics import relative_energy_error
     from nbody.trajectory import Trajectory
 

@@ -1,16 +1,16 @@
-"""The page that ``nbody info`` prints: a line a fact, rounded, the scenario as YAML at the end."""
+"""The page that ``nbody info`` prints: one line per fact, rounded, and the scenario as YAML at the end."""
 
 from typing import Any
 
 from nbody.scenario.yaml_reader import dump
 from nbody.units import duration, size
 
-TOLD_ELSEWHERE = {"status", "engine", "precision", "seed", "python", "numpy", "numba", "numba-cuda"}
-"""What a recording's provenance repeats for programs: the scenario, the packages and the first line say it."""
+SHOWN_ELSEWHERE = {"status", "engine", "precision", "seed", "python", "numpy", "numba", "numba-cuda"}
+"""Provenance that other lines of the page show: the first line, the packages and the scenario."""
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    """The findings as text, without lines that would say nothing."""
+    """The facts as lines of text; empty facts are left out."""
     facts = _recording(found) if found["kind"] == "recording" else _scenario(found)
     shown = {name: value for name, value in facts.items() if value}
     width = max(map(len, shown))
@@ -37,25 +37,25 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
 
 
 def _origin(provenance: dict[str, Any]) -> dict[str, str]:
-    """How a recording came about; whatever another program noted, besides what nbody does."""
-    known = {name: value for name, value in provenance.items() if name not in TOLD_ELSEWHERE}
+    """How a recording was made; what other programs have noted follows after the facts that nbody writes."""
+    known = {name: value for name, value in provenance.items() if name not in SHOWN_ELSEWHERE}
 
-    def told(*names: str) -> str:
+    def joined(*names: str) -> str:
         return ", ".join(str(value) for value in (known.pop(name, "") for name in names) if value not in ("", None))
 
     cores, driver, device = known.pop("cores", ""), known.pop("driver", ""), known.pop("device", "")
     if device != known.get("cpu"):
         known["card"] = ", ".join(filter(None, [str(device), driver and f"driver {driver}"]))
-    known["cpu"] = told("cpu", "simd") + (f", {cores} core{'s' * (cores != 1)}" if cores else "")
+    known["cpu"] = joined("cpu", "simd") + (f", {cores} core{'s' * (cores != 1)}" if cores else "")
     started, wall = str(known.pop("started", "")), known.pop("wall_s", None)
     facts = {
-        "nbody": told("version", "git"),
-        "command": told("command"),
+        "nbody": joined("version", "git"),
+        "command": joined("command"),
         "started": started.replace("T", " ").replace("+00:00", " UTC"),
         "took": duration(wall) if wall else "",
-        "cpu": told("cpu"),
-        "card": told("card"),
-        "platform": told("platform"),
+        "cpu": joined("cpu"),
+        "card": joined("card"),
+        "platform": joined("platform"),
     }
     return facts | {name: _flat(value) for name, value in known.items()}
 

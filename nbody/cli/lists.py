@@ -5,11 +5,11 @@ from typing import Any
 from typer.core import TyperCommand, TyperOption
 
 OPEN_LIST = "nbody.cli.lists.open"
-"""Where a context remembers the list option that may still get values."""
+"""The key in a context's ``meta`` for the list option that may still get values."""
 
 
 class ListCommand(TyperCommand):
-    """A command whose list options take every word up to the next option. (Click's own take one word each.)"""
+    """A command whose list options take every word up to the next option. (Click's own options take one word each.)"""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Repeat a list option's name before each of its values, then parse as usual."""
@@ -20,7 +20,7 @@ class ListCommand(TyperCommand):
             for name in option.opts
         }
         spread: list[str] = []
-        current, values = "", 0  # the list option whose values these are, and how many it has
+        current, values = "", 0  # the list option that is being read, and the number of its values so far
         for word in args:
             if word.startswith("-") and not _is_number(word):
                 current, values = (word if word in lists else ""), 0
@@ -33,12 +33,12 @@ class ListCommand(TyperCommand):
         try:
             return super().parse_args(ctx, spread)
         except Exception as error:
-            if getattr(error, "ctx", ctx) is None:  # an option without its value does not know its command
+            if getattr(error, "ctx", ctx) is None:  # Click gives no context to the error of an option without its value
                 error.ctx = ctx  # type: ignore[attr-defined]
             raise
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """What the shell offers: further values of the list option that stands last, or options as usual."""
+        """Completions: further values of the last list option, or options as usual."""
         for option in self.params:
             if ctx.meta.get(OPEN_LIST) in option.opts and not incomplete.startswith("-"):
                 return option.shell_complete(ctx, incomplete)
@@ -46,7 +46,7 @@ class ListCommand(TyperCommand):
 
 
 def _is_number(word: str) -> bool:
-    """True for ``-5``: a wrong value, and not an option."""
+    """True if the word is a number: ``-5`` is a (wrong) value, not an option."""
     try:
         float(word)
     except ValueError:

@@ -7,10 +7,10 @@ import typer
 
 
 def whole(text: str) -> int:
-    """A whole number.
+    """Convert a text to a whole number.
 
     Raises:
-        typer.BadParameter: it is none.
+        typer.BadParameter: it is not a whole number.
     """
     try:
         return int(text)

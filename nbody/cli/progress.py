@@ -1,4 +1,4 @@
-"""What a run shows while it goes on (on standard error) and when it ends."""
+"""What a run prints: its progress on standard error, its summary at the end."""
 
 import shutil
 import sys
@@ -13,28 +13,28 @@ from nbody.run.progress import Progress, Summary
 from nbody.units import rate, size
 
 LOG_SECONDS = 10.0
-"""Between two lines of a batch job's log."""
+"""Seconds between two lines of a batch job's log."""
 
 
 _last_said: list[str] = []
 
 
 def say(line: str) -> None:
-    """One line for the user, on standard error. If nobody reads it any more, that is no reason to end a run."""
+    """Print one line on standard error. If standard error can't be written, the line is lost and the run continues."""
     _last_said[:] = [line]
-    if sys.stderr is not None:  # print() would turn to standard output
+    if sys.stderr is not None:  # print(file=None) would write to standard output
         tell(line)
 
 
-def told_of_interrupt() -> bool:
-    """True if the last line for the user said that a run was interrupted, and where."""
+def interrupt_reported() -> bool:
+    """True if the last line of :func:`say` reported an interrupted run."""
     return any(line.startswith("interrupted ") for line in _last_said)
 
 
 @contextmanager
 def status_line() -> Iterator[Callable[[str], None]]:
-    """One line on standard error that says what is being measured; where that is not a terminal (a batch job's log), one
-    every ten seconds. (No spinner: its thread would compete with what is timed.)"""
+    """One status line on standard error, which is overwritten; without a terminal (a batch job's log), one line every ten
+    seconds. (No spinner: its thread would disturb the measurement.)"""
     shown, last = sys.stderr is not None and sys.stderr.isatty(), time.monotonic()
 
     def notify(line: str) -> None:
@@ -52,21 +52,21 @@ def status_line() -> Iterator[Callable[[str], None]]:
 
 
 def facts(now: Progress) -> str:
-    """How far a long step is, the speed, once there is one, and the energy error: short enough for a bar."""
+    """Progress of a long step, speed, and energy error, short enough for a progress bar."""
     doing = [f"{now.doing}: {now.fraction:.0%}"] if now.doing else []
     error = [f"ΔE/E {now.energy_error:+.1e}"] if now.steps_per_s or not doing else []
     return "  ".join([*doing, *_speed(now), *error])
 
 
 def _speed(now: Progress | Summary) -> list[str]:
-    """Steps and interactions a second; nothing where the steps were too few to measure."""
+    """Steps and interactions per second; empty if too few steps were made to measure them."""
     if not now.steps_per_s:
         return []
     return [f"{now.steps_per_s:.4g} steps/s", f"{rate(now.interactions_per_s).strip()} interactions/s"]
 
 
 def show_summary(summary: Summary, as_json: bool = False) -> int:
-    """Print a finished run, and return the exit code. An interrupted run has 130 also where its terminal is lost."""
+    """Print the summary of a run and return the exit code: 130 for an interrupted run, even if its terminal is lost."""
     try:
         if as_json:
             result_json(summary_values(summary))
@@ -87,47 +87,48 @@ def summary_values(summary: Summary) -> dict[str, Any]:
 
 
 def summary_text(summary: Summary) -> str:
-    """A finished run in a few lines."""
-    bodies, made = _number(summary.particles, "particle"), _number(summary.steps, "step")
+    """The summary of a run in a few lines."""
+    bodies, made = _counted(summary.particles, "particle"), _counted(summary.steps, "step")
     ended = f"interrupted at step {summary.step}" if summary.interrupted else made
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
     lines = [
-        f"{summary.name}: {bodies}, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s{_of_which(summary)}",
+        f"{summary.name}: {bodies}, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s{_overhead(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
         f"  energy {energies}, relative error {summary.energy_error:+.2e}",
     ]
     if speed := _speed(summary):
-        lines.insert(2, f"  {', '.join(speed)}, once compiled")
+        lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
     if summary.output:
-        lines.append(f"  {_number(summary.frames, 'frame')} in {_place(summary)}")
+        lines.append(f"  {_counted(summary.frames, 'frame')} in {_place(summary)}")
     return "\n".join(lines)
 
 
-def _of_which(summary: Summary) -> str:
-    """How much of a run's time went by without steps, where that is worth a word: a first run compiles for seconds."""
-    apart = summary.wall_s - (summary.steps / summary.steps_per_s if summary.steps_per_s else summary.wall_s)
-    return f", {apart:.2g} s of that to compile, start and end" if apart > max(1.0, summary.wall_s / 5) else ""
+def _overhead(summary: Summary) -> str:
+    """The time of a run that was not spent on steps, if it is long: a first run compiles for seconds."""
+    overhead = summary.wall_s - (summary.steps / summary.steps_per_s if summary.steps_per_s else summary.wall_s)
+    large = overhead > max(1.0, summary.wall_s / 5)
+    return f", including {overhead:.2g} s for compilation, start and end" if large else ""
 
 
 def _place(summary: Summary) -> str:
-    """The recording, and what to do with it."""
+    """The recording and the command that comes next."""
     if not summary.interrupted:
-        return f"{summary.output}; look: nbody view {summary.output}"
+        return f"{summary.output}; view it with: nbody view {summary.output}"
     with suppress(OSError):
         room = f" ({size(Path(str(summary.output)).stat().st_size)}, with room for the whole run)"
-        return f"{summary.output}{room}; go on with: nbody resume {summary.output}"
+        return f"{summary.output}{room}; continue with: nbody resume {summary.output}"
     return str(summary.output)
 
 
-def _number(count: int, what: str) -> str:
+def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 @contextmanager
 def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """A bar with the time left, steps/s, interactions/s and the energy error.
+    """A progress bar with the remaining time, steps/s, interactions/s and the energy error.
 
-    Where standard error is not a terminal (a batch job's log), a line every ten seconds instead.
+    If standard error is not a terminal (a batch job's log), one line every ten seconds instead.
     """
     if hidden or sys.stderr is None or not sys.stderr.isatty():
         yield _log_lines(hidden)
@@ -156,5 +157,5 @@ def _log_lines(hidden: bool) -> Callable[[Progress], None]:
 
 
 def _position(now: Progress) -> str:
-    """Which step it is, and of how many, or which time."""
+    """The current step and the last one; or, if the run ends at a time, the step and the time."""
     return f"step {now.step}, t = {now.time:.6g}" if now.steps is None else f"step {now.step}/{now.steps}"

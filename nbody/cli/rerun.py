@@ -1,4 +1,4 @@
-"""``nbody rerun``: make a recording again, from what its file holds."""
+"""``nbody rerun``: repeats a recorded run from what its file contains."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +15,12 @@ def rerun(
         Path | None, typer.Option("--output", "-o", help="Where to record; by default RUN.again.h5.")
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Compare the two bit by bit; exit 1 if they differ.")
+        bool, typer.Option("--verify", help="Compare both recordings bit by bit; exit with 1 if they differ.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
     quiet: Quiet = False,
 ) -> int:
-    """Make a run again, from its first frame, its scenario and its engine, and compare it with the recording.
+    """Repeat a recorded run: same first frame, scenario and engine. --verify compares the two recordings.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""``nbody resume``: go on with a recording from its last checkpoint."""
+"""``nbody resume``: continues a recorded run from its last checkpoint."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,17 +21,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one J
 def resume(
     run: Recording,
     steps: Annotated[
-        int | None, count_option("Steps of the whole run, those it has included; by default as planned.")
+        int | None, count_option("Steps of the whole run, including those already made; by default as planned.")
     ] = None,
     end: Annotated[float | None, real_option("The time at which the run ends.", "--end", "--until")] = None,
     every: Annotated[int | None, count_option("Steps between recorded frames, from here on.")] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> int:
-    """Go on with a run after a crash, an interrupt or its end, in the same file.
+    """Continue a run after a crash, an interrupt or its end, in the same file.
 
-    It starts from the last checkpoint and ends with the same bits as a run that was never interrupted, on the same
-    machine with the same versions; where one of these differs, a line says so.
+    It starts from the last checkpoint. On the same machine with the same versions, the result has the same bits as that of a
+    run that was never interrupted; if something differs, a warning says what.
 
     Examples:
 
@@ -46,7 +46,7 @@ def resume(
     simulation = resumed(run, steps, every, notify, end)
     if simulation.plan.schedule.ended(simulation.step, simulation.time):
         option = "--end" if simulation.scenario.integrator.steps is None else "--steps"
-        notify(f"{run}: the run is at its end, step {simulation.step}; to go on, say {option} with a larger number")
+        notify(f"{run}: the run is at its end, step {simulation.step}; to continue, give {option} a larger number")
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
     return show_summary(summary, as_json)

@@ -1,4 +1,4 @@
-"""``nbody run``: a scenario becomes a recorded run."""
+"""``nbody run``: runs a scenario and records it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,7 @@ def run(
     engine: Annotated[
         str | None,
         typer.Option(
-            help=f"Force engine: auto, {ENGINES.listing()}; matrix:k07 names its rung.",
+            help=f"Force engine: auto, {ENGINES.listing()}; matrix:k07 chooses the kernel k07.",
             show_default=False,
             autocompletion=engines_or_auto,
         ),
@@ -44,7 +44,7 @@ def run(
     set: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY=VALUE", help="Any other value, as in gravity.G=2; may be repeated.", show_default=False
+            metavar="KEY=VALUE", help="Any other value, as in gravity.G=2; can be repeated.", show_default=False
         ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The trajectory to write.")] = Path("output/run.h5"),
@@ -58,10 +58,10 @@ def run(
 ) -> int:
     """Run a scenario and record it.
 
-    Every option replaces the scenario's own value. Ctrl-C (or SIGTERM, or a
-    lost terminal) ends the run after the current step, with a frame of it and
-    a file that 'nbody resume' goes on with; a second one ends it at once, a
-    third one does not even wait for the disk.
+    An option replaces the scenario's value. Ctrl-C (or SIGTERM, or a lost
+    terminal) ends the run after the current step and leaves a file that
+    'nbody resume' can continue; a second Ctrl-C ends it at once, and a third
+    one does not wait for the disk.
 
     Examples:
 

@@ -27,14 +27,14 @@ COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 def prepare() -> None:
     """Call this before anything is printed."""
-    if sys.stderr is None:  # the shell has closed it; print() would turn to standard output, amid a result
+    if sys.stderr is None:  # the shell has closed it; print(file=None) would write into the results
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper):  # where the terminal has no × or ε, '?' is better than an error
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without × or ε shows '?' instead of raising an error
         sys.stdout.reconfigure(errors="replace")
 
 
 def tell(line: str) -> None:
-    """Print one line on standard error, if anyone reads it."""
+    """Print one line on standard error, if it can be written."""
     with contextlib.suppress(OSError, ValueError):
         print(shortened(printable(line), LONGEST_MESSAGE), file=sys.stderr, flush=True)
 
@@ -88,7 +88,7 @@ def lost_output() -> bool:
 
 
 def settle() -> None:
-    """Drop what can't be written any more: Python would complain at its end, and exit with 120."""
+    """Drop text that can't be written, else Python would print an error at exit and return 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
@@ -98,7 +98,7 @@ def settle() -> None:
 
 
 def discard(stream: Any) -> None:
-    """Let a stream that can't be written go nowhere from now on."""
+    """Redirect a stream that can't be written to the null device."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -106,7 +106,7 @@ def discard(stream: Any) -> None:
 
 
 class Unbroken:
-    """A stream whose loss ends no run: what can't be written to it is dropped."""
+    """A stream that drops text that can't be written instead of raising an error."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -115,12 +115,12 @@ class Unbroken:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write, if that is possible."""
+        """Write ``text``, or drop it."""
         with contextlib.suppress(OSError, ValueError):
             return self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush, if that is possible."""
+        """Flush; ignores errors."""
         with contextlib.suppress(OSError, ValueError):
             self._stream.flush()

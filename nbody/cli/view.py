@@ -1,4 +1,4 @@
-"""``nbody view``: a recorded run in a window, or one of its frames as a picture."""
+"""``nbody view``: plays a recorded run in a window, or saves one of its frames as a picture."""
 
 from pathlib import Path
 from typing import Annotated
@@ -36,10 +36,10 @@ def view(
 ) -> int:
     """Play a recorded run in a window, or save a picture of one frame.
 
-    Colours are speeds, from amber (slow) to blue (fast), the same in every
-    frame. In the window: Space plays and pauses, the arrow keys and the bar
-    at the bottom choose the frame, dragging turns (in a plane: moves) the
-    view, the wheel zooms; the window names the other keys.
+    Colours show speeds, from amber (slow) to blue (fast), on the same scale
+    in every frame. In the window: Space plays and pauses, the arrow keys and
+    the bar at the bottom choose the frame, dragging turns the view (in a
+    plane: moves it), the wheel zooms; the window shows the other keys.
 
     Examples:
 
@@ -53,7 +53,7 @@ def view(
     from nbody.errors import InputError
 
     if run.suffix.lower() in SCENARIOS:
-        raise InputError(f"{run}: is a scenario; 'nbody run {run}' records it, then 'nbody view' plays the recording")
+        raise InputError(f"{run}: is a scenario; record it with 'nbody run {run}', then view the recording")
     from nbody.trajectory import Trajectory
     from nbody.viewer.recording import Recording
 

@@ -1,9 +1,9 @@
 """Force engines: gravity of all particles on all particles. ``ENGINES`` lists them in the order of the lesson.
 
 Read ``reference.py`` (what is computed), then ``gpu_global.py``, ``gpu_tiled.py`` (the lecture), ``gpu_kahan.py``,
-``gpu_unrolled.py`` and ``gpu_split.py``; for each pair once ``gpu_triangle.py`` (who works on what), ``gpu_meeting.py`` (one
-meeting of bodies), ``gpu_pairs.py`` (the kernel) and ``gpu_symmetric.py`` (the launch). ``scheduled/`` is an experiment
-that a reader may skip.
+``gpu_unrolled.py`` and ``gpu_split.py``. Then each pair once: ``gpu_triangle.py`` (which block computes what),
+``gpu_meeting.py`` (the forces of one iteration), ``gpu_pairs.py`` (the kernel) and ``gpu_symmetric.py`` (the launch).
+``scheduled/`` is an experiment that a reader may skip.
 """
 
 from collections.abc import Callable
@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 ENGINES = Registry(
     "engine",
     {
-        "reference": Entry("nbody.forces.reference:ReferenceEngine", "NumPy float64, blocked: the referee"),
+        "reference": Entry("nbody.forces.reference:ReferenceEngine", "NumPy float64, in blocks: the referee"),
         "cpu": Entry("nbody.forces.direct.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
-        "gpu-global": Entry("nbody.forces.direct.gpu_global:GlobalMemoryEngine", "a thread a particle, global memory"),
+        "gpu-global": Entry(
+            "nbody.forces.direct.gpu_global:GlobalMemoryEngine", "one thread per particle, global memory"
+        ),
         "gpu-tiled": Entry("nbody.forces.direct.gpu_tiled:TiledEngine", "the same with tiles in shared memory"),
-        "gpu-kahan": Entry("nbody.forces.direct.gpu_kahan:KahanEngine", "tiles, and Kahan's compensated sums"),
-        "gpu-unrolled": Entry("nbody.forces.direct.gpu_unrolled:UnrolledEngine", "several bodies a thread"),
-        "gpu-split": Entry("nbody.forces.direct.gpu_split:SplitEngine", "a few bodies a warp, for small N"),
+        "gpu-kahan": Entry("nbody.forces.direct.gpu_kahan:KahanEngine", "tiles with Kahan's compensated sums"),
+        "gpu-unrolled": Entry("nbody.forces.direct.gpu_unrolled:UnrolledEngine", "several bodies per thread"),
+        "gpu-split": Entry("nbody.forces.direct.gpu_split:SplitEngine", "two bodies per warp, for small N"),
         "gpu-symmetric": Entry("nbody.forces.direct.gpu_symmetric:SymmetricEngine", "each pair once, for large N"),
         "gpu-scheduled": Entry(
-            "nbody.forces.scheduled.engine:ScheduledEngine", "the same, its machine code reordered", experimental=True
+            "nbody.forces.scheduled.engine:ScheduledEngine", "the same, with reordered machine code", experimental=True
         ),
         "matrix": Entry(
             "nbody.forces.matrix.engine:matrix_engine",
-            "the force matrix, multiplied by a rung of the ladder: matrix:k07",
+            "the force matrix times a factor, by a rung of the matrix course: matrix:k07",
             variants="nbody.linalg:LADDER",
         ),
     },
@@ -41,7 +43,7 @@ ENGINES = Registry(
 """Every engine a user may name; ``auto`` stands for :func:`choose`."""
 
 PRECISIONS = ("float32", "mixed", "float64")
-"""Those that an engine may offer."""
+"""The precisions that an engine may offer."""
 
 Notify = Callable[[str], None]
 
@@ -53,10 +55,10 @@ def choose(
     measure: bool = True,
     needs: "Want | int" = 0,
 ) -> tuple[str, str]:
-    """The engine ``auto`` stands for on this machine, and why, in one clause; see :mod:`nbody.forces.auto`.
+    """The engine that ``auto`` stands for on this machine, and the reason in one clause; see :mod:`nbody.forces.auto`.
 
-    Without ``measure`` it never measures: where several engines may be the fastest and no run has measured them on this
-    card, it answers with the last of them in the order of the lesson.
+    Without ``measure`` it never measures: if several engines may be the fastest and no run has measured them on this card,
+    it returns the last of them in the order of ``ENGINES``.
     """
     from nbody import gpu
     from nbody.forces.auto import candidates, contenders, fastest, known
@@ -92,8 +94,17 @@ def resolve(
     measure: bool = True,
     needs: "Want | int" = 0,
 ) -> tuple[str, str]:
-    """``name`` as an engine that exists, and why it was taken (empty if the user named it); see :func:`choose`."""
-    if name == "auto":
+    """The engine that ``name`` stands for, and why it was chosen (empty if the user named it); see :func:`choose`.
+
+    Raises:
+        InputError: the engine does not exist; the line begins with ``where``.
+        DeviceError: ``gpu`` is requested, and there is no GPU.
+    """
+    if name == "gpu":  # users type this for the fastest engine on the GPU
+        from nbody import gpu
+
+        gpu.require("engine 'gpu'")
+    if name in ("auto", "gpu"):
         return choose(precision, particles, notify, measure, needs)
     if ENGINES.check(name, where) == "matrix":
         from nbody.forces.matrix.engine import default_rung
@@ -115,20 +126,20 @@ def accelerations(
     potential=False,
     notify: Notify = lambda line: None,
 ):
-    """Accelerations by direct summation, a_i = G Σ_j m_j (x_j - x_i) f(r_ij); the law is :mod:`nbody.law`'s.
+    """Accelerations by direct summation, a_i = G Σ_j m_j (x_j - x_i) f(r_ij), with f of :mod:`nbody.law`.
 
     Args:
         position: (N, D) array, D 2 or 3, any real dtype.
         mass: (N,) array, not negative.
         G: the gravitational constant, in the units of the arrays.
         softening: ``plummer``, ``cutoff`` or ``none``, with its ``length``.
-        engine: a name of :data:`ENGINES`, with a variant where it has some, or ``auto``.
-        precision: ``float32``, ``float64`` or what else the engine offers.
+        engine: a name of :data:`ENGINES`, with its variant if it has variants, or ``auto``.
+        precision: a name of :data:`PRECISIONS` that the engine offers.
         potential: also return the potential per unit mass.
-        notify: gets a line when ``auto`` measures the card first, which takes a few seconds, once.
+        notify: receives a line when ``auto`` first measures the card, which takes a few seconds, once.
 
     Returns:
-        (N, D) accelerations in the engine's dtype; with ``potential`` a pair of them and the (N,) potential.
+        (N, D) accelerations in the engine's dtype; with ``potential`` a tuple of these and the (N,) potential.
 
     Raises:
         InputError: arrays that do not fit or are not finite, a name that does not exist, more particles than fit.
@@ -164,7 +175,7 @@ def accelerations(
 
 
 def _real(values) -> "np.ndarray":
-    """``values`` in float64. Raises TypeError for complex numbers, whose imaginary part would be lost, and for texts."""
+    """``values`` in float64. Raises TypeError for strings, and for complex numbers (their imaginary part would be lost)."""
     import numpy as np
 
     found = np.asarray(values)

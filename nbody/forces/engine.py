@@ -5,6 +5,7 @@ An engine never moves a particle and an integrator never computes a force. To ad
 """
 
 from abc import ABC, abstractmethod
+from functools import cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import State, Want, itemsize
+from nbody.state.want import missing, union
 
 ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
 """Unit roundoff u of the arithmetic on a pair, by precision."""
@@ -48,10 +50,10 @@ def rounding_bound(precision: str, count: int, condition: np.ndarray | float = 1
 
 
 class Engine(ABC):
-    """Gravity of all particles on all particles, for a state of the kind that :meth:`load` makes.
+    """Gravity of all particles on all particles, for a state made by :meth:`load`.
 
-    What an engine needs for a state is in that state's ``workspace``. A force evaluation consists of pieces that do not
-    depend on each other (slabs of rows, panels of the triangle); each is reported by :meth:`State.report`.
+    The engine's buffers for a state are in that state's ``workspace``. A force evaluation consists of pieces that do not
+    depend on each other (slabs of rows, panels of the triangle); :meth:`State.report` is called after each.
     """
 
     class Options(Group):
@@ -76,7 +78,7 @@ class Engine(ABC):
     """True if accelerations and potential are two passes over all pairs instead of one."""
 
     separate_energy: ClassVar[bool] = False
-    """True if it has something cheaper than the potential of each body where only the energy is wanted."""
+    """True if it computes the energy alone faster than the potential of each body."""
 
     contends: ClassVar[range] = range(0)
     """The numbers of particles for which it may be the fastest engine of some GPU: ``auto`` considers it for these."""
@@ -108,33 +110,32 @@ class Engine(ABC):
 
     @abstractmethod
     def load(self, particles: Particles) -> State:
-        """The particles where this engine works, in its precision."""
+        """The particles in the memory that this engine uses, in its precision."""
 
     def evaluate(self, state: State, want: Want = Want.ACCELERATION, targets: Targets = None) -> None:
         """Compute what is wanted for the state's positions, unless it is current already.
 
-        A scheme may therefore ask at the start of a step for what the end of the last step or a recorded frame has
-        computed. With ``targets`` only the rows of these bodies are computed (always anew), and nothing becomes current.
+        So the start of a step costs nothing if the end of the last step or a recorded frame has computed the same. With
+        ``targets`` only the rows of these bodies are computed (every time), and nothing becomes current.
         """
         if targets is not None:
             self._compute_targets(state, want, targets)
             return
-        want = self._offered(want)
-        missing = want & ~state.current
-        if not missing:
+        want, current = _offered(type(self), want), state.current
+        if not missing(want, current):
             return
-        if not state.current:
+        if current is Want.NOTHING:
             self._compute(state, want)
         elif want in Want.POTENTIAL:
             self._compute_potential(state, want)
         else:
-            self._compute(state, want | state.current)
-        state.current |= want
+            self._compute(state, union(want, current))
+        state.current = union(want, current)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
         """Interactions that :meth:`evaluate` computes for all bodies if ``current`` belongs to the positions already."""
-        want = self._offered(want)
-        if not want & ~current:
+        want = _offered(type(self), want)
+        if not missing(want, current):
             return 0
         both = self.separate_potential and Want.ENERGY in want and Want.ACCELERATION not in current
         return (1 + both) * state.count**2
@@ -154,7 +155,7 @@ class Engine(ABC):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """Memory of a state of so many particles in 3-D and of this engine's buffers, in bytes."""
+        """Memory of a state of ``particles`` particles in 3-D and of this engine's buffers, in bytes."""
         return cls.state_type.bytes_needed(particles, 3, precision)
 
     def device_name(self) -> str:
@@ -164,12 +165,6 @@ class Engine(ABC):
     def driver(self) -> str:
         """The version of the device's driver; empty where there is none."""
         return ""
-
-    def _offered(self, want: Want) -> Want:
-        """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
-        if want & ~self.offers:
-            raise InputError("this engine has no jerk, which the integrator needs; choose --engine cpu or reference")
-        return want | Want.POTENTIAL if Want.ENERGY in want and not self.separate_energy else want
 
     @abstractmethod
     def _compute(self, state: State, want: Want) -> None:
@@ -182,3 +177,11 @@ class Engine(ABC):
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
         """Fill the rows of the targets."""
         raise InputError("this engine computes the forces on all bodies only; choose --engine cpu or reference")
+
+
+@cache
+def _offered(kind: type[Engine], want: Want) -> Want:
+    """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
+    if missing(want, kind.offers):
+        raise InputError("this engine has no jerk, which the integrator needs; choose --engine cpu or reference")
+    return want | Want.POTENTIAL if Want.ENERGY in want and not kind.separate_energy else want

@@ -1,4 +1,4 @@
-"""Do so many particles fit the memory that an engine works in, and how many would?"""
+"""The memory that a run needs, whether it fits, and the most particles that fit."""
 
 from nbody import machine
 from nbody.errors import DeviceError, InputError
@@ -6,26 +6,26 @@ from nbody.forces.engine import Engine
 from nbody.state import Column, bytes_in_transit
 
 BODY_BYTES = 8 * 8
-"""Bytes of the computer's memory that a particle's initial conditions take, whatever the engine. (While they are made
-it is up to 160, less than with a checkpoint.)"""
+"""Bytes of host memory per particle for the initial conditions, with any engine. (While they are generated it is up to 160,
+which is less than with a checkpoint.)"""
 
 CHECKPOINT_COPIES = 3
-"""Copies of the state in the computer's memory while a checkpoint is written: the arrays, their bytes, and all joined."""
+"""Copies of the state in host memory while a checkpoint is written: the arrays, their bytes, and the joined bytes."""
 
 
 def block_rows(count: int, row_bytes: int, budget: int, most: int | None = None) -> int:
-    """Rows of a matrix of ``count`` rows to hold at a time: as many as a budget (bytes) has room for, one at least,
-    ``most`` at most; a multiple of 8 where there are so many. (What is free at the moment has no say in it: another
-    number of rows may round sums otherwise, and a run made again must have the same bits.)"""
+    """Rows of a matrix of ``count`` rows to store at a time: as many as fit ``budget`` bytes, at least one, at most
+    ``most``; a multiple of 8 if there are 8 or more. (It does not depend on the free memory: sums over another number of
+    rows may round differently, and a repeated run must give the same bits.)"""
     rows = min(count, max(1, budget // row_bytes), most or count)
     return rows if rows < 8 or rows in (count, most) else rows // 8 * 8
 
 
 def needs(engine: type[Engine], particles: int, precision: str, added: tuple[Column, ...] = ()) -> dict[str, int]:
-    """Bytes that a run takes of ``memory``, and of ``GPU memory`` where the engine works there. ``added``: the columns
-    that the integrator adds to the state."""
-    kept = engine.state_type.checkpoint_arrays(particles, 3, precision, added).values()
-    host = particles * BODY_BYTES + CHECKPOINT_COPIES * sum(array.nbytes for array in kept)
+    """Bytes of ``memory``, and of ``GPU memory`` if the engine uses a GPU, that a run needs. ``added``: the columns that the
+    integrator adds to the state."""
+    checkpoint = engine.state_type.checkpoint_arrays(particles, 3, precision, added).values()
+    host = particles * BODY_BYTES + CHECKPOINT_COPIES * sum(array.nbytes for array in checkpoint)
     host += bytes_in_transit(particles, precision)
     engine_bytes = engine.bytes_needed(particles, precision) + sum(c.bytes(particles, 3, precision) for c in added)
     if engine.device == "gpu":
@@ -34,7 +34,7 @@ def needs(engine: type[Engine], particles: int, precision: str, added: tuple[Col
 
 
 def free(place: str) -> int:
-    """Bytes free of ``memory`` or of ``GPU memory``. Raises DeviceError for the latter where there is no GPU."""
+    """Free bytes of ``memory`` or of ``GPU memory``. Raises DeviceError for the latter if there is no GPU."""
     if place == "GPU memory":
         from nbody import gpu
 
@@ -43,18 +43,18 @@ def free(place: str) -> int:
 
 
 def fits(engine: type[Engine], particles: int, precision: str) -> bool:
-    """True if a run of so many particles fits what is free now."""
+    """True if a run of ``particles`` particles fits the memory that is free now."""
     return all(needed <= free(place) for place, needed in needs(engine, particles, precision).items())
 
 
 def check_fits(
     engine: type[Engine], particles: int, precision: str, where: str = "", added: tuple[Column, ...] = ()
 ) -> None:
-    """Nothing, if a run of so many particles fits.
+    """Check that a run of ``particles`` particles fits the memory that is free now.
 
     Raises:
-        InputError: it does not fit the computer's memory; the line begins with ``where`` and has the numbers.
-        DeviceError: it does not fit the GPU's.
+        InputError: it does not fit the host memory; the message begins with ``where`` and has the numbers.
+        DeviceError: it does not fit the GPU memory.
     """
     for place, needed in needs(engine, particles, precision, added).items():
         if needed > (available := free(place)):
@@ -66,7 +66,7 @@ def check_fits(
 
 
 def largest(engine: type[Engine], precision: str) -> int:
-    """The most particles of which a run fits now, to three digits or better."""
+    """The most particles whose run fits the free memory, to three digits or better."""
     low, high = 0, 1
     while fits(engine, high, precision):
         low, high = high, 2 * high

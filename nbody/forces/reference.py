@@ -1,7 +1,7 @@
-"""The referee: every pair in float64 NumPy, blocked so that memory stays bounded, plain enough to trust by reading.
+"""The referee: every pair in float64 NumPy, in blocks that bound the memory, simple enough to check by reading.
 
-The formulas are written out here on purpose, apart from :mod:`nbody.law`: a referee that shared its law with the
-kernels it judges would share its mistakes.
+The formulas are repeated here on purpose instead of imported from :mod:`nbody.law`: with the kernels' law the referee would
+have the kernels' mistakes.
 """
 
 import numpy as np
@@ -13,10 +13,10 @@ from nbody.state import State, Want
 from nbody.state.host import HostState
 
 BLOCK_PAIRS = 1 << 15
-"""Pairs a block: its arrays of 0.25 MB each stay in the cache."""
+"""Pairs per block: its arrays of 0.25 MB each stay in the cache."""
 
 SLAB_BLOCKS = 256
-"""Blocks between two looks at what else is to be done; some 0.1 s."""
+"""Blocks between two calls of :meth:`State.report`: about 0.1 s."""
 
 
 def direct_sum(
@@ -30,7 +30,7 @@ def direct_sum(
     Args:
         position: (N, D), any float dtype.
         mass: (N,).
-        targets: (T,) the particles i to compute for; all N when not given. A large N is judged by a sample.
+        targets: (T,) the particles i; None for all N.
     """
     x = np.ascontiguousarray(np.asarray(position, np.float64).T)  # (D, N): long contiguous rows
     m = np.asarray(mass, np.float64)
@@ -85,7 +85,7 @@ def pair_factors(r2: np.ndarray, gravity: Gravity) -> tuple[np.ndarray, np.ndarr
         r = np.sqrt(r2)
         r_min = np.sqrt(gravity.length2)
         u = 1.0 / r
-        # 'r <= r_min' and not its opposite, so that a NaN is not taken for a close pair
+        # 'r <= r_min' instead of 'r > r_min', so that a NaN is not treated as a close pair
         return np.where(r <= r_min, 0.0, u * u * u), 1.0 / np.maximum(r, r_min)
 
 

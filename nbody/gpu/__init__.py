@@ -1,10 +1,9 @@
-"""The only door to ``numba.cuda``: is there a device, what can it do, and the intrinsics that kernels share.
+"""The only access to ``numba.cuda``: the properties of the device, launches, graphs, and the intrinsics of kernels.
 
-Kernel files import :data:`cuda` and :func:`kernel` from here and nothing else of Numba's CUDA target, so that a change of
-that target is a change of this room.
+Kernel files import :data:`cuda` and :func:`kernel` from here, and nothing directly from Numba's CUDA target: if that target
+changes, only this room changes.
 
-Names are loaded when they are used: ``numba.cuda`` takes 0.4 s to import, and whether there is a driver is answered
-without it.
+Names are imported at first use: ``numba.cuda`` takes 0.4 s to import, and the check for a driver does not need it.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
-"""A compiled kernel: its PTX and machine code, the registers and memory that it uses, and how it was launched.
+"""A compiled kernel: its PTX and machine code, the registers and memory that it uses, and its launches.
 
-Tests inspect it on every machine, with or without a card; the benchmark counts its instructions.
+Tests inspect kernels on every machine, with or without a card; the benchmark counts their instructions.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def ptx(kernel: Any, signature: tuple, compute_capability: tuple[int, int] = (9,
 
     from numba.cuda import dispatcher
 
-    # Device functions ask for the current device while they compile; stand in for it.
+    # Device functions query the current device while they compile; this object replaces it.
     device = SimpleNamespace(compute_capability=compute_capability)
     options = {
         name: kernel.targetoptions[name]
@@ -59,11 +59,11 @@ def assembled(
 
 
 def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_registers: int | None = None) -> Resources:
-    """What a kernel's PTX needs once it is assembled for a device; see :func:`assembled`."""
+    """The resources of a kernel whose PTX is assembled for a device; see :func:`assembled`."""
     _, log = assembled(code, compute_capability, max_registers)
     found = re.search(r"used (\d+) registers.*?(\d+) stack, (\d+) bytes smem.*?(\d+) bytes lmem", log)
     if found is None:
-        raise DeviceError(f"nvJitLink's report is not understood: {log[-200:]!r}")
+        raise DeviceError(f"nvJitLink's report cannot be parsed: {log[-200:]!r}")
     registers, stack, shared, local = map(int, found.groups())
     return Resources(registers, shared, max(local, stack))
 
@@ -94,7 +94,7 @@ class Launch:
         return math.prod(self.block)
 
     def resources(self) -> "Resources":
-        """What the kernel uses."""
+        """The registers and memory that the kernel uses."""
         kernel = self.kernel
         return Resources(kernel.regs_per_thread, kernel.shared_mem_per_block, kernel.local_mem_per_thread)
 
@@ -107,13 +107,13 @@ class Launch:
         return machine_code(self.kernel)
 
     def ptx(self) -> str:
-        """The PTX from which the machine code was made."""
+        """The PTX of the machine code."""
         return self.kernel.inspect_asm(facts().compute_capability)
 
 
 @contextlib.contextmanager
 def launches() -> Iterator[list[Launch]]:
-    """A list of the kernels launched inside this block, in order; replays of graphs are not in it."""
+    """A list of the kernels launched inside this ``with`` block, in order, without replays of graphs."""
     from unittest.mock import patch
 
     from numba.cuda.dispatcher import _Kernel

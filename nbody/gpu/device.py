@@ -1,4 +1,4 @@
-"""What the device is, and whether it has the memory."""
+"""The properties and limits of the device."""
 
 import contextlib
 import re
@@ -13,12 +13,12 @@ from nbody.gpu.driver import SIMULATED, available, require
 
 FAST = {"fastmath": True}
 """Compile flags of most kernels: sums and products may be reordered as if they were exact, roots and reciprocals are
-approximate, denormals are flushed to zero. Kernels whose rounding matters omit them, or use :func:`nbody.gpu.add` and
-the other functions of that kind."""
+approximate, denormals are flushed to zero. Kernels whose rounding matters omit these flags, or use :func:`nbody.gpu.add` and
+similar functions."""
 
 
 def bounded(threads: int, resident: int) -> dict[str, Any]:
-    """:data:`FAST`, and registers so few that ``resident`` blocks of ``threads`` threads share a multiprocessor."""
+    """:data:`FAST`, with registers limited so that ``resident`` blocks of ``threads`` threads fit on a multiprocessor."""
     return FAST if SIMULATED else {**FAST, "launch_bounds": (threads, resident)}
 
 
@@ -60,7 +60,7 @@ class Facts:
         return self.peak_float64 * (2.0 if self.compute_capability in FLOAT64_TENSOR_CORES else 1.0)
 
     def peak(self, precision: str) -> float:
-        """FLOP/s of the float pipes that ``float32``, ``mixed`` or ``float64`` computes with."""
+        """FLOP/s of the arithmetic on pairs in ``float32``, ``mixed`` or ``float64``."""
         return self.peak_float64 if precision == "float64" else self.peak_float32
 
 
@@ -76,12 +76,12 @@ FLOAT64_TENSOR_CORES = ((8, 0), (9, 0))
 
 
 def lanes(compute_capability: tuple[int, int]) -> tuple[int, int]:
-    """The entry of :data:`LANES`, or of the latest compute capability before one that is not in it."""
+    """The entry of :data:`LANES` for a compute capability, or for the latest earlier one if it is not listed."""
     return LANES[max((known for known in LANES if known <= tuple(compute_capability)), default=min(LANES))]
 
 
 def facts() -> Facts:
-    """The current device's facts. Raises DeviceError when there is none."""
+    """Properties of the current device. Raises DeviceError if there is none."""
     require("this")
     if SIMULATED:
         return Facts("Numba CUDA simulator", (9, 0), 1, 1e9, 2**31, 2**31, "none")
@@ -107,22 +107,22 @@ def _driver_version() -> str:
 
 
 def version_in(line: str) -> str:
-    """The driver's version in the line that describes it: ``… Kernel Module  580.95.05  …``, or, for the open one, ``… Open
-    Kernel Module for x86_64  580.159.04  …``. Raises IndexError if there is none."""
+    """The driver's version in a line like ``… Kernel Module  580.95.05  …`` or, for the open driver, ``… Open Kernel Module
+    for x86_64  580.159.04  …``. Raises IndexError if there is none."""
     return re.findall(r"\b\d+(?:\.\d+)+\b", line)[0]
 
 
 def resident_blocks(kernel: Any, arguments: tuple, threads: int) -> int:
-    """How many blocks of a kernel, of ``threads`` threads each, fit on the device at a time, for these arguments."""
+    """The number of blocks of a kernel, with ``threads`` threads each, that fit on the device at a time."""
     if SIMULATED:
-        return 3  # any number will do
+        return 3  # any number works
     signature = tuple(kernel.typeof_pyval(argument) for argument in arguments)
     return kernel.compile(signature).max_cooperative_grid_blocks(threads)
 
 
 def blocks_at_most(threads: int) -> int:
     """An upper bound on the blocks of ``threads`` threads that fit on the device at a time, for any kernel: 32 per
-    multiprocessor, the most that any card has, and no more threads than it has room for. Without a device: an H200's."""
+    multiprocessor, the most of any card, or fewer if their threads do not fit. Without a device: for an H200."""
     if SIMULATED:
         return 3
     if not available():
@@ -132,7 +132,7 @@ def blocks_at_most(threads: int) -> int:
 
 @contextlib.contextmanager
 def out_of_memory(what: str, needed: int) -> Iterator[None]:
-    """Turn the driver's out-of-memory error inside this block into one line: ``needed`` bytes beside the free ones."""
+    """Turn the driver's out-of-memory error inside this ``with`` block into one line with ``needed`` and free bytes."""
     try:
         yield
     except Exception as error:
@@ -145,7 +145,7 @@ def out_of_memory(what: str, needed: int) -> Iterator[None]:
 
 
 def uuid() -> str:
-    """The current device's unique identifier, as NVIDIA's management library gives it."""
+    """The current device's unique identifier, in the form of NVIDIA's management library."""
     return cuda.get_current_device().uuid
 
 

@@ -1,5 +1,5 @@
-"""A compiled kernel launched again and again with arrays of the same shapes: by one call of the driver, without Numba's
-work on every argument."""
+"""Repeated launches of a compiled kernel with arrays of the same shapes: one driver call each, without Numba's processing
+of the arguments."""
 
 import ctypes
 import threading
@@ -14,8 +14,11 @@ from nbody.gpu.device import cuda
 class DirectLaunch:
     """A kernel with a fixed grid, for C-contiguous arrays of fixed shapes, on the current device.
 
-    Args: kernel: the result of ``cuda.jit``. signature: Numba's types of its arguments, all arrays. shapes: of each.
-    grid, block: blocks and threads. dynamic_shared: bytes of shared memory asked for by the launch.
+    Args:
+        kernel: the result of ``cuda.jit``.
+        signature: Numba's types of its arguments, all arrays; ``shapes``: their shapes.
+        grid, block: blocks and threads.
+        dynamic_shared: bytes of dynamic shared memory per block.
     """
 
     def __init__(
@@ -34,12 +37,12 @@ class DirectLaunch:
         self._places = []  # of the arrays' addresses among the values
         for kind, shape in zip(signature, shapes, strict=True):
             self._places.append(len(values) + 4)
-            values += _as_numba_passes_it(shape, kind.dtype.bitwidth // 8)
+            values += _array_arguments(shape, kind.dtype.bitwidth // 8)
         self._values = (ctypes.c_uint64 * len(values))(*values)
         start = ctypes.addressof(self._values)
         self._pointers = (ctypes.c_void_p * len(values))(*(start + 8 * n for n in range(len(values))))
         function = driver.CUfunction(int(self._compiled._codelibrary.get_cufunc().handle))
-        stream = driver.CUstream(int(kernel[grid, block].stream.handle))  # the default stream, as Numba has it
+        stream = driver.CUstream(int(kernel[grid, block].stream.handle))  # Numba's default stream
         sizes = (*(*grid, 1, 1)[:3], *(*block, 1, 1)[:3])
         self._arguments = (function, *sizes, dynamic_shared, stream, ctypes.addressof(self._pointers), 0)
         self._launch, self._success = driver.cuLaunchKernel, driver.CUresult.CUDA_SUCCESS
@@ -55,14 +58,14 @@ class DirectLaunch:
             raise DeviceError(f"CUDA: a kernel could not be launched: {status.name}")
 
     def fix(self, first: int, arrays: Sequence[Any]) -> None:
-        """Let argument ``first`` and those behind it be these device arrays of Numba's in every call."""
+        """Set argument ``first`` and those after it to these Numba device arrays for every call."""
         for place, array in zip(self._places[first:], arrays, strict=True):
             self._values[place] = array.device_ctypes_pointer.value
 
 
-def _as_numba_passes_it(shape: tuple[int, ...], itemsize: int) -> list[int]:
-    """The 64-bit numbers by which Numba describes a C-contiguous array to a kernel: two zeros, its size, the size of
-    an item, the address (to be set), the shape, the strides in bytes."""
+def _array_arguments(shape: tuple[int, ...], itemsize: int) -> list[int]:
+    """The 64-bit numbers with which Numba passes a C-contiguous array to a kernel: two zeros, its size, the size of an
+    item, the address (set later), the shape, the strides in bytes."""
     size, strides = 1, list[int]()
     for length in reversed(shape):
         strides.insert(0, size * itemsize)
@@ -71,8 +74,8 @@ def _as_numba_passes_it(shape: tuple[int, ...], itemsize: int) -> list[int]:
 
 
 def allow_shared(kernel: Any, signature: tuple, dynamic_shared: int) -> Any:
-    """The kernel compiled for Numba's types ``signature`` and the current device, allowed to be launched with so many bytes
-    of dynamic shared memory. Raises DeviceError where the device has less."""
+    """The kernel compiled for Numba's types ``signature`` and the current device, with ``dynamic_shared`` bytes of dynamic
+    shared memory per block permitted. Raises DeviceError if the device has less."""
     from cuda.bindings import driver
 
     cuda.current_context()

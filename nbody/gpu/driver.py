@@ -1,4 +1,4 @@
-"""Is there a GPU? Answered without ``numba.cuda``, whose import takes 0.4 s, on a machine that has no CUDA driver."""
+"""Checks whether there is a GPU. Without a CUDA driver this needs no import of ``numba.cuda``, which takes 0.4 s."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 
 
 def has_driver() -> bool:
-    """True if a CUDA driver library can be loaded, or is there and cannot. (Numba looks in the same places.)"""
+    """True if a CUDA driver library exists, whether it can be loaded or not. (Numba searches the same places.)"""
     if sys.platform == "win32":
         names, folders, load = ("nvcuda.dll",), ("\\windows\\system32",), getattr(ctypes, "WinDLL", ctypes.CDLL)
     else:
@@ -30,7 +30,7 @@ def has_driver() -> bool:
 
 @cache
 def why_unavailable() -> str:
-    """The reason why no GPU can be used, in one clause; empty if one can."""
+    """The reason why no GPU can be used, in one clause; empty if a GPU can be used."""
     if SIMULATED:
         return ""
     if not has_driver():
@@ -52,7 +52,7 @@ def available() -> bool:
 
 
 def require(what: str) -> None:
-    """Raise a :class:`DeviceError` naming ``what`` needs the GPU, unless there is one."""
+    """Raise a :class:`DeviceError` that says that ``what`` needs a GPU, unless there is one."""
     reason = why_unavailable()
     if reason:
         raise DeviceError(

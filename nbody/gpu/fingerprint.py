@@ -1,7 +1,7 @@
-"""What a kernel is made of, as a text that is the same in every process: two kernels with one text are the same kernel.
+"""A hash of a kernel's code and of everything that it uses, equal in every process for equal kernels.
 
-Numba's own key of a kernel on disk cannot serve here: it takes the time stamp of one source file, and pickles what the
-kernel closes over, in which a device function is a random number.
+Numba's own key of a cached kernel cannot be used: it contains the time stamp of a single source file, and the pickled
+closure of the kernel, in which a device function is a random number.
 """
 
 import enum
@@ -13,35 +13,36 @@ from typing import Any
 import numpy as np
 
 OVERLOADS = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-"""This room's sources. Numba finds the code of :func:`nbody.gpu.rsqrt` and its like by the function's identity, so that code
-is not reached from a kernel. Read at once: the files may be changed before the first kernel is compiled."""
+"""The sources of this folder. Numba finds the code of :func:`nbody.gpu.rsqrt` and similar functions by the function's
+identity, so a kernel does not refer to that code. Read at import: the files may change before the first kernel is
+compiled."""
 
 LIBRARIES = ("builtins", "llvmlite", "math", "numba", "numpy", "operator")
-"""Where a name says what a function or a class is: their versions are part of a kernel's key."""
+"""Libraries whose functions and classes are identified by their names: the versions are part of a kernel's key."""
 
 
 class Unknown(Exception):
-    """A kernel refers to a value of which no text says what it is; such a kernel is not kept on disk."""
+    """A kernel refers to a value that cannot be described by a text; such a kernel is not cached on disk."""
 
 
 def fingerprint(function: FunctionType) -> str:
-    """A hash of a Python function, of everything that it closes over and refers to by name, and of those in turn.
+    """A hash of a Python function and, recursively, of everything that it closes over or refers to by name.
 
     Raises:
-        Unknown: see there.
+        Unknown: the function refers to a value that cannot be described.
     """
     text = repr((hashlib.sha256(OVERLOADS).hexdigest(), _Reader().of(function)))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class _Reader:
-    """Turns values into nested tuples of texts; a function that is met again, by a number."""
+    """Turns values into nested tuples of texts; a function that occurs again becomes a number."""
 
     def __init__(self) -> None:
         self._met: dict[int, int] = {}
 
     def of(self, value: Any) -> Any:
-        """What a value is."""
+        """The description of a value."""
         if value is None or (isinstance(value, str | bytes | bool | int | float | complex) and not _is_enum(value)):
             return type(value).__name__, repr(value)
         if isinstance(value, np.generic | np.dtype | np.ndarray):
@@ -61,7 +62,7 @@ class _Reader:
         return type(value).__name__, array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).hexdigest()
 
     def _of_code(self, value: Any) -> Any:
-        """Functions, what Numba makes of functions, and what is known by its name alone."""
+        """Descriptions of functions, of Numba's compiled functions, and of values identified by name."""
         if _is_enum(value):
             return type(value).__qualname__, value.name, self.of(value.value)
         if hasattr(value, "py_func"):  # a device function
@@ -70,7 +71,7 @@ class _Reader:
             return "intrinsic", self.of(value._defn)
         if isinstance(value, ModuleType):
             return "module", value.__name__
-        if isinstance(value, type | FunctionType | BuiltinFunctionType | np.ufunc) and _is_a_librarys(value):
+        if isinstance(value, type | FunctionType | BuiltinFunctionType | np.ufunc) and _is_of_library(value):
             return "of a library", _module(value), getattr(value, "__qualname__", value.__name__)
         if isinstance(value, FunctionType):
             return self._function(value)
@@ -98,9 +99,9 @@ class _Reader:
         return code.co_code.hex(), constants, names, code.co_argcount, code.co_flags
 
     def _named(self, known: dict[str, Any], name: str) -> Any:
-        """What a name of a function's code stands for: a global, or an attribute of a module that is no library's."""
+        """The values of a name in a function's code: a global, or an attribute of a module that is not of a library."""
         found = [self.of(known[name])] if name in known else []
-        rooms = [value for value in known.values() if isinstance(value, ModuleType) and not _is_a_librarys(value)]
+        rooms = [value for value in known.values() if isinstance(value, ModuleType) and not _is_of_library(value)]
         return found + [self.of(getattr(room, name)) for room in rooms if hasattr(room, name)]
 
 
@@ -118,5 +119,5 @@ def _module(value: Any) -> str:
     return value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None) or "numpy"
 
 
-def _is_a_librarys(value: Any) -> bool:
+def _is_of_library(value: Any) -> bool:
     return _module(value).split(".")[0] in LIBRARIES

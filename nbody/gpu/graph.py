@@ -1,6 +1,7 @@
-"""CUDA graphs: launches recorded once and replayed; and the time of launches on the device."""
+"""CUDA graphs (launches that are recorded once and replayed), and timing of launches on the device."""
 
 import contextlib
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +12,12 @@ from nbody.gpu.device import cuda
 
 
 class Graph:
-    """The kernel launches of ``work()`` on a stream, recorded once and replayed by one call each.
+    """The kernel launches of ``work()`` on a stream, recorded once and replayed with one call.
 
-    A launch from Python costs some ten microseconds of processor time, a replay of all of them two or three: at small
-    N the GPU would otherwise wait for Python. ``work`` must launch on ``stream``,
-    and on others only between an event of ``stream`` that they wait for and one of theirs that it waits for; it must
-    allocate nothing, copy to the host only into pinned memory, and have been run before (so that its kernels are compiled).
+    A launch from Python costs about ten microseconds of processor time, a replay of all launches two or three: at small N
+    the GPU would otherwise wait for Python. ``work`` must launch on ``stream``. It may use other streams only if they first
+    wait for an event of ``stream``, and ``stream`` at last waits for an event of theirs. It must allocate no memory, copy to
+    the host only into pinned memory, and have been run before (so that its kernels are compiled).
     """
 
     def __init__(self, stream: Any, work: Callable[[], Any]) -> None:
@@ -25,13 +26,18 @@ class Graph:
         self._driver, self._stream = driver, int(stream.handle)
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         self._call(driver.cuStreamBeginCapture, self._stream, mode)
+        collects = gc.isenabled()
+        gc.disable()  # to free an array on the device, or in pinned memory, would end the capture
         try:
             work()
         except BaseException:
-            # The stream cannot be used until its capture has ended, which may fail too, for the same reason.
+            # The stream cannot be used until its capture is ended. Ending it may fail for the same reason.
             with contextlib.suppress(DeviceError):
                 self._call(driver.cuGraphDestroy, self._call(driver.cuStreamEndCapture, self._stream))
             raise
+        finally:
+            if collects:
+                gc.enable()
         graph = self._call(driver.cuStreamEndCapture, self._stream)
         try:
             self._graph = self._call(driver.cuGraphInstantiate, graph, 0)
@@ -39,7 +45,7 @@ class Graph:
             self._call(driver.cuGraphDestroy, graph)
 
     def replay(self) -> None:
-        """Launch all of it again, on the same stream."""
+        """Launch the recorded work again, on the same stream."""
         self._call(self._driver.cuGraphLaunch, self._graph, self._stream)
 
     def _call(self, function: Callable, *arguments: Any) -> Any:
@@ -59,8 +65,8 @@ def milliseconds(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stre
 
 
 def times(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stream: Any = 0) -> list[float]:
-    """Times of ``work()`` by CUDA events on its stream, in ms: ``repeats`` measurements of ``inner`` calls each, after
-    one warm-up (which also compiles)."""
+    """Times per call of ``work()`` in ms, by CUDA events on its stream: ``repeats`` measurements of ``inner`` calls each,
+    after one warm-up call (which also compiles)."""
     work()
     cuda.synchronize()
     found = []

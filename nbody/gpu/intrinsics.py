@@ -1,4 +1,4 @@
-"""What kernels need beside Python's arithmetic: a reciprocal root, 128-bit loads, and arithmetic that fast-math does not
+"""Functions for kernels: a reciprocal square root, 128-bit loads, shuffles, and arithmetic that fast-math does not
 reorder."""
 
 from llvmlite import ir
@@ -11,25 +11,25 @@ ALL_LANES = 0xFFFFFFFF
 
 
 def device_function(function):
-    """Let kernels call ``function``."""
+    """Compile ``function`` as a device function, which kernels may call."""
     return cuda.jit(device=True, **FAST)(function)
 
 
 @device_function
 def shuffle(value, lane):
-    """The value of another lane of this thread's warp, all of whose threads take part."""
+    """The value of another lane of the warp. All threads of the warp must call it."""
     return cuda.shfl_sync(ALL_LANES, value, lane)
 
 
 def rsqrt(x):
-    """1/√x in the precision of ``x``; infinity at 0 in float32. One MUFU.RSQ there (``1/math.sqrt`` would be two);
-    in float64 one MUFU.RSQ64H and five float64 instructions."""
+    """1/√x in the precision of ``x``. In float32: infinity at 0, one MUFU.RSQ (``1/math.sqrt`` would be two instructions).
+    In float64: NaN at 0, one MUFU.RSQ64H and five float64 instructions."""
     raise NotImplementedError("for kernels only")
 
 
 @intrinsic
 def _rsqrt_seed(typing_context, x):
-    """1/√x in float64 from one MUFU.RSQ64H: 2e-7 right, over float64's whole range."""
+    """1/√x in float64 from one MUFU.RSQ64H: relative error 2e-7 over the whole range of float64."""
 
     def codegen(context, builder, signature, arguments):
         number = ir.DoubleType()
@@ -45,7 +45,7 @@ def _rsqrt_in_a_kernel(x):
         return lambda x: libdevice.rsqrtf(x)
 
     def refined(x):
-        """The seed and one step of Halley's method, which triples its digits. (0 gives NaN, not infinity.)"""
+        """The seed and one step of Halley's method, which triples the correct digits. (0 gives NaN, not infinity.)"""
         y = _rsqrt_seed(x)
         error = 1.0 - x * y * y
         return y + y * error * (0.5 + 0.375 * error)
@@ -54,23 +54,23 @@ def _rsqrt_in_a_kernel(x):
 
 
 def add(a, b):
-    """a + b, rounded as written: fast-math, which simplifies (a + b) - a to b, does not simplify this."""
+    """a + b, rounded once. Fast-math simplifies (a + b) - a to b, but does not simplify this function."""
     raise NotImplementedError("for kernels only")
 
 
 def subtract(a, b):
-    """a - b, rounded as written; see :func:`add`."""
+    """a - b, rounded once; see :func:`add`."""
     raise NotImplementedError("for kernels only")
 
 
 def multiply(a, b):
-    """a · b, rounded as written, where fast-math would multiply in any order; see :func:`add`."""
+    """a · b, rounded once; fast-math would multiply in any order. See :func:`add`."""
     raise NotImplementedError("for kernels only")
 
 
 def multiply_add(a, b, c):
-    """a · b + c, rounded once. Fast-math may round a product that two sums share twice in one kernel and once in another;
-    this gives the same bits in both."""
+    """a · b + c, rounded once. Fast-math may round a product that two sums share separately in one kernel and not in
+    another; this function gives the same bits in both."""
     raise NotImplementedError("for kernels only")
 
 

@@ -1,9 +1,9 @@
-"""Kernels, kept on disk once they are compiled: a second run loads in milliseconds what took seconds to compile.
+"""A cache on disk for compiled kernels: a second run loads in milliseconds what took seconds to compile.
 
-A kernel's file is found by a hash of everything that its machine code depends on: what it is made of
+The name of a kernel's file is a hash of everything that its machine code depends on: the code that it uses
 (:mod:`nbody.gpu.fingerprint`), the types of its arguments, its options, the device, the driver, and the versions of Numba
-and of NVIDIA's compilers. The file begins with a hash of its content and repeats what it was made for. So a file that is
-damaged, or made for anything else, is as good as none, and the kernel is compiled again. A cubin is complete: none of its
+and of NVIDIA's compilers. The file begins with a hash of its content and repeats these dependencies. So a file that is
+damaged, or belongs to anything else, is ignored, and the kernel is compiled again. A cubin is complete: none of its
 functions is linked with those of another kernel.
 """
 
@@ -28,11 +28,11 @@ COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia
 """The packages of the compiler and the linker, for CUDA 13 and 12."""
 
 LEFT_OUT = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}
-"""Settings of Numba that no machine code depends on."""
+"""Numba's settings that do not affect the machine code."""
 
 
 def kernel(function: Callable | None = None, **options: Any) -> Any:
-    """``cuda.jit`` for a kernel that is kept on disk, and that may be launched with few blocks without a warning.
+    """``cuda.jit`` for a kernel that is cached on disk, and that may be launched with few blocks without a warning.
 
     Use as ``@kernel`` or ``@kernel(fastmath=True)``.
     """
@@ -46,7 +46,7 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
 
     @functools.lru_cache(maxsize=128)
     def quietly(*launch: Any) -> Any:
-        with warnings.catch_warnings():  # the few blocks of a small N, or of a last ragged tile, are meant
+        with warnings.catch_warnings():  # few blocks are intended, for small N or an incomplete last tile
             warnings.simplefilter("ignore")
             return configure(compiled, *launch)
 
@@ -55,7 +55,7 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
 
 
 class KernelCache(NullCache):
-    """One function's kernels, one for each list of argument types: where Numba looks before it compiles."""
+    """The cached kernels of one function, one for each list of argument types, with the interface of Numba's cache."""
 
     def __init__(self, function: Callable, options: dict[str, Any]) -> None:
         self._function, self._options = function, options
@@ -64,38 +64,38 @@ class KernelCache(NullCache):
         """The kernel for these types, ready to launch; None if it must be compiled."""
         from numba.cuda.dispatcher import _Kernel
 
-        made_for = _made_for(self._function, types, self._options)
-        found = cache.load_bytes(_name(self._function, made_for)) if made_for else None
+        dependencies = _dependencies(self._function, types, self._options)
+        found = cache.load_bytes(_name(self._function, dependencies)) if dependencies else None
         if found is None:
             return None
         try:
             stored, state = pickle.loads(found)
-            return _Kernel._rebuild(**state) if stored == made_for else None
-        except Exception:  # a library has changed, and its version has not
+            return _Kernel._rebuild(**state) if stored == dependencies else None
+        except Exception:  # a library changed without a new version
             return None
 
     def save_overload(self, types: Any, compiled: Any) -> None:
-        """Keep a kernel that has just been compiled, if that can be done."""
+        """Cache a compiled kernel, if possible."""
         from numba.cuda.serialize import dumps
 
-        made_for = _made_for(self._function, types, self._options)
-        if not made_for or compiled.launch_config_sensitive:
+        dependencies = _dependencies(self._function, types, self._options)
+        if not dependencies or compiled.launch_config_sensitive:
             return
         try:
-            data = dumps((made_for, compiled._reduce_states()))
+            data = dumps((dependencies, compiled._reduce_states()))
         except Exception:  # it is linked with files, or refers to an array on the device
             return
-        cache.keep_bytes(_name(self._function, made_for), data)
+        cache.keep_bytes(_name(self._function, dependencies), data)
 
 
-def _name(function: Callable, made_for: str) -> str:
+def _name(function: Callable, dependencies: str) -> str:
     """The name of a kernel's file in the folder for caches."""
     plain = re.sub(r"\W", "", function.__name__)
-    return f"kernels/{plain}-{hashlib.sha256(made_for.encode()).hexdigest()[:32]}"
+    return f"kernels/{plain}-{hashlib.sha256(dependencies.encode()).hexdigest()[:32]}"
 
 
-def _made_for(function: Any, types: Any, options: dict[str, Any]) -> str:
-    """Everything that a kernel's machine code depends on; empty if that cannot be told."""
+def _dependencies(function: Any, types: Any, options: dict[str, Any]) -> str:
+    """Everything that a kernel's machine code depends on; empty if that cannot be described."""
     try:
         return repr((_toolchain(), fingerprint(function), repr(types), sorted(options.items(), key=str)))
     except (Unknown, ValueError, RecursionError):  # ValueError: a variable that has no value yet

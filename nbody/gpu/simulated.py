@@ -1,4 +1,4 @@
-"""The intrinsics for Numba's simulator, which runs kernels on the CPU as plain Python, and the shuffles that it lacks."""
+"""The intrinsics and shuffles for Numba's simulator, which runs kernels on the CPU as Python code."""
 
 import math
 import sys
@@ -14,8 +14,8 @@ take_turns()
 
 
 def _shared_array(self, shape, dtype, alignment=None):
-    """One array for each line of a kernel that asks for it. (The simulator's own refuses an alignment, and now and
-    then gives two threads two arrays.)"""
+    """One array for each line of a kernel that creates one. (The simulator's own function refuses an alignment, and
+    sometimes gives two threads different arrays.)"""
     asking = sys._getframe(1)
     place = asking.f_code.co_filename, asking.f_lineno
     return self._allocations.setdefault(place, np.empty(shape, dtype))
@@ -23,7 +23,7 @@ def _shared_array(self, shape, dtype, alignment=None):
 
 FakeCUDAShared.array = _shared_array
 
-_board: dict[tuple[int, int], Any] = {}  # what each thread of a block has put up for the others of its warp
+_board: dict[tuple[int, int], Any] = {}  # the value that each thread of a block offers to the other lanes
 
 
 def _exchange(value, source):
@@ -37,24 +37,24 @@ def _exchange(value, source):
     return found
 
 
-# The simulator has no shuffles, and what it is asked for is done at once.
+# The simulator has no shuffles, and completes all work at once.
 Event.__init__ = lambda self, timing=True: None
 Event.query = lambda self: True
 FakeCUDAModule.shfl_xor_sync = lambda self, mask, value, bits: _exchange(value, self.laneid ^ bits)
 
 
 def device_function(function):
-    """Let kernels call ``function``."""
+    """The function itself: in the simulator kernels call Python functions."""
     return function
 
 
 def shuffle(value, lane):
-    """The value of another lane of this thread's warp, all of whose threads take part."""
+    """The value of another lane of the warp. All threads of the warp must call it."""
     return _exchange(value, lane % 32)
 
 
 def rsqrt(x):
-    """1/√x in the precision of ``x``; infinity at 0, as the hardware has it in float32. (In float64 it has a NaN.)"""
+    """1/√x in the precision of ``x``; infinity at 0, as in float32 on the hardware. (In float64 the hardware gives NaN.)"""
     real = np.float32 if isinstance(x, np.float32) else np.float64
     return real(1.0 / math.sqrt(x)) if x > 0 else real(math.inf)
 

@@ -1,7 +1,7 @@
-"""What each thread of a kernel reads and writes, recorded in Numba's simulator: the figures of the lessons are made of it.
+"""The reads and writes of each thread of a kernel, recorded in Numba's simulator, for the figures of the lessons.
 
-The threads of a warp run in step on a card: the n-th accesses of its 32 threads, as they are recorded here, are one
-access of the warp, as long as its threads go the same way.
+On a card the threads of a warp run in lockstep: the n-th recorded accesses of its 32 threads are one access of the warp,
+as long as its threads take the same branches.
 """
 
 import sys
@@ -17,7 +17,7 @@ from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
 from nbody.gpu import simulated, turns
 
 BARRIER, SHUFFLE = "barrier", "shuffle"
-"""Names that stand for an array in an :class:`Access`: a block's barrier, and an exchange between the lanes of a warp."""
+"""Names used instead of an array in an :class:`Access`: a block's barrier, and a shuffle between the lanes of a warp."""
 
 
 class Access(NamedTuple):
@@ -34,7 +34,7 @@ Trace = dict[tuple[int, int], list[list[Access]]]
 
 
 class _Recorded(np.ndarray):
-    """An array that records what the simulator's threads read and write of it."""
+    """An array that records its reads and writes by the simulator's threads."""
 
     name = ""
     log: Any = None
@@ -47,6 +47,11 @@ class _Recorded(np.ndarray):
         self._note(index, True)
         super().__setitem__(index, value)
 
+    @property
+    def flat(self):
+        """Elements in memory order; reads and writes by a number are recorded."""
+        return _Flat(self)
+
     def _note(self, index, write):
         if self.name and turns.in_kernel():
             whole = index if isinstance(index, tuple) else (index,)
@@ -54,11 +59,29 @@ class _Recorded(np.ndarray):
             self.log(Access(self.name, write, flat))
 
 
-def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
-    """Run a kernel in the simulator and return what its threads did.
+class _Flat:
+    """``array.flat`` of a recorded array."""
 
-    Args: kernel: what ``cuda.jit`` gave. grid, block: as in a launch. arguments: the kernel's, in its order; NumPy
-    arrays among them are recorded, under the name given, and hold what the kernel wrote afterwards.
+    def __init__(self, array: Any) -> None:
+        self._array, self._flat = array, np.ndarray.flat.__get__(array)
+
+    def __getitem__(self, index):
+        self._array._note(np.unravel_index(index, self._array.shape), False)
+        return self._flat[index]
+
+    def __setitem__(self, index, value):
+        self._array._note(np.unravel_index(index, self._array.shape), True)
+        self._flat[index] = value
+
+
+def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
+    """Run a kernel in the simulator and return the accesses of its threads.
+
+    Args:
+        kernel: the result of ``cuda.jit``.
+        grid, block: as in a launch.
+        arguments: the kernel's arguments, in order; accesses to NumPy arrays are recorded under the given names, and the
+            arrays have the kernel's results afterwards.
     """
     logs: dict = defaultdict(lambda: defaultdict(list))
 

@@ -1,9 +1,9 @@
 """Numba's simulator, one thread of a block at a time.
 
-The simulator runs each CUDA thread as a Python thread and polls all of them, so that most of its time goes to waiting for
+The simulator runs each CUDA thread as a Python thread and polls all of them, so that it spends most of its time waiting for
 the interpreter's lock. Here a thread runs until it waits at a barrier or ends, then the next one runs, always in the same
-order: a kernel takes about a tenth of the CPU time. Threads that never wait share one Python thread, and Python threads
-are kept for the next block.
+order: a kernel takes about a tenth of the CPU time. CUDA threads that never wait share one Python thread, and Python threads
+are reused for the next block.
 """
 
 import threading
@@ -15,7 +15,7 @@ from typing import Any
 from numba.cuda.simulator import kernel, kernelapi
 
 BLOCK = "block"
-"""The barrier of all threads of a block that have not ended."""
+"""The barrier of all running threads of a block."""
 
 _current: Any = None
 _idle: list["_Worker"] = []
@@ -54,7 +54,7 @@ class _Worker(threading.Thread):
 
 
 class _Thread:
-    """A CUDA thread: what the simulator's kernels ask of ``BlockThread``, and who runs it."""
+    """A CUDA thread, with the interface of the simulator's ``BlockThread``, and the Python thread that runs it."""
 
     syncthreads_count = kernel.BlockThread.syncthreads_count
     syncthreads_and = kernel.BlockThread.syncthreads_and
@@ -95,7 +95,7 @@ class _Thread:
 
 
 class _Turns:
-    """Which thread of a block runs next."""
+    """The scheduler of a block's threads."""
 
     def __init__(self, work: Callable[[], None], threads: list[_Thread]) -> None:
         self.work, self.ready, self.live = work, deque(threads), len(threads)
@@ -104,7 +104,7 @@ class _Turns:
         self.done = threading.Lock()
 
     def run(self) -> None:
-        """Run all threads to their end; raise what one of them raised."""
+        """Run all threads to their end; raise the exception of the first that failed."""
         self.done.acquire()
         self.ready.popleft().resume()
         try:
@@ -129,18 +129,18 @@ class _Turns:
         _current = thread
 
     def pass_if(self, barrier: Any, count: int) -> None:
-        """Let the threads at a barrier go on if they are as many as it waits for."""
+        """Release the threads at a barrier if ``count`` threads wait there."""
         if len(self.waiting[barrier]) == count:
             self.ready.extend(self.waiting.pop(barrier))
 
     def next(self) -> _Thread:
-        """The next thread that waits for nothing but its turn."""
+        """The next thread that is ready to run."""
         if not self.ready:
             self.fail(RuntimeError(f"threads wait for others at the barriers {list(self.waiting)}"))
         return self.ready.popleft()
 
     def fail(self, error: BaseException) -> None:
-        """End the threads that have begun and start no more."""
+        """End the threads that have started, and start no more."""
         self.failure = error
         begun = [thread for thread in self.ready if thread.worker]
         self.ready = deque(begun + [thread for barrier in self.waiting.values() for thread in barrier])
@@ -148,7 +148,7 @@ class _Turns:
         self.waiting.clear()
 
     def end(self, thread: _Thread, error: BaseException | None) -> _Thread | None:
-        """Take leave of a thread; return the one that its worker runs next, if it has not begun."""
+        """Remove a thread that has ended; return the thread that its worker runs next, if that has not started."""
         self.live -= 1
         if error and not self.failure:
             self.fail(error)
@@ -168,7 +168,7 @@ class _Turns:
 
 
 def _run_block(manager: Any, block: tuple[int, ...], *arguments: Any) -> None:
-    """Run one block of a kernel: takes the place of ``BlockManager.run``."""
+    """Run one block of a kernel: replaces ``BlockManager.run``."""
     x, y, z = (*manager._block_dim, 1, 1)[:3]
     places = [(i, j, k) for k in range(z) for j in range(y) for i in range(x)]
     threads = [_Thread(manager, block, place, number) for number, place in enumerate(places)]

@@ -1,6 +1,6 @@
 """Waiting for the device without blocking Python: signal handlers run, and a run can show its progress.
 
-The driver's own wait is one call in C, and Python handles no signal before it returns; a step of millions of bodies takes
+The driver's own wait is one call in C, and Python handles signals only after it returns; a step of millions of bodies takes
 seconds.
 """
 
@@ -11,10 +11,10 @@ from typing import Any
 from nbody.gpu.device import SIMULATED, cuda
 
 SPIN = 1e-3
-"""Seconds during which the event is polled without a pause, as the driver itself does: the shortest pause takes 0.06 ms."""
+"""Seconds of polling without a pause, as in the driver: the shortest pause takes 0.06 ms."""
 
 LATENESS = 1e-3
-"""A pause, as a fraction of the time already waited: at most this fraction of a wait is lost by polling too late."""
+"""Length of a pause as a fraction of the time already waited: polling late costs at most this fraction of a wait."""
 
 LONGEST_PAUSE = 5e-3
 """Seconds."""
@@ -36,7 +36,7 @@ def is_done(event: Any) -> bool:
     # Numba's own query raises for "not yet", and writes an error to its log each time.
     if driver.cuEventQuery(event.handle)[0] == driver.CUresult.CUDA_ERROR_NOT_READY:
         return False
-    return bool(event.query())  # which raises what went wrong on the device
+    return bool(event.query())  # raises the device's error, if there is one
 
 
 def wait_for(event: Any, meanwhile: Callable[[], object] = lambda: None) -> None:

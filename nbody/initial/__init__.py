@@ -1,7 +1,7 @@
-"""Initial conditions: a generator a file, or a user's own bodies. ``GENERATORS`` lists the generators.
+"""Initial conditions: one generator per file, or the user's own bodies. ``GENERATORS`` lists the generators.
 
-To add one: a file with a subclass of :class:`~nbody.initial.generator.Generator`, a line in ``GENERATORS``, and a
-preset in ``scenarios/``.
+To add a generator, write a file with a subclass of :class:`~nbody.initial.generator.Generator`, and add a line to
+``GENERATORS`` and a preset to ``scenarios/``.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ GENERATORS = Registry(
 """Every generator a scenario may name."""
 
 WORKING_COPIES = 3
-"""How many times the particles' own memory a generator takes at its peak (measured at N = 10^6: 2.6, plummer)."""
+"""The peak memory of a generator, in units of the particles' memory (measured at N = 10^6: 2.6, plummer)."""
 
 
 def make_particles(scenario: Scenario) -> Particles:
@@ -43,14 +43,14 @@ def make_particles(scenario: Scenario) -> Particles:
     generator = _generator(scenario, chosen)
     _check_memory(scenario, chosen.particles)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(chosen.seed)))
-    with np.errstate(over="ignore", invalid="ignore"):  # check() tells what came of it, in one line
+    with np.errstate(over="ignore", invalid="ignore"):  # check() reports an overflow in one line
         particles = generator.generate(chosen.particles, scenario.gravity, rng)
     return particles.check(scenario.where("initial"))
 
 
 def check_initial(scenario: Scenario) -> None:
-    """Raise the InputError that :func:`make_particles` would raise for a name, a parameter or a missing file,
-    without making or reading any bodies."""
+    """Raise the InputError that :func:`make_particles` would raise for a name, a parameter or a missing file, without
+    making or reading any bodies."""
     chosen = scenario.initial
     if isinstance(chosen, FromFile):
         find_bodies(scenario.folder / chosen.file, chosen.frame, scenario.where("initial.file"))
@@ -59,7 +59,7 @@ def check_initial(scenario: Scenario) -> None:
 
 
 def resolved_initial(scenario: Scenario) -> dict[str, Any]:
-    """``scenario.resolved()["initial"]`` with the defaults of the generator's own parameters filled in."""
+    """``scenario.resolved()["initial"]`` with the defaults of the generator's parameters filled in."""
     initial = scenario.resolved()["initial"]
     if isinstance(scenario.initial, Generated):
         initial |= _generator(scenario, scenario.initial).model_dump()
@@ -67,7 +67,7 @@ def resolved_initial(scenario: Scenario) -> dict[str, Any]:
 
 
 def _generator(scenario: Scenario, chosen: Generated) -> Generator:
-    """The generator that the scenario names, holding its parameters."""
+    """The scenario's generator with its parameters."""
     kind, generator = component(scenario, "initial", chosen, GENERATORS)
     dimensions = scenario.gravity.dimensions
     if dimensions not in kind.dimensions:
@@ -80,7 +80,7 @@ def _generator(scenario: Scenario, chosen: Generated) -> Generator:
 
 
 def _check_memory(scenario: Scenario, count: int) -> None:
-    """Refuse, before anything is allocated, more particles than the memory holds."""
+    """Raise an InputError if ``count`` particles do not fit into memory. Call this before allocating them."""
     needed = WORKING_COPIES * count * 8 * (2 + 2 * scenario.gravity.dimensions)
     free = memory_available()
     if needed > free:

@@ -1,4 +1,4 @@
-"""Bodies from NumPy arrays, an .npz file."""
+"""Reads bodies from NumPy arrays in an .npz file."""
 
 import math
 import warnings
@@ -16,7 +16,7 @@ SHAPES = {"mass": "(N,)", "position": "(N, 2) or (N, 3)", "velocity": "(N, 2) or
 
 
 def read_arrays(file: BinaryIO, start: str) -> Particles:
-    """The bodies of an .npz file. Raises InputError: one line that begins with ``start`` and names the array."""
+    """Read the bodies in an .npz file. Raises InputError: one line that begins with ``start`` and names the array."""
     try:
         # A header is parsed as Python, which may warn of what it finds.
         with zipfile.ZipFile(file) as archive, warnings.catch_warnings(action="ignore"):
@@ -40,9 +40,9 @@ def read_arrays(file: BinaryIO, start: str) -> Particles:
 
 
 def _read_array(archive: zipfile.ZipFile, name: str, start: str) -> np.ndarray:
-    """One array as float64 (``id``: int64), read once its declared type and size have been found reasonable.
+    """Read one array as float64 (``id``: int64), after checking its declared type and size.
 
-    ``np.load`` would allocate what the header declares before it looks at the file: 12 TB if the header says so."""
+    ``np.load`` allocates the size in the header before it reads the file: 12 TB if the header says so."""
     start = f"{start}{name} "
     member = archive.getinfo(f"{name}.npy")
     with archive.open(member) as file:

@@ -1,7 +1,7 @@
-"""A user's own bodies: NumPy arrays (.npz), a table (.csv), or a frame of an earlier run (.h5).
+"""Reads a user's own bodies: NumPy arrays (.npz), a table (.csv), or a frame of an earlier run (.h5).
 
-The files come from anywhere, so nothing in them is believed: no pickles are read, declared sizes are compared with the
-file's and with the free memory before anything is allocated, and what is wrong is told with its line or array.
+The files may come from anywhere and are not trusted: pickles are not read, declared sizes are compared with the file
+and the free memory before anything is allocated, and an error names the line or the array.
 """
 
 from dataclasses import replace
@@ -16,11 +16,11 @@ from nbody.particles import Particles
 from nbody.scenario.source import open_regular
 
 KINDS = (".npz", ".csv", ".h5")
-"""The files that may hold bodies, by the end of their names."""
+"""The suffixes of files that can contain bodies."""
 
 
 def find_bodies(path: Path, frame: int | None = None, where: str = "") -> None:
-    """Raise an InputError, beginning with ``where``, unless ``path`` is a readable file of a kind that holds bodies."""
+    """Raise an InputError, starting with ``where``, unless ``path`` is a readable file with one of the :data:`KINDS`."""
     start = f"{where}{printable(path)}: "
     suffix = path.suffix.lower()
     if suffix not in KINDS:
@@ -31,17 +31,17 @@ def find_bodies(path: Path, frame: int | None = None, where: str = "") -> None:
 
 
 def read_bodies(path: Path, dimensions: int, frame: int | None = None, where: str = "") -> Particles:
-    """The bodies in a file, as step 0 and time 0 of a new run.
+    """Read the bodies in a file, as step 0 and time 0 of a new run.
 
     Args:
         path: an .npz with arrays ``mass`` (N,), ``position`` and ``velocity`` (N, D) and perhaps ``id`` (N,), of any
             real dtype; a .csv with the header ``m,x,y,z,vx,vy,vz`` (without z and vz in 2-D); a recording.
-        dimensions: of the run, 2 or 3. Bodies in a plane get z = 0 in 3-D; the other way round z and vz must be 0.
-        frame: which frame of a recording, from 0; the last one if None.
-        where: how an error begins (``run.yaml:2: initial.file: ``).
+        dimensions: the run's dimensions, 2 or 3. In 3-D, 2-D bodies get z = 0; in 2-D, z and vz of 3-D bodies must be 0.
+        frame: the frame of a recording, from 0; None for the last one.
+        where: the beginning of an error message (``run.yaml:2: initial.file: ``).
 
     Raises:
-        InputError: one line naming the file and what in it is wrong.
+        InputError: one line that names the file and the mistake in it.
     """
     find_bodies(path, frame, where)
     start = f"{where}{printable(path)}: "
@@ -69,7 +69,7 @@ def _read_frame(path: Path, frame: int | None, where: str) -> Particles:
 
 
 def _in_dimensions(particles: Particles, dimensions: int, start: str) -> Particles:
-    """The same bodies in the run's number of dimensions."""
+    """Convert the bodies to the run's number of dimensions."""
     x, v = particles.position, particles.velocity
     if particles.dimensions == dimensions:
         return particles

@@ -1,4 +1,4 @@
-"""The lecture's disc: particles in a plane, dense in the middle, spinning the faster the farther out they are."""
+"""The lecture's disc: particles in a plane, densest in the middle, with a speed that grows with the radius."""
 
 import numpy as np
 
@@ -14,8 +14,8 @@ class Disk(Generator):
     at right angles to the direction φ: velocity = (−speed sin φ, speed cos φ). Masses 1. In 3-D, z = 0.
 
     Attributes:
-        radius: the farthest that u₁ and u₂ reach (the lecture's ``rand()*1e-4``, where RAND_MAX is 32767).
-        spin: speed over distance squared from the centre, in 1/(length·time).
+        radius: the upper limit of u₁ and u₂ (the lecture's ``rand()*1e-4``, where RAND_MAX is 32767).
+        spin: speed divided by the squared distance from the centre, in 1/(length·time).
     """
 
     radius: Positive = 3.2767

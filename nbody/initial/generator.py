@@ -1,4 +1,4 @@
-"""What a generator of initial conditions is: its parameters, and how bodies are made from them."""
+"""The interface of a generator of initial conditions: its parameters, and how it makes bodies."""
 
 from abc import abstractmethod
 from typing import ClassVar
@@ -11,14 +11,14 @@ from nbody.scenario.fields import Group
 
 
 class Generator(Group):
-    """The fields are the parameters that a scenario may give beside ``generator``, ``particles`` and ``seed``, with
-    their kinds and defaults; errors, ``nbody info`` and the recorded scenario follow from them."""
+    """Base class of the generators. Its fields are the parameters that a scenario may give beside ``generator``,
+    ``particles`` and ``seed``; error messages, ``nbody info`` and the recorded scenario are derived from them."""
 
     dimensions: ClassVar[tuple[int, ...]] = (2, 3)
-    """The dimensions in which it makes bodies."""
+    """The dimensions in which this generator can make bodies."""
 
     @abstractmethod
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
-        """``count`` bodies in ``gravity.dimensions`` dimensions, with all randomness from ``rng``.
+        """Make ``count`` bodies in ``gravity.dimensions`` dimensions; all random numbers come from ``rng``.
 
         Use only +, −, ×, ÷ and square roots on random numbers (see :mod:`nbody.initial.sampling`)."""

@@ -1,4 +1,4 @@
-"""Plummer's sphere: a star cluster in equilibrium, sampled as Aarseth, Hénon & Wielen (1974) do."""
+"""Plummer's sphere: a star cluster in equilibrium, sampled by the method of Aarseth, Hénon & Wielen (1974)."""
 
 import math
 from typing import Annotated, ClassVar
@@ -17,8 +17,8 @@ SCALE_LENGTH = 3 * math.pi / 16
 
 
 class Plummer(Generator):
-    """N equal masses 1/N in Hénon units (Hénon 1971): total mass 1, virial radius 1, energy −G/4, and T = |W|/2 in
-    the mean over samples (one sample is not rescaled). The centre of mass is at rest in the origin.
+    """N equal masses 1/N in Hénon units (Hénon 1971): total mass 1, virial radius 1, energy −G/4, and T = |W|/2 on
+    average over samples (a single sample is not rescaled). The centre of mass is at rest in the origin.
 
     In units of a, the mass within r is X = r³/(1 + r²)^(3/2), uniform in [0, 1); so s = X^(1/3) = r/√(1 + r²) is the
     largest of three uniform numbers, and r = (X^(−2/3) − 1)^(−1/2) = s/√(1 − s²) needs no power. The speed is q times
@@ -26,8 +26,8 @@ class Plummer(Generator):
     so the sphere is in equilibrium whatever G is.
 
     Attributes:
-        cut: no body is farther out, in virial radii. 22.8 leaves out a thousandth of the mass, which would be the few
-            bodies that widen every picture; a sample's mass is 1 all the same.
+        cut: the largest radius of a body, in virial radii. 22.8 leaves out a thousandth of the mass: the few bodies that
+            would widen every picture. The total mass of a sample is 1 in any case.
     """
 
     dimensions: ClassVar[tuple[int, ...]] = (3,)

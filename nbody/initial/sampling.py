@@ -1,7 +1,7 @@
-"""Random directions and rejection, the same bits on every machine.
+"""Random directions and rejection sampling, with the same bits on every machine.
 
-IEEE 754 fixes the last bit of +, −, ×, ÷ and √, and of nothing else: sines, powers and cube roots differ between
-processors and libraries (NumPy alone has several). So nothing here, nor in a generator, calls one.
+IEEE 754 fixes the last bit of +, −, ×, ÷ and √ only. Sines, powers and cube roots differ between processors and
+libraries (even between versions of NumPy's loops), so neither this module nor a generator uses them.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Bodies from a table: comma-separated values under a header that names the columns."""
+"""Reads bodies from a table: comma-separated values below a header that names the columns."""
 
 import csv
 import io
@@ -15,21 +15,21 @@ from nbody.particles import Particles
 from nbody.scenario.fields import shown
 
 COLUMNS = ("m", "x", "y", "z", "vx", "vy", "vz")
-"""The columns, in any order; z and vz are left out in 2-D, and a column ``id`` may be added."""
+"""The columns, in any order. In 2-D z and vz are left out; a column ``id`` can be added."""
 
 
 def read_table(file: BinaryIO, start: str) -> Particles:
-    """The bodies of a .csv file in UTF-8, a row each. Blank lines and a byte-order mark are passed over.
+    """Read the bodies in a .csv file in UTF-8, one per row. Blank lines and a byte-order mark are skipped.
 
     Raises:
-        InputError: one line that begins with ``start`` and names the line and column at fault.
+        InputError: one line that begins with ``start`` and names the wrong line and column.
     """
-    # The shortest row, "1,1,1,1,1\\n", makes 40 bytes of 10; the arrays made from them are a second copy.
+    # The shortest row, "1,1,1,1,1\\n", has 10 bytes and becomes 40; the arrays made from it are a second copy.
     needed = 8 * file.seek(0, io.SEEK_END)
     file.seek(0)
     if needed > memory_available():
         raise InputError(f"{start}may need {needed / 2**30:.1f} GiB of memory, more than is free; save it as .npz")
-    # Bytes that are not UTF-8 come through as characters that no number has, and are told with their line.
+    # Bytes that are not UTF-8 become characters that no number contains, so the error names their line.
     text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
     rows = _rows(text, start)
     columns = _header(rows, start)
@@ -67,14 +67,16 @@ def _header(rows: Iterator[tuple[int, list[str]]], start: str) -> list[str]:
     start = f"{start}line {line}: "
     expected = f"the first line must be the header {','.join(COLUMNS)} (2-D: m,x,y,vx,vy)"
     if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-        raise InputError(f"{start}the columns are parted by ';' or tabs; save it with commas, and points for decimals")
+        raise InputError(
+            f"{start}the columns are separated by ';' or tabs; save it with commas, and points for decimals"
+        )
     if not set(names) & set(COLUMNS):
         raise InputError(f"{start}{expected}, got {shown(','.join(cells))}")
     for name in names:
         if name not in COLUMNS and name != "id":
             raise InputError(f"{start}unknown column {shown(name)}{did_you_mean(name, COLUMNS)}; {expected}")
         if names.count(name) > 1:
-            raise InputError(f"{start}column '{name}' is there twice; remove one")
+            raise InputError(f"{start}column '{name}' appears twice; remove one")
     flat = "z" not in names and "vz" not in names
     for name in COLUMNS:
         if name not in names and not (flat and name in ("z", "vz")):
@@ -83,15 +85,15 @@ def _header(rows: Iterator[tuple[int, list[str]]], start: str) -> list[str]:
 
 
 def _number(cell: str, name: str, line: int, start: str) -> float:
-    """A cell as a finite float64 (``id``: a whole number that a float64 holds exactly)."""
+    """Convert a cell to a finite float64 (``id``: a whole number that a float64 represents exactly)."""
     try:
         value = float(cell)
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or "_" in cell:
         raise InputError(
-            f"{start}line {line}: {name}: {shown(cell.strip())} is not a finite number; mend or remove that row"
+            f"{start}line {line}: {name}: {shown(cell.strip())} is not a finite number; correct or remove that row"
         )
     if name == "id" and not (value.is_integer() and abs(value) <= 2**53):
-        raise InputError(f"{start}line {line}: id: {shown(cell.strip())} is not a whole number up to 2^53; mend it")
+        raise InputError(f"{start}line {line}: id: {shown(cell.strip())} is not a whole number up to 2^53; correct it")
     return value

@@ -1,7 +1,7 @@
-"""Integrators: how positions and velocities change while the forces act. ``INTEGRATORS`` lists them.
+"""Integrators advance positions and velocities in time. ``INTEGRATORS`` lists them.
 
-``integrator.py`` says what an integrator is; ``table.py`` has the schemes that are a table of kicks and drifts. To add one:
-a file with a subclass, and a line in ``INTEGRATORS``.
+``integrator.py`` defines the interface; ``table.py`` has the schemes that are tables of kicks and drifts. To add one, write
+a file with a subclass, and add a line to ``INTEGRATORS``.
 """
 
 from nbody.registry import Entry, Registry

@@ -24,8 +24,8 @@ from nbody.state import Column, Want
 class Hermite4(Integrator):
     """One force evaluation with jerk per step.
 
-    The accelerations and jerks of the predicted positions, with which the next step begins, are columns of its own: those of
-    the state may be computed anew for a recorded frame.
+    The next step begins with the accelerations and jerks of the predicted positions. They have separate columns, since those
+    of the state may be computed again for a recorded frame.
     """
 
     class Options(Group):
@@ -62,7 +62,7 @@ class Hermite4(Integrator):
         while steps and state.time < until:
             left = until - state.time
             last = self._next >= left
-            # Two equal steps to 'until' instead of a long one and a tiny one, whose differences would be rounding errors.
+            # Two equal steps to 'until' instead of a long and a tiny one, in which differences would be rounding errors.
             self._step(motion, left if last else self._next if 2 * self._next <= left else left / 2)
             steps, state.step = steps - 1, state.step + 1
             if not self.adaptive:
@@ -124,5 +124,5 @@ def _norm(rows: np.ndarray) -> np.ndarray:
 
 
 def _smallest(values: np.ndarray) -> float:
-    """The smallest number; infinity where bodies on which no force acts leave none."""
+    """The smallest number that is not NaN; infinity if there is none (no force acts on any body)."""
     return float(np.nanmin(values, initial=math.inf))

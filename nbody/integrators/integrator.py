@@ -1,4 +1,4 @@
-"""What an integrator is, and what those with steps of one length share."""
+"""The interface of an integrator, and the base class of schemes with a fixed time step."""
 
 import math
 from abc import ABC, abstractmethod
@@ -13,13 +13,13 @@ from nbody.state import Column, Snapshot, State, Want
 
 
 class Motion(NamedTuple):
-    """What an integrator moves: a state, and the engine that computes the forces on it."""
+    """A state, and the engine that computes the forces on it."""
 
     engine: Engine
     state: State
 
     def evaluate(self, want: Want = Want.ACCELERATION) -> None:
-        """Compute what is wanted for the present positions, unless it is current."""
+        """Compute ``want`` for the present positions, unless it is current."""
         self.engine.evaluate(self.state, want)
 
     def work(self, want: Want = Want.ACCELERATION) -> int:
@@ -28,10 +28,10 @@ class Motion(NamedTuple):
 
 
 class Integrator(ABC):
-    """A scheme with its options. Its own numbers, if it has any, are columns of the state, and :meth:`arrays`.
+    """A scheme with its options. Numbers that it needs from step to step are columns of the state, and :meth:`arrays`.
 
     Args:
-        dt: the time step in the scenario's unit of time; the largest one where :attr:`adaptive`.
+        dt: the time step in the scenario's unit of time; the largest time step if :attr:`adaptive`.
         options: an instance of ``Options``.
     """
 
@@ -39,19 +39,19 @@ class Integrator(ABC):
         """The scheme's own keys in a scenario's ``integrator``: none."""
 
     order: ClassVar[int]
-    """The error of a run of given length falls as dt to this power."""
+    """The error of a run of given length is proportional to dt to this power."""
 
     source: ClassVar[str]
     """Author and year."""
 
     needs: ClassVar[Want] = Want.ACCELERATION
-    """What the engine must offer."""
+    """The results that the engine must offer."""
 
     columns: ClassVar[tuple[Column, ...]] = ()
     """The columns that it adds to the state."""
 
     leaves: ClassVar[Want] = Want.NOTHING
-    """What is current after a step."""
+    """The results that are current after a step."""
 
     evaluations: int = 1
     """Force evaluations per step."""
@@ -65,7 +65,7 @@ class Integrator(ABC):
 
     @property
     def dt(self) -> float:
-        """The time step, or the largest one. Raises InputError if there must be one and there is none."""
+        """The time step, or the largest one if adaptive. Raises InputError if it is required and missing."""
         if self._dt is None and not self.adaptive:
             raise InputError("is missing; this scheme makes steps of one length, as in 'dt: 0.001'")
         return math.inf if self._dt is None else self._dt
@@ -81,34 +81,34 @@ class Integrator(ABC):
 
     @abstractmethod
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """Make at most so many steps, none of them beyond the time ``until``, which is reached exactly."""
+        """Make at most ``steps`` steps. No step goes beyond the time ``until``, which is reached exactly."""
 
     @abstractmethod
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        """Interactions of the next steps, after the last of which ``want`` is current."""
+        """Interactions of the next ``steps`` steps, if ``want`` is current after the last one."""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What the scheme must remember from step to step beside its columns."""
+        """Numbers that the scheme needs from step to step besides its columns."""
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:  # noqa: B027
-        """Take back what :meth:`arrays` gave."""
+        """Restore the numbers that :meth:`arrays` returned."""
 
 
 class FixedStep(Integrator):
-    """A scheme that does the same in every step, so that a device may record steps and replay them."""
+    """A scheme that makes the same moves in every step, so that a device may record steps and replay them."""
 
     @abstractmethod
     def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
-        """Move the state by one step, after which ``want`` is current if it is more than accelerations."""
+        """Make one step. If ``want`` is more than accelerations, it is current after the step."""
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """See :meth:`Integrator.advance`; the run's schedule counts steps, and ``until`` is not needed."""
+        """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
         motion.state.repeat(lambda: self.step(motion), steps, key=(type(self), self.dt))
         self._count(motion.state, steps)
 
     def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Snapshot]:
-        """Make ``count`` frames, at most :func:`~nbody.state.frames_per_block`, each ``every`` steps after the one before.
+        """Make ``count`` frames, at most :func:`~nbody.state.frames_per_block`, each ``every`` steps after the last one.
         Returns their snapshots."""
 
         def steps() -> None:
@@ -121,7 +121,7 @@ class FixedStep(Integrator):
         return found
 
     def time_at(self, state: State, step: int) -> float:
-        """The time of a step: the start's plus steps times dt. (A sum of time steps would drift.)"""
+        """The time of a step, origin + step · dt. (Adding up time steps would accumulate rounding errors.)"""
         return state.origin + step * self.dt
 
     def _count(self, state: State, steps: int) -> None:

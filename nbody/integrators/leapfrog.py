@@ -2,7 +2,7 @@
 
     v += a dt/2,    x += v dt,    a = a(x),    v += a dt/2
 
-The force at the end of a step is the force at the start of the next, so only the very first step evaluates it twice.
+The force at the end of a step is the force at the start of the next, so only the first step evaluates it twice.
 Verlet 1967; Hairer, Lubich & Wanner, Geometric Numerical Integration, I.1.4.
 """
 

@@ -1,4 +1,4 @@
-"""Schemes that are tables of moves: one loop makes the steps of any of them, on any engine."""
+"""Schemes that are tables of moves: one loop makes the steps of all of them, on any engine."""
 
 from typing import ClassVar, NamedTuple
 
@@ -14,7 +14,7 @@ class Move(NamedTuple):
 
 
 FORCE = Move("force")
-"""Compute the accelerations of the present positions. Free when they are current."""
+"""Compute the accelerations of the present positions; costs nothing if they are current."""
 
 
 def leapfrogs(*fractions: float) -> tuple[Move, ...]:
@@ -30,7 +30,7 @@ class MoveTable(FixedStep):
     """An integrator that is a table of moves.
 
     Attributes:
-        moves: what one step does, in order.
+        moves: the moves of one step, in order.
     """
 
     moves: ClassVar[tuple[Move, ...]]
@@ -46,8 +46,8 @@ class MoveTable(FixedStep):
     def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
         """See :meth:`FixedStep.step`.
 
-        Schemes that end with a force evaluation compute what is wanted in that one (a recorded frame then costs no further
-        pass over the pairs). The others are evaluated once more, and their next step begins with that evaluation.
+        Schemes that end with a force evaluation compute ``want`` in it, so that a recorded frame needs no further pass over
+        the pairs. Other schemes evaluate once more, and their next step begins with the result.
         """
         state = motion.state
         for k, (kind, fraction) in enumerate(self.moves):
@@ -71,7 +71,7 @@ class MoveTable(FixedStep):
 
     @classmethod
     def _passes(cls, current: bool) -> int:
-        """Force evaluations of a step that begins with or without the accelerations of its positions."""
+        """Force evaluations of a step; ``current``: the accelerations are current when it begins."""
         count = 0
         for kind, _ in cls.moves:
             if kind == "force":

@@ -2,7 +2,7 @@
 
     x += v dt + a dt²/2,    v += a dt,    a = a(x before the step)
 
-The velocity's error makes the whole first order: fine for a demonstration, not for an orbit.
+The error of the velocity makes the scheme first order: good enough for a demonstration, not for an orbit.
 """
 
 from nbody.integrators.table import FORCE, Move, MoveTable

@@ -1,4 +1,4 @@
-"""The law of one pair: the force and the potential that matches it, written once for the CPU and the GPU.
+"""The law of one pair: the force and its potential, written once for the CPU and the GPU.
 
 With d = x_j - x_i, r² = |d|² and the softening length ε or r_min ("length"):
 
@@ -10,11 +10,11 @@ cutoff     G m_j d / r³ if r > r_min else 0    -G m_j / max(r, r_min)          
 none       cutoff with r_min = 0               -G m_j / r                       Newton 1687
 =========  ==================================  ===============================  ==========================
 
-In each law the force is minus the gradient of the potential, so energy is conserved by construction. The force of a
-particle on itself is zero; sums of the potential must leave j = i out.
+In each law the force is minus the gradient of the potential, so that energy is conserved. The force of a particle on itself
+is zero; sums of the potential must leave j = i out.
 
-To add a law: a file with a :class:`~nbody.law.pair.Law`, a line in ``LAWS``, and its formula in
-:func:`nbody.forces.reference.pair_factors`, which shares no code with the kernels that it judges.
+To add a law, write a file with a :class:`~nbody.law.pair.Law`, add a line to ``LAWS``, and add its formula to
+:func:`nbody.forces.reference.pair_factors`, which shares no code with the kernels.
 """
 
 from nbody.law.gravity import LAWS, Gravity

@@ -12,8 +12,8 @@ def _build(flat, cube, rsqrt):
             r2 = dz * dz + r2
         f, u = cube(r2), rsqrt(r2)
         u_min, zero = rsqrt(length2), length2 - length2  # computed once; a literal 0.0 would make f a float64
-        # Selects between values, not branches: every lane runs the same instructions. And 'r2 <= …', not its opposite, so
-        # that a NaN is not taken for a close pair.
+        # Select values instead of branching: every lane runs the same instructions. 'r2 <= …' instead of 'r2 > …', so that
+        # a NaN is not treated as a close pair.
         f = zero if r2 <= length2 else f
         u = u_min if r2 <= length2 else u
         return f, u

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from nbody.errors import InputError
 from nbody.registry import Entry, Registry
@@ -23,7 +24,7 @@ class Gravity:
 
     Attributes:
         G: the gravitational constant in the scenario's units, not negative.
-        dimensions: 2 or 3. (In 2-D the force is still 1/r², the law of three dimensions in a plane.)
+        dimensions: 2 or 3. (In 2-D the force is still proportional to 1/r²: three-dimensional gravity in a plane.)
         softening: a name of :data:`LAWS`.
         length: ε of ``plummer``, r_min of ``cutoff``; ``none`` ignores it.
     """
@@ -33,13 +34,13 @@ class Gravity:
     softening: str = "none"
     length: float = 0.0
 
-    @property
+    @cached_property
     def length2(self) -> float:
         """The length squared; 0 for a law without a length."""
         return float(self.length) ** 2 if LAWS.load(self.softening).has_length else 0.0
 
     def check(self, where: str = "") -> "Gravity":
-        """Itself, if it is a law. Raises InputError for an unknown softening or a number out of range."""
+        """Check the parameters; returns itself. Raises InputError for an unknown softening or a number out of range."""
         law = LAWS.load(self.softening, where)
         if self.dimensions not in (2, 3):
             raise InputError(f"{where}dimensions must be 2 or 3, got {self.dimensions}")

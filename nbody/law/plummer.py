@@ -7,7 +7,7 @@ def _build(flat, cube, rsqrt):
     """f = (r² + ε²)^(-3/2), u = (r² + ε²)^(-1/2); see :func:`nbody.law.pair.pair_law`."""
 
     def plummer(dx, dy, dz, length2):
-        r2 = dx * dx + length2  # the softening is part of the first multiply-add and costs nothing
+        r2 = dx * dx + length2  # the first multiply-add includes the softening, which costs nothing
         r2 = dy * dy + r2
         if not flat:
             r2 = dz * dz + r2

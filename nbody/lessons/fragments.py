@@ -1,67 +1,23 @@
 """The figure of the tensor cores: which lane of a warp holds which elements of one instruction."""
 
-import threading
 from typing import Any
 
 import numpy as np
 
 from nbody.lessons.style import BLUE, GRID, INK, ORANGE, PALE, bare, panels
 from nbody.linalg.intrinsics import round_tf32
-from nbody.linalg.simulated_warp import mma_tf32
+from nbody.linalg.simulated_warp import row_and_column
 
 
 def tf32_owners() -> dict[str, np.ndarray]:
-    """The lane of each element of A (16, 8), B (8, 8) and the product (16, 8) of ``mma.m16n8k8``, found by multiplying in
-    the simulated warp: a lane owns the elements of A and B that change the product when it changes its own."""
-    a, b = np.zeros((16, 8), int), np.zeros((8, 8), int)
+    """The lane of each element of A (16, 8), B (8, 8) and the product (16, 8) of ``mma.m16n8k8``, by the table that the
+    simulated warp multiplies with."""
+    owners = {"A": np.full((16, 8), -1), "B": np.full((8, 8), -1), "C": np.full((16, 8), -1)}
     for lane in range(32):
-        only = np.zeros((32, 4))
-        only[lane] = 1, 2, 4, 8
-        rows = _multiply(only, _identity_b())
-        a[np.nonzero(rows)] = lane
-        product = _multiply(_identity_a(), np.where(np.arange(32)[:, None] == lane, (1.0, 2.0), 0.0))
-        b[np.nonzero(product[:8])] = lane
-    return {"A": a, "B": b, "C": _owners_of_product()}
-
-
-def _multiply(a: np.ndarray, b: np.ndarray, owners: bool = False) -> np.ndarray:
-    """The product (16, 8) of fragments a (32, 4) and b (32, 2), or the lanes that own it."""
-    shared: Any = type("Block", (), {})()
-    found = np.zeros((16, 8))
-
-    def work(lane: int) -> None:
-        product = np.zeros(4)
-        mma_tf32(product, 0, a[lane], 0, b[lane], 0)
-        g, q = divmod(lane, 4)
-        for w in range(4):
-            found[g + w // 2 * 8, q * 2 + w % 2] = lane if owners else product[w]
-
-    threads = [threading.Thread(target=work, args=(lane,)) for lane in range(32)]
-    for lane, thread in enumerate(threads):
-        thread.thread_id, thread._manager = lane, shared  # type: ignore[attr-defined]
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
-
-
-def _identity_b() -> np.ndarray:
-    """The fragments of the identity as B."""
-    return np.array([[float(q + 4 * w == g) for w in range(2)] for g, q in (divmod(lane, 4) for lane in range(32))])
-
-
-def _identity_a() -> np.ndarray:
-    """The fragments of the identity as the upper half of A."""
-    return np.array(
-        [
-            [float(w % 2 == 0 and g == q + w // 2 * 4) for w in range(4)]
-            for g, q in (divmod(lane, 4) for lane in range(32))
-        ]
-    )
-
-
-def _owners_of_product() -> np.ndarray:
-    return _multiply(np.zeros((32, 4)), np.zeros((32, 2)), owners=True).astype(int)
+        for matrix, registers in (("A", 4), ("B", 2), ("C", 4)):
+            for register in range(registers):
+                owners[matrix][row_and_column(lane, register)[matrix.lower()]] = lane
+    return owners
 
 
 def split_bits(x: float) -> tuple[np.ndarray, np.ndarray]:

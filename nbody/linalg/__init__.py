@@ -1,7 +1,7 @@
-"""Matrix products on a GPU, from the first kernel to one that stands beside cuBLAS: a ladder, one idea per file.
+"""Matrix products on a GPU, from the first kernel to one as fast as cuBLAS: a ladder of rungs, one idea per file.
 
-Read the rungs in the order of :data:`LADDER`; each file's head says what it adds to the one before and what
-that gained. :func:`matmul` is the champion. What rungs share, by the first that needs it: staging (k09), intrinsics (k10),
+Read the rungs in the order of :data:`LADDER`; the head of each file explains its idea and what it gains. :func:`matmul`
+uses the fastest. Files that several rungs share, with the first rung that uses each: staging (k09), intrinsics (k10),
 register_tile (k14), partial_sums (k17), tensor_tile (k19), double_tile (k21).
 """
 
@@ -46,26 +46,33 @@ ELEMENTWISE = Registry(
         "map": Entry("nbody.linalg.elementwise:MAP", "C = f(A), element by element: nothing to re-use"),
     },
 )
-"""The kernels that a tile can't help, as a contrast to the ladder."""
+"""Kernels that gain nothing from tiles, as a contrast to the ladder."""
 
 CHAMPIONS = {"float32": "k17", "float64": "k21"}
-"""The rung of :func:`matmul` for each dtype. k21 is k17 on cards without tensor cores for float64."""
+"""The rung of :func:`matmul` for each dtype. On cards without float64 tensor cores k21 launches k17."""
 
 
 def matmul(a: Any, b: Any, out: Any = None, rung: str = "") -> Any:
-    """C = A·B on the GPU by the champion of the dtype, or by the ``rung`` named.
+    """C = A·B on the GPU, by the fastest rung for the dtype, or by the given ``rung``.
 
-    On device arrays a call takes some ten microseconds of Python and returns before the product is done: it is queued on the
-    default stream. Arrays that belong to another stream are waited for first.
+    With device arrays a call takes about ten microseconds of Python and returns before the product is done: it is queued on
+    the default stream. Work on other streams that the arrays belong to is waited for first.
 
-    Args: a: (m, k) matrix, float32 or float64, row-major; a NumPy array (copied to the device and back) or a device array
-    (Numba's, CuPy's, PyTorch's: used in place). b: (k, n) matrix of the same dtype and kind. out: (m, n) array for the
-    result, apart from a and b if it is on the device; without it a new one is made, which Numba does slowly.
+    Args:
+        a: (m, k) matrix, float32 or float64, row-major: a NumPy array (copied to the device) or a device array of Numba,
+            CuPy or PyTorch (used in place).
+        b: (k, n) matrix of the same dtype and kind.
+        out: (m, n) array for the result; on the device it must not share memory with a or b. None: a new array, which
+            Numba allocates slowly.
+        rung: a name of :data:`LADDER`.
 
-    Returns: ``out``, or a new array of the kind of ``a``.
+    Returns:
+        ``out``, or a new array of the kind of ``a``.
 
-    Raises: InputError: shapes, dtypes or layouts that do not fit, empty matrices, an ``out`` that can't be written,
-    or a rung that does not do this. DeviceError: there is no GPU, or too little memory on it.
+    Raises:
+        InputError: shapes, dtypes or layouts do not fit, a matrix is empty, ``out`` is read-only, or the rung does not
+            support this product.
+        DeviceError: there is no GPU, or too little memory on it.
     """
     from nbody.linalg.operands import multiply
 

@@ -1,4 +1,4 @@
-"""How far a product is from the double-precision one."""
+"""Errors of a product against the float64 product."""
 
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ class ErrorReport(NamedTuple):
 
 def error_report(product: np.ndarray, reference: np.ndarray) -> ErrorReport:
     """Relative error |c - ref| / |ref| of every entry of ``product`` against a float64 ``reference`` of the
-    same shape; where the reference is zero, the absolute error. A NaN or an infinity in only one of them counts
-    as infinitely wrong."""
+    same shape; where the reference is zero, the absolute error. A NaN or an infinity in only one of them is an
+    infinite error."""
     product, reference = np.asarray(product, np.float64), np.asarray(reference, np.float64)
     if product.shape != reference.shape or product.size == 0:
         raise ValueError(f"can't compare {product.shape} with {reference.shape}")

@@ -1,7 +1,7 @@
-"""A product of arrays on the device, in some ten microseconds of Python per call.
+"""A product of arrays on the device, in about ten microseconds of Python per call.
 
-The first call with matrices of some shapes, dtypes and layouts checks them, compiles the kernel and keeps what it found; the
-following ones look it up, check the addresses and launch. Any array with ``__cuda_array_interface__`` will do.
+The first call with given shapes, dtypes and layouts checks them, compiles the kernel and caches the launch. Later calls
+look it up, check the addresses and launch. Any array with ``__cuda_array_interface__`` is accepted.
 """
 
 import sys
@@ -18,15 +18,15 @@ from nbody.linalg.operands import ALIGNMENT, check_operands
 from nbody.linalg.rung import Launch, Rung, Shape
 
 LEGACY_STREAM = 1
-"""The default stream's number in ``__cuda_array_interface__``: kernels are launched there, after all that it has to do."""
+"""The default stream's number in ``__cuda_array_interface__``. Kernels are launched on this stream."""
 MOST_CALLS = 1024
 
 _CALLS: dict[tuple, "DeviceCall"] = {}
 
 
 def multiply_on_device(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any, views: tuple) -> Any:
-    """C = A·B; arguments, result and errors as in :func:`nbody.linalg.matmul`. ``load(name, dtype)`` gives the rung;
-    ``views``: the ``__cuda_array_interface__`` of a, b and out, None for that of no ``out``."""
+    """C = A·B; arguments, result and errors as in :func:`nbody.linalg.matmul`. ``load(name, dtype)`` returns the rung;
+    ``views``: the ``__cuda_array_interface__`` of a, b and out (None without ``out``)."""
     left, right, target = views
     where = type(a) if target is None else _layout(target)
     key = name, gpu.current_device(), _layout(left), _layout(right), where
@@ -45,8 +45,8 @@ def _layout(view: dict) -> tuple:
 
 @dataclass(frozen=True)
 class DeviceCall:
-    """A product of matrices of one signature. ``launch`` takes the addresses of a, b and c, ``make`` gives a new c and its
-    address, ``sizes`` are the bytes of a, b and c."""
+    """A product of matrices of given shapes, dtypes and layouts. ``launch`` takes the addresses of a, b and c, ``make``
+    returns a new c and its address, ``sizes`` are the bytes of a, b and c."""
 
     launch: Callable[[int, int, int], None]
     make: Callable[[], tuple[Any, int]]
@@ -54,7 +54,7 @@ class DeviceCall:
     what: str
 
     def run(self, left: dict, right: dict, target: dict | None, out: Any) -> Any:
-        """Check the addresses, wait for streams other than the default one, launch; returns c."""
+        """Check the addresses, wait for streams other than the default stream, launch; returns c."""
         at_a, at_b = left["data"][0], right["data"][0]
         if target is None:
             out, at_c = self._made()
@@ -127,7 +127,7 @@ def _check_layout(name: str, view: dict) -> None:
 
 
 def _maker(a: Any, shape: Shape, dtype: np.dtype) -> Callable[[], tuple[Any, int]]:
-    """A function that gives a new array for C, of the library of ``a``, and its address."""
+    """A function that returns a new array for C, of the library of ``a``, and its address."""
     library, size = sys.modules[type(a).__module__.partition(".")[0]], (shape.m, shape.n)
     if library.__name__ == "cupy":
 

@@ -1,18 +1,18 @@
 """A warp's tile of C on the float64 tensor cores.
 
-``mma.sync.m16n8k8`` multiplies 16x8 with 8x8 numbers, the elements spread over the warp's lanes (g, q) = divmod(lane, 4).
-Here it computes C^T = B^T·A^T: its 16 rows are columns of C, its 8 columns rows of C. A lane holds rows g and g + 8 of
-the first factor at k = q and q + 4, and column g of the second. Which k and which columns of C these are is free as long as
-the factors, and the factors and C, agree:
+``mma.sync.m16n8k8`` multiplies 16x8 by 8x8 numbers, the elements spread over the warp's lanes (g, q) = divmod(lane, 4).
+Here it computes C^T = B^T·A^T: its 16 rows are columns of C, its 8 columns are rows of C. A lane holds rows g and g + 8 of
+the first factor at k = q and q + 4, and column g of the second. The assignment of these indices to k and to columns of C is
+free, if it is the same for both factors and for C:
 
-- its k = q and q + 4 are k = 2q and 2q + 1: one 128-bit read of A's row brings both, in the order of the instruction;
-- its rows g and g + 8 are columns 2g and 2g + 1: so does one 128-bit read of B's row.
+- the instruction's k = q and q + 4 are k = 2q and 2q + 1: one 128-bit read of A's row loads both, in the right order;
+- the instruction's rows g and g + 8 are columns 2g and 2g + 1: one 128-bit read of B's row loads both.
 
-No number has to be moved from register to register. (Untransposed, the instruction wants rows g and g + 8 of A side by side:
-seven moves for each instruction.)
+So no number is moved from register to register. (Untransposed, the instruction needs rows g and g + 8 of A in neighbouring
+registers: seven moves per instruction.)
 
-In shared memory, A's slab is cut into planes of 8 columns, with rows of 8 numbers; 8 lanes that read at a time read
-two whole rows. B's rows are two numbers longer than the tile. Both ways 8 lanes touch each bank once.
+In shared memory, A's slab is divided into planes of 8 columns, with rows of 8 numbers; 8 lanes that read at the same time
+read two whole rows. B's rows are two numbers longer than the tile. In both cases 8 lanes access each bank once.
 """
 
 from functools import cache
@@ -26,16 +26,15 @@ from nbody.linalg.staging import slab_copier
 from nbody.unroll import unrolled
 
 PLANE = 8
-"""Columns of A in one plane of a slab: the eight k that 128-bit reads of four lanes cover."""
+"""Columns of A in one plane of a slab: the eight k of 128-bit reads of four lanes."""
 ROWS, COLUMNS = 8, 16
 """Rows and columns of C of one instruction."""
 REAL = np.float64
 
 
 class DoubleTiling(NamedTuple):
-    """How a product is cut: (rows, columns) of C for a block and for a warp; slab depth, slabs in shared memory, blocks
-    that share a multiprocessor; k of one load of fragments, and of one instruction; rows of tiles that blocks go through
-    together."""
+    """How a product is divided: (rows, columns) of C per block and per warp; slab depth, slabs in shared memory, blocks
+    per multiprocessor; k of one load of fragments, and of one instruction; rows of tiles that blocks compute together."""
 
     block: tuple[int, int]
     warp: tuple[int, int]
@@ -58,7 +57,7 @@ class DoubleTiling(NamedTuple):
 
     @property
     def plane(self) -> int:
-        """Numbers from one plane of A's slab to the next; 8 more than it holds, for the banks of the copies."""
+        """Numbers from one plane of A's slab to the next; 8 more than its size, against bank conflicts of the copies."""
         return self.block[0] * PLANE + PLANE
 
     @property
@@ -83,7 +82,7 @@ class DoubleTiling(NamedTuple):
 
     @property
     def held(self) -> tuple[int, int, int]:
-        """Numbers of A, B and C that a lane holds; of A and B two loads, one in use and one on its way."""
+        """Numbers of A, B and C that a lane holds; of A and B two loads, one in use and one in progress."""
         rows, columns = self.warp
         return rows * self.load // 16, columns * self.load // 16, rows * columns // 32
 
@@ -105,7 +104,7 @@ class DoubleTile(NamedTuple):
 
 @cache
 def double_tile(tiling: DoubleTiling) -> DoubleTile:
-    """The functions for a tiling."""
+    """The device functions for a tiling."""
     (down, along), load, (a_held, b_held, _) = tiling.tiles, tiling.load, tiling.held
     a_half, b_half, loads, planes = a_held // 2, b_held // 2, tiling.depth // load, load // PLANE
     plane, b_pitch = tiling.plane, tiling.b_pitch
@@ -191,7 +190,7 @@ def _tile_multiplier(tiling: DoubleTiling) -> Any:
 @cache
 def double_copiers(tiling: DoubleTiling, a_vectors: bool, b_vectors: bool, guarded: bool) -> tuple[Any, Any]:
     """The device functions by which a block copies a slab of A and one of B: ``copy(slabs, start, source, row, column, t)``
-    as of :func:`~nbody.linalg.staging.slab_copier`. ``a_vectors``, ``b_vectors``: the rows of A, of B are even."""
+    as in :func:`~nbody.linalg.staging.slab_copier`. ``a_vectors``, ``b_vectors``: the rows of A, of B have even length."""
     (height, width), depth, threads, plane = tiling.block, tiling.depth, tiling.threads, tiling.plane
     copy_plane = slab_copier(height, PLANE, threads, (PLANE, 1), 2 if a_vectors else 1, guarded)
     copy_b = slab_copier(depth, width, threads, (tiling.b_pitch, 1), 2 if b_vectors else 1, guarded)

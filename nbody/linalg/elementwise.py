@@ -1,9 +1,8 @@
-"""Map and matrix sum: the two that gain nothing from tiles.
+"""Map and matrix sum: two operations that gain nothing from tiles.
 
-A tile pays when a number that it holds is used more than once. Here every number is read once, used once and
-written once: shared memory would only be a longer way round. What counts is that neighbouring threads touch
-neighbouring numbers, and that enough reads are under way; the time is the bytes moved divided by the card's
-bandwidth.
+A tile helps if its numbers are used more than once. Here every number is read once and used once, so shared memory would
+only add a detour. What matters is that neighbouring threads access neighbouring numbers, and that enough reads are in
+progress; the time is the bytes moved divided by the card's bandwidth.
 """
 
 from collections.abc import Callable
@@ -21,10 +20,9 @@ THREADS = 256
 
 @dataclass(frozen=True)
 class Elementwise:
-    """An operation on matrices of one shape: ``launch(shape, dtype)`` gives a callable (a, b, c); a map leaves
-    b alone.
+    """An operation on matrices of one shape: ``launch(shape, dtype)`` returns a callable (a, b, c); a map ignores b.
 
-    ``moved`` counts the numbers read and written for one result; ``reference(a, b)`` is NumPy's answer.
+    ``moved`` counts the numbers read and written per result; ``reference(a, b)`` is NumPy's result.
     """
 
     title: str
@@ -64,7 +62,7 @@ def map_kernel(function: Callable[[Any], Any]) -> Any:
 
 
 def square(x):
-    """The function that the benchmark maps: one operation, so that memory is all that counts."""
+    """The function that the benchmark maps: one operation, so that only memory matters."""
     return x * x
 
 

@@ -1,4 +1,4 @@
-"""What a rung is and what its kernel takes from a multiprocessor: ``nbody bench matmul --explain RUNG``."""
+"""The idea of a rung and the resources of its kernel: ``nbody bench matmul --explain RUNG``."""
 
 import textwrap
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from nbody.linalg.rung import LECTURE_SIZE, Launch, Rung, Shape
 
 
 class Limits(NamedTuple):
-    """What a multiprocessor has to give to its blocks."""
+    """The resources of a multiprocessor."""
 
     registers: int = 65536
     shared: int = 233472
@@ -22,12 +22,11 @@ class Limits(NamedTuple):
 
 
 HOPPER = Limits()
-"""An H200's (compute capability 9.0), which stands for the reader's card where there is none."""
+"""The limits of an H200 (compute capability 9.0), used if there is no card."""
 
 
 class Occupancy(NamedTuple):
-    """Blocks that share a multiprocessor, the part of its threads that they are, and what keeps a further block
-    out."""
+    """Blocks per multiprocessor, the fraction of its threads that they use, and the resource that limits their number."""
 
     blocks: int
     fraction: float
@@ -35,8 +34,8 @@ class Occupancy(NamedTuple):
 
 
 def occupancy(threads: int, registers: int, shared: int, limits: Limits = HOPPER) -> Occupancy:
-    """How many blocks of ``threads`` threads, with ``registers`` registers each and ``shared`` bytes a block, fit a
-    multiprocessor. Registers are given out 256 at a time to a warp."""
+    """The number of blocks that fit a multiprocessor, for ``threads`` threads per block, ``registers`` registers per thread
+    and ``shared`` bytes per block. Registers are allocated 256 at a time per warp."""
     warps = -(-threads // 32)
     room = {
         "registers": limits.registers // (warps * (-(-registers * 32 // 256) * 256)),
@@ -49,7 +48,7 @@ def occupancy(threads: int, registers: int, shared: int, limits: Limits = HOPPER
 
 
 RESERVED = 1024
-"""Bytes of shared memory that the system keeps for itself in each block that uses any, from compute capability 8.0 on."""
+"""Bytes of shared memory that the system reserves per block that uses shared memory, from compute capability 8.0 on."""
 
 
 def explain(name: str) -> str:
@@ -77,7 +76,7 @@ def _explain_elementwise(name: str, kernel: Elementwise) -> str:
 
 
 def _model_lines(rung: Rung) -> list[str]:
-    """What the simple model expects of a rung on the GPU."""
+    """The prediction of the simple model for a rung on the GPU."""
     shape = rung.example_shape
     reads = rung.reads(shape)
     what = f"n = {shape.m}" if shape.n == shape.m else f"{shape.m}x{shape.k} by {shape.k}x{shape.n}"
@@ -90,8 +89,8 @@ def _model_lines(rung: Rung) -> list[str]:
 
 
 def _kernel_lines(thing: Rung | Elementwise, shape: Shape, dtypes: Sequence[str]) -> list[str]:
-    """Registers, shared memory and occupancy of the kernel for a product, in each precision, on the reader's card, or the
-    reason why they are not known."""
+    """Registers, shared memory and occupancy of the kernel for a product, in each precision, on this card, or the reason
+    why they are not known."""
     from nbody import gpu
 
     if gpu.SIMULATED:
@@ -110,7 +109,7 @@ def _kernel_lines(thing: Rung | Elementwise, shape: Shape, dtypes: Sequence[str]
 
 
 def _card() -> tuple[str, tuple[int, int], Limits]:
-    """The reader's card, its compute capability and limits; an H200's where there is none."""
+    """This machine's card, its compute capability and limits; an H200 if there is none."""
     from nbody import gpu
 
     if not gpu.available():

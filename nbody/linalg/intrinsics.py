@@ -1,8 +1,8 @@
-"""What Python cannot say to the GPU: 128-bit moves, asynchronous copies, tensor cores.
+"""GPU instructions without an equivalent in Python: 128-bit moves, asynchronous copies, tensor cores.
 
-Every one that touches memory works on (array, flat index) pairs, the array being C-contiguous of any shape and in any
-memory, so that the same kernel runs in Numba's simulator, where plain assignments stand in. Flat indices also avoid
-Numba's wrap-around of negative indices, two integer instructions per access.
+Functions that access memory take (array, flat index) pairs; the array is C-contiguous, of any shape and in any memory. So
+the same kernel runs in Numba's simulator, where these functions are plain assignments. Flat indices also avoid Numba's
+wrap-around of negative indices, two integer instructions per access.
 """
 
 from typing import Any
@@ -12,14 +12,13 @@ import numpy as np
 from nbody.gpu import SIMULATED
 
 AMPERE = 0
-"""The depth by which :func:`mma_f64` is asked for a product of 16x4 by 4x8 in two instructions, the only ones of
-compute capability 8."""
+"""The depth for which :func:`mma_f64` multiplies 16x4 by 4x8 numbers with two instructions of compute capability 8."""
 VECTOR_BYTES = 16
-"""The widest access of one thread, and the alignment that it asks of an address."""
+"""The widest access of one thread, and the required alignment of its address."""
 
 
 def vector_length(dtype: Any) -> int:
-    """How many numbers of ``dtype`` one 128-bit access moves: 4 of float32, 2 of float64."""
+    """Numbers of ``dtype`` per 128-bit access: 4 of float32, 2 of float64."""
     return VECTOR_BYTES // np.dtype(dtype).itemsize
 
 
@@ -56,15 +55,15 @@ if SIMULATED:
         _put(shared, i + offset, _get(source, j) if inside else 0)
 
     def copy_vector_async(shared, i, offset, source, j, inside):
-        """As :func:`copy_async` for V numbers at once, past the first-level cache."""
+        """As :func:`copy_async` for V numbers at once, bypassing the first-level cache."""
         for word in range(vector_length(_get(shared, i).dtype)):
             _put(shared, i + offset + word, _get(source, j + word) if inside else 0)
 
     def commit_copies():
-        """Close this thread's group of copies started since the last one."""
+        """Close the group of copies that this thread has started since the last call."""
 
     def copies_waiter(groups):
-        """A function that waits until at most ``groups`` of this thread's newest groups are still under way."""
+        """A function that waits until at most ``groups`` of this thread's newest groups are still in progress."""
         return lambda: None
 
     def round_tf32(x):
@@ -73,7 +72,7 @@ if SIMULATED:
         return x if x != x else ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
 
     def head_tf32(x):
-        """As :func:`round_tf32` in two instructions; some NaNs become zero, and survive in ``x - head_tf32(x)``."""
+        """As :func:`round_tf32` in two instructions. Some NaNs become zero, but ``x - head_tf32(x)`` is still a NaN."""
         return round_tf32(x)
 
 else:
@@ -84,15 +83,15 @@ else:
     SHARED, GLOBAL = 3, 1  # NVVM's address spaces
 
     def _element(context, builder, array_type, array, index):
-        """Pointer to element ``index`` of an array, or to its start, and LLVM's type of it."""
+        """Pointer to element ``index`` of an array (None: its first element), and the element's LLVM type."""
         data = context.make_array(array_type)(context, builder, array).data
         return builder.gep(data, [index]) if index else data, context.get_data_type(array_type.dtype)
 
     def address_of(context, builder, array_type, array, index, space, offset=None):
         """Address of an element in its memory space: 32 bits in shared memory, 64 in global.
 
-        All arithmetic of a shared address has 32 bits: then the assembler makes constant differences part of the
-        instruction, where 64 bits cost three more instructions per copy."""
+        Addresses in shared memory are computed with 32 bits, so that the assembler makes constant differences part of the
+        instruction; 64 bits cost three more instructions per copy."""
         data, real = _element(context, builder, array_type, array, None)
         bits = ir.IntType(32 if space == SHARED else 64)
         start = builder.ptrtoint(builder.addrspacecast(data, ir.PointerType(real, addrspace=space)), bits)
@@ -106,8 +105,7 @@ else:
         return builder.call(asm, operands)
 
     def _mover(count):
-        """An intrinsic (destination, i, source, j) that moves ``count`` numbers, or 16 bytes' worth, in one
-        access."""
+        """An intrinsic (destination, i, source, j) that moves ``count`` numbers (0: 16 bytes) in one access."""
 
         def generate(context, builder, signature, arguments):
             to, i, of, j = arguments
@@ -164,12 +162,12 @@ else:
     commit_copies = _statement("cp.async.commit_group;")
 
     def copies_waiter(groups):
-        """A function that waits until at most ``groups`` of this thread's newest groups are still under way."""
+        """A function that waits until at most ``groups`` of this thread's newest groups are still in progress."""
         return _statement(f"cp.async.wait_group {groups};")
 
     @intrinsic
     def wait_for_team(typing_context, index, threads):
-        """A barrier for ``threads`` of the block's threads, whole warps; ``index`` (1 to 15) tells barriers apart."""
+        """A barrier for ``threads`` threads of the block (whole warps); ``index`` (1 to 15) names the barrier."""
 
         def generate(context, builder, signature, arguments):
             assembly(builder, ir.VoidType(), list(arguments), "bar.sync $0, $1;", "r,r,~{memory}")
@@ -193,18 +191,17 @@ else:
 
         return rounder
 
-    # PTX's cvt.rna.tf32 does what round_tf32 does, in seven instructions on Hopper.
+    # PTX's cvt.rna.tf32 is the same as round_tf32, but takes seven instructions on Hopper.
     round_tf32, head_tf32 = _tf32_rounder(keep_nan=True), _tf32_rounder(keep_nan=False)
 
     def _mma(text, real, convert, a_at, b_at, c_at):
-        """An intrinsic (product, p, a, i, b, j) around an ``mma`` instruction ``text``: the warp's 32 threads hold A, B and
-        the product in the numbers ``a_at``, ``b_at``, ``c_at`` from ``a[i]``, ``b[j]``, ``product[p]`` on. ``real``:
-        LLVM's type of the product and the letter of its registers; ``convert``: the same of the factors."""
+        """An intrinsic (product, p, a, i, b, j) for the ``mma`` instruction ``text``. A thread holds its elements of A, B
+        and the product at the offsets ``a_at``, ``b_at``, ``c_at`` from ``a[i]``, ``b[j]``, ``product[p]``. ``real``:
+        LLVM's type of the product and the letter of its registers; ``convert``: the same for the factors."""
         (number, letter), (factor, factor_letter) = real, convert
         counts = len(c_at), len(a_at) + len(b_at)
-        output = (
-            "=&" if text.count(";") > 1 else "="
-        )  # the first of two instructions must not overwrite the second's input
+        # The first of two instructions must not overwrite an input of the second.
+        output = "=&" if text.count(";") > 1 else "="
         constraints = ",".join([output + letter] * counts[0] + [factor_letter] * counts[1] + [letter] * counts[0])
 
         def generate(context, builder, signature, arguments):

@@ -1,7 +1,7 @@
-"""k00 and numpy: the product on the CPU, three loops as everyone writes them, and NumPy's as the referee.
+"""k00 and numpy: the product on the CPU, by three simple loops, and by NumPy as the referee.
 
-The loops run in the order row, column, k: B is read down its columns, a cache line for every number. Nothing is
-done about it here; that is the point from which the lecture starts.
+The loops run in the order row, column, k: B is read along its columns, one cache line per number. The lecture starts from
+this loop without improving it.
 """
 
 from functools import cache
@@ -43,7 +43,7 @@ def _reads(shape: Shape) -> Reads:
 LOOP = Rung(
     title="three loops on the CPU",
     idea="C[i,j] is the sum of A[i,k] B[k,j] over k: three nested loops, one core.",
-    limit="B is read down its columns: every number costs a cache line.",
+    limit="B is read along its columns: every number costs a cache line.",
     launch=lambda shape, dtype: triple_loop(),
     reads=_reads,
     on="cpu",

@@ -1,7 +1,7 @@
-"""k01: one block, one thread per element. The first kernel everybody writes, and the first limit everybody meets.
+"""k01: one block, one thread per element: the simplest kernel, and its limit.
 
-A block has at most 1024 threads and runs on one multiprocessor: 32x32 results at most, the other 131 of an H200
-idle.
+A block has at most 1024 threads and runs on one multiprocessor: at most 32x32 results, while the other 131
+multiprocessors of an H200 are idle.
 """
 
 from functools import cache
@@ -30,13 +30,13 @@ def kernel(real: Any) -> Any:
 
 
 def launch(shape: Shape, dtype: Any) -> Launch:
-    """One block of exactly the result's shape: nothing is ragged here."""
+    """One block with the shape of the result."""
     return Launch(kernel(dtype.type), (1, 1), (shape.n, shape.m))
 
 
 RUNG = Rung(
     title="one block",
-    idea="A thread computes one element; threadIdx says which.",
+    idea="A thread computes one element; threadIdx gives its row and column.",
     limit="a block has at most 1024 threads and one multiprocessor; larger products need many blocks (k02).",
     launch=launch,
     reads=lambda shape: Reads(2.0 * shape.k, 0.0),

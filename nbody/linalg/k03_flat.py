@@ -1,8 +1,7 @@
 """k03: the same with a one-dimensional launch: 256 threads, row = id // n, column = id % n.
 
-C lies in memory as one long row of m·n numbers, so one index is enough; the price is one division per thread. A
-block is now a strip of one row instead of a square: its threads share A's row, but no two of them share a
-column of B.
+C is one long row of m·n numbers in memory, so one index is enough, at the price of one division per thread. A block is now
+a strip of one row instead of a square: its threads share a row of A, but no two of them share a column of B.
 
 H200, n = 2048: 1.24 TFLOP/s in float32 (k02: 1.36), 1.25 in float64 (1.25).
 """
@@ -42,7 +41,7 @@ def launch(shape: Shape, dtype: Any) -> Launch:
 RUNG = Rung(
     title="one-dimensional launch",
     idea="One index for all of C: row = id // n, column = id % n.",
-    limit="2k reads for one result, as before; a strip of C re-uses fewer of B's lines than a square does.",
+    limit="2k reads for one result, as before; a strip of C reuses fewer cache lines of B than a square.",
     launch=launch,
     reads=lambda shape: Reads(2.0 * shape.k, 0.0),
     improves="k02",

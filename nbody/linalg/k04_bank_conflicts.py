@@ -1,12 +1,12 @@
 """k04: tiles in shared memory, and every column access a 32-way bank conflict.
 
-A block copies a 32x32 tile of A and of B to shared memory and every thread reads its row and column there:
-global reads fall by 32. But threadIdx.x runs down the rows here. Shared memory has 32 banks, one 4-byte word
-wide; in rows of 32 words a column lies in one bank, and the 32 threads of a warp that read one column wait for
-each other. Their global reads lie a whole row apart too.
+A block copies a 32x32 tile of A and of B to shared memory, and every thread reads its row and column there: global reads
+fall by a factor of 32. But threadIdx.x counts rows here. Shared memory has 32 banks, each one 4-byte word wide. With rows of
+32 words a column is in one bank, and the 32 threads of a warp that read one column wait for each other. Their global reads
+are a whole row apart too.
 
-H200, n = 2048: 1.23 TFLOP/s in float32, 0.76 in float64: slower than without tiles (k02: 1.36 and 1.25), as the
-lecture found.
+H200, n = 2048: 1.23 TFLOP/s in float32, 0.76 in float64: slower than without tiles (k02: 1.36 and 1.25), as in the
+lecture.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def launcher(width: int, x_is_row: bool) -> Callable[[Shape, Any], Launch]:
 RUNG = Rung(
     title="shared tiles, columns in one bank",
     idea="A block shares tiles of A and B in fast memory: each number is read from global memory 32 times less.",
-    limit="threadIdx.x runs down the rows: 32 threads meet in one bank, and global reads are not coalesced.",
+    limit="threadIdx.x counts rows: 32 threads read from one bank, and global reads are not coalesced.",
     launch=launcher(width=TILE, x_is_row=True),
     reads=tile_reads((TILE, TILE)),
     improves="k02",

@@ -1,8 +1,7 @@
-"""k06: the same kernel with threadIdx.x along the columns, and no padding. The right indices cure both ills at
-once.
+"""k06: the same kernel with threadIdx.x along the columns, without padding. The right indices solve both problems.
 
 The threads of a warp now read one row of a global tile (one 128-byte line) and one row of a shared tile (32
-banks), and all of them the same number of A (a broadcast). Padding would gain nothing any more.
+banks), and all of them read the same number of A (a broadcast). Padding would gain nothing now.
 
 H200, n = 2048: 8.13 TFLOP/s in float32 (k05: 1.83), 4.58 in float64 (1.76).
 """

@@ -1,9 +1,7 @@
-"""k07 and k08: two, then four results per thread. Instruction-level parallelism, and the first re-use in a
-register.
+"""k07 and k08: two, then four results per thread: instruction-level parallelism, and the first reuse in registers.
 
-The tile stays 32x32 but half (a quarter) of the threads compute it, each several rows of one column. Their sums
-do not depend on each other, so that one can be added to while another waits; and the number of B is read once
-for all of them.
+The tile stays 32x32, but half (a quarter) of the threads compute it, each several rows of one column. The sums of a thread
+are independent, so that one addition can run while another waits; and each number of B is read once for all of them.
 
 H200, n = 2048: 12.6 and 15.6 TFLOP/s in float32 (k06: 8.1), 6.5 and 8.9 in float64 (4.6).
 """

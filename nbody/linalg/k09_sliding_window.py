@@ -1,15 +1,15 @@
 """k09: a window of shared memory slides along k; more work per thread, by strides.
 
-Tile and block part ways: 256 threads compute 64x64 results, sixteen each, and the shared window is only 16
-deep. Threads fill it by strides (element t, t + 256, ...), whatever its shape; so its depth is free and a
-larger tile fits. Global reads are half of those of 32x32 tiles.
+The tile and the block now have different shapes: 256 threads compute 64x64 results, sixteen each, and the shared window is
+only 16 deep. Threads fill it by strides (element t, t + 256, ...), so any depth is possible, and a larger tile fits. Global
+reads are half of those of 32x32 tiles.
 
-H200, n = 2048: 12.0 TFLOP/s in float32 and 6.7 in float64, less than k08 (15.6 and 8.9), for all that the model expects
-1.8 times as much; at 1024 it comes close, 13.9 and 8.5 (14.7 and 8.6). It halves the global reads, but hardly those of
-shared memory: 17 instead of 20 for 16 multiply-adds, since each still needs its own number of A. And its threads take
-128 registers (k08's: 56), so that 16 warps share a multiprocessor and not 32, with two barriers to hide for every 16
-steps along k instead of 32. Registers for twice as many blocks would spill 72 bytes per thread, 184 in float64. The
-shape is worth its price with the loads of k10 and the register tiles after it.
+H200, n = 2048: 12.0 TFLOP/s in float32 and 6.7 in float64. That is less than k08 (15.6 and 8.9), although the model predicts
+1.8 times as much; at n = 1024 the difference is small, 13.9 and 8.5 (14.7 and 8.6). Global reads are halved, but shared
+reads are not: 17 instead of 20 for 16 multiply-adds, since each needs another number of A. And a thread takes 128 registers
+(k08: 56), so that a multiprocessor holds 16 warps instead of 32, and there are two barriers per 16 steps along k instead of
+per 32. (Limiting the registers for twice as many blocks would spill 72 bytes per thread, 184 in float64.) The shape is
+useful with the loads of k10 and the register tiles after it.
 """
 
 from functools import cache
@@ -28,7 +28,7 @@ ROWS = 4
 """Threads along the rows; each computes every fourth row of its column."""
 THREADS = TILE * ROWS
 RESULTS = TILE // ROWS
-EACH = TILE * DEPTH // THREADS  # numbers of a window that a thread brings
+EACH = TILE * DEPTH // THREADS  # numbers of a window that a thread loads
 
 
 @cache
@@ -78,7 +78,7 @@ def launch(shape: Shape, dtype: Any) -> Launch:
 RUNG = Rung(
     title="sliding window, work by strides",
     idea="A shallow window of A and B slides along k under a tile of 64x64 results; a thread has 16 of them.",
-    limit="each multiply-add still reads its own number of A from shared memory.",
+    limit="each multiply-add still reads another number of A from shared memory.",
     launch=launch,
     reads=tile_reads((TILE, TILE), (RESULTS, 1)),
     improves="k08",

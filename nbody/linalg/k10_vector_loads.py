@@ -1,8 +1,8 @@
-"""k10: 128-bit loads. One instruction brings four float32 (two float64), from global and from shared memory.
+"""k10: 128-bit loads. One instruction loads four float32 (two float64), from global and from shared memory.
 
-All lanes of a warp read the same number of A (a broadcast), so that 16 bytes take no longer than 4: a thread reads A's
-numbers of its rows V = 4 (float64: 2) at a time along k, and the window is filled with a V-th of the loads. Rows that are
-no multiple of V go number by number.
+All lanes of a warp read the same number of A (a broadcast), so that 16 bytes take no longer than 4: a thread reads V = 4
+(float64: 2) numbers of a row of A along k at a time, and the window is filled with 1/V of the loads. Rows whose length is
+not a multiple of V are copied number by number.
 
 H200, n = 2048: 20.1 TFLOP/s in float32, 10.5 in float64.
 """
@@ -19,7 +19,7 @@ from nbody.linalg.staging import vector_fetcher
 
 @cache
 def kernel(real: Any) -> Any:
-    """The kernel of k09 with V = 16 bytes' worth of numbers per load."""
+    """The kernel of k09 with V numbers (16 bytes) per load."""
     length = vector_length(real)
     fetch = vector_fetcher(real)
     a_vectors, b_vectors = DEPTH // length, TILE // length

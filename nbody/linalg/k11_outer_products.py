@@ -1,14 +1,14 @@
-"""k11, k12, k13: a register tile grown by outer products, 2x2, then 4x4, then 8x8 results per thread.
+"""k11, k12, k13: a register tile computed by outer products: 2x2, then 4x4, then 8x8 results per thread.
 
-Instead of rows times columns, a thread multiplies a column of A (R numbers, in registers) with a row of B (R
-numbers): R² multiply-adds for 2R reads. The block's tile grows along with R, 16R x 16R, and with it the re-use
-of what comes from global memory.
+Instead of a row times a column, a thread multiplies a column of A (R numbers, in registers) by a row of B (R numbers): R²
+multiply-adds for 2R reads. The block's tile is 16R x 16R, so a larger R also reuses each number from global memory more
+often.
 
-H200, n = 2048: 13.9, 20.2 and 20.7 TFLOP/s in float32, 8.3, 12.0 and 14.2 in float64. A small product is too few of the
-larger tiles: at n = 512 the 8x8 has 16 blocks for 132 multiprocessors, and 2.9 TFLOP/s to the 2x2's 8.4.
+H200, n = 2048: 13.9, 20.2 and 20.7 TFLOP/s in float32, 8.3, 12.0 and 14.2 in float64. A small product has too few large
+tiles: at n = 512 the 8x8 kernel has 16 blocks for 132 multiprocessors, and 2.9 TFLOP/s against 8.4 of the 2x2 kernel.
 
-These rungs go back to k06 and read single words, so that only the idea is new: k11 is slower than k10 (20.1). k13 reads
-half of what k12 does, and gains little: its 167 registers per thread leave room for one block on a multiprocessor.
+These rungs start from k06 and read single words, so that only one idea is new: k11 is slower than k10 (20.1). k13 needs half
+of the reads of k12, but gains little: with 167 registers per thread only one block fits on a multiprocessor.
 """
 
 from functools import cache
@@ -29,7 +29,7 @@ DEPTH = 8
 def kernel(real: Any, side: int) -> Any:
     """``side`` x ``side`` results per thread: rows y, y + 16, ... and columns x, x + 16, ... of the block's tile."""
     tile, threads = SIDE * side, SIDE * SIDE
-    each = tile * DEPTH // threads  # numbers of a slab that a thread brings
+    each = tile * DEPTH // threads  # numbers of a slab that a thread loads
 
     @device_function
     def step(i, sums, left, right, a_slab, b_slab, x, y):
@@ -83,7 +83,7 @@ def _rung(side: int, improves: str) -> Rung:
         title=f"outer products, {side}x{side} results per thread",
         idea=f"A thread multiplies {side} numbers of A with {side} of B in registers: {side * side} multiply-adds "
         f"for {2 * side} shared reads.",
-        limit="one number per shared read, since A's column lies across its rows."
+        limit="one number per shared read, since a column of A is not contiguous."
         if side == 8
         else f"{2 / side:g} shared reads per multiply-add; a larger tile needs fewer.",
         launch=launch,

@@ -1,11 +1,11 @@
 """k14: A is transposed on its way into shared memory, so that its columns are read 128 bits at a time too.
 
-Outer products want a column of A. Row-major A has it across its rows; stored transposed, (k, m), it is as
-contiguous as B's row: 8x8 results take four 128-bit reads per step instead of sixteen words. The turn costs
-nothing extra: a thread loads a vector along k and writes its numbers to as many rows of the slab. The slab's
-rows are a vector longer than the tile, which keeps those writes off each other's banks.
+Outer products need columns of A. In row-major A they are not contiguous; in a transposed slab, (k, m), they are: 8x8 results
+take four 128-bit reads per step instead of sixteen words. The transposition is free: a thread loads a vector along k and
+writes its numbers to different rows of the slab. The slab's rows are one vector longer than the tile, so that these writes
+have no bank conflicts.
 
-The registers that this saves make room for a second block on a multiprocessor in float32: 122 a thread, asked for by
+This saves registers, and in float32 a second block fits on a multiprocessor: 122 registers per thread, limited by
 ``bounded`` (k13 has 167, and would spill 96 bytes). H200, n = 2048: 36.7 TFLOP/s in float32, 15.5 in float64 (k13: 20.5 and
 14.0).
 """
@@ -25,13 +25,13 @@ SIDE, RESULTS, DEPTH = 16, 8, 8
 """Threads along each side of a block, results along each side of a thread's tile, depth of a slab."""
 TILE, THREADS, SUMS = SIDE * RESULTS, SIDE * SIDE, RESULTS * RESULTS
 RESIDENT = {np.float32: 2, np.float64: 1}
-"""Blocks that share a multiprocessor: 64 results in double precision leave registers for one."""
+"""Blocks per multiprocessor: 64 results in float64 leave registers for only one."""
 
 
 class Pieces(NamedTuple):
-    """What k14 and k15 share. A thread holds ``staged`` numbers of A and of B between global and shared memory:
-    ``fetch(registers_a, registers_b, a, b, row, column, first, t)`` and ``put(a_slab, b_slab, which, registers_a,
-    registers_b, t)``, where ``which`` chooses among slabs that follow each other."""
+    """The device functions that k14 and k15 share. ``fetch(registers_a, registers_b, a, b, row, column, first, t)`` loads
+    ``staged`` numbers of A and of B from global memory into registers; ``put(a_slab, b_slab, which, registers_a,
+    registers_b, t)`` stores them in slab number ``which`` in shared memory. ``pitch``: the length of a row of A's slab."""
 
     tile: RegisterTile
     staged: int
@@ -106,7 +106,7 @@ def launch(shape: Shape, dtype: Any) -> Launch:
 RUNG = Rung(
     title="A transposed on its way in",
     idea="A's slab is stored (k, m): a column of A is contiguous, and both factors come in 128-bit reads.",
-    limit="the block waits for global memory before every slab, and no warp multiplies meanwhile.",
+    limit="the block waits for global memory before every slab, and no warp multiplies during that time.",
     launch=launch,
     reads=tile_reads((TILE, TILE), (RESULTS, RESULTS), words=4),
     improves="k13",

@@ -1,12 +1,12 @@
-"""k15: double buffering. While a slab is multiplied, the next one is on its way: 128x128 results, slabs 8 deep.
+"""k15: double buffering. While one slab is multiplied, the next one is loaded: 128x128 results, slabs 8 deep.
 
-There are two slabs of each matrix. A thread asks global memory for its part of slab s + 1, multiplies slab s,
-and only then touches what it asked for: the wait of some 600 cycles hides behind 512 multiply-adds. Writers and
-readers use different slabs, so one barrier per slab is enough.
+There are two slabs of each matrix. A thread starts to load its part of slab s + 1 from global memory, multiplies slab s, and
+only then uses the loaded numbers: the latency of about 600 cycles is hidden by 512 multiply-adds. Writers and readers use
+different slabs, so one barrier per slab is enough.
 
-H200, n = 2048: 37.0 TFLOP/s in float32, 19.9 in float64 (k14: 36.7 and 15.5). What waits in registers takes k14's second
-block away (161 a thread; held to 128 they would spill 48 bytes), and in float32 that block hid the wait as well. k17 lets
-its copies pass the registers by.
+H200, n = 2048: 37.0 TFLOP/s in float32, 19.9 in float64 (k14: 36.7 and 15.5). The loaded numbers need registers (161 per
+thread; limited to 128 they would spill 48 bytes), so k14's second block does not fit, and in float32 that block hid the
+latency as well. The copies of k17 bypass the registers.
 """
 
 from functools import cache

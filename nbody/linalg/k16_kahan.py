@@ -1,9 +1,8 @@
-"""k16: Kahan's compensated sum on the naive kernel (k02). Accuracy for next to nothing where memory is the
-bottleneck.
+"""k16: Kahan's compensated sum in the naive kernel (k02): accuracy at almost no cost, since memory is the bottleneck.
 
-Each addition's rounding error is recovered and taken off the next summand, so that the error of the sum does
-not grow with k (Kahan 1965). Four operations instead of one, all in registers; the kernel waits for its loads
-anyway. Compiled without fast-math, which would notice that (t - total) - y is zero for real numbers.
+The rounding error of each addition is computed and subtracted from the next summand, so that the error of the sum does not
+grow with k (Kahan 1965). That takes four operations instead of one, all in registers; the kernel waits for its loads anyway.
+It is compiled without fast-math, which would simplify (t - total) - y to zero.
 
 H200, n = 2048: 1.31 TFLOP/s in float32 (k02: 1.36). Random numbers, n = 1000: largest error 6.2e-8 (k02:
 2.2e-6), mean 1.8e-8 (3.4e-7).
@@ -43,7 +42,7 @@ def launch(shape: Shape, dtype: Any) -> Launch:
 
 RUNG = Rung(
     title="Kahan's compensated sum",
-    idea="What an addition rounds away is carried to the next one: the error of a sum no longer grows with its length.",
+    idea="The rounding error of an addition is corrected in the next one: the error does not grow with the sum's length.",
     limit="2k reads for one result, as in k02: the extra arithmetic hides behind them.",
     launch=launch,
     reads=lambda shape: Reads(2.0 * shape.k, 0.0),

@@ -1,21 +1,21 @@
 """k17: the champion. Asynchronous copies in stages, warp tiles, teams of warps that share a sum.
 
-- ``cp.async`` brings slabs from global to shared memory without passing through registers, ahead of the
-  arithmetic. A is transposed on its way, element by element; B comes in 128-bit copies.
-- The block's tile is divided among warps, a warp's among its lanes as compactly as it goes: then the lanes
-  share most of what they read, and its 128-bit reads have no bank conflicts.
-- With 8x16 results per thread, 6 reads feed 128 multiply-adds; two blocks of 4 warps share a multiprocessor.
-- In float32, where the tiles of 128x128 are few (:func:`plan`), two teams of warps, or four, work at the same one, each at
-  every second (fourth) slab and with a barrier of its own: while one waits another computes. The first adds up the sums.
-- A product with fewer tiles than multiprocessors and a long sum is split along k. The blocks of a tile leave partial
-  sums, and the last to finish adds them in a fixed order: no floating-point atomics, the same bits every time.
+- ``cp.async`` copies slabs from global to shared memory without registers, ahead of the arithmetic. A is transposed element
+  by element on the way; B is copied 128 bits at a time.
+- The block's tile is divided among warps, and a warp's tile among its lanes, as compactly as possible: then the lanes share
+  most of their reads, and 128-bit reads have no bank conflicts.
+- With 8x16 results per thread, 6 reads serve 128 multiply-adds; two blocks of 4 warps fit on a multiprocessor.
+- In float32, if there are few tiles of 128x128 (:func:`plan`), two or four teams of warps work on the same tile. Each takes
+  every second (fourth) slab and has a separate barrier: while one team waits another computes. The first team adds the sums.
+- A product with fewer tiles than multiprocessors and a long sum is split along k. The blocks of a tile store partial sums,
+  and the last block to finish adds them in a fixed order: no floating-point atomics, the same bits every time.
 
 H200, float32: 47.7 TFLOP/s at n = 2048, 48.9 at 4096, 50.2 at 8192 (94.3, 94.7 and 98.9 % of cuBLAS in the same
 run); 53.4 µs at 1024 (cuBLAS: 56.6), 12.2 at 512 (14.1), 4.5 at 256 (8.2).
 
-float64: 24.9 TFLOP/s at 4096, of 33.5. Register reads bound it: a multiply-add takes two cycles, three if it reads all its
-operands from registers, and the 299 other instructions that come with 1024 multiply-adds about one each. The tensor cores
-(k21) have no such bound.
+float64: 24.9 TFLOP/s at 4096, of 33.5. It is limited by register reads: a multiply-add takes two cycles, or three if it
+reads all its operands from registers, and each of the 299 other instructions per 1024 multiply-adds takes about one. The
+tensor cores (k21) have no such limit.
 """
 
 from functools import cache
@@ -35,8 +35,8 @@ WARP = 32
 
 
 class Tiling(NamedTuple):
-    """How a product is cut: (rows, columns) of C for a block, a warp, a thread; slab depth, slabs on chip for a
-    team, blocks that share a multiprocessor, teams that share a tile; the path through a thread's results."""
+    """How a product is divided: (rows, columns) of C per block, per warp, per thread; slab depth, slabs in shared memory per
+    team, blocks per multiprocessor, teams per tile; the path through a thread's results."""
 
     block: tuple[int, int]
     warp: tuple[int, int]
@@ -60,8 +60,8 @@ class Tiling(NamedTuple):
 
 @cache
 def kernel(real: Any, tiling: Tiling, splits: int, vectors: bool, guarded: bool) -> Any:
-    """The kernel for a tiling. ``vectors``: rows of B are multiples of V numbers; ``guarded``: some tile or
-    slab is ragged."""
+    """The kernel for a tiling. ``vectors``: the rows of B have a multiple of V numbers; ``guarded``: some tile or slab is
+    incomplete."""
     (height, width), (warp_height, warp_width), (rows, columns), depth, stages, resident, teams, path = tiling
     length = vector_length(real)
     lanes = warp_width // columns  # along the columns of a warp's tile
@@ -91,7 +91,7 @@ def kernel(real: Any, tiling: Tiling, splits: int, vectors: bool, guarded: bool)
         u = warp // along * warp_height + lane // lanes * length  # the thread's first row and column in the tile
         v = warp % along * warp_width + lane % lanes * length
         top, edge = cuda.blockIdx.y * height, cuda.blockIdx.x * width
-        # Indices of 32 bits: Numba's own have 64, and take two instructions and two registers each.
+        # Indices of 32 bits: Numba's own have 64 bits, which take two instructions and two registers each.
         a_start, b_start = np.int32(team * share), np.int32(team * share + b_slabs)
         count = -(-k // depth)
         begin = np.int32(count * cuda.blockIdx.z // splits + team)
@@ -106,7 +106,7 @@ def kernel(real: Any, tiling: Tiling, splits: int, vectors: bool, guarded: bool)
         now, ahead = np.int32(0), np.int32(stages - 1)
         for slab in range(begin, end, np.int32(teams)):
             wait_for_slab()
-            if teams == 1:  # this slab has arrived, and no thread reads the previous one any more
+            if teams == 1:  # this slab has arrived, and no thread reads the previous one
                 cuda.syncthreads()
             else:
                 wait_for_team(team + 1, members)
@@ -144,12 +144,12 @@ TILINGS = {
         (0, Tiling((32, 32), (16, 32), (4, 4), depth=16, stages=3, resident=4, path=ROWS)),
     ),
 }
-"""Tilings by precision, from large to small, each with the tiles that it needs to keep an H200's 132 multiprocessors
-busy: measured at n = 256, 512, 1024, 2048, 4096 and 8192."""
+"""Tilings by precision, from large to small, each with the number of tiles from which on it keeps an H200's 132
+multiprocessors busy: measured at n = 256, 512, 1024, 2048, 4096 and 8192."""
 BLOCKS = 240
-"""Blocks that a product too small for its tiles is split into along k."""
+"""A product with fewer tiles is split along k into at most this number of blocks."""
 LEAST_DEPTH = 1024
-"""The shortest sum worth splitting off: below, adding up the parts takes longer than it saves."""
+"""The shortest part of a sum: with shorter parts, adding them takes longer than the split saves."""
 
 
 def plan(shape: Shape, dtype: Any) -> tuple[Tiling, int]:
@@ -174,7 +174,7 @@ def tiled_launch(shape: Shape, dtype: Any, tiling: Tiling, splits: int) -> Launc
 
 
 def launch(shape: Shape, dtype: Any) -> Launch:
-    """The tuned tiling for the shape; the skinny kernel (k18) where the result has no more than 4 columns."""
+    """The tuned tiling for the shape; the skinny kernel (k18) if the result has at most 4 columns."""
     if shape.n <= k18_skinny.COLUMNS:
         return k18_skinny.launch(shape, dtype)
     return tiled_launch(shape, dtype, *plan(shape, dtype))

@@ -1,10 +1,8 @@
-"""k18: the skinny product (rows x k)·(k x 4), what gravity needs. Memory-bound: the goal is the card's
-bandwidth.
+"""k18: the skinny product (rows x k)·(k x 4), which gravity needs. It is memory-bound: the goal is the card's bandwidth.
 
-B has 4 columns, so every number of A serves 4 multiply-adds and then never again: there is nothing to tile. All
-threads of a block stride along k over the same few rows, each with 128-bit loads of A and with the rows of B
-that belong to them; B is small enough for the caches, and each of its numbers serves all the rows. At the end
-the block adds up its threads' sums.
+B has 4 columns, so every number of A is used in 4 multiply-adds and never again: tiles would gain nothing. All threads of a
+block stride along k over the same few rows, with 128-bit loads of A, and load the corresponding rows of B. B is small enough
+for the caches, and each of its numbers is used for all rows. At the end the block adds the sums of its threads.
 
 H200, N = 20480: 0.378 ms in float32, 4.4 TB/s of reads (cuBLAS 1.33 ms). float64, N = 16384: 0.58 ms, 3.7 TB/s
 (cuBLAS 0.53 ms).
@@ -21,20 +19,20 @@ COLUMNS = 4
 """Columns of B that a block multiplies with; wider matrices take several passes over A."""
 THREADS = 128
 MOST_ROWS = 8
-"""Rows of A that a block multiplies at a time: B is read once for all of them."""
+"""The most rows of A per block: B is read once for all of them."""
 ENOUGH_BLOCKS = 512
-"""Blocks that fill a large GPU; with fewer rows than it takes, a block has fewer of them."""
+"""Blocks that fill a large GPU; if there were fewer blocks, each gets fewer rows."""
 
 
 @cache
 def kernel(real: Any, rows: int, vectors: bool, whole: bool) -> Any:
-    """The kernel for ``rows`` rows per block. ``vectors``: A's rows are multiples of V; ``whole``: B has exactly
-    4 columns."""
+    """The kernel for ``rows`` rows per block. ``vectors``: the rows of A have a multiple of V numbers; ``whole``: B has
+    exactly 4 columns."""
     length = vector_length(real)
     words = length if vectors else 1
     values = rows * COLUMNS
     left_size, right_size, pitch = rows * words, words * COLUMNS, THREADS + 1
-    parts = THREADS // values  # threads that share the adding up of one result, each from ``values`` partial sums
+    parts = THREADS // values  # threads per result in the final sum, each of which adds ``values`` partial sums
 
     @cuda.jit(**FAST)
     def skinny(a, b, c):
@@ -58,11 +56,11 @@ def kernel(real: Any, rows: int, vectors: bool, whole: bool) -> Any:
                     for q in range(COLUMNS):
                         right[word * COLUMNS + q] = b[i + word, column + q] if column + q < n else real(0)
             for r in range(rows):
-                mine = min(row + r, m - 1)  # rows past the end repeat the last one and are not written
+                row_r = min(row + r, m - 1)  # rows past the end repeat the last one and are not written
                 if vectors:
-                    move_vector(left, r * words, a, mine * k + i)
+                    move_vector(left, r * words, a, row_r * k + i)
                 else:
-                    left[r] = a[mine, i]
+                    left[r] = a[row_r, i]
             for word in range(words):
                 for r in range(rows):
                     for q in range(COLUMNS):
@@ -86,7 +84,7 @@ def kernel(real: Any, rows: int, vectors: bool, whole: bool) -> Any:
 
 
 def rows_per_block(m: int) -> int:
-    """Rows of A that a block multiplies at a time, of m: fewer where there would not be :data:`ENOUGH_BLOCKS`."""
+    """Rows of A per block, for m rows: fewer than :data:`MOST_ROWS` if there were not :data:`ENOUGH_BLOCKS`."""
     rows = MOST_ROWS
     while rows > 1 and m < rows * ENOUGH_BLOCKS:
         rows //= 2

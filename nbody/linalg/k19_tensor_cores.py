@@ -1,9 +1,9 @@
-"""k19 and k20: the tensor cores, in TF32, and with the 3xTF32 split that gives float32 accuracy back.
+"""k19 and k20: the tensor cores, in TF32, and with the 3xTF32 split, which restores float32 accuracy.
 
-A warp multiplies 16x8 with 8x8 numbers in one instruction. Its factors are TF32: float32 with 10 explicit bits
-of mantissa, so k19 errs by 2^-11 a factor. k20 writes x = big + small, big a TF32; the tensor cores cut off what TF32 has
-no room for in small, 2^-23 of x at most. It takes small·big + big·small + big·big: what is dropped, small·small, is 2^-22 of
-the product. An infinite entry comes out as NaN there, since inf - inf is one.
+A warp multiplies 16x8 by 8x8 numbers in one instruction. The factors are TF32, float32 with 10 explicit bits of mantissa:
+the relative error of k19 is 2^-11 per factor. k20 writes x = big + small, where big is a TF32 number; the tensor cores
+truncate small to TF32, an error of at most 2^-23 of x. The product is small·big + big·small + big·big; the omitted term
+small·small is 2^-22 of the product. An infinite entry gives NaN, since inf - inf is NaN.
 
 Ootomo & Yokota 2022, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
 theoretical peak performance", Int. J. High Perform. Comput. Appl. 36.
@@ -25,13 +25,13 @@ from nbody.linalg.tensor_tile import TensorTiling, held, slab_multiplier, tile_w
 
 PLAIN_TILING = TensorTiling(block=(64, 64), warp=(64, 32), depth=32, stages=2, resident=4)
 SPLIT_TILING = TensorTiling(block=(128, 128), warp=(64, 64), depth=16, stages=2, resident=2)
-"""The fastest of a dozen on an H200 at n = 4096. A larger warp tile splits fewer numbers for a product."""
+"""The fastest of a dozen tilings on an H200 at n = 4096. A larger warp tile splits fewer numbers per product."""
 
 
 @cache
 def kernel(tiling: TensorTiling, split: bool, a_vectors: bool, b_vectors: bool, guarded: bool) -> Any:
-    """The kernel. ``a_vectors``, ``b_vectors``: rows of A, of B are multiples of 4; ``guarded``: a tile or slab
-    is ragged."""
+    """The kernel. ``a_vectors``, ``b_vectors``: the rows of A, of B have a multiple of 4 numbers; ``guarded``: some tile or
+    slab is incomplete."""
     real, length = np.float32, vector_length(np.float32)
     (height, width), (warp_height, warp_width), depth, stages, resident = tiling
     (a_pitch, b_pitch), threads = tiling.pitches, tiling.threads
@@ -105,7 +105,7 @@ PLAIN = _rung(
     PLAIN_TILING,
     split=False,
     idea="A warp multiplies 16x8 by 8x8 numbers in one instruction, with factors rounded to 11 bits.",
-    limit="an instruction's latency: a warp loads, rounds and multiplies in turn, and few warps fit.",
+    limit="the latency of an instruction: a warp loads, rounds and multiplies in turn, and few warps fit.",
     improves="k17",
     roundoff=2.0**-11,
 )
@@ -113,7 +113,7 @@ SPLIT = _rung(
     "tensor cores, 3xTF32",
     SPLIT_TILING,
     split=True,
-    idea="Each factor is the sum of two TF32 numbers: three tensor products give float32 accuracy back.",
-    limit="splitting factors and adding up products: more than two instructions for each of the tensor cores'.",
+    idea="Each factor is the sum of two TF32 numbers: three tensor products restore float32 accuracy.",
+    limit="splitting factors and adding products: more than two instructions per tensor-core instruction.",
     improves="k19",
 )

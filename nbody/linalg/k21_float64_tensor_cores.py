@@ -1,14 +1,13 @@
 """k21: float64 on the tensor cores, the champion in float64.
 
-A warp multiplies 16x8 with 8x8 doubles in one instruction, at twice the rate of ordinary multiply-adds on an A100, H100 or
+A warp multiplies 16x8 by 8x8 doubles in one instruction, at twice the rate of ordinary multiply-adds on an A100, H100 or
 H200, and with their accuracy: each product is added with one rounding. The instruction takes so long that reads of shared
-memory, addresses and copies fit beside it; what is left is to never let it wait:
+memory, addresses and copies run in parallel. The kernel must only keep the tensor cores busy:
 
-- the fragments of the next 8 k are read while those of the present ones are multiplied, also across the barrier between
-  two slabs: :mod:`nbody.linalg.double_tile`;
-- ``cp.async`` keeps two slabs or more on their way; they need more than the 48 KB of shared memory that a kernel may have
-  unless it is allowed more;
-- blocks take the tiles in groups of rows, so that those at work at the same time share rows of A and columns of B in the
+- the fragments of the next 8 k are read while the present ones are multiplied, also across the barrier between two slabs:
+  :mod:`nbody.linalg.double_tile`;
+- ``cp.async`` copies two or more slabs ahead; they need more than the 48 KB of shared memory that a kernel gets by default;
+- blocks take the tiles in groups of rows, so that blocks that run at the same time share rows of A and columns of B in the
   second-level cache;
 - products with few tiles and long sums are split along k, as in k17.
 """
@@ -28,8 +27,8 @@ from nbody.linalg.rung import Launch, Rung, Scratch, Shape, tile_reads
 
 @cache
 def placer(group: int) -> Any:
-    """A device function (tile, down, across) that gives row and column of the n-th of ``down`` x ``across`` tiles, all in 32
-    bits (in 64 a division is a call). Blocks go through ``group`` rows of tiles together, column by column."""
+    """A device function (tile, down, across) that returns the row and column of a tile among ``down`` x ``across`` tiles, in
+    32 bits (a 64-bit division is a function call). Blocks take ``group`` rows of tiles together, column by column."""
 
     @device_function
     def place(tile, down, across):
@@ -43,8 +42,8 @@ def placer(group: int) -> Any:
 
 @cache
 def kernel(tiling: DoubleTiling, splits: int, a_vectors: bool, b_vectors: bool, guarded: bool) -> Any:
-    """The kernel for a tiling. ``a_vectors``, ``b_vectors``: rows of A, of B are even; ``guarded``: some tile or slab is
-    ragged."""
+    """The kernel for a tiling. ``a_vectors``, ``b_vectors``: the rows of A, of B have even length; ``guarded``: some tile or
+    slab is incomplete."""
     (height, width), (warp_height, warp_width), depth, stages, resident, *_ = tiling
     (a_held, b_held, c_held), threads, along, b_pitch = tiling.held, tiling.threads, tiling.warps[1], tiling.b_pitch
     a_size, stage = tiling.sizes[0], sum(tiling.sizes)
@@ -52,7 +51,7 @@ def kernel(tiling: DoubleTiling, splits: int, a_vectors: bool, b_vectors: bool, 
     tile, place = double_tile(tiling), placer(tiling.group)
     copy_a, copy_b = double_copiers(tiling, a_vectors, b_vectors, guarded)
     wait_for_slab, add_up = copies_waiter(stages - 2), partial_adder(REAL, tiling.block, threads, splits)
-    room = tiling.shared_bytes // 8 if SIMULATED else 0  # 0: as much as the launch asks for
+    room = tiling.shared_bytes // 8 if SIMULATED else 0  # 0: the size is given by the launch
 
     @cuda.jit(**bounded(threads, resident))
     def float64_tensor_cores(a, b, c, partial, arrived):
@@ -112,11 +111,11 @@ TILINGS = (
     (200, DoubleTiling((64, 64), (32, 32), resident=2)),
     (0, DoubleTiling((32, 64), (16, 32), resident=2)),
 )
-"""Tilings from large to small, each with the tiles that it needs to keep an H200's 132 multiprocessors busy."""
+"""Tilings from large to small, each with the number of tiles from which on it keeps an H200's 132 multiprocessors busy."""
 BLOCKS = 240
-"""Blocks that a product too small for its tiles is split into along k."""
+"""A product with fewer tiles is split along k into at most this number of blocks."""
 LEAST_DEPTH = 512
-"""The shortest sum worth splitting off."""
+"""The shortest part of a sum that is worth a split."""
 
 
 def plan(shape: Shape) -> tuple[DoubleTiling, int]:
@@ -130,7 +129,7 @@ def plan(shape: Shape) -> tuple[DoubleTiling, int]:
 
 
 def compute_capability() -> tuple[int, int]:
-    """The card's; where there is none, an H200's."""
+    """The compute capability of the card, or of an H200 if there is none."""
     return facts().compute_capability if available() else (9, 0)
 
 
@@ -146,7 +145,7 @@ def tiled_launch(shape: Shape, tiling: DoubleTiling, splits: int) -> Launch:
 
 
 def launch(shape: Shape, dtype: Any) -> Launch:
-    """The tuned tiling for the shape; k17 where a card has no such tensor cores, k18 where C has no more than 4 columns."""
+    """The tuned tiling for the shape; k17 on a card without float64 tensor cores, k18 if C has at most 4 columns."""
     if shape.n <= k18_skinny.COLUMNS or compute_capability() < (8, 0):
         return k17_champion.launch(shape, dtype)
     tiling, splits = plan(shape)
@@ -158,7 +157,7 @@ def launch(shape: Shape, dtype: Any) -> Launch:
 RUNG = Rung(
     title="tensor cores, float64",
     idea="A warp multiplies 16x8 by 8x8 doubles in one instruction; the next fragments are read meanwhile.",
-    limit="the tensor cores' rate; at the end of a product, multiprocessors that have no tile left.",
+    limit="the rate of the tensor cores; at the end of a product, multiprocessors without a tile.",
     launch=launch,
     reads=tile_reads(TILINGS[0][1].block, TILINGS[0][1].warp, words=2),  # the 32 lanes read a warp's tile together
     improves="k17",

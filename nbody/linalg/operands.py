@@ -1,4 +1,4 @@
-"""From a user's matrices to a rung's launch: check them, bring them where they are needed, give the result back."""
+"""From a user's matrices to a rung's launch: check them, copy them to the device if needed, return the result."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,13 +9,13 @@ from nbody.errors import InputError
 from nbody.linalg.rung import Rung, Shape
 
 ALIGNMENT = 16
-"""Bytes: device arrays must start at a multiple, since the kernels move 128 bits at a time."""
+"""Device arrays must start at a multiple of this number of bytes, since the kernels move 128 bits at a time."""
 
 ELSEWHERE = "out must be where a and b are: all NumPy arrays, or all on the device"
 
 
 def multiply(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any = None) -> Any:
-    """C = A·B; arguments, result and errors as in :func:`nbody.linalg.matmul`. ``load(name, dtype)`` gives the rung."""
+    """C = A·B; arguments, result and errors as in :func:`nbody.linalg.matmul`. ``load(name, dtype)`` returns the rung."""
     try:
         views = (
             a.__cuda_array_interface__,
@@ -30,7 +30,7 @@ def multiply(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: A
 
 
 def _multiply_elsewhere(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any) -> Any:
-    """As :func:`multiply` for NumPy arrays, which are copied to the device and back, and in Numba's simulator."""
+    """:func:`multiply` for NumPy arrays, which are copied to the device and back, and in Numba's simulator."""
     if _on_device(a) != _on_device(b):
         raise InputError("one matrix is on the device and the other is not; copy one of them first")
     if not _on_device(a):
@@ -67,7 +67,7 @@ def _multiply_elsewhere(load: Callable[[str, Any], Rung], name: str, a: Any, b: 
 
 
 def check_operands(a: Any, b: Any) -> tuple[Shape, np.dtype]:
-    """The shape and dtype of a product. Raises InputError, in one line, for what cannot be multiplied."""
+    """The shape and dtype of a product. Raises InputError if the matrices cannot be multiplied."""
     for name, matrix in (("a", a), ("b", b)):
         if len(matrix.shape) != 2:
             raise InputError(f"{name} has shape {tuple(matrix.shape)}; a matrix has two dimensions")

@@ -1,5 +1,5 @@
-"""How the parts of a sum along k come together: of a block's teams of warps, and of several blocks. Both add in a
-fixed order, so that the same product has the same bits every time."""
+"""The parts of a sum along k are added: over a block's teams of warps, and over several blocks. Both use a fixed order, so
+that the same product has the same bits every time."""
 
 from functools import cache
 from typing import Any
@@ -11,8 +11,8 @@ from nbody.unroll import unrolled
 
 @cache
 def team_adder(real: Any, results: int, members: int, teams: int) -> Any:
-    """A device function by which a block's first team of ``members`` threads adds the others' sums to its own, one
-    team after the other, through shared memory.
+    """A device function by which a block's first team of ``members`` threads adds the sums of the other teams to its own,
+    one team after the other, through shared memory.
 
     ``join(sums, other, shared, team, t)``, for thread t of its team: ``sums`` holds ``results`` numbers, ``other``
     has room for V, ``shared`` for results·members.
@@ -46,10 +46,10 @@ def team_adder(real: Any, results: int, members: int, teams: int) -> Any:
 
 @cache
 def partial_adder(real: Any, block: tuple[int, int], threads: int, splits: int) -> Any:
-    """A device function by which the last block of a tile to arrive adds up the ``splits`` partial sums.
+    """A device function by which the last block of a tile to finish adds the ``splits`` partial sums.
 
-    ``add_up(partial, arrived, last, c, top, edge, t)``: ``partial`` (splits·m, n) holds them, ``arrived`` counts a
-    tile's blocks, ``last`` is one integer of shared memory; the tile begins at c[top, edge].
+    ``add_up(partial, arrived, last, c, top, edge, t)``: ``partial`` (splits·m, n) holds the partial sums, ``arrived``
+    counts the finished blocks of each tile, ``last`` is one integer of shared memory; the tile begins at c[top, edge].
     """
     height, width = block
 

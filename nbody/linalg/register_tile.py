@@ -1,8 +1,7 @@
-"""A tile of C in a thread's registers, grown by outer products of a column of A and a row of B.
+"""A tile of C in a thread's registers, computed by outer products of a column of A and a row of B.
 
-With R x S results per thread reads R + S numbers for R·S multiply-adds. A thread's rows come in chunks of V (16
-bytes' worth), ``row_stride`` apart, and its columns likewise: neighbouring threads then read neighbouring
-vectors of shared memory.
+With R x S results per thread, R + S numbers are read for R·S multiply-adds. A thread's rows are in chunks of V (16 bytes)
+that are ``row_stride`` apart, and its columns likewise: so neighbouring threads read neighbouring vectors of shared memory.
 """
 
 from functools import cache
@@ -13,17 +12,17 @@ from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.unroll import unrolled
 
 ROWS, ROWS_TURNING, COLUMNS_TURNING = "row by row", "row by row, there and back", "column by column, down and up"
-"""Paths through a tile. A multiply-add that shares a factor with the one before reads it from the reuse cache and not
-from the registers, whose reads bound these kernels; a path that turns shares one at the end of a line, too."""
+"""Paths through a tile. A multiply-add that shares a factor with the previous one reads it from the reuse cache instead of
+the registers, whose reads limit these kernels; a path that turns shares a factor at the end of a line too."""
 
 
 class RegisterTile(NamedTuple):
     """The device functions of a tile; ``sums`` is a local array of rows·columns numbers.
 
-    ``multiply(sums, left, right, a_slab, a, b_slab, b)`` adds the outer products of a whole slab, A's stored
-    transposed; a and b are the flat indices of the thread's first row and column there, ``left`` and ``right``
-    local arrays of ``rows`` and ``columns`` numbers. ``store(sums, target, top, height, row, column)`` writes
-    the tile to its place in the matrix that fills ``height`` rows of ``target`` from row ``top``.
+    ``multiply(sums, left, right, a_slab, a, b_slab, b)`` adds the outer products of a whole slab (A's slab is transposed).
+    a and b are the flat indices of the thread's first row and column in the slabs; ``left`` and ``right`` are local arrays
+    of ``rows`` and ``columns`` numbers. ``store(sums, target, top, height, row, column)`` writes the tile to a matrix that
+    consists of ``height`` rows of ``target`` from row ``top`` on.
     """
 
     multiply: Any
@@ -51,8 +50,8 @@ def register_tile(
             move_vector(right, p * length, b_slab, b + (s * b_pitch + p * column_stride))
         for line in range(lines):
             for place in range(places):
-                here = places - 1 - place if turning and line % 2 else place
-                r, q = (here, line) if down else (line, here)
+                along = places - 1 - place if turning and line % 2 else place
+                r, q = (along, line) if down else (line, along)
                 sums[r * columns + q] += left[r] * right[q]
 
     @device_function

@@ -1,4 +1,4 @@
-"""What a rung of the ladder is: an idea, a way to launch it for a shape, and what it claims about itself."""
+"""The description of a rung of the ladder: its idea, how to launch it for a shape, and its properties."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,8 +27,7 @@ class Shape(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """Numbers that one thread reads for one result, from global and from shared memory: what the simple model
-    counts."""
+    """Numbers that one thread reads per result from global and from shared memory, for the simple model."""
 
     from_global: float
     from_shared: float
@@ -41,8 +40,8 @@ class Reads(NamedTuple):
 
 def tile_reads(block: tuple[int, int], thread: tuple[int, int] = (1, 1), words: int = 1) -> Callable[[Shape], Reads]:
     """Reads of a kernel whose blocks compute tiles of ``block`` = (rows, columns) and whose threads hold
-    ``thread`` = (rows, columns) results in registers: every number read serves a whole row or column of them;
-    ``words`` numbers come from shared memory in one access."""
+    ``thread`` = (rows, columns) results in registers: every number is used for a whole row or column of them;
+    ``words`` numbers are read from shared memory in one access."""
 
     def reads(shape: Shape) -> Reads:
         from_global = shape.k / block[0] + shape.k / block[1]
@@ -53,7 +52,8 @@ def tile_reads(block: tuple[int, int], thread: tuple[int, int] = (1, 1), words: 
 
 
 class Scratch(NamedTuple):
-    """Device memory that a kernel takes after A, B and C: zero when first used, then as the last launch left it."""
+    """Device memory that a kernel takes as an argument after A, B and C: zero at first, then unchanged since the last
+    launch."""
 
     dtype: Any
     shape: tuple[int, ...]
@@ -61,7 +61,7 @@ class Scratch(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _allocate(scratch: Scratch, place: int) -> Any:
-    """The array, kept for later launches; ``place`` tells several of one launch apart."""
+    """The array, cached for later launches; ``place`` distinguishes several arrays of one launch."""
     from nbody.gpu import cuda
 
     return cuda.to_device(np.zeros(scratch.shape, scratch.dtype))
@@ -84,7 +84,7 @@ class Launch:
     block: tuple[int, ...]
     scratch: tuple[Scratch, ...] = ()
     dynamic_shared: int = 0
-    """Bytes of shared memory beside the kernel's own arrays; more than 48 KB in all are asked for here."""
+    """Bytes of dynamic shared memory; a kernel that needs more than 48 KB must use it."""
 
     def __post_init__(self) -> None:
         if max(self.grid[1:], default=0) > 65535:  # only the first dimension of a grid may be larger
@@ -93,16 +93,16 @@ class Launch:
             )
 
     def __call__(self, a: Any, b: Any, c: Any, stream: Any = 0) -> None:
-        """Enqueue c = a·b on a stream; the arrays are on the device, C-contiguous, 16-byte aligned. Launches of a kind share
-        their scratch: they must not run at the same time, on two streams."""
+        """Enqueue c = a·b on a stream; the arrays are on the device, C-contiguous, 16-byte aligned. Launches of one kernel
+        share their scratch memory: they must not run at the same time on two streams."""
         if self.dynamic_shared:
             _allow_shared(self, np.dtype(a.dtype))
         extra = [_allocate(scratch, place) for place, scratch in enumerate(self.scratch)]
         self.kernel[self.grid, self.block, stream, self.dynamic_shared](a, b, c, *extra)
 
     def direct(self, shape: Shape, dtype: Any) -> Callable[[int, int, int], None]:
-        """The same launch for the addresses of a, b and c, on the default stream: some microseconds of Python instead of
-        some hundred."""
+        """The same launch for the addresses of a, b and c, on the default stream: a few microseconds of Python instead of
+        about a hundred."""
         from nbody.gpu import DirectLaunch
 
         shapes = [(shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n), *(s.shape for s in self.scratch)]
@@ -127,15 +127,20 @@ class Launch:
 
 @dataclass(frozen=True)
 class Rung:
-    """One step of the ladder. ``launch(shape, dtype)`` gives a callable (a, b, c) that computes c = a·b: a
-    :class:`Launch` on the GPU, a plain function where ``on`` is "cpu".
+    """One step of the ladder. ``launch(shape, dtype)`` returns a callable (a, b, c) that computes c = a·b: a
+    :class:`Launch` on the GPU, a Python function if ``on`` is "cpu".
 
-    ``limit`` says what limits it, a clause to stand behind a colon; ``improves`` names the rung that this idea starts
-    from; ``claims`` are facts of its PTX that the tests check ("vector loads", "asynchronous copies", "tensor cores");
-    ``largest`` bounds m and n; ``roundoff`` is the unit roundoff of its factors where that is coarser than the
-    dtype's; ``compensated`` says that the error of a sum does not grow with its length; ``example`` is the n of the
-    square product whose kernel stands for the rung's, and ``columns`` the n of its second matrix where that is made
-    for fewer.
+    Attributes:
+        title, idea: what it is, and its idea in one sentence.
+        limit: what limits it, a clause that can follow a colon.
+        reads: the reads of the simple model, for a shape.
+        improves: the rung from which the idea starts.
+        claims: properties of its PTX that the tests check ("vector loads", "asynchronous copies", "tensor cores").
+        largest: the largest m and n.
+        roundoff: the unit roundoff of its factors if that is coarser than the dtype's.
+        compensated: True if the error of a sum does not grow with its length.
+        example: the n of the square product for which the rung is explained.
+        columns: the columns of B in that product, if the rung is made for few.
     """
 
     title: str
@@ -155,12 +160,12 @@ class Rung:
 
     @property
     def example_shape(self) -> Shape:
-        """The product whose kernel stands for the rung's."""
+        """The product for which the rung is explained."""
         side = self.largest or self.example
         return Shape(side, self.columns or side, side)
 
     def check(self, shape: Shape, dtype: Any) -> None:
-        """Raise InputError where this rung has no kernel for the dtype, or the shape is too large for its idea."""
+        """Raise InputError if this rung has no kernel for the dtype, or the shape is too large for it."""
         if np.dtype(dtype).name not in self.dtypes:
             raise InputError(f"the rung '{self.title}' multiplies {' and '.join(self.dtypes)}, not {np.dtype(dtype)}")
         if self.largest and max(shape.m, shape.n) > self.largest:

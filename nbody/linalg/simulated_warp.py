@@ -1,7 +1,6 @@
-"""What Numba's simulator lacks, so that kernels that use it can be tested: a barrier for part of a block, and a
-warp that multiplies as the tensor cores do.
+"""Functions that Numba's simulator lacks: a barrier for part of a block, and the products of the tensor cores.
 
-The simulator runs each CUDA thread as a Python thread; those of a warp or of a team meet here.
+The simulator runs each CUDA thread as a Python thread; the threads of a warp or of a team wait for each other here.
 """
 
 from typing import Any
@@ -12,7 +11,7 @@ from nbody.gpu.turns import current_thread
 
 
 def _of_block(name: str, make: Any) -> Any:
-    """The object ``name`` that the calling thread's block shares; made when first asked for."""
+    """The object ``name`` that the calling thread's block shares; made at its first use."""
     thread: Any = current_thread()
     shared = thread._manager.__dict__
     return shared[name] if name in shared else shared.setdefault(name, make())
@@ -25,7 +24,7 @@ def wait_for_team(index, threads):
 
 
 class _Table:
-    """Where the 32 threads of one warp lay their elements, and each takes its own of the product: they meet twice."""
+    """The matrices A and B of one warp: its 32 threads write their elements, wait, and compute their parts of C."""
 
     def __init__(self, depth: int) -> None:
         self.a = np.empty((16, depth))
@@ -33,8 +32,8 @@ class _Table:
 
 
 def row_and_column(lane: int, register: int) -> dict[str, tuple[int, int]]:
-    """Where the element that a lane holds in its n-th register of A, B and C is in that matrix: NVIDIA's PTX manual, under
-    ``mma.m16n8k4``, ``m16n8k8`` and ``m16n8k16`` for float64 (for TF32 the same)."""
+    """The row and column of the element that a lane holds in its n-th register of A, B and C: NVIDIA's PTX manual,
+    ``mma.m16n8k4``, ``m16n8k8`` and ``m16n8k16`` for float64 (the same for TF32)."""
     g, q = divmod(lane, 4)
     return {
         "a": (g + register % 2 * 8, q + register // 2 * 4),
@@ -68,7 +67,7 @@ def mma_tf32(product, p, a, i, b, j):
 def mma_f64(depth, a_at, b_at, c_at):
     """A function ``mma(product, p, a, i, b, j)`` for a warp: C (16, 8) += A (16, K)·B (K, 8) in float64.
 
-    K is ``depth``, 4, 8 or 16 (compute capability 9), or 4 where it is :data:`~nbody.linalg.intrinsics.AMPERE`. A thread's
+    K is ``depth``, 4, 8 or 16 (compute capability 9), or 4 for :data:`~nbody.linalg.intrinsics.AMPERE`. A thread's
     registers in PTX's ``mma.sync.m16n8k…`` (:func:`row_and_column`): A's are a[i + a_at[0]], a[i + a_at[1]], …, and
     likewise B's from b[j] and C's from product[p] on.
     """

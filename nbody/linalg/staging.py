@@ -1,5 +1,5 @@
-"""How a slab of a matrix comes on chip: number by number, in 128-bit loads, or by asynchronous copies that bypass the
-registers."""
+"""Copies of a slab of a matrix to shared memory: number by number, in 128-bit loads, or by asynchronous copies that bypass
+the registers."""
 
 from functools import cache
 from typing import Any
@@ -16,9 +16,9 @@ def slab_filler(real: Any, rows: int, columns: int, threads: int) -> Any:
     """A device function by which ``threads`` threads fill a (rows, columns) array in shared memory by strides.
 
     ``fill(slab, registers, source, row, column, t)``, for thread t: slab[i, j] = source[row + i, column + j],
-    zeros outside the matrix; ``registers`` is a local array of rows·columns/threads numbers. All of a thread's
-    loads are started before the first number is stored: one wait instead of many. At the edge it loads another
-    number, since a branch would order the loads.
+    zeros outside the matrix; ``registers`` is a local array of rows·columns/threads numbers. A thread starts all its
+    loads before it stores the first number: one wait instead of many. Beyond the edge it loads another number, since a
+    branch would serialize the loads.
     """
 
     @device_function
@@ -44,10 +44,10 @@ def slab_filler(real: Any, rows: int, columns: int, threads: int) -> Any:
 
 @cache
 def vector_fetcher(real: Any) -> Any:
-    """A device function that loads V = 16 bytes' worth of consecutive numbers of a row into registers.
+    """A device function that loads V consecutive numbers (16 bytes) of a row into registers.
 
     ``fetch(registers, i, source, row, column)``: registers[i:i+V] = source[row, column:column+V], zeros outside
-    the matrix; one 128-bit load where the rows are multiples of V, else number by number. ``column`` is a
+    the matrix; one 128-bit load if the rows have a multiple of V numbers, else number by number. ``column`` is a
     multiple of V.
     """
     length = vector_length(real)
@@ -72,8 +72,8 @@ def slab_copier(rows: int, columns: int, threads: int, step: tuple[int, int], wo
 
     ``copy(slab, start, source, row, column, t)``, for thread t: source[row + i, column + j] goes to the flat
     index start + i step[0] + j step[1] of ``slab``; step = (1, pitch) transposes. A copy takes ``words``
-    numbers: V if step[1] is 1 and the source's rows are multiples of V, else 1. ``guarded``: what lies outside
-    the source arrives as zero.
+    numbers: V if step[1] is 1 and the source's rows have a multiple of V numbers, else 1. ``guarded``: elements outside
+    the source are set to zero.
     """
     each = columns // words
     stride = threads // each

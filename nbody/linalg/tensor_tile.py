@@ -1,10 +1,10 @@
 """A warp's tile of C on the tensor cores, in TF32 or in the 3xTF32 split.
 
-``mma.sync.m16n8k8`` multiplies 16x8 with 8x8 numbers, the elements spread over the warp's lanes (g, q) =
-divmod(lane, 4). Here it computes C^T = B^T·A^T: its 16 rows are columns of C, its 8 columns rows of C. Which of
-the eight k a lane holds, and which columns, is free as long as A and B, and B and C, agree: lane (g, q) takes
-k = 2q and 2q + 1, and columns 2g and 2g + 1. Then numbers that the instruction wants in neighbouring registers are
-neighbours in shared memory too, so that one load brings two of them and none has to be moved.
+``mma.sync.m16n8k8`` multiplies 16x8 by 8x8 numbers, the elements spread over the warp's lanes (g, q) = divmod(lane, 4).
+Here it computes C^T = B^T·A^T: its 16 rows are columns of C, its 8 columns are rows of C. The assignment of the eight k and
+of the columns to lanes is free, if it is the same for A and B, and for B and C: lane (g, q) takes k = 2q and 2q + 1, and
+columns 2g and 2g + 1. Then numbers that the instruction needs in neighbouring registers are also neighbours in shared
+memory, so that one load reads two of them and none is moved.
 """
 
 from functools import cache
@@ -21,8 +21,7 @@ COLUMNS, ROWS, K = 16, 8, 8
 
 
 class TensorTiling(NamedTuple):
-    """(rows, columns) of C for a block and a warp; slab depth, slabs on chip, blocks that share a
-    multiprocessor."""
+    """(rows, columns) of C per block and per warp; slab depth, slabs in shared memory, blocks per multiprocessor."""
 
     block: tuple[int, int]
     warp: tuple[int, int]
@@ -37,7 +36,7 @@ class TensorTiling(NamedTuple):
 
     @property
     def pitches(self) -> tuple[int, int]:
-        """Lengths of the slabs' rows in shared memory: with these a warp's loads touch each bank once."""
+        """Lengths of the slabs' rows in shared memory, chosen so that a warp's loads access each bank once."""
         return self.depth + 8, self.block[1] + 4
 
     @property
@@ -47,7 +46,7 @@ class TensorTiling(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Numbers that a lane holds: of an 8-row strip of A, of B, of C, and of the strip's product in the making."""
+    """Numbers that a lane holds: of an 8-row strip of A, of B, of C, and of the strip's product."""
 
     a: int
     b: int
@@ -65,9 +64,9 @@ def held(tiling: TensorTiling) -> Held:
 def slab_multiplier(tiling: TensorTiling, split: bool) -> Any:
     """The device function that multiplies a slab; ``split``: with the small parts of the factors.
 
-    The tensor cores cut off, rather than round, when they add: a sum over all of k would err by k/8 such cuts
-    (2.7e-5 at k = 4096, measured on an H200). So each slab's product starts from zero and is added by an
-    ordinary addition.
+    The tensor cores truncate instead of rounding when they add: a sum over all k would have the error of k/8 truncations
+    (2.7e-5 at k = 4096, measured on an H200). So each slab's product starts from zero and is added with an ordinary
+    addition.
     """
     (a_pitch, b_pitch), (down, along), steps = tiling.pitches, tiling.tiles, tiling.depth // K
     head = head_tf32 if split else round_tf32
@@ -89,7 +88,7 @@ def slab_multiplier(tiling: TensorTiling, split: bool) -> Any:
 
     @device_function
     def multiply_step(s, product, a, b):
-        for j in range(along):  # products of their own: an instruction need not wait for the one before
+        for j in range(along):  # separate products: an instruction need not wait for the previous one
             mma_tf32(product, j * 4, b, (s * along + j) * 4, a, s * 2)
 
     @device_function
@@ -106,7 +105,7 @@ def slab_multiplier(tiling: TensorTiling, split: bool) -> Any:
             multiply_step(s, product, a_big, b_big)
         for j in range(along):
             for row in range(2):
-                for column in range(2):  # the instruction's product has its rows, our columns, two elements apart
+                for column in range(2):  # rows of the instruction's product (columns of C) are two elements apart
                     sums[((i * 2 + row) * along + j) * 2 + column] += product[j * 4 + column * 2 + row]
 
     all_of_b, strips = unrolled(load_b, steps), unrolled(strip, down)

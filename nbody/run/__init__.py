@@ -1,1 +1,1 @@
-"""One run: the loop, its plan, the recorder, guards, progress, signals, and how a run is resumed or made again."""
+"""One run: the loop, its plan, the recorder, checks, progress and signals, and how to resume or repeat a run."""

@@ -1,4 +1,4 @@
-"""What a run conserves."""
+"""Conserved quantities of a run and the energy error."""
 
 import math
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def observables(sums: np.ndarray) -> dict[str, float | np.ndarray]:
-    """The conserved quantities of one moment, in the scenario's units, from its :mod:`nbody.state.sums`.
+    """The conserved quantities at one moment, in the scenario's units, computed from :mod:`nbody.state.sums`.
 
     Returns:
         ``kinetic_energy`` T = ½ Σ m v²; ``potential_energy`` W = ½ Σ m φ; ``total_energy`` T + W; ``momentum`` Σ m v
@@ -32,7 +32,7 @@ def relative_energy_error(energy: float, initial: float) -> float:
 
 @dataclass(frozen=True)
 class Energies:
-    """Total energy of the first and the latest recorded frame; NaN before there is one."""
+    """Total energies of the first and the latest recorded frame; NaN before the first frame."""
 
     initial: float = math.nan
     latest: float = math.nan
@@ -43,5 +43,5 @@ class Energies:
         return relative_energy_error(self.latest, self.initial)
 
     def after(self, energy: float) -> Self:
-        """With one more frame."""
+        """A copy to which a frame with this energy is added."""
         return replace(self, initial=energy if math.isnan(self.initial) else self.initial, latest=energy)

@@ -1,5 +1,4 @@
-"""Numbers that go wrong in silence, found before the run: each doubt is one line with what to do. And those that a run
-comes to that are no numbers any more."""
+"""Checks for numerical problems: before a run, one line of advice for each; during it, for numbers that are not finite."""
 
 import math
 
@@ -11,17 +10,17 @@ from nbody.particles import Particles
 from nbody.state import Snapshot
 
 RESOLUTION = 100
-"""How many spacings of neighbouring float32 numbers the softening length should span, at the farthest particle."""
+"""The softening length should be at least this many times the spacing of float32 numbers at the farthest particle."""
 
 FARTHEST = 2e12
-"""Beyond this distance 1/r³ is under the smallest float32, 1.2e-38, that kernels do not flush to zero."""
+"""At larger distances 1/r³ is below 1.2e-38, the smallest float32 that kernels do not flush to zero."""
 
 MASS_RATIO = 1e6
-"""Beyond this ratio of masses float32 sums lose the lighter ones' forces on the heavier: 24 bits are 1.7e7."""
+"""At larger ratios of masses float32 sums lose the forces of light bodies on heavy ones: 24 bits are 1.7e7."""
 
 
 def doubts(gravity: Gravity, precision: str, particles: Particles) -> list[str]:
-    """What may go wrong with these bodies in this precision.
+    """Possible numerical problems with these bodies in this precision, one line each.
 
     Raises:
         InputError: two bodies in the same place (in this precision) and no softening: their energy is infinite; or a

@@ -1,5 +1,5 @@
-"""What a run will be: engine, integrator, schedule, memory, file size and time. Errors are found here, before anything is
-computed."""
+"""The plan of a run: engine, integrator, schedule, memory, file size and time. Errors in the scenario are found here, before
+anything is computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ from nbody.trajectory import RunHeader, required_bytes, state_bytes
 Notify = Callable[[str], None]
 
 RATES = "rates"
-"""The cache of the interactions per second that runs have reached on this machine."""
+"""The cache file of the interactions per second that runs on this machine have reached."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a scenario stands for on this machine.
+    """The plan of a scenario's run on this machine.
 
     Attributes:
-        engine_name: the engine, with ``auto`` and ``matrix`` replaced by what they stand for; ``engine_reason`` is why.
+        engine_name: the engine that computes the forces, chosen for ``auto`` and ``matrix``; ``engine_reason`` says why.
         engine_kind, engine_options: its class and options.
         integrator: the scheme, ready to move a state.
         count: the number of particles.
@@ -51,23 +51,23 @@ class Plan:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes that the run takes of each kind of memory."""
+        """Bytes that the run needs of each kind of memory."""
         return needs(self.engine_kind, self.count, self.scenario.precision, self.integrator.columns)
 
     @property
     def frames(self) -> int:
-        """Frames of the whole run."""
+        """The number of frames of the whole run."""
         return 1 + self.schedule.count_after()
 
     def resolved(self) -> dict[str, Any]:
-        """The scenario with every value that the run uses."""
+        """The scenario with all values that the run uses."""
         found = self.scenario.resolved() | {"initial": resolved_initial(self.scenario)}
         options = self.engine_options.model_dump(exclude_none=True)
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
         return found
 
     def header(self, **provenance: Any) -> RunHeader:
-        """What the recording's file is made for."""
+        """The header of the recording: its size, its scenario and its provenance."""
         precision, schedule = self.scenario.precision, self.schedule
         arrays = self.engine_kind.state_type.checkpoint_arrays(
             self.count, self.scenario.gravity.dimensions, precision, self.integrator.columns
@@ -86,25 +86,25 @@ class Plan:
 
     @property
     def file_bytes(self) -> int:
-        """The size of the recording."""
+        """The size of the recording in bytes."""
         return required_bytes(self.count, self.header())
 
     @property
     def expected_seconds(self) -> float | None:
-        """The time of the steps, by the speed that an earlier run with the same engine had on this machine; None if there
-        was none, or if the number of steps is not known."""
+        """The expected time of the steps in seconds, from the speed of an earlier run with the same engine on this machine.
+        None if there was no such run, or if the number of steps is not known."""
         rate = cache.recall(RATES).get(self._rate_key())
         if not rate or isinstance(self.schedule, TimeSchedule):
             return None
         return self.schedule.last * self.integrator.evaluations * self.count**2 / float(rate)
 
     def remember_rate(self, interactions_per_s: float) -> None:
-        """Keep the speed of a run for :attr:`expected_seconds` of later ones."""
+        """Store the speed of a run for :attr:`expected_seconds` of later runs."""
         if interactions_per_s:
             cache.keep(RATES, self._rate_key(), interactions_per_s)
 
     def _rate_key(self) -> str:
-        """Runs with the same key have about the same speed: N in powers of two."""
+        """The key of the speed in the cache. N is rounded to a power of two, because the speed changes little within one."""
         scenario, device = self.scenario, machine.cpu_name()
         if self.engine_kind.device == "gpu":
             from nbody import gpu
@@ -114,11 +114,11 @@ class Plan:
         return f"{self.engine_name} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
 
     def build(self) -> tuple[Engine, Particles]:
-        """The engine and the bodies.
+        """Make the engine and the bodies.
 
         Raises:
-            DeviceError: there is no such device, or too little memory on it.
-            InputError: too little memory, or bodies that make no sense.
+            DeviceError: the device is missing or has too little memory.
+            InputError: there is too little memory, or the bodies are not physically meaningful.
         """
         scenario = self.scenario
         self.engine_kind.require_device()
@@ -134,12 +134,12 @@ def plan(
     notify: Notify = lambda line: None,
     measure: bool = True,
 ) -> Plan:
-    """What a scenario stands for on this machine.
+    """Plan the run of a scenario on this machine.
 
     Args:
         particles: the bodies to start from, instead of the scenario's.
         notify: gets a line when ``auto`` measures the card first.
-        measure: let it measure; else ``auto`` takes what is likely the fastest.
+        measure: allow that; if False, ``auto`` takes the engine that is probably the fastest.
 
     Raises:
         InputError: the scenario names something that does not exist, or keys that do not fit each other.
@@ -148,7 +148,7 @@ def plan(
         check_initial(scenario)
     integrator = _integrator(scenario)
     if particles is None and not isinstance(scenario.initial, Generated):
-        particles = make_particles(scenario)  # a file says how many bodies there are only when it is read
+        particles = make_particles(scenario)  # the number of bodies in a file is known only after reading it
     count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
     schedule = schedule_for(scenario, integrator, particles.time if particles else 0.0)
     written, where = scenario.engine.name, scenario.where("engine")

@@ -1,4 +1,4 @@
-"""How far a run is, how fast it goes, and what it came to."""
+"""Progress, speed and summary of a run."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass
 from nbody.state import State
 
 HEARTBEAT = 0.2
-"""Seconds between two looks at the clock: progress is shown and the device waited for this often, not every step."""
+"""Seconds between updates of the progress and synchronizations with the device."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is: what a progress bar shows. ``steps`` is the step at which it ends, None if it ends at a time;
+    """The state of a run as a progress bar shows it. ``steps`` is the last step, None for a run that ends at a time;
     ``fraction_done`` is how much of the run is done.
 
-    While something takes long, ``doing`` says what (``step 13``), and ``fraction`` how much of its pairs are done.
+    During a long step, ``doing`` names it (``step 13``) and ``fraction`` is the share of its pairs that is done.
     """
 
     step: int
@@ -30,9 +30,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did. Rates leave out the first steps, in which kernels compile and a GPU's graphs are recorded, and the end
-    of the recording, which waits for the disk; ``wall_s`` does not. ``energy_error`` is (E - E₀)/|E₀|;
-    ``steps`` are those made now, ``step`` is where the run stands, ``frames`` all that the file has (or would have)."""
+    """The result of a run.
+
+    Rates exclude the first steps, which compile kernels and record GPU graphs, and the end of the recording, which waits for
+    the disk; ``wall_s`` includes both. ``energy_error`` is (E - E₀)/|E₀|. ``steps`` counts the steps of this call, ``step``
+    is the number of the last step, ``frames`` counts all frames of the recording (also if no file is written).
+    """
 
     name: str
     output: str | None
@@ -59,23 +62,24 @@ class Summary:
 
 
 SETTLED = 3
-"""Looks until a run is at its pace. Before the first its kernels compile; the second tells how many steps a beat has; with
-the first beat a GPU's graphs are recorded (20480 particles, every step kept: 10 ms of an H200's time)."""
+"""Calls of :meth:`Clock.look` until the speed is steady. Kernels compile before the first; the second measures how many
+steps fit between two calls; GPU graphs are recorded before the third (20480 particles, every step recorded: 10 ms on an
+H200)."""
 
 
 class Clock:
-    """Wall time of a run and the rate of its steps, leaving out the first ones: those before the run was at its pace, if it
-    went on for longer than that took, else the very first."""
+    """Wall time of a run and the rate of its steps. The rate excludes the steps before the speed was steady if the run
+    lasted longer than those steps did, else only the first step."""
 
     def __init__(self, evaluations: int = 1) -> None:
         self._evaluations = evaluations
         self.start = self.last_look = time.perf_counter()
         self.steps_per_s = 0.0
-        self._begun: list[tuple[int, float]] = []  # steps, and the time, at the first looks
+        self._begun: list[tuple[int, float]] = []  # number of steps and time at the first looks
 
     @property
     def settled(self) -> bool:
-        """True if the rate is that of a run at its pace."""
+        """True if the speed is steady."""
         return len(self._begun) == SETTLED
 
     def interactions_per_s(self, work: int) -> float:
@@ -83,7 +87,7 @@ class Clock:
         return self.steps_per_s * self._evaluations * work
 
     def seconds(self) -> float:
-        """Since the start."""
+        """Seconds since the start."""
         return time.perf_counter() - self.start
 
     def due(self) -> bool:
@@ -91,8 +95,8 @@ class Clock:
         return not self._begun or time.perf_counter() - self.last_look >= HEARTBEAT
 
     def look(self, steps: int, state: State, soon: bool = False) -> None:
-        """Take the time after so many steps, with the device's work done: what is only queued has no rate. ``soon``: it is
-        no more than a beat's."""
+        """Measure the time after ``steps`` steps, once the device has finished them. ``soon``: it finishes them within a
+        heartbeat."""
         state.synchronize(soon)
         self.last_look = time.perf_counter()
         if len(self._begun) < SETTLED:

@@ -1,12 +1,11 @@
-"""The recorder: takes snapshots of a run, measures them, and hands them to the file, in a thread of its own.
+"""The recorder: measures snapshots of a run and writes them to the file, in a background thread.
 
-The next steps compute while a frame is checked, summed and written. The queue is short, so that a slow disk slows the
-run down instead of filling the memory. Frames that have arrived while others were written are written as one group: a run
-that makes few of them has each in the file at once, one that makes thousands a second pays for the file's bookkeeping
-once every few frames.
+The next steps are computed while a frame is checked, measured and written. The queue is short, so a slow disk slows the
+run down instead of filling the memory. Frames that arrive during a write are written together as one group: a run with
+few frames has each in the file at once, and a run with thousands of frames per second has little overhead per frame.
 
-The file belongs to the thread: it alone writes to it and closes it. So however the run ends, and however often Ctrl-C
-is pressed while the disk is slow, nobody closes the file under a write.
+Only the thread writes and closes the file. So the file is never closed during a write, however the run ends and however
+often Ctrl-C is pressed while the disk is slow.
 """
 
 import queue
@@ -25,25 +24,25 @@ from nbody.state import BLOCKS, Snapshot
 from nbody.trajectory import Frame
 
 TOGETHER = 2
-"""Blocks of frames that are written as one group at most: where the recorder holds the run up, there are half as many
-groups, each of which takes 0.2 ms beside its frames (an H200's host)."""
+"""The maximum number of blocks of frames in one group. Two blocks halve the number of groups when the run waits for the
+recorder; each group costs 0.2 ms beside its frames (on an H200's host)."""
 
 
 class FrameSink(Protocol):
-    """What frames and checkpoints are handed to: a trajectory's writer."""
+    """The destination of frames and checkpoints: a trajectory's writer."""
 
     def append_many(self, frames: Sequence[Frame]) -> None:
-        """Store frames, one or more, after all those before them."""
+        """Append one or more frames."""
 
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-        """Keep the engine's state, as it is after the last frame."""
+        """Store the state of the run after the last frame."""
 
     def close(self, complete: bool) -> None:
-        """Nothing follows; ``complete`` says whether all that was planned is there."""
+        """End the recording; ``complete`` is True if it has all planned frames."""
 
 
 class Moment(NamedTuple):
-    """A snapshot on its way, and when it was."""
+    """A snapshot that may still be on its way from the device, with its step and time."""
 
     step: int
     time: float
@@ -51,25 +50,25 @@ class Moment(NamedTuple):
 
 
 Job = Moment | Callable[[], None]
-"""What the thread is given to do."""
+"""A job for the thread."""
 
 
 class Recorder:
-    """Measures and stores snapshots in order, in the background.
+    """Measures and stores snapshots in order, in a background thread.
 
     Args:
-        sink: where frames and checkpoints go, from here on the recorder's own; None measures frames only.
-        limit: what to do when the energy error grows too large.
-        notify: gets one line when it does, if the run is to go on.
-        energies: those of the frames that are in the file already, when a run goes on.
-        frames: how many frames are there already.
-        at_a_time: how many frames come together. :data:`~nbody.state.BLOCKS` times as many may be queued; :data:`TOGETHER`
-            times as many, where so many wait, are written as one group.
+        sink: the destination of frames and checkpoints, from now on used by the recorder only; None only measures frames.
+        limit: what to do if the energy error grows too large.
+        notify: gets one line if it does and the run continues.
+        energies: the energies of the frames already in the file, for a resumed run.
+        frames: the number of frames already in the file.
+        at_a_time: the number of frames that arrive together. Up to :data:`~nbody.state.BLOCKS` times as many can be queued;
+            up to :data:`TOGETHER` times as many are written as one group.
 
-    ``has_checkpoint`` turns True when the sink has one of this recorder's.
+    ``has_checkpoint`` is True once this recorder has stored a checkpoint.
 
-    An error in the background (a full disk, a NaN in the state) is raised by the next call, or by
-    :meth:`close`. As a context manager it ends on an error by :meth:`abandon`.
+    An error in the thread (a full disk, a NaN in the state) is raised by the next call, or by :meth:`close`. As a context
+    manager, the recorder calls :meth:`abandon` after an error.
     """
 
     def __init__(
@@ -87,41 +86,44 @@ class Recorder:
         self._sink, self._limit, self._notify = sink, limit, notify
         self._error: BaseException | None = None
         self._failed = self._complete = False
-        # What the two threads wait by is a SimpleQueue, whose get and put are one step each: a Ctrl-C inside a Semaphore or
-        # an Event may leave its lock taken, and the other thread would wait for ever (1 of 200 interrupted runs).
+        # The threads wait with SimpleQueue, whose get and put are atomic. A Ctrl-C inside a Semaphore or an Event can leave
+        # its lock held, and the other thread would wait for ever (1 of 200 interrupted runs).
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._ahead: list[Job | None] = []  # taken from the queue too early
-        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()  # one for each job that may be queued
+        self._ahead: list[Job | None] = []  # taken from the queue, but not part of the current group
+        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()  # one item for each free place in the queue
         for _ in range(BLOCKS * at_a_time):
             self._room.put(None)
         self._in_a_group = TOGETHER * at_a_time
-        self._ended, self._end = False, queue.SimpleQueue[None]()  # the thread's end: seen, and waited for
+        self._ended, self._end = (
+            False,
+            queue.SimpleQueue[None](),
+        )  # the end of the thread: a flag, and a queue to wait with
         threading.Thread(target=self._work, name="recorder", daemon=True).start()
 
     def record(self, step: int, time: float, snapshot: Snapshot) -> None:
-        """Queue a snapshot; waits while too many are queued."""
+        """Queue a snapshot; wait while the queue is full."""
         self._put(Moment(step, time, snapshot))
 
     def record_many(self, moments: Sequence[Moment]) -> None:
-        """Queue snapshots, all of them whatever has gone wrong in the background: who takes them releases them."""
+        """Queue snapshots. All are queued even after an error in the thread, because the thread releases them."""
         self._put(*moments)
 
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-        """Queue a checkpoint, to be kept after the frames queued before it."""
+        """Queue a checkpoint, which is stored after the frames queued before it."""
         if self._sink is not None:
             self._put(lambda: self._keep(state, meta))
 
     def close(self, complete: bool = True) -> None:
-        """Return when everything queued is stored and the sink is closed; ``complete`` is for the sink."""
+        """Wait until everything queued is stored and the sink is closed; ``complete`` is passed to the sink."""
         self._complete = complete
         self._finish()
         self._raise()
 
     def abandon(self) -> None:
-        """Let go of what is queued, and return when the thread has closed the sink.
+        """Discard what is queued, and wait until the thread has closed the sink.
 
-        An interrupt during that wait (the third Ctrl-C, of a user whose disk hangs) leaves the sink to the thread,
-        which closes it when it can, or dies with the process as by a kill.
+        An interrupt during this wait (the third Ctrl-C, because the disk hangs) leaves the sink to the thread, which closes
+        it later, or is killed with the process.
         """
         self._failed = True
         self._finish()
@@ -138,7 +140,7 @@ class Recorder:
             self.close()
 
     def _finish(self) -> None:
-        """Return when the thread has ended. (Thread.join, once interrupted, returns at once: Python 3.11, gh-90882.)"""
+        """Wait for the end of the thread. (Thread.join returns at once after an interrupt: Python 3.11, gh-90882.)"""
         self._jobs.put(None)
         if not self._ended:
             self._end.get()
@@ -164,7 +166,7 @@ class Recorder:
                 else:
                     job()
             except BaseException as error:
-                # Later jobs only release what they hold, so that record() never waits for a thread that gave up.
+                # Later jobs only release their snapshots, so that record() never waits for a thread that has failed.
                 self._error, self._failed = error, True
             finally:
                 for _ in range(len(moments) or 1):
@@ -179,7 +181,7 @@ class Recorder:
             self._end.put(None)
 
     def _keep(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-        # A state gone wrong between two frames must not replace the last good one; the next frame stops the run.
+        # A state that became NaN between two frames must not replace the last good one; the next frame stops the run.
         sound = all(np.isfinite(array).all() for array in state.values())
         if sound and not self._failed and self._sink is not None:
             self._sink.checkpoint(state, meta)
@@ -189,10 +191,10 @@ class Recorder:
         return self._ahead.pop() if self._ahead else self._jobs.get()
 
     def _store(self, moments: list[Moment]) -> None:
-        """Store a moment, and those behind it that are here too, which join it in the list."""
+        """Store the first moment together with those that have arrived after it, which are appended to the list."""
         try:
             if not self._failed:
-                moments[0].snapshot.wait()  # those of its block come with it: not a group for it, and one for the rest
+                moments[0].snapshot.wait()  # its whole block arrives with it and can then be written as one group
             while len(moments) < self._in_a_group and not self._jobs.empty():
                 job = self._jobs.get()
                 if not isinstance(job, Moment) or not job.snapshot.arrived():
@@ -206,7 +208,7 @@ class Recorder:
                 moment.snapshot.release()
 
     def _append(self, moments: Sequence[Moment]) -> None:
-        """Measure and store moments; those before one that is refused are stored too."""
+        """Measure and store moments. If a check fails, the moments before it are still stored."""
         frames: list[Frame] = []
         energies = self.energies
         try:
@@ -223,7 +225,7 @@ class Recorder:
             self.energies, self.frames = energies, self.frames + len(frames)
 
     def _check_energy(self, step: int, energies: Energies) -> None:
-        """Warn once, or stop, when the energy error passes its limit."""
+        """Warn once, or stop the run, if the energy error exceeds its limit."""
         limit = self._limit
         if limit is None or abs(energies.error) <= limit.limit:
             return

@@ -1,4 +1,4 @@
-"""Go on with a recording where it stopped, or make it again from its first frame."""
+"""Continues a recorded run from its last checkpoint, or repeats it from its first frame."""
 
 import json
 from pathlib import Path
@@ -22,24 +22,24 @@ def resume(
     notify: Notify = print,
     end: float | None = None,
 ) -> Simulation:
-    """The simulation that goes on with the recording at ``path``, ready to :meth:`~Simulation.run`.
+    """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
-    It starts from the newest checkpoint and ends with the same bits as a run that was never interrupted, if what
-    :meth:`Simulation.scope` names is the same; if not, ``notify`` gets a line that says so. Frames after the
+    It starts from the newest checkpoint. If everything that :meth:`Simulation.scope` names is the same, the result has the
+    same bits as that of a run that was never interrupted; if not, ``notify`` gets a line that says so. Frames after the
     checkpoint are recorded again.
 
     Args:
         path: the recording; it is continued in place.
-        steps: how many steps the whole run shall have; by default what was planned.
-        every: another number of steps between frames, from here on.
-        end: the time at which the run shall end.
+        steps: the number of steps of the whole run; by default as planned.
+        every: a new number of steps between frames, from here on.
+        end: the time at which the run ends.
 
     Raises:
         InputError: not a recording, no checkpoint in it, or an end before the checkpoint.
         DeviceError: its engine needs a GPU, and there is none.
     """
     checkpoint = read_checkpoint(path)
-    with one_line(path):  # its checksum is right, and whoever made it may have meant harm
+    with one_line(path):  # a correct checksum does not mean that the content can be trusted
         facts = checkpoint.meta
         step, scope = int(facts["step"]), dict(facts["scope"])
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
@@ -47,15 +47,15 @@ def resume(
         scenario = _scenario(run).override(steps=steps, every=every, end=end)
         particles = _start(run)
         planned = plan(scenario, particles, measure=False)
-        dt = planned.integrator.dt  # nbody 0.1 kept no time
+        dt = planned.integrator.dt  # files of nbody 0.1 do not contain the time
         time = float(facts["time"]) if "time" in facts else particles.time + step * dt
         longer = not planned.schedule.ended(step, time)
         with one_line(path):
-            # (Not simply checkpoint.frames: a run that went on from here, and was killed before its own first checkpoint,
-            # may have put another frame in the place of the last.)
+            # (Not simply checkpoint.frames: if a resumed run was killed before its first checkpoint, the last of these
+            # frames may have been replaced by another one.)
             frames = min(checkpoint.frames, int(np.searchsorted(run.step[:], step, side="right")))
-            # A frame at the checkpoint's own step and off the schedule marked the end of a run, or an interruption; a
-            # longer run does not have it. (One before it may be off the schedule too: ``every`` was another then.)
+            # A frame at the checkpoint's step that is not on the schedule was the end of a run, or an interruption; a
+            # longer run does not have it. (Earlier frames may be off the schedule too, if ``every`` was different then.)
             if run.step[frames - 1] == step and not regular and longer:
                 frames -= 1
             if (again := int(np.sum(run.step[:] > step))) and longer:
@@ -75,8 +75,8 @@ def resume(
 
 
 def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = print) -> Simulation:
-    """The simulation that makes the recording at ``path`` again, from its first frame to its last, into ``output``. (A run
-    that was stopped has fewer frames than it was planned for.)
+    """The simulation that repeats the recording at ``path``, from its first frame to its last, and records it in ``output``.
+    (A run that was stopped has fewer frames than were planned.)
 
     Raises:
         InputError: not a recording, or ``output`` is the same file.
@@ -99,7 +99,7 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
 
 
 def _scenario(run: Trajectory) -> Scenario:
-    """The scenario that a recording says it was made from."""
+    """The scenario stored in a recording."""
     return Scenario.from_dict(json.loads(json.dumps(run.resolved)))
 
 

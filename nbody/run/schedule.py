@@ -1,4 +1,4 @@
-"""Which moments of a run become frames, and when it ends: counted in steps, or in time."""
+"""The schedule of a run: which moments become frames, and when the run ends, in steps or in time."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
 
 FRAMES = 100
-"""Frames of a run that ends at a time, makes steps of different lengths, and does not say what is recorded."""
+"""The default number of frames of a run that ends at a time and has steps of different lengths."""
 
 
 @dataclass(frozen=True)
@@ -23,29 +23,29 @@ class StepSchedule:
         return step >= self.last
 
     def due(self, step: int, time: float) -> bool:
-        """True if a moment becomes a frame."""
+        """True if this moment becomes a frame."""
         return step % self.every == 0 or step == self.last
 
     def regular(self, step: int, time: float) -> bool:
-        """True if a moment becomes a frame whatever the end of the run is."""
+        """True if this moment becomes a frame even if the run does not end here."""
         return step % self.every == 0
 
     def next(self, step: int, time: float) -> tuple[int, float]:
-        """How many steps, and until which time, the run goes on to the next frame."""
+        """The number of steps to the next frame, and the latest time of these steps."""
         return min((step // self.every + 1) * self.every, self.last) - step, math.inf
 
     def regular_after(self, step: int) -> int:
-        """How many frames follow ``step`` each ``every`` steps after the one before; 0 if the first is closer."""
+        """The number of frames after ``step`` at intervals of ``every`` steps; 0 if the first interval is shorter."""
         return (self.last - step) // self.every if step % self.every == 0 else 0
 
     def count_after(self, step: int = 0, time: float = -math.inf) -> int:
-        """How many frames follow a moment; by default the first."""
+        """The number of frames after a moment, by default after the first frame."""
         if step >= self.last:
             return 0
         return self.last // self.every - step // self.every + (self.last % self.every != 0)
 
     def fraction(self, step: int, time: float) -> float:
-        """How much of the run is done."""
+        """The fraction of the run that is done."""
         return min(1.0, step / self.last) if self.last else 1.0
 
 
@@ -86,7 +86,7 @@ class TimeSchedule:
         return min(1.0, (time - self.origin) / (self.end - self.origin)) if self.end > self.origin else 1.0
 
     def _before(self, time: float) -> int:
-        """The number of the last frame at ``time`` or before, from 0 at the origin. A frame's time is rounded, so the
+        """The number of the last frame not after ``time``; the frame at the origin is 0. Frame times are rounded, so the
         quotient may be too small by one."""
         number = math.floor((time - self.origin) / self.interval)
         return number + (self.origin + (number + 1) * self.interval <= time)
@@ -101,10 +101,10 @@ Schedule = StepSchedule | TimeSchedule
 def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0) -> Schedule:
     """The schedule of a scenario whose run begins at the time ``origin``.
 
-    Where all steps have one length, times are converted to steps, of which they must be whole numbers.
+    If all steps have the same length, times are converted to steps; they must be multiples of that length.
 
     Raises:
-        InputError: times and steps that do not fit each other.
+        InputError: times and steps that do not match.
     """
     chosen, record = scenario.integrator, scenario.record
     if not integrator.adaptive:

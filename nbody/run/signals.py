@@ -1,7 +1,7 @@
-"""Ctrl-C, SIGTERM and a lost terminal as a question that the run answers at the end of a step.
+"""Turns Ctrl-C, SIGTERM and a lost terminal into a request to stop, which the run checks after each step.
 
-A signal raised inside HDF5 or a kernel launch can tear a frame, so the handler only sets a flag. A second signal means
-now: the usual KeyboardInterrupt, which waits for the write that is going on; a third one does not (see recorder.py).
+An exception inside HDF5 or a kernel launch can damage a frame, so the handler only sets a flag. A second signal raises
+KeyboardInterrupt, which waits for the current write; a third one does not wait (see recorder.py).
 """
 
 import signal
@@ -14,7 +14,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """``requested`` turns True at the first signal; ``signal_name`` says which it was."""
+    """``requested`` is True after the first signal; ``signal_name`` is its name."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -29,10 +29,10 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Within this block :data:`SIGNALS` only ask to stop; the earlier handlers return afterwards.
+    """Inside this block :data:`SIGNALS` only request a stop; the earlier handlers are restored afterwards.
 
-    A signal that was ignored stays so: ``nohup`` means a lost terminal, and a shell's background job Ctrl-C. Outside
-    the main thread, where Python forbids handlers, nothing is caught.
+    A signal that was ignored stays ignored: ``nohup`` ignores SIGHUP, and a shell's background job SIGINT. Outside the main
+    thread, where Python does not allow handlers, nothing changes.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""A run: step, diagnose, record."""
+"""The simulation: makes the steps of a run and records its frames."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -27,21 +27,21 @@ from nbody.trajectory.output_path import RECORDING, RESUMED
 from nbody.trajectory.provenance import collect_provenance
 
 MOST_STEPS = 256
-"""Steps of which one block of frames is made at most. (Python takes some 0.1 ms for each when a GPU records them.)"""
+"""The maximum number of steps in one block of frames. (Python needs about 0.1 ms for each when a GPU records them.)"""
 
 OWN = "integrator."
-"""The names of an integrator's arrays in a checkpoint begin with this."""
+"""The prefix of the integrator's arrays in a checkpoint."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a resumed run begins.
+    """The start of a resumed run.
 
     Attributes:
-        step, time: of the checkpoint.
-        checkpoint: the state.
-        frames: how many frames of the file are kept.
-        energies: those of the first and the last of these frames.
+        step, time: those of the checkpoint.
+        checkpoint: the stored state.
+        frames: the number of frames of the file that are kept.
+        energies: the energies of the first and the last of these frames.
     """
 
     step: int
@@ -52,7 +52,7 @@ class Start:
 
 
 class Beat(NamedTuple):
-    """A run between two steps: what :meth:`Simulation.beats` yields several times per second."""
+    """The run between two steps, as :meth:`Simulation.beats` yields it several times per second."""
 
     state: State
     progress: Progress
@@ -60,20 +60,20 @@ class Beat(NamedTuple):
 
 
 class Simulation:
-    """A scenario made real: its particles on the engine's device, and the loop that moves them.
+    """A run of a scenario: the particles on the engine's device, and the loop that moves them.
 
     Args:
         scenario: what to simulate.
-        output: the trajectory to write; None keeps nothing.
+        output: the trajectory to write; None writes no file.
         overwrite: replace an existing output instead of keeping it under a numbered name.
-        notify: gets one line about a choice made for the user (``auto``'s engine, a file kept under another name), or
-            about something that looks wrong.
+        notify: gets one line about each automatic choice (``auto``'s engine, a new name of an older file) and each possible
+            problem.
         particles: the bodies to start from, instead of the scenario's.
-        start: where to go on, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
+        start: where to continue, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
 
     Raises:
-        InputError: the scenario names something that does not exist, or needs more memory or disk than there is.
-        DeviceError: a GPU engine was named, and there is no GPU.
+        InputError: the scenario names something that does not exist, or needs more memory or disk space than is free.
+        DeviceError: the scenario names a GPU engine, and there is no GPU.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class Simulation:
         self.integrator.prepare(self._motion)
         self.frames_per_block = frames_per_block(self.state.count, self.state.dtype.name)
         self.frames = 0
-        """How many frames are in the file already."""
+        """The number of frames in the file."""
         self.energies = Energies()
-        """Those of the first and the latest frame."""
+        """The energies of the first and the latest frame."""
         if start is not None:
             self._restore(start)
         self._checkpointed = time.perf_counter()
@@ -114,12 +114,12 @@ class Simulation:
 
     @property
     def engine_name(self) -> str:
-        """The engine, with ``auto`` replaced by what it stands for."""
+        """The name of the engine; ``auto`` is replaced by its choice."""
         return self.plan.engine_name
 
     @property
     def step(self) -> int:
-        """The steps made so far."""
+        """The number of steps made so far."""
         return self.state.step
 
     @property
@@ -128,15 +128,14 @@ class Simulation:
         return self.state.time
 
     def run(self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None) -> Summary:
-        """Run to the scenario's end (or make so many steps), and record: the first frame, those of the schedule, the last.
+        """Run to the scenario's end, or make ``steps`` steps. Records the first frame, those of the schedule, and the last.
 
-        SIGINT or SIGTERM ends the run after the current step, with a frame of it; a second one at once, with the
-        frames that are in the file; a third one while the disk is slow, without waiting for it. "At once" is between
-        two pieces of a force evaluation, see :meth:`nbody.state.State.report`.
+        SIGINT or SIGTERM ends the run after the current step and records a frame of it. A second signal ends it at once,
+        between two pieces of a force evaluation (see :meth:`nbody.state.State.report`), and keeps the frames already in
+        the file. A third one does not wait for a slow disk.
 
         Raises:
-            RunFailed: a number in the state is no longer finite, or the file can't be written; the frames before
-                are kept.
+            RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
         for beat in self.beats(steps, progress):
             progress(beat.progress)
@@ -146,21 +145,23 @@ class Simulation:
     def beats(
         self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None
     ) -> Iterator[Beat]:
-        """The same, yielding control several times per second between two steps, so that a viewer or a notebook can look.
+        """Run as :meth:`run` does, and yield several times per second between two steps, for a viewer or a notebook.
 
-        Whoever stops iterating stops the run, with a frame of the present moment. ``progress`` is called within steps that
-        take long.
+        To stop the run, stop iterating; it then records a frame of the current step. ``progress`` is called during long
+        steps.
         """
         if steps is not None and steps < 0:
             raise InputError(f"run: steps must be zero or more, got {steps}")
         if self._recorded:
-            raise InputError(f"{self.output}: this simulation has been recorded; to go on, use nbody.run.resume.resume")
+            raise InputError(
+                f"{self.output}: this simulation has been recorded; to continue, use nbody.run.resume.resume"
+            )
         if self._within_a_step:
             raise InputError(f"run: the state is between steps {self.step} and {self.step + 1}; make a new simulation")
         schedule, clock, first = self._schedule(steps), Clock(self.integrator.evaluations), self.step
         left = False
         try:
-            # The recorder reports what overflows, in one line with the particle, and not NumPy.
+            # The recorder reports overflows, in one line with the particle; NumPy's warnings would repeat it.
             quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
             with quiet, stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
 
@@ -172,7 +173,7 @@ class Simulation:
                     if not left:
                         try:
                             yield beat
-                        except GeneratorExit:  # nobody looks any more
+                        except GeneratorExit:  # the caller has stopped iterating
                             left = stop.requested = True
         except KeyboardInterrupt:
             self._report_interrupt()
@@ -186,7 +187,7 @@ class Simulation:
             self.plan.remember_rate(self._summary.interactions_per_s)
 
     def _run(self, schedule: Schedule, recorder: Recorder, clock: Clock, stop: StopRequest) -> Iterator[Beat]:
-        """The loop, from the first frame to the file's end."""
+        """The loop, from the first frame until the file is closed."""
         first = self.step
         if self._start is None and not self._begun:
             self.integrator.start(self._motion)
@@ -196,7 +197,7 @@ class Simulation:
         queued = 0
         while not schedule.ended(self.step, self.time) and not stop.requested:
             at_most = clock.steps_in_a_beat()
-            self._within_a_step = True  # until it ends: a second Ctrl-C ends it between two pieces of a force
+            self._within_a_step = True  # stays True if a second Ctrl-C ends the step between two pieces of a force
             queued += self._advance(recorder, schedule, at_most)
             self._within_a_step = False
             if queued >= at_most or clock.due():
@@ -204,7 +205,7 @@ class Simulation:
                 queued = 0
                 yield self._beat(clock, recorder, schedule)
                 self._checkpoint_if_due(recorder)
-        clock.look(self.step - first, self.state)  # before the disk's last confirmation, which is no step's
+        clock.look(self.step - first, self.state)  # before closing the file, whose time is not part of a step
         if not schedule.due(self.step, self.time):  # interrupted between frames
             self._record(recorder)
         if self.step > first:
@@ -213,7 +214,7 @@ class Simulation:
         yield self._beat(clock, recorder, schedule)
 
     def _schedule(self, steps: int | None) -> Schedule:
-        """The plan's; or so many steps from here."""
+        """The plan's schedule, or that of the next ``steps`` steps."""
         schedule = self.plan.schedule
         if steps is None:
             return schedule
@@ -221,8 +222,9 @@ class Simulation:
         return StepSchedule(every, self.step + steps)
 
     def _advance(self, recorder: Recorder, schedule: Schedule, at_most: int) -> int:
-        """Make at most so many steps: the frames of a whole block; or up to the step before the next frame; or, from there,
-        the step to the frame. Returns the number of steps."""
+        """Make up to ``at_most`` steps: a whole block of frames, or the steps before the next frame, or the step to it.
+
+        Returns the number of steps."""
         begun, integrator = self.step, self.integrator
         between, until = schedule.next(self.step, self.time)
         if not isinstance(integrator, FixedStep) or not isinstance(schedule, StepSchedule):
@@ -252,7 +254,7 @@ class Simulation:
         limit = self.scenario.on_energy_error
         try:
             self._recorder = Recorder(writer, limit, self.notify, self.energies, self.frames, self.frames_per_block)
-        except BaseException:  # else the file stays locked, with all its room
+        except BaseException:  # close the file, which is locked and has its full size
             if writer is not None:
                 writer.close(complete=False)
             raise
@@ -275,7 +277,7 @@ class Simulation:
             self._checkpoint(recorder)
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        """What a checkpoint keeps: the state's columns and the integrator's own numbers."""
+        """The arrays of a checkpoint: the state's columns and the integrator's arrays."""
         return self.state.arrays() | {OWN + name: array for name, array in self.integrator.arrays().items()}
 
     def _restore(self, start: Start) -> None:
@@ -286,14 +288,14 @@ class Simulation:
         self.frames, self.energies = start.frames, start.energies
 
     def _meta(self) -> dict[str, Any]:
-        """What a checkpoint says beside the state: where the run is, and what its bits rest on."""
+        """The other contents of a checkpoint: the position in the run, and what its bits depend on."""
         regular = self.plan.schedule.regular(self.step, self.time)
         return {
             "step": self.step, "time": self.time, "regular": regular, "engine": self.engine_name, "scope": self.scope(),
         }  # fmt: skip
 
     def scope(self) -> dict[str, str]:
-        """What the promise of the same bits rests on: a run that goes on where one of these differs may differ."""
+        """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""
         packages = machine.package_versions()
         return {
             "engine": self.engine_name,
@@ -306,7 +308,7 @@ class Simulation:
         }
 
     def _writer(self, schedule: Schedule) -> TrajectoryWriter:
-        """The file, with room for every frame of the schedule."""
+        """Open the file, with space for every frame of the schedule."""
         assert self.output is not None
         seed = getattr(self.scenario.initial, "seed", "none: the bodies come from a file")
         header = self.plan.header(**collect_provenance(**self.scope() | {"seed": seed}))
@@ -342,11 +344,11 @@ class Simulation:
         )
 
     def _report_interrupt(self) -> None:
-        """Say how to go on, if that is possible."""
+        """Report the interrupt and, if there is a checkpoint, how to continue."""
         if self._start is not None or (self._recorder is not None and self._recorder.has_checkpoint):
-            self.notify(f"interrupted at step {self.step}; go on with: nbody resume {self.output}")
+            self.notify(f"interrupted at step {self.step}; continue with: nbody resume {self.output}")
         elif self.output is not None:
-            self.notify(f"interrupted at step {self.step}, before there was anything to go on from")
+            self.notify(f"interrupted at step {self.step}, before the first checkpoint")
 
     def _summarize(self, clock: Clock, done: int, interrupted: bool) -> Summary:
         return Summary(

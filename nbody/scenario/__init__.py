@@ -1,8 +1,8 @@
-"""The scenario: what a run is, read from YAML, checked, frozen.
+"""The scenario: the description of a run, read from YAML, checked and frozen.
 
-``model.py`` says what a scenario holds, ``groups.py`` its groups of keys, ``fields.py`` what a field may hold,
-``yaml_reader.py`` how the text is read, ``source.py`` where each value was written, so that an error names the
-file and the line, and ``packaged.py`` the scenarios that come with nbody.
+``model.py`` defines the scenario, ``groups.py`` its groups of keys and ``fields.py`` the types of values.
+``yaml_reader.py`` reads the text. ``source.py`` remembers where each value was written, so that an error names the file
+and the line. ``packaged.py`` finds the scenarios that come with nbody.
 """
 
 from nbody.scenario.groups import EnergyLimit, FromFile, Generated, Integrator, Record

@@ -1,4 +1,4 @@
-"""From a group of keys to the component that it names and its checked options."""
+"""Finds the component that a group of keys names, and checks its options."""
 
 from typing import Any
 
@@ -13,17 +13,17 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
     """The class of a component and its options.
 
     Args:
-        scenario: where the group was written, for errors.
+        scenario: the scenario, whose lines errors name.
         at: the group's key, as ``engine``.
         chosen: the group.
-        registry: where its component is listed.
-        name: the component's name, if it is another than the written one (which may be ``auto``).
+        registry: the registry that lists the component.
+        name: the component's name, if it differs from the written one (which may be ``auto``).
 
     Returns:
-        The class, and an instance of its ``Options``, or of the class itself if it is a group of keys.
+        The class, and an instance of its ``Options``; the latter is an instance of the class itself if that is a group.
 
     Raises:
-        InputError: one line about a name or an option that does not exist, or a wrong value.
+        InputError: one line about an unknown name or option, or a wrong value.
     """
     key = NAMES[type(chosen)]
     kind = registry.load(name or getattr(chosen, key), scenario.where(f"{at}.{key}"))

@@ -1,7 +1,7 @@
-"""The kinds of value a scenario's field may hold, and how a wrong one is told in one line.
+"""The types of values in a scenario, and the one-line errors for wrong values.
 
-pydantic checks; this file makes it strict the way a physicist means it (a bool is not a number, a number in quotes is
-text, 1e6 is a whole number) and turns its findings into one line with the file and the line of the key.
+pydantic does the checks. This module makes them stricter (true is not a number, a number in quotes is text, but 1e6 is a
+whole number) and turns pydantic's findings into one line with the file and the line of the key.
 """
 
 import math
@@ -17,7 +17,7 @@ from nbody.scenario.source import Keys, Source
 
 
 class KeyProblem(ValueError):
-    """Something is wrong with one key of the group that is being checked (``"length"``, or ``"gravity.length"``)."""
+    """An error about one key of the group that is being checked (``"length"``, or ``"gravity.length"``)."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class KeyProblem(ValueError):
 
 
 def shown(value: object) -> str:
-    """A value as an error shows it: short, on one line."""
+    """Format a value for an error message: short, on one line."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -41,7 +41,7 @@ def shown(value: object) -> str:
 
 
 def _number(value: object) -> float:
-    """A real number as a float; a NumPy scalar is one too."""
+    """Convert a real number, which may be a NumPy scalar, to a float."""
     if not isinstance(value, Real) or isinstance(value, bool):
         hint = "; remove the quotes" if isinstance(value, str) and _is_number(value) else ""
         raise ValueError(f"must be a number, got {shown(value)}{hint}")
@@ -52,7 +52,7 @@ def _number(value: object) -> float:
 
 
 def _whole(value: object) -> int:
-    """A whole number as an int; 1e6 is one, 10.5 and true are not."""
+    """Convert a whole number to an int; 1e6 is accepted, 10.5 and true are not."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     number = _number(value)
@@ -69,16 +69,16 @@ def _is_number(text: str) -> bool:
 
 
 def _text(value: object) -> str:
-    """A short text on one line."""
+    """Check that a value is a short text on one line, and return it."""
     if not isinstance(value, str):
-        raise ValueError(f"must be text, got {shown(value)}; put it in quotes if it is meant")
+        raise ValueError(f"must be text, got {shown(value)}; put it in quotes if it is a name")
     if not value.strip() or not value.isprintable() or len(value) > 1000:
         raise ValueError(f"must be one short line of text, got {shown(value)}")
     return value
 
 
 def short_name(value: object) -> str:
-    """The name of a thing that is in a registry: a text of a few letters."""
+    """Check that a value can be a name in a registry (a text of at most 40 characters), and return it."""
     if len(_text(value)) > 40:
         raise ValueError(f"must be a name of at most 40 characters, got {shown(value)}")
     return _text(value)
@@ -95,7 +95,7 @@ Name = Annotated[str, BeforeValidator(short_name)]
 
 
 class Group(BaseModel):
-    """A group of keys: frozen, and no key but its own (``extra="allow"`` leaves other keys to someone else)."""
+    """A frozen group of keys. Unknown keys are errors; with ``extra="allow"`` they are kept for a later check."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -108,7 +108,7 @@ class Group(BaseModel):
             raise ValueError(f"must be a group of keys ({', '.join(cls.model_fields)}), got {shown(values)}")
         strange = [str(key) for key in values if key not in cls.model_fields]
         missing = [n for n, f in cls.model_fields.items() if f.is_required() and n not in values]
-        if cls.model_config["extra"] == "allow":  # refuse only what is plainly a missing key, misspelt
+        if cls.model_config["extra"] == "allow":  # refuse only keys that look like a misspelt required key
             strange = [key for key in strange if get_close_matches(key, missing, n=1)]
         if strange:
             raise KeyProblem(strange[0], unknown_key(strange[0], missing or cls.model_fields, cls.model_fields))
@@ -116,7 +116,7 @@ class Group(BaseModel):
 
 
 def unknown_key(key: str, likely: Any, known: Any) -> str:
-    """The message for a key that is not known: the nearest of the ``likely`` ones, else of all, else the list."""
+    """The message for an unknown key: the nearest of the ``likely`` keys, else of all ``known`` keys, else the list."""
     hint = did_you_mean(key, likely) or did_you_mean(key, known)
     return f"unknown key{hint}" if hint else f"unknown key; the keys here are {', '.join(known)}"
 
@@ -125,10 +125,10 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validated(model: type[M], values: Any, source: Source, at: Keys = ()) -> M:
-    """``values`` as a ``model``. ``at`` is where in the scenario they stand.
+    """Convert ``values`` to a ``model``. ``at`` is their path in the scenario.
 
     Raises:
-        InputError: one line about the topmost mistake.
+        InputError: one line about the first mistake in the file.
     """
     try:
         return model.model_validate(values, context=source)
@@ -139,7 +139,7 @@ def validated(model: type[M], values: Any, source: Source, at: Keys = ()) -> M:
 
 
 def _problems(error: ValidationError) -> list[tuple[Keys, str]]:
-    """pydantic's findings as (keys, message); the findings of a group checked within a validator are unfolded."""
+    """pydantic's findings as (keys, message), with those of nested groups flattened into the same list."""
     found = []
     for each in error.errors(include_url=False):
         keys = tuple(map(str, each["loc"]))
@@ -158,7 +158,7 @@ def _problems(error: ValidationError) -> list[tuple[Keys, str]]:
 
 
 def _in_short(message: str) -> str:
-    """pydantic's ``Input should be greater than or equal to 1`` as ``must be at least 1``."""
+    """Shorten pydantic's ``Input should be greater than or equal to 1`` to ``must be at least 1``."""
     for theirs, ours in (
         ("Input should", "must"),
         ("greater than or equal to", "at least"),

@@ -24,14 +24,14 @@ from nbody.scenario.fields import (
 
 
 class Component(Group):
-    """A group of keys that names a component, whose own options stand beside the name: see
-    :func:`nbody.scenario.components.component`, which checks them when the component is loaded."""
+    """A group of keys that names a component and gives its options beside the name. The options are checked when the
+    component is loaded, see :func:`nbody.scenario.components.component`."""
 
     model_config = ConfigDict(extra="allow")
 
     @property
     def options(self) -> dict[str, Any]:
-        """The component's own options, as written."""
+        """The component's options, as written."""
         return dict(self.model_extra or {})
 
 
@@ -54,7 +54,7 @@ class EngineChoice(Component):
 
 
 def engine_from(values: Any) -> EngineChoice:
-    """The engine by its name alone, or with options."""
+    """Convert a name, or a group with a name and options, to an EngineChoice."""
     if isinstance(values, EngineChoice):
         return values
     return EngineChoice.model_validate(values if isinstance(values, Mapping) else {"name": short_name(values)})
@@ -68,7 +68,7 @@ class FromFile(Group):
 
 
 def initial_from(values: Any) -> Generated | FromFile:
-    """Bodies made or read: the one or the other, by the key that only one of them has."""
+    """Convert a group of keys to generated bodies (``generator``) or bodies from a file (``file``)."""
     if isinstance(values, Generated | FromFile):
         return values
     either = "needs 'generator: NAME' with 'particles: N', or 'file: PATH'"
@@ -97,8 +97,8 @@ def _dimensions(number: int) -> int:
 
 
 class GravityKeys(Group):
-    """The keys of :class:`~nbody.law.Gravity`. There is no length that suits every unit, so a softening that
-    needs one must be given it, and the default is none."""
+    """The keys of :class:`~nbody.law.Gravity`. No softening length suits every unit, so ``length`` has no default for the
+    softenings that need one, and the default softening is none."""
 
     G: NotNegative = Gravity.G
     dimensions: Annotated[Whole, AfterValidator(_dimensions)] = Gravity.dimensions
@@ -115,21 +115,21 @@ class GravityKeys(Group):
             raise KeyProblem("length", f"is missing; softening '{self.softening}' needs one, as in 'length: 0.01'")
         if law.needs_length and not self.length:
             raise KeyProblem(
-                "length", f"must be greater than 0 for softening '{self.softening}'; or say 'softening: none'"
+                "length", f"must be greater than 0 for softening '{self.softening}'; or write 'softening: none'"
             )
         return self
 
 
 def gravity_from(values: Any) -> Gravity:
-    """The law that the keys of ``gravity`` say."""
+    """Convert the keys of ``gravity`` to a :class:`~nbody.law.Gravity`."""
     if isinstance(values, Gravity):
         return values
     return Gravity(**GravityKeys.model_validate(values).model_dump())
 
 
 class Integrator(Component):
-    """The scheme that moves the bodies, its time step ``dt``, and where the run ends: after ``steps`` steps, or at the time
-    ``end``, both counted from the first frame. Times are in the scenario's unit of time."""
+    """The integration scheme, its time step ``dt``, and the end of the run: after ``steps`` steps, or at the time ``end``,
+    both counted from the first frame. Times are in the scenario's unit of time."""
 
     scheme: Name = "leapfrog"
     dt: Positive | None = None
@@ -141,16 +141,16 @@ class Integrator(Component):
         if self.steps is not None and self.end is not None:
             raise KeyProblem("end", "the run ends after 'steps' steps or at the time 'end'; remove one of the two")
         if self.steps is None and self.end is None:
-            raise KeyProblem("steps", "is missing; say after how many 'steps' or at which time 'end' the run ends")
+            raise KeyProblem("steps", "is missing; write 'steps: N' or 'end: TIME' to say where the run ends")
         return self
 
 
 NAMES: dict[type[Component], str] = {Generated: "generator", EngineChoice: "name", Integrator: "scheme"}
-"""Under which key a group names its component."""
+"""The key under which each group names its component."""
 
 
 class Record(Group):
-    """Which moments become frames: the first, every ``every``-th step or every ``dt`` of time, and the last."""
+    """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last."""
 
     every: Count | None = None
     dt: Positive | None = None
@@ -161,18 +161,18 @@ class Record(Group):
         if isinstance(values, Mapping) and not {"every", "dt"} & set(values):
             return {**values, "every": 1}
         if isinstance(values, Mapping) and values.get("every") is not None and values.get("dt") is not None:
-            raise KeyProblem("dt", "frames are 'every' so many steps or 'dt' of time apart; remove one of the two")
+            raise KeyProblem("dt", "frames follow every 'every' steps or every 'dt' of time; remove one of the two")
         return values
 
 
 class CheckpointKeys(Group):
-    """How often the state is kept for a resume, in minutes of wall time."""
+    """The time between checkpoints, in minutes of wall time."""
 
     minutes: Positive = 5.0
 
 
 class EnergyLimit(Group):
-    """What to do when the relative energy error of a frame passes ``limit``: ``warn`` once, or ``stop`` the run."""
+    """What to do if the relative energy error of a frame exceeds ``limit``: ``warn`` once, or ``stop`` the run."""
 
     limit: Positive
     action: Literal["warn", "stop"] = "warn"

@@ -1,4 +1,4 @@
-"""What a scenario holds: the bodies, the law between them, the scheme that moves them, and what is recorded."""
+"""The scenario: the bodies, the law between them, the integration scheme, and what is recorded."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ OPTIONS = {
     "precision": "precision",
     "every": "record.every",
 }
-"""The options that replace a value of the scenario (see :meth:`Scenario.override`), and which value."""
+"""The command line's options that replace a value of the scenario (see :meth:`Scenario.override`), and which value."""
 
 EXCLUDES: dict[Keys, Keys] = {
     ("integrator", "steps"): ("integrator", "end"),
@@ -48,14 +48,13 @@ EXCLUDES: dict[Keys, Keys] = {
     ("record", "every"): ("record", "dt"),
     ("record", "dt"): ("record", "every"),
 }
-"""Of two keys that exclude each other, an option that gives one removes the other."""
+"""Pairs of keys that exclude each other: an option that sets the first removes the second."""
 
 
 class Scenario(Group):
-    """Everything that says what a run is. Frozen; make one with :meth:`load`, :meth:`from_text` or :meth:`from_dict`.
+    """The description of a run. Frozen; make one with :meth:`load`, :meth:`from_text` or :meth:`from_dict`.
 
-    Names of generators, schemes and engines are checked by the registries that own them, with :meth:`where` to begin
-    the error's line.
+    The registries check the names of generators, schemes and engines; their errors begin with :meth:`where`.
     """
 
     name: Text = "run"
@@ -72,18 +71,18 @@ class Scenario(Group):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """The scenario in a YAML file, or the packaged one of a name such as ``disk``. Raises InputError: one line with the
-        file, the line, the key and the fix."""
+        """Read a YAML file, or the packaged scenario of a name such as ``disk``. Raises InputError: one line with the file,
+        the line, the key and the fix."""
         return cls._of(read_file(Path(path)))
 
     @classmethod
     def from_text(cls, text: str, source: str = "scenario", folder: str | Path = ".") -> Self:
-        """The same from YAML text. Errors call it ``source``; ``initial.file`` is looked for from ``folder``."""
+        """Read YAML text. Errors call it ``source``; a relative ``initial.file`` starts from ``folder``."""
         return cls._of(read_text(text, source, Path(folder)))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], folder: str | Path = ".") -> Self:
-        """The same from Python values, NumPy's scalars among them."""
+        """Make a scenario from Python values, which may include NumPy scalars."""
         if not isinstance(values, Mapping):
             raise InputError(f"a scenario is a mapping of keys, got {shown(values)}")
         return cls._of(Source(folder=Path(folder), values=_plain_python(values)))
@@ -95,12 +94,12 @@ class Scenario(Group):
         return validated(cls, default | dict(source.values), source)
 
     def model_post_init(self, source: Any) -> None:
-        """Keep where the values came from (pydantic hands over the context of the validation)."""
+        """Keep the source of the values, which pydantic passes as the validation's context."""
         self._source = source if isinstance(source, Source) else Source(values=self.resolved())
 
     @model_validator(mode="after")
     def _within_the_precision(self) -> Self:
-        """Refuse numbers that overflow or vanish in the run's arithmetic, before they become a NaN."""
+        """Refuse numbers that would overflow or underflow in the run's precision and become NaN."""
         real = np.finfo(np.float64 if self.precision == "float64" else np.float32)
         largest, smallest = float(real.max), float(real.tiny)
         fix = f"precision {self.precision}; use other units" + (", or float64" if real.bits == 32 else "")
@@ -109,7 +108,7 @@ class Scenario(Group):
             raise KeyProblem("gravity.G", f"{gravity.G:g} is too large for {fix}")
         if length > math.sqrt(largest):
             raise KeyProblem("gravity.length", f"{length:g}, squared, is too large for {fix}")
-        # A pair at distance 0 has the force length⁻³ times 0; an infinite length⁻³ would make that a NaN.
+        # At distance 0 the force is length⁻³ times 0, which is NaN if length⁻³ is infinite.
         if LAWS.load(gravity.softening).needs_length and length < largest ** (-1 / 3):
             raise KeyProblem("gravity.length", f"{length:g} is too small (1/length³ overflows) for {fix}")
         if dt is None:
@@ -118,23 +117,20 @@ class Scenario(Group):
             raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if dt < 1 else 'large'} for {fix}")
         end = self.integrator.end if self.integrator.steps is None else self.integrator.steps * dt
         if end and (not math.isfinite(end) or end - dt == end):
-            raise KeyProblem("integrator.dt", f"{dt:g} is lost beside a time of {end:g}; use fewer steps")
+            raise KeyProblem("integrator.dt", f"{dt:g} is too small to change a time of {end:g}; use fewer steps")
         return self
 
     def override(self, assignments: Sequence[str] = (), **options: object) -> Self:
-        """A copy in which options of the command line replace values; those that are None change nothing.
+        """A copy in which options of the command line replace values; options that are None change nothing.
 
         Args:
-            assignments: values for any key, as in ``"engine.theta=0.5"``; the value is read as YAML.
+            assignments: values for any key, such as ``"engine.theta=0.5"``; the value is read as YAML.
             options: names of :data:`OPTIONS` and their values.
 
         Raises:
             InputError: one line that begins with the option, as in ``--dt: must be greater than 0, got -1``.
         """
         source = self._source
-        for assignment in assignments:
-            keys, value = read_assignment(assignment)
-            source = source.with_option(keys, f"--set {'.'.join(keys)}", value, EXCLUDES.get(keys))
         for option, value in options.items():
             if option not in OPTIONS:
                 raise unknown("option", option, OPTIONS)
@@ -146,15 +142,18 @@ class Scenario(Group):
             keys = tuple(group.split("."))
             source = _without_foreign_options(source, keys, value)
             source = source.with_option(keys, f"--{option}", value, EXCLUDES.get(keys))
+        for assignment in assignments:
+            keys, value = read_assignment(assignment)
+            source = source.with_option(keys, f"--set {'.'.join(keys)}", value, EXCLUDES.get(keys))
         return self._of(source)
 
     def where(self, field: str) -> str:
-        """How an error about ``field`` begins: ``disk.yaml:7: integrator.dt: ``, or ``--dt: ``."""
+        """The beginning of an error about ``field``: ``disk.yaml:7: integrator.dt: ``, or ``--dt: ``."""
         return self._source.where(tuple(field.split(".")))
 
     @property
     def folder(self) -> Path:
-        """What a relative ``initial.file`` starts from: the scenario file's folder."""
+        """The folder from which a relative ``initial.file`` starts: that of the scenario file."""
         return self._source.folder
 
     @property
@@ -164,12 +163,12 @@ class Scenario(Group):
 
     @property
     def text(self) -> str:
-        """The YAML as written (options apart); for a scenario that came from Python, as it would be written."""
+        """The YAML as written, without options; for a scenario made in Python, the YAML of its values."""
         return self._source.text or self.to_yaml()
 
     def resolved(self) -> dict[str, Any]:
-        """Every value with its default filled in, options included, in plain types. (The defaults of a generator's
-        own parameters are its own to tell: ``nbody.initial.resolved_initial``.)"""
+        """All values, including defaults and options, in plain types. (:func:`nbody.initial.resolved_initial` adds the
+        defaults of the generator's parameters.)"""
         return self.model_dump(exclude_none=True)
 
     def to_yaml(self) -> str:
@@ -178,7 +177,7 @@ class Scenario(Group):
 
 
 def _without_foreign_options(source: Source, keys: Keys, name: object) -> Source:
-    """A source without the options of the engine or scheme that an option of the command line replaces by another."""
+    """Drop the options of an engine or scheme that the command line replaces by another one."""
     group = source.values.get(keys[0])
     models: dict[Keys, type[Component]] = {("engine",): EngineChoice, ("integrator", "scheme"): Integrator}
     model = models.get(keys)
@@ -189,7 +188,7 @@ def _without_foreign_options(source: Source, keys: Keys, name: object) -> Source
 
 
 def _plain_python(value: Any) -> Any:
-    """``value`` with NumPy's scalars and arrays turned into Python's own."""
+    """Convert NumPy scalars and arrays inside ``value`` to Python's types."""
     if isinstance(value, Mapping):
         return {key: _plain_python(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

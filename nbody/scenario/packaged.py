@@ -1,4 +1,4 @@
-"""The scenarios that come with nbody, and what stands for one: a name, or a path that ends in ``scenarios/NAME.yaml``."""
+"""Finds the scenarios that come with nbody, by a name or a path that ends in ``scenarios/NAME.yaml``."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ SUFFIXES = (".yaml", ".yml")
 
 _PACKAGE = Path(__file__).parents[1]
 FOLDERS = (_PACKAGE / "scenarios", _PACKAGE.parent / "scenarios")
-"""Where they are: in the package (in a checkout this is a link), or beside it where links can't be made."""
+"""Their possible folders: in the package (in a checkout this is a link), or beside it where links can't be made."""
 
 
 def names() -> list[str]:
@@ -18,14 +18,14 @@ def names() -> list[str]:
 
 
 def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Path:
-    """The file that a scenario argument stands for.
+    """The file that a scenario argument means.
 
-    A file that exists is that file. A bare name (``disk``) is the packaged scenario of this name. ``disk.yaml`` and
-    ``scenarios/disk.yaml`` that don't exist are the packaged scenario, too, and ``notify`` gets a line that says so. Any
-    other path is returned as it is, for its reader to refuse.
+    An existing file means itself. A bare name (``disk``) means the packaged scenario of this name. So do ``disk.yaml`` and
+    ``scenarios/disk.yaml`` if they don't exist; ``notify`` then gets a line that says so. Any other path is returned
+    unchanged, and its reader reports the error.
 
     Raises:
-        InputError: a bare name that is neither a file nor a packaged scenario.
+        InputError: a bare name is neither a file nor a packaged scenario.
     """
     bare = path.suffix == "" and path.parent == Path()
     if _is_file(path) or not (bare or path.suffix in SUFFIXES):
@@ -51,5 +51,5 @@ def _folder() -> Path:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a name that the system can't have
+    except (OSError, ValueError):  # the system does not allow this name
         return False

@@ -1,4 +1,4 @@
-"""Where the values of a scenario were written: the file and line of each key, or the option that replaced it."""
+"""The source of a scenario's values: the file and line of each key, or the option that replaced it."""
 
 import os
 import stat
@@ -11,20 +11,20 @@ from nbody.errors import InputError, did_you_mean, printable
 from nbody.scenario import packaged
 
 Keys = tuple[str, ...]
-"""The way to a value: ``("integrator", "dt")``, written ``integrator.dt``."""
+"""The path of a value: ``("integrator", "dt")``, written ``integrator.dt``."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A scenario as it was given.
+    """A scenario as the user wrote it.
 
     Attributes:
         name: the file as the user named it; empty for values that come from Python.
-        folder: what a relative path in the scenario starts from.
+        folder: the folder from which relative paths in the scenario start.
         text: the YAML as written.
-        values: the values as written, before defaults, options included.
-        lines: the line (from 1) of each key.
-        options: the command line's option for each value that an option replaced.
+        values: the values as written, including options, without defaults.
+        lines: the line of each key, counted from 1.
+        options: for each value that an option of the command line replaced, that option.
     """
 
     name: str = ""
@@ -35,20 +35,20 @@ class Source:
     options: Mapping[Keys, str] = field(default_factory=dict)
 
     def line(self, keys: Keys) -> int:
-        """The line of a key, or of the nearest group around it; 0 when it was never written."""
+        """The line of a key, or of the innermost group around it that was written; 0 if there is none."""
         while keys and keys not in self.lines:
             keys = keys[:-1]
         return self.lines.get(keys, 0)
 
     def order(self, keys: Keys) -> tuple:
-        """Sorts mistakes as a reader would meet them: in the file from the top, then what it lacks, then options."""
+        """A sort key for errors: first those in the file from top to bottom, then missing keys, then options."""
         line = self.line(keys)
         return keys in self.options, line == 0, line
 
     def where(self, keys: Keys) -> str:
-        """``disk.yaml:7: integrator.dt: ``, or ``--dt: `` for a value that an option gave."""
+        """The beginning of an error: ``disk.yaml:7: integrator.dt: ``, or ``--dt: `` for a value from an option."""
         for written, option in self.options.items():
-            # An option gave this value, a group that holds it, or a key below a group that nobody wrote.
+            # The option set this value, a group that contains it, or a key inside a group that was not written.
             if keys[: len(written)] == written or (keys and keys not in self.lines and keys == written[: len(keys)]):
                 return f"{option}: "
         line = self.line(keys)
@@ -57,8 +57,8 @@ class Source:
         return "".join(f"{part}: " for part in (place, path) if part)
 
     def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "Source":
-        """A source in which ``option`` of the command line has replaced one value, and ``removed`` another that it
-        excludes. A component that is written as its name alone (``engine: cpu``) becomes a group of keys if need be."""
+        """A copy in which an option of the command line has replaced one value and removed another (``removed``) that it
+        excludes. A component written as a name (``engine: cpu``) becomes a group of keys if necessary."""
         values = dict(self.values)
         group = values
         for key in keys[:-1]:
@@ -74,10 +74,10 @@ class Source:
 
 
 def open_regular(path: Path, where: str = "") -> BinaryIO:
-    """An ordinary file, opened to read its bytes. (Opening a pipe would wait for ever, a device has no end.)
+    """Open an ordinary file to read bytes. (Opening a pipe could block, and a device may have no end.)
 
     Raises:
-        InputError: it is missing, a directory, a pipe or device, or can't be read; ``where`` begins the line.
+        InputError: the file is missing, a directory, a pipe or a device, or unreadable; ``where`` begins the line.
     """
     start = f"{where}{printable(path)}: "
     try:
@@ -88,7 +88,7 @@ def open_regular(path: Path, where: str = "") -> BinaryIO:
             raise InputError(f"{start}this is a pipe or a device; name an ordinary file")
         file = open(path, "rb")  # noqa: SIM115 (returned)
         try:
-            file.peek(1)  # some of the kernel's files can be opened and not read
+            file.peek(1)  # some files of the Linux kernel can be opened but not read
         except BaseException:
             file.close()
             raise
@@ -101,7 +101,7 @@ def open_regular(path: Path, where: str = "") -> BinaryIO:
 
 
 def _nearest(path: Path) -> str:
-    """A hint at the file of the same folder whose name is nearest."""
+    """A hint that names the file in the same folder with the most similar name."""
     try:
         names = [each.name for each in path.parent.iterdir() if each.suffix == path.suffix]
     except OSError:

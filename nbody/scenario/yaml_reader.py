@@ -1,12 +1,11 @@
-"""YAML as a scenario may use it: mappings, lists and plain values, and nothing that surprises.
+"""Reads the part of YAML that scenarios use: mappings, lists and plain values.
 
-YAML 1.1, which PyYAML follows, reads ``1e-3`` as text, ``1:30`` as 90, ``010`` as 8 and ``no`` as false, and of two
-equal keys keeps the last. Here a number is what a physicist writes, anything else is text (and is refused where a
-number is wanted), and what has no place in a scenario is an error: tags, anchors, aliases, several documents, keys
-given twice.
+YAML 1.1, which PyYAML follows, reads ``1e-3`` as text, ``1:30`` as 90, ``010`` as 8 and ``no`` as false, and keeps the
+last of two equal keys. Here ``1e-3`` is a number; ``true``, ``false`` and ``null`` keep their meaning; any other plain
+value is text. Tags, anchors, aliases, several documents and repeated keys are errors.
 
-The text is read from PyYAML's events, not built by its constructors, so no tag can ever make an object, and the depth
-is known before the stack feels it.
+The reader uses PyYAML's events instead of its constructors, so a tag can never create an object, and the nesting depth
+is checked before the recursion gets too deep.
 """
 
 import math
@@ -23,13 +22,13 @@ from nbody.scenario.packaged import locate
 from nbody.scenario.source import Keys, Source, open_regular
 
 LARGEST = 1_000_000
-"""The most bytes a scenario may have."""
+"""The maximum size of a scenario in bytes."""
 
 DEEPEST = 8
-"""The deepest nesting; a scenario's own is 2."""
+"""The maximum nesting depth; scenarios need 2."""
 
 MOST = 10_000
-"""The most values, which bounds the time that PyYAML takes (a list of 450 000 took it 13 s)."""
+"""The maximum number of values, which limits PyYAML's time (13 s for a list of 450 000)."""
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
 _REAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -38,7 +37,7 @@ _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 
 def read_file(path: Path) -> Source:
-    """A scenario file's text, values and lines. Raises InputError: one line, with the file's name."""
+    """Read a scenario file. Raises InputError: one line with the file's name."""
     path = locate(path)
     name = printable(path)
     with open_regular(path) as file:
@@ -58,7 +57,7 @@ def read_file(path: Path) -> Source:
 
 
 def read_text(text: str, name: str, folder: Path) -> Source:
-    """The same for a text. ``name`` stands for the file in errors, relative paths start from ``folder``."""
+    """Read a scenario's text. Errors call it ``name``; relative paths start from ``folder``."""
     reader = _Reader(name)
     try:
         values = reader.document(yaml.parse(text, Loader=yaml.SafeLoader))
@@ -69,12 +68,12 @@ def read_text(text: str, name: str, folder: Path) -> Source:
         line, problem = _problem(error)
         raise InputError(f"{name}:{line}: not valid YAML: {problem}") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # an escape such as "\UFFFFFFFF"
-        raise InputError(f"{name}: not valid YAML: {' '.join(str(error).split())[:120]}; mend it") from None
+        raise InputError(f"{name}: not valid YAML: {' '.join(str(error).split())[:120]}; correct it") from None
     return Source(name, folder, text, values, reader.lines)
 
 
 def read_assignment(text: str) -> tuple[Keys, Any]:
-    """The keys and the value of ``engine.theta=0.5``. Raises InputError."""
+    """Split ``engine.theta=0.5`` into keys and value. Raises InputError."""
     key, equals, value = text.partition("=")
     if not equals or not all(part.isidentifier() for part in key.split(".")):
         raise InputError(f"--set: must be KEY=VALUE, as in engine.theta=0.5, got {text[:60]!a}")
@@ -82,12 +81,12 @@ def read_assignment(text: str) -> tuple[Keys, Any]:
 
 
 def dump(values: dict[str, Any]) -> str:
-    """Values as YAML that :func:`read_text` reads back the same, a group a line."""
+    """Format values as YAML that :func:`read_text` reads back unchanged, one group per line."""
     return yaml.dump(values, Dumper=_Dumper, default_flow_style=None, sort_keys=False, allow_unicode=True, width=110)
 
 
 class _Reader:
-    """Builds plain values from a document's events and notes the line of every key."""
+    """Builds plain values from a document's events and records the line of each key."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -99,7 +98,7 @@ class _Reader:
         return InputError(start + message)
 
     def document(self, events: Iterator[yaml.Event]) -> dict[str, Any]:
-        """The one mapping that the text holds."""
+        """Build the single mapping of the text."""
         values: Any = None
         documents = 0
         for event in events:
@@ -117,7 +116,7 @@ class _Reader:
         return values
 
     def node(self, event: Any, events: Iterator[yaml.Event], keys: Keys) -> Any:
-        """The value that ``event`` begins."""
+        """Build the value that starts with ``event``."""
         if isinstance(event, yaml.AliasEvent) or event.anchor:
             raise self.error(event, keys, "anchors and aliases (& and *) are not read here; write the value out")
         if event.tag is not None:
@@ -125,10 +124,10 @@ class _Reader:
         self.nodes += 1
         if self.nodes > MOST:
             raise self.error(
-                event, (), f"more than {MOST} values; a scenario is short, bodies go into a file of their own"
+                event, (), f"more than {MOST} values; a scenario is short, put bodies into a separate file"
             )
         if len(keys) > DEEPEST:
-            raise self.error(event, (), "nested too deep; a scenario has groups of keys and no more")
+            raise self.error(event, (), "nested too deep; a scenario has only groups of keys")
         if isinstance(event, yaml.ScalarEvent):
             return event.value if event.style is not None else self.plain(event, keys)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -154,7 +153,7 @@ class _Reader:
         return values
 
     def plain(self, event: yaml.ScalarEvent, keys: Keys) -> Any:
-        """An unquoted value: nothing, true or false, a number, or else text."""
+        """Convert an unquoted value: null, true or false, a number, or else text."""
         text = event.value
         value = _plain(text)
         if _LEADING_ZERO.fullmatch(text):
@@ -166,12 +165,12 @@ class _Reader:
 
 
 def _plain(text: str) -> Any:
-    """What an unquoted text stands for."""
+    """The value of an unquoted text."""
     if text in ("", "~", "null"):
         return None
     if text in ("true", "false"):
         return text == "true"
-    if len(text) > 60:  # no number that is meant; and int() is quadratic in the digits
+    if len(text) > 60:  # not a meaningful number, and int() takes quadratic time in the digits
         return text
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -181,7 +180,7 @@ def _plain(text: str) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that :func:`_plain` would read as something else."""
+    """Writes YAML; quotes every text that :func:`_plain` would read as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -196,23 +195,26 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def _line(mark: Any) -> int:
-    """The line of one of PyYAML's marks, from 1."""
+    """The line of a PyYAML mark, counted from 1."""
     return mark.line + 1
 
 
 def _problem(error: yaml.MarkedYAMLError) -> tuple[int, str]:
-    """The line to look at, and PyYAML's account of a syntax error with the likely remedy."""
+    """The line of a syntax error, and its description with the likely fix."""
     problem, line = " ".join(str(error.problem or error.context).split())[:120], _line(error.problem_mark)
     if "'\\t'" in problem:
         return line, "a tab; indent with spaces"
-    if "flow" in str(error.context):  # noticed where the text no longer fits, which may be far below
+    if "flow" in str(error.context):  # PyYAML reports the place where parsing failed, possibly many lines below
         opened = _line(error.context_mark)
         if "<stream end>" in problem:
             return opened, "the bracket opened here is not closed; close it"
         comma = "there is a comma missing" if opened == line else f"line {line} lacks a comma"
-        return opened, f"the bracket opened here is not closed, or {comma} ({problem}); mend it"
+        return opened, f"the bracket opened here is not closed, or {comma} ({problem}); correct it"
     if "mapping values are not allowed" in problem:
-        return line, "a ':' inside a value, or a line indented too far; put the text in quotes or mend the indentation"
+        return (
+            line,
+            "a ':' inside a value, or a line indented too far; put the text in quotes or correct the indentation",
+        )
     if "quoted scalar" in str(error.context):
         return _line(error.context_mark), "the quote opened here is not closed; close it"
-    return line, f"{problem}; mend this line or the one above"
+    return line, f"{problem}; correct this line or the one above"

@@ -1,8 +1,8 @@
-"""Where the particles are during a run: in the computer's memory, or on a GPU from the first step to the last.
+"""The particles during a run: in host memory, or on a GPU from the first step to the last.
 
 A :class:`State` holds named columns (positions, velocities, accelerations …) in the engine's precision, the time, and the
-moves that integrators are made of: kick, drift, and the lecture's Taylor drift. Only snapshots, forces and arrays that
-somebody asks for are copied back to the host.
+moves of which integrators consist: kick, drift, and the lecture's Taylor drift. Only snapshots, forces and arrays that are
+requested are copied from a GPU to the host.
 """
 
 from abc import ABC, abstractmethod
@@ -34,13 +34,13 @@ class State(ABC):
         step: steps made since time :attr:`origin`.
         time: the time of the positions and velocities, in the scenario's units, float64.
         origin: the time of step 0.
-        current: what belongs to the positions. Engines add to it, moves of the positions clear it; see
+        current: the results that belong to the present positions. Engines add to it, moves of the positions clear it; see
             :meth:`nbody.forces.engine.Engine.evaluate`.
         workspace: buffers and plans of the engine that loaded the state. They belong to the state, so that one engine
-            may serve several states.
-        watch: called with :attr:`computed` while a force evaluation goes on; an exception that it raises ends the
-            evaluation, and leaves the accelerations undefined.
-        requested, computed: interactions that were requested, and that were computed, while there was a watch.
+            may work with several states.
+        watch: called with :attr:`computed` during a force evaluation; an exception that it raises ends the evaluation,
+            and leaves the accelerations undefined.
+        requested, computed: interactions that were requested, and that were computed, while a watch was set.
     """
 
     COLUMNS: ClassVar[tuple[Column, ...]]
@@ -61,10 +61,10 @@ class State(ABC):
             setattr(self, column.name, self._allocate(column))
 
     def report(self, interactions: int) -> None:
-        """Called by an engine that has finished a piece of a force evaluation, or has launched it on the device.
+        """Called by an engine when it has finished a piece of a force evaluation, or has launched it on the device.
 
-        On a device this waits until little more than that piece is left to do. So a run can be stopped soon whatever N
-        is, and the device always has work.
+        On a device this waits until little more than that piece is left to compute. So a run can be stopped soon for any N,
+        and the device always has work.
         """
         self.requested += interactions
         self._add_computed(interactions)
@@ -92,7 +92,7 @@ class State(ABC):
         self.invalidate()
 
     def invalidate(self) -> None:
-        """Declare that the positions have changed: nothing computed belongs to them any more."""
+        """Declare that the positions have changed: no result is current."""
         self.current = Want.NOTHING
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
@@ -110,11 +110,11 @@ class State(ABC):
     @abstractmethod
     def _drift_taylor(self, dt, half_dt2) -> None: ...
 
-    # --- What leaves the state ---
+    # --- Results ---
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """The state at this moment, whatever later steps do. The potential energy must be current."""
+        """A copy of the state at this moment. The potential energy must be current."""
 
     def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
         """The states after each of ``count`` calls of ``step``, at most :func:`frames_per_block`. A device may record all
@@ -127,48 +127,48 @@ class State(ABC):
 
     @abstractmethod
     def forces(self) -> tuple[np.ndarray, np.ndarray]:
-        """Copies on the host of the accelerations (N, D) and of the potential per unit mass (N,); the latter is defined
+        """Copies on the host of the accelerations (N, D) and of the potential per unit mass (N,). The potential is defined
         only after ``Want.POTENTIAL``."""
 
     def synchronize(self, soon: bool = False) -> None:  # noqa: B027  (nothing to wait for on the host)
-        """Return when the device has finished its work. Signals are handled meanwhile, except if the work is ``soon``
-        done."""
+        """Return when the device has finished its work. Signals are handled meanwhile, unless ``soon`` (the work is almost
+        done)."""
 
     # --- Columns ---
 
     def add(self, *columns: Column) -> None:
-        """Add columns of zeros, which checkpoints then keep too; columns that exist already are kept as they are."""
+        """Add columns of zeros, which become part of checkpoints; columns that exist already stay as they are."""
         for column in columns:
             if column.name not in self._columns:
                 self._columns[column.name] = column
                 setattr(self, column.name, self._allocate(column))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything that a bit-exact resume needs, in the state's own precision and layout, as copies on the host."""
+        """Everything that a bit-exact resume needs, in the state's precision and layout, as copies on the host."""
         self.synchronize()
-        kept = {name: self._to_host(getattr(self, name)) for name, column in self._columns.items() if column.kept}
-        return kept | {"current": np.array([self.current], np.uint8)}
+        saved = {name: self._to_host(getattr(self, name)) for name, column in self._columns.items() if column.saved}
+        return saved | {"current": np.array([self.current], np.uint8)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take back the arrays that :meth:`arrays` gave."""
+        """Restore the arrays that :meth:`arrays` returned."""
         for name, column in self._columns.items():
-            if column.kept:
+            if column.saved:
                 self._from_host(arrays[name], getattr(self, name))
         self.current = _current(arrays)
 
     @classmethod
     def bytes_needed(cls, particles: int, dimensions: int, precision: str, added: tuple[Column, ...] = ()) -> int:
-        """Memory of a state in bytes, where it is. ``added``: columns that the integrator adds."""
+        """Memory of a state in bytes, on the host or the device. ``added``: columns that the integrator adds."""
         return sum(column.bytes(particles, dimensions, precision) for column in (*cls.COLUMNS, *added))
 
     @classmethod
     def checkpoint_arrays(
         cls, particles: int, dimensions: int, precision: str, added: tuple[Column, ...] = ()
     ) -> dict[str, np.ndarray]:
-        """Arrays with the names, dtypes and shapes of :meth:`arrays`, without memory of their own: their size is that of
-        a checkpoint."""
-        kept = [column for column in (*cls.COLUMNS, *added) if column.kept]
-        shapes = {column.name: column.empty(particles, dimensions, precision) for column in kept}
+        """Arrays with the names, dtypes and shapes of :meth:`arrays` that take no memory: they give the size of a
+        checkpoint."""
+        saved = [column for column in (*cls.COLUMNS, *added) if column.saved]
+        shapes = {column.name: column.empty(particles, dimensions, precision) for column in saved}
         return shapes | {"current": np.zeros(1, np.uint8)}
 
     def _empty(self, column: Column) -> np.ndarray:
@@ -176,7 +176,7 @@ class State(ABC):
 
     @abstractmethod
     def _allocate(self, column: Column) -> Any:
-        """An array of zeros for a column, where the state is."""
+        """An array of zeros for a column, on the host or the device."""
 
     @abstractmethod
     def _to_host(self, array: Any) -> np.ndarray: ...
@@ -186,7 +186,7 @@ class State(ABC):
 
 
 def _current(arrays: dict[str, np.ndarray]) -> Want:
-    """What belongs to the positions of a checkpoint. (nbody 0.1 kept two numbers, ``fresh``.)"""
+    """The results that are current in a checkpoint. (nbody 0.1 stored two numbers, ``fresh``.)"""
     if "current" in arrays:
         return Want(int(arrays["current"][0]))
     fresh, potential = map(int, arrays["fresh"])

@@ -11,15 +11,15 @@ class Column(NamedTuple):
 
     Attributes:
         name: the attribute of the state.
-        width: numbers per particle: 4, as in rows of a GPU; ``"D"`` for the dimensions of space; 0 for one number, without
-            a second axis.
-        kept: it is part of checkpoints. (Masses of a host state are constant, and scratch space has no meaning.)
-        dtype: its dtype; empty for the state's own.
+        width: numbers per particle: 4 on a GPU; ``"D"`` for the dimensions of space; 0 for one number without a second
+            axis.
+        saved: True if it is part of checkpoints. (Masses of a host state are constant, and scratch space has no meaning.)
+        dtype: its dtype; empty for the dtype of the state.
     """
 
     name: str
     width: int | str
-    kept: bool = True
+    saved: bool = True
     dtype: str = ""
 
     def shape(self, particles: int, dimensions: int) -> tuple[int, ...]:
@@ -32,9 +32,9 @@ class Column(NamedTuple):
         return np.dtype(self.dtype or ("float32" if precision == "float32" else "float64"))
 
     def bytes(self, particles: int, dimensions: int, precision: str) -> int:
-        """Its memory."""
+        """Its memory in bytes."""
         return math.prod(self.shape(particles, dimensions)) * self.real(precision).itemsize
 
     def empty(self, particles: int, dimensions: int, precision: str) -> np.ndarray:
-        """An array of zeros of its shape and dtype that takes no memory; not to be written to."""
+        """A read-only array of zeros of its shape and dtype that takes no memory."""
         return np.broadcast_to(np.zeros((), self.real(precision)), self.shape(particles, dimensions))

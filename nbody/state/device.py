@@ -1,12 +1,12 @@
 """The state on a GPU.
 
-Rows of four numbers, so that a body is one 128-bit load in float32:
+Arrays have rows of four numbers, so that a body is one 128-bit load in float32:
 
     body         (N, 4)   x   y   z   m
     velocity     (N, 4)   vx  vy  vz  0
-    acceleration (N, 4)   ax  ay  az  φ      (φ: potential per unit mass, or the energy's q, when requested)
+    acceleration (N, 4)   ax  ay  az  φ      (φ: potential per unit mass, or the q of ``Want.ENERGY``, if requested)
 
-In 2-D, z = vz = az = 0. Kicks, drifts and the packing of frames are collected until a force evaluation, or the host, needs
+In 2-D, z = vz = az = 0. Kicks, drifts and the packing of frames are collected until a force evaluation or the host needs
 their result, and are then made by one launch: :mod:`nbody.state.moves`. Repeated steps are replayed as CUDA graphs
 (:mod:`nbody.state.replay`), and long evaluations report their progress (:mod:`nbody.state.marks`).
 """
@@ -60,12 +60,12 @@ class DeviceState(State):
         self.body.copy_to_device(rows)
         self.stream = cuda.stream()
         self.waiting: list[Move] = []
-        """Moves that have been requested and not been made."""
+        """Moves that are requested but not made yet."""
         self._area: Area | None = None  # for the frame that one of them packs
         self.has_moved = False
-        """The kernel that makes moves has been compiled."""
-        self._replays = Replays(self)
-        self._marks = Marks(self.stream, self._add_computed)
+        """True once the kernel that makes moves is compiled."""
+        self._replays = Replays()
+        self._marks = Marks(self.stream)
         self._staging: Staging | None = None  # made for the first snapshot
 
     # --- Moves ---
@@ -80,13 +80,13 @@ class DeviceState(State):
         if self.dtype == np.float32:
             self._note(CURVE, half_dt2)
             self._note(CURVED_DRIFT, dt)
-        else:  # in float64 a second rounding does no harm, and earlier recordings keep their bits
+        else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
             self._note(DRIFT, dt)
             self._note(BEND, half_dt2)
 
     def _note(self, kind: int, factor, area: Area | None = None) -> None:
-        """Collect a move, and the area that it packs into."""
-        # A curve is kept in registers until the drift behind it, so the two are never in different launches.
+        """Collect a move, and the area that it packs a frame into."""
+        # A curve stays in registers until the drift after it, so both must be in the same launch.
         full = len(self.waiting) == MOST or (kind == CURVE and len(self.waiting) == MOST - 1)
         if full or (area and self._area):
             self.settle()
@@ -94,7 +94,7 @@ class DeviceState(State):
         self._area = area or self._area
 
     def settle(self) -> None:
-        """Make the moves that were collected. Call this before launching a kernel on the state's arrays."""
+        """Make the collected moves. Call this before launching a kernel on the state's arrays."""
         moves, area = self.waiting, self._area or self._no_area
         self.forget_moves()
         if moves:
@@ -105,14 +105,14 @@ class DeviceState(State):
             self.has_moved = True
 
     def forget_moves(self) -> None:
-        """Drop the moves that were collected."""
+        """Drop the collected moves."""
         self.waiting, self._area = [], None
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
         """See :meth:`State.repeat`: many steps are one replay of a CUDA graph."""
-        self._replays.repeat(step, count, key)
+        self._replays.repeat(self, step, count, key)
 
-    # --- What leaves the state ---
+    # --- Results ---
 
     def snapshot(self) -> Snapshot:
         """See :meth:`State.snapshot`."""
@@ -123,11 +123,11 @@ class DeviceState(State):
         return staging.send(side, block, 1, self.stream)[0]
 
     def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
-        """See :meth:`State.snapshots`: the steps, and the packing of their frames, are one replay."""
+        """See :meth:`State.snapshots`: the steps and the packing of their frames are one replay."""
         staging = self._staging_area()
         block = staging.next_block()
         side = staging.side_for(block, self.stream)
-        self._replays.make(lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
+        self._replays.make(self, lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
         return staging.send(side, block, count, self.stream)
 
     def _staging_area(self) -> Staging:
@@ -135,7 +135,7 @@ class DeviceState(State):
         return self._staging
 
     def _pack(self, side: Side, count: int, step: Callable[[], None] | None = None) -> None:
-        """Pack ``count`` frames, each after a step if there is one to make."""
+        """Pack ``count`` frames, each after a call of ``step`` if it is given."""
         for area in side.areas[:count]:
             if step is not None:
                 step()
@@ -170,11 +170,11 @@ class DeviceState(State):
     # --- Progress ---
 
     def report(self, interactions: int) -> None:
-        """See :meth:`State.report`. Without a watch there are no marks and no waiting."""
+        """See :meth:`State.report`. Without a watch it does nothing."""
         if self.watch is not None:
             self.requested += interactions
-            self._marks.add(interactions)
+            self._marks.add(interactions, self._add_computed)
 
     def synchronize(self, soon: bool = False) -> None:
-        """See :meth:`State.synchronize`. Frames on their way to the host are not waited for."""
-        self._marks.wait_for_all(soon)
+        """See :meth:`State.synchronize`. It does not wait for frames on their way to the host."""
+        self._marks.wait_for_all(soon, self._add_computed)

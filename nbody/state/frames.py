@@ -1,13 +1,13 @@
-"""Recorded frames on their way from the state to the file: how many there may be, and what one holds."""
+"""Recorded frames on their way from the state to the file: their size, and how many there may be."""
 
 import numpy as np
 
 MOST_PER_BLOCK, BLOCK_BYTES, BLOCKS = 16, 16 << 20, 4
-"""At most so many frames per block, and bytes per block (or one frame); and the number of blocks: one is written, one
-arrives, one is computed and one waits, so that nobody waits for it."""
+"""The most frames per block, the most bytes per block (at least one frame), and the number of blocks: one is written to the
+file, one is copied to the host, one is computed, and a spare one avoids waits."""
 
 SIDES = 2
-"""Blocks of frames for which a device has room: one is filled while the other is copied to the host."""
+"""Blocks of frames on the device: one is filled while the other is copied to the host."""
 
 
 def _itemsize(precision: str) -> int:
@@ -15,18 +15,18 @@ def _itemsize(precision: str) -> int:
 
 
 def frame_bytes(particles: int, precision: str) -> int:
-    """Bytes of a recorded frame: three columns of position and of velocity, in two dimensions too."""
+    """Bytes of a recorded frame: three columns of position and three of velocity, in 2-D too."""
     return particles * 6 * _itemsize(precision)
 
 
 def frames_per_block(particles: int, precision: str) -> int:
-    """How many frames a run computes and hands on together where every step is recorded: many frames of a small state, so
-    that Python's part is small; one frame of a large state, whose frames are large and whose steps take long."""
+    """The number of frames that a run computes and passes on together if every step is recorded: many frames of a small
+    state, to reduce Python's overhead; one frame of a large state."""
     return max(1, min(MOST_PER_BLOCK, BLOCK_BYTES // frame_bytes(particles, precision)))
 
 
 def bytes_in_transit(particles: int, precision: str) -> int:
-    """Host memory of the frames between the steps that made them and the file."""
+    """Host memory, in bytes, of the frames that are computed but not yet in the file."""
     return BLOCKS * frames_per_block(particles, precision) * frame_bytes(particles, precision)
 
 
@@ -34,7 +34,7 @@ class Snapshot:
     """The state at one moment, on its way to the host.
 
     Attributes, to be read between :meth:`wait` and :meth:`release`:
-        position, velocity: (N, 3), in the state's precision, C-contiguous: as a recording stores them; z = 0 in 2-D.
+        position, velocity: (N, 3), in the state's precision, C-contiguous, as stored in a recording; z = 0 in 2-D.
         sums: (SUMS,) float64, see :mod:`nbody.state.sums`.
     """
 
@@ -50,8 +50,8 @@ class Snapshot:
         return True
 
     def wait(self) -> "Snapshot":
-        """Itself, once all of it has arrived."""
+        """Wait until all of it has arrived; returns itself."""
         return self
 
     def release(self) -> None:
-        """Declare that it is not read any more; its memory may then be used again."""
+        """Declare that it is no longer read; its memory may be reused."""

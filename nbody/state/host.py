@@ -1,4 +1,4 @@
-"""The state in the computer's own memory: plain NumPy arrays."""
+"""The state in host memory: NumPy arrays."""
 
 import numpy as np
 
@@ -11,12 +11,12 @@ class HostState(State):
     """Positions, velocities and accelerations as (N, D) arrays, mass and potential as (N,), all C-contiguous."""
 
     COLUMNS = (
-        Column("mass", 0, kept=False),
+        Column("mass", 0, saved=False),
         Column("position", "D"),
         Column("velocity", "D"),
         Column("acceleration", "D"),
         Column("potential", 0),
-        Column("_scratch", "D", kept=False),  # so that a step allocates nothing
+        Column("_scratch", "D", saved=False),  # so that a step allocates no memory
     )
     mass: np.ndarray
     position: np.ndarray
@@ -48,7 +48,7 @@ class HostState(State):
             np.multiply(self.velocity, dt, out=self._scratch)
             self._scratch += self.acceleration * half_dt2
             self.position += self._scratch
-        else:  # in float64 a second rounding does no harm, and earlier recordings keep their bits
+        else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
             self._add_product(self.position, self.velocity, dt)
             self._add_product(self.position, self.acceleration, half_dt2)
 

@@ -1,4 +1,4 @@
-"""How far the device is: marks in its stream of work, and waiting for them."""
+"""The progress of the device: marks in its stream of work, and waits for them."""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,47 +7,49 @@ from typing import Any
 from nbody.gpu import mark, wait_for
 
 MARK = 1 << 34
-"""Interactions between two marks in the stream, at least: 5 ms of work on an H200. So a step of few bodies has none."""
+"""The fewest interactions between two marks in the stream: 5 ms of work on an H200. A step of few bodies has no marks."""
 
 AHEAD = 1
-"""Marks that may still be pending when the next is set: the device always has the piece after it."""
+"""Marks that may be pending when the next is set, so that the device always has work queued."""
+
+
+Computed = Callable[[int], None]
 
 
 class Marks:
     """The marks of one stream.
 
-    Args:
-        stream: the stream of the state's work.
-        computed: called with the interactions between two marks when the device has passed the second; and with 0 now and
-            then while a mark is waited for.
+    ``computed`` is called with the interactions between two marks when the device has passed the second; and with 0 from
+    time to time during a wait for a mark. (It is an argument, since an attribute would make a cycle of references with the
+    state. The garbage collector frees a cycle at any moment, which would abort the recording of a graph.)
     """
 
-    def __init__(self, stream: Any, computed: Callable[[int], None]) -> None:
-        self._stream, self._computed = stream, computed
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
         self._unmarked = 0
         self._pending: deque[tuple[Any, int]] = deque()
 
-    def add(self, interactions: int) -> None:
-        """So many more interactions have been launched. Waits while the device is more than :data:`AHEAD` marks behind."""
+    def add(self, interactions: int, computed: Computed) -> None:
+        """Note that ``interactions`` more are launched. Waits while the device is more than :data:`AHEAD` marks behind."""
         self._unmarked += interactions
         if self._unmarked >= MARK:
             self._set()
             while len(self._pending) > AHEAD:
-                self._wait_for_oldest()
+                self._wait_for_oldest(computed)
 
-    def wait_for_all(self, soon: bool) -> None:
-        """Return when the device has finished its work; ``soon``: without handling signals meanwhile."""
+    def wait_for_all(self, soon: bool, computed: Computed) -> None:
+        """Return when the device has finished its work; if ``soon``, without handling signals meanwhile."""
         self._set()
-        if soon:  # with repeated queries, runs of short steps made 5526 steps/s instead of 5629 (H200, N = 20480)
+        if soon:  # repeated queries are slower: 5526 steps/s instead of 5629 (H200, N = 20480)
             self._pending[-1][0].synchronize()
         while self._pending:
-            self._wait_for_oldest()
+            self._wait_for_oldest(computed)
 
     def _set(self) -> None:
         self._pending.append((mark(self._stream), self._unmarked))
         self._unmarked = 0
 
-    def _wait_for_oldest(self) -> None:
+    def _wait_for_oldest(self, computed: Computed) -> None:
         event, interactions = self._pending.popleft()
-        wait_for(event, lambda: self._computed(0))
-        self._computed(interactions)
+        wait_for(event, lambda: computed(0))
+        computed(interactions)

@@ -1,14 +1,14 @@
-"""The position-update kernel, the third of the lecture: all that happens to a particle between two force evaluations.
+"""The position-update kernel, the third of the lecture: all moves of a particle between two force evaluations.
 
     kick   v += a f        drift          x += v f             bend   x += a f
-    curve  c  = a f        curved drift   x += v f + c         pack   copy what a frame needs to its area
+    curve  c  = a f        curved drift   x += v f + c         pack   copy the data of a frame to its area
 
-Each is a line per particle, and a launch takes longer than any of them: 20480 bodies are 1 MB, which an H200 moves in a
-microsecond. A state therefore collects the moves that are requested, and makes them when somebody needs their result. Of a
-recorded leapfrog these are the kick that ends a step, the packing of its frame, and the next step's kick and drift.
+Each move is one line per particle, and a launch takes longer than any of them: 20480 bodies are 1 MB, which an H200 moves
+in a microsecond. A state therefore collects the requested moves, and makes them when their result is needed. In a recorded
+leapfrog run one launch makes the kick that ends a step, the packing of its frame, and the next step's kick and drift.
 
-One kernel makes them all, whatever they are, in a loop over their list: so the same moves have the same bits however they
-are combined, and there is one kernel to compile.
+One kernel makes all moves in a loop over their list. So the same moves give the same bits in every combination, and there is
+only one kernel to compile.
 """
 
 from typing import Any, NamedTuple
@@ -21,24 +21,24 @@ from nbody.state.sums import SUMS
 NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT, PACK = range(7)
 
 MOST = 4
-"""Moves per launch, at most."""
+"""The most moves per launch."""
 
 ALL, LANES, THREADS = 0xFFFFFFFF, 32, 128
 
 
 class Move(NamedTuple):
-    """A kind, one of those above, and its factor f."""
+    """The kind of a move (see above) and its factor f."""
 
     kind: int
     factor: Any
 
 
 class Area(NamedTuple):
-    """Where a frame is packed.
+    """The memory that a frame is packed into.
 
     Attributes:
         rows: (2, N, 3), positions and velocities.
-        block_sums: (B, SUMS) float64, the sums over each block of threads.
+        block_sums: (B, SUMS) float64, the sums over each block of threads; see :mod:`nbody.state.sums`.
     """
 
     rows: Any
@@ -46,18 +46,18 @@ class Area(NamedTuple):
 
 
 def blocks(count: int) -> int:
-    """Blocks of threads for so many particles."""
+    """Blocks of threads for ``count`` particles."""
     return -(-count // THREADS)
 
 
 @device_function
 def _add_up(terms, block_sums):
-    """Each block of threads adds up its particles' terms, in float64 and always in the same order: 128 terms become 64,
-    32, 16 …, the last five times by shuffles."""
+    """Sum the terms of a block's particles, in float64 and always in the same order: 128 terms become 64, 32, 16 …, the
+    last five times by shuffles."""
     t = np.uint32(cuda.threadIdx.x)
     lane = t % LANES
-    for turn in range(SUMS * LANES // THREADS):  # each warp adds up some of the sums
-        k = t // LANES + np.uint32(turn * THREADS // LANES)
+    for part in range(SUMS * LANES // THREADS):  # each warp computes some of the sums
+        k = t // LANES + np.uint32(part * THREADS // LANES)
         total = (terms[k, lane] + terms[k, lane + 64]) + (terms[k, lane + 32] + terms[k, lane + 96])
         half = LANES // 2
         while half > 0:
@@ -69,8 +69,7 @@ def _add_up(terms, block_sums):
 
 @kernel
 def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
-    """Make the moves of MOST ``kinds``, one after the other, by their ``factors``, and pack into an area, if a move says so
-    (one at most).
+    """Make MOST moves, given by ``kinds`` and ``factors``, one after the other; at most one of them packs a frame.
 
     body, velocity and acceleration are (N, 4) in the state's dtype, as in :mod:`nbody.state.device`; factors, in that
     dtype, are dt for a kick and a drift and dt²/2 for a bend and a curve; rows and block_sums as in :class:`Area`.
@@ -78,10 +77,10 @@ def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
     terms = cuda.shared.array((SUMS, THREADS), np.float64)
     t, count = np.uint32(cuda.threadIdx.x), np.uint32(body.shape[0])
     i = np.uint32(cuda.blockIdx.x) * np.uint32(THREADS) + t
-    here = min(i, count - np.uint32(1))
-    x, y, z, m = row(body, here)
-    vx, vy, vz, _ = row(velocity, here)
-    ax, ay, az, q = row(acceleration, here)
+    i_clamped = min(i, count - np.uint32(1))
+    x, y, z, m = row(body, i_clamped)
+    vx, vy, vz, _ = row(velocity, i_clamped)
+    ax, ay, az, q = row(acceleration, i_clamped)
     cx, cy, cz = ax, ay, az
     for move in range(MOST):
         kind, f = kinds[move], factors[move]
@@ -99,7 +98,7 @@ def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
             z += az * f
         elif kind == CURVE:
             cx, cy, cz = ax * f, ay * f, az * f
-        elif kind == CURVED_DRIFT:  # rounded once: x is much larger than what is added to it
+        elif kind == CURVED_DRIFT:  # one rounding in x, which is much larger than the summand
             x += vx * f + cx
             y += vy * f + cy
             z += vz * f + cz

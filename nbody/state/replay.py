@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from nbody.state.device import DeviceState
 
 STEPS_PER_GRAPH = 16
-"""Steps without frames in one graph, if there are enough: between two graphs the device waits for 1.6 µs (one H200)."""
+"""The most steps without frames per graph: between two graphs the device is idle for 1.6 µs (one H200)."""
 
 
 class Replay(NamedTuple):
-    """A graph, what is current after it, and the moves that it leaves to be made."""
+    """A graph, the results that are current after it, and the moves that are still to be made after it."""
 
     graph: Graph
     current: Want
@@ -26,32 +26,30 @@ class Replay(NamedTuple):
 class Replays:
     """The graphs of one state.
 
-    A graph depends on what is current and on the moves that wait when it begins, so there is one for each such
-    beginning. A step whose evaluation is long is not recorded: a graph has no marks, and could not be interrupted.
+    A graph depends on what is current and on the collected moves when it begins, so there is one graph for each such
+    beginning. A step with a long evaluation is not recorded: a graph has no marks, and could not be interrupted.
     """
 
-    def __init__(self, state: "DeviceState") -> None:
-        self._state = state
-        self._compiled: dict[Hashable, Want] = {}  # what was current after a step, by kernels and what was before it
+    def __init__(self) -> None:
+        self._compiled: dict[Hashable, Want] = {}  # current after a step, by kernels and what is current before
         self._replays: dict[Hashable, Replay] = {}
 
-    def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
+    def repeat(self, state: "DeviceState", step: Callable[[], None], count: int, key: Hashable) -> None:
         """Make ``count`` steps."""
         while count:
-            count -= self.make(step, STEPS_PER_GRAPH if count >= STEPS_PER_GRAPH else 1, key, key)
+            count -= self.make(state, step, STEPS_PER_GRAPH if count >= STEPS_PER_GRAPH else 1, key, key)
 
-    def make(self, step: Callable[[], None], count: int, key: Hashable, kernels: Hashable) -> int:
-        """Make ``count`` steps by replaying their graph, which is recorded when it is first needed; or a single one.
+    def make(self, state: "DeviceState", step: Callable[[], None], count: int, key: Hashable, kernels: Hashable) -> int:
+        """Make ``count`` steps by replaying their graph, which is recorded at its first use; or make a single step.
 
-        A single step is replayed if it is not yet known what the step after it begins with. It is made without a graph if
-        no step with such a beginning has launched the same ``kernels`` before, which compiles them, or if a step is long.
+        A single step is replayed if it is not yet known what is current after it. It is made without a graph if steps are
+        long, or if no step with this beginning has launched the same ``kernels`` before (the launch compiles them).
 
         Returns:
             The number of steps made.
         """
-        state = self._state
         beginning = kernels, state.current
-        if SIMULATED or beginning not in self._compiled or self._is_long():
+        if SIMULATED or beginning not in self._compiled or _is_long(state):
             step()
             if not state.has_moved:
                 state.settle()
@@ -67,25 +65,25 @@ class Replays:
         name = key, count, state.current, tuple(state.waiting)
         replay = self._replays.get(name)
         if replay is None:
-            replay = self._replays[name] = self._record(steps)
+            replay = self._replays[name] = self._record(state, steps)
         replay.graph.replay()
         state.current, state.waiting = replay.current, list(replay.waiting)
         return count
 
-    def _is_long(self) -> bool:
-        """True if a force evaluation is marked, and somebody watches the marks."""
-        return self._state.watch is not None and self._state.count**2 >= MARK
-
-    def _record(self, work: Callable[[], None]) -> Replay:
-        state = self._state
-        watch, state.watch = state.watch, None  # what is recorded has not been launched
+    def _record(self, state: "DeviceState", work: Callable[[], None]) -> Replay:
+        watch, state.watch = state.watch, None  # recording launches nothing
         current, waiting = state.current, list(state.waiting)
         try:
             graph = Graph(state.stream, work)
-        except BaseException:  # nothing of it has been done
+        except BaseException:  # none of the moves was made
             state.forget_moves()
             state.current, state.waiting = current, waiting
             raise
         finally:
             state.watch = watch
         return Replay(graph, state.current, tuple(state.waiting))
+
+
+def _is_long(state: "DeviceState") -> bool:
+    """True if a force evaluation is marked, and somebody watches the marks."""
+    return state.watch is not None and state.count**2 >= MARK

@@ -1,16 +1,16 @@
-"""How frames leave the GPU while the next steps compute.
+"""Frames are copied from the GPU while the next steps are computed.
 
     body, velocity, acceleration ─ pack ─► an area on the device ─ copy ─► a slot of a block in pinned memory
 
-What a frame needs is packed into an area, in the form that a recording stores, by the kernel that makes the moves between
-two force evaluations (:mod:`nbody.state.moves`). Where every step is recorded, the steps and packings of a whole block are
-one graph. When it is done, a second stream copies all of its areas at once, while the first goes on stepping and packs into
-others: there are two sides, used in turn. Blocks make a ring. One is free when all its snapshots are released; with all of
-them in use the run waits for the slowest: the disk.
+The kernel that makes the moves between two force evaluations (:mod:`nbody.state.moves`) packs the data of a frame into an
+area, in the layout of a recording. If every step is recorded, the steps and packings of a whole block are one graph. After
+it, a second stream copies all areas of the block at once, while the first stream makes the next steps and packs into other
+areas: there are two sides, used alternately. The blocks form a ring. A block is free when all its snapshots are released;
+if all blocks are in use, the run waits (usually for the disk).
 
-One H200, 20480 bodies of a Plummer sphere, float32, ``gpu-scheduled``: a step takes 148 µs, 159 with the energy's sum, 160
-with every frame packed and copied, in blocks of 16, and 161 with all of it stored in memory. (When the packing was a kernel
-of its own it took 3 µs more; when each frame's copy was a branch of the block's graph, which waited for the last, 8 more.)
+One H200, 20480 bodies of a Plummer sphere, float32, ``gpu-scheduled``: a step takes 148 µs, 159 with the sum of the energy,
+160 with every frame packed and copied in blocks of 16, and 161 with all frames stored in memory. (A separate kernel for the
+packing took 3 µs more; a copy of each frame in the block's graph, which then waited for the last one, 8 µs more.)
 """
 
 import queue
@@ -25,7 +25,7 @@ from nbody.state.sums import SUMS
 
 
 def _parts(memory: Any, count: int, dtype: np.dtype) -> Area:
-    """The two parts of a frame's bytes."""
+    """The rows and the sums in the bytes of a frame."""
     end = frame_bytes(count, dtype.name)
     return Area(
         memory[:end].view(dtype).reshape(2, count, 3), memory[end:].view(np.float64).reshape(blocks(count), SUMS)
@@ -40,9 +40,9 @@ class Side:
     """Areas on the device for the frames of one block.
 
     Attributes:
-        number: which of the two it is.
-        memory: (K, bytes), room for each frame, and ``areas``, the same as what its moves pack into.
-        packed, copied: events: its frames are there, and have left.
+        number: 0 or 1.
+        memory: (K, bytes), the memory of each frame; ``areas``: views of it that moves pack into.
+        packed, copied: events: its frames are packed; its frames are copied to the host.
     """
 
     def __init__(self, number: int, frames: int, count: int, dtype: np.dtype) -> None:
@@ -53,10 +53,10 @@ class Side:
 
 
 class Block:
-    """Room in pinned memory for frames that are made one after the other and arrive together.
+    """Pinned memory for consecutive frames that arrive together.
 
     Attributes:
-        number: its place in the ring.
+        number: its index in the ring.
         memory: (K, bytes), a slot for each frame.
     """
 
@@ -66,31 +66,31 @@ class Block:
         self._rows = [_parts(slot, count, dtype).rows for slot in self.memory]
         self._block_sums = self.memory[:, frame_bytes(count, dtype.name) :].view(np.float64).reshape(frames, -1, SUMS)
         self._sums: np.ndarray | None = None
-        self._arrived, self._here, self._used = cuda.event(timing=False), True, 0
+        self._arrived, self._has_arrived, self._used = cuda.event(timing=False), True, 0
 
-    def under_way(self, count: int, stream) -> list[Snapshot]:
-        """The snapshots in its first ``count`` slots, which have arrived when ``stream`` gets to this point. When they
-        are released, by one thread, it is free again."""
+    def snapshots_after(self, count: int, stream) -> list[Snapshot]:
+        """The snapshots in its first ``count`` slots, which have arrived when ``stream`` reaches this point. The block is
+        free again when one thread has released all of them."""
         self._arrived.record(stream)
-        self._here, self._used, self._sums = False, count, None
+        self._has_arrived, self._used, self._sums = False, count, None
         return [StagedSnapshot(self, k, rows) for k, rows in enumerate(self._rows[:count])]
 
     def arrived(self) -> bool:
-        """True once its frames are here."""
-        self._here = self._here or is_done(self._arrived)
-        return self._here
+        """True if its frames have arrived."""
+        self._has_arrived = self._has_arrived or is_done(self._arrived)
+        return self._has_arrived
 
     def wait(self) -> np.ndarray:
-        """The sums of its frames, (K, SUMS), once they are here."""
-        if not self._here:
+        """Wait until its frames have arrived; returns their sums, (K, SUMS)."""
+        if not self._has_arrived:
             self._arrived.synchronize()
-            self._here = True
-        if self._sums is None:  # for all at once: NumPy takes longer to be called than to add them up
+            self._has_arrived = True
+        if self._sums is None:  # for all frames at once: a NumPy call takes longer than the sum
             self._sums = self._block_sums[: self._used].sum(axis=1)
         return self._sums
 
     def release(self) -> None:
-        """One of its snapshots is no longer looked at."""
+        """Declare that one of its snapshots is no longer read."""
         self._used -= 1
         if not self._used:
             self._free.put(self)
@@ -122,7 +122,7 @@ class Staging:
 
     def __init__(self, count: int, dtype: np.dtype) -> None:
         frames = frames_per_block(count, dtype.name)
-        with out_of_memory("what recorded frames are packed into", SIDES * frames * _bytes(count, dtype)):
+        with out_of_memory("the buffer of recorded frames", SIDES * frames * _bytes(count, dtype)):
             self._sides = [Side(number, frames, count, dtype) for number in range(SIDES)]
         self._copies = cuda.stream()
         self._free: queue.SimpleQueue[Block] = queue.SimpleQueue()
@@ -130,20 +130,20 @@ class Staging:
             self._free.put(Block(number, frames, count, dtype, self._free))
 
     def next_block(self) -> Block:
-        """A free block; waits while there is none."""
+        """A free block; waits until there is one."""
         return self._free.get()
 
     def side_for(self, block: Block, stream) -> Side:
-        """The side that a block's frames are packed on; ``stream`` goes on when its last ones have left it."""
+        """The side into which a block's frames are packed; ``stream`` waits until the side's last frames are copied."""
         side = self._sides[block.number % SIDES]
         side.copied.wait(stream)
         return side
 
     def send(self, side: Side, block: Block, count: int, stream) -> list[Snapshot]:
-        """Start the way of the first ``count`` frames of a side to a block, once ``stream`` gets to this point. Returns
-        their snapshots."""
+        """Copy the first ``count`` frames of a side to a block when ``stream`` reaches this point. Returns their
+        snapshots."""
         side.packed.record(stream)
         side.packed.wait(self._copies)
         side.memory[:count].copy_to_host(block.memory[:count], stream=self._copies)
         side.copied.record(self._copies)
-        return block.under_way(count, self._copies)
+        return block.snapshots_after(count, self._copies)

@@ -1,7 +1,7 @@
-"""The sums over all particles that energies and momenta are made of, in float64 and in a fixed order.
+"""The sums over all particles that give the energies and momenta, in float64 and in a fixed order.
 
-A NaN or an infinity in any position or velocity, or in any potential, makes a sum non-finite: eight numbers tell
-whether the whole state is sound.
+A NaN or an infinity in any position, velocity or potential makes a sum non-finite: these eight numbers show whether the
+whole state is finite.
 """
 
 import numpy as np
@@ -32,5 +32,5 @@ def system_sums(mass: np.ndarray, position: np.ndarray, velocity: np.ndarray, po
         x[2] * v[0] - x[0] * v[2],
         x[0] * v[1] - x[1] * v[0],
     )
-    # A particle without mass adds nothing, unless it has gone wrong: 0 · NaN is a NaN.
+    # A massless particle adds nothing, unless one of its numbers is not finite: 0 · NaN is a NaN.
     return np.array([np.sum(m * term) for term in terms])

@@ -1,33 +1,34 @@
-"""The file of a run: one HDF5 file that other tools open, written so that a crash at any moment leaves it whole.
+"""The file of a run: one HDF5 file that other tools can open, and that stays valid after a crash at any moment.
 
 ====================== ====================================================================================
  :mod:`.layout`        every name inside the file
- :mod:`.records`       what a run hands over: a header, and frames with their observables
+ :mod:`.records`       the data of a run: a header, and frames with their observables
  :mod:`.output_path`   checks of the path and the disk space, and the numbered name of an older file
  :mod:`.lock`          one writer at a time
- :mod:`.skeleton`      makes the whole file, with room for every frame, once
+ :mod:`.skeleton`      creates the whole file, with room for every frame
  :mod:`.h5format`      the few fields of the HDF5 format that recording changes
- :mod:`.contents`      what a file holds: its index
- :mod:`.foreign_file`  what a file without an index holds, read by the HDF5 library in a process of its own:
- :mod:`.hdf5_process`  this one
- :mod:`.opening`       opens a file that may be anything, or says in one line why not
- :mod:`.rows`          the rows of a dataset, read and written where they lie
- :mod:`.framefile`     puts frames into the room and raises the count
- :mod:`.background`    threads for checksums, and for waiting until the disk has what was written
+ :mod:`.contents`      the contents of a file: its index
+ :mod:`.foreign_file`  the contents of a file without an index, read by the HDF5 library in a child process
+ :mod:`.hdf5_process`  the program of that child process
+ :mod:`.opening`       opens any file, or raises an error of one line
+ :mod:`.rows`          reads and writes the rows of a dataset without the HDF5 library
+ :mod:`.framefile`     writes frames into their room and raises their number
+ :mod:`.background`    threads for checksums, and for waiting until the disk confirms the writes
  :mod:`.writer`        ``TrajectoryWriter``: skeleton and frames under one lock
- :mod:`.checkpoint`    the engine's own state, to resume with the same bits
+ :mod:`.checkpoint`    the engine's state, to resume with the same bits
  :mod:`.reopening`     resumes a recording, in place or in a larger copy
  :mod:`.reader`        ``Trajectory``: frames by index, during the run or after
  :mod:`.verify`        checks every frame against its checksums
  :mod:`.difference`    the first frame, field and particle in which two recordings differ
- :mod:`.provenance`    how a recording came about
+ :mod:`.provenance`    the origin of a recording: program, machine, command line
 ====================== ====================================================================================
 
-Why three ways to know a file (h5py 3.16, an AMD EPYC). h5py makes the structure, in memory. The index at a file's end makes
-opening it 0.8 ms; the child process with h5py takes 160 to 250, and starting a process is not possible everywhere (MPI). The
-child process is for all other files: read in this process, 46 of 16 000 damaged ones crashed or hung the library.
+There are three ways to read a file's structure (h5py 3.16, an AMD EPYC). h5py creates the structure, in memory. With the
+index at the end of a file, opening takes 0.8 ms; a child process with h5py takes 160 to 250 ms, and cannot be started
+everywhere (MPI). The child process is used for all other files: in this process, 46 of 16 000 damaged files crashed or hung
+the library.
 
-Names are loaded when they are used, so that importing the package does not import h5py (0.2 s).
+Names are imported at first use, so that importing the package does not import h5py (0.2 s).
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Threads beside the one that records: for checksums, and for waiting until the disk confirms what was written."""
+"""Threads besides the recording thread: for checksums, and for waiting until the disk confirms the writes."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from nbody.machine import cores
 
 SYNC_SECONDS = 5.0
-"""How often the disk confirms what was written: a power cut can cost so much of a run. (A kill costs nothing.)"""
+"""Seconds between confirmations by the disk: a power cut can lose this much of a run. (A kill loses nothing.)"""
 
 
 class BackgroundSync:
@@ -24,7 +24,7 @@ class BackgroundSync:
     def __init__(self, sync: Callable[[], None]) -> None:
         self._sync = sync
         self._begun = time.perf_counter()
-        self._frames: int | None = None  # while one is under way or not looked at: how many it confirms
+        self._frames: int | None = None  # the frames that the current call confirms, until its result is read
         self._done = threading.Event()
         self._error: BaseException | None = None
 
@@ -42,7 +42,7 @@ class BackgroundSync:
         return None
 
     def finish(self) -> int | None:
-        """Wait for the call under way. Returns how many frames it confirmed; raises OSError if it failed."""
+        """Wait for the current call. Returns how many frames it confirmed; raises OSError if it failed."""
         if self._frames is None:
             return None
         self._done.wait()
@@ -62,12 +62,12 @@ class BackgroundSync:
 
 
 WORTH_A_THREAD = 1 << 19
-"""Bytes from which on work gets a thread: below that, where every processor is busy, the hand-over takes longer than the
+"""The fewest bytes for which work gets a thread: with less, on a busy machine, the thread switch takes longer than the
 work."""
 
 MOST = 8
-"""Into so many pieces at most are checksums divided. A frame of 20480 particles in float32 takes 0.19 ms in one thread on an
-H200's host (zlib 1.3), twice as long as to write it, and 0.06 ms in four."""
+"""The most pieces of a checksum. A frame of 20480 particles in float32 takes 0.19 ms in one thread on an H200's host (zlib
+1.3), twice as long as writing it, and 0.06 ms in four threads."""
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ T = TypeVar("T")
 class Threads:
     """Large work in threads, small work in the thread that asks for the result.
 
-    They are for work that releases Python's lock (zlib.crc32 does), or that is done during a long system call of the owner.
+    For work that releases Python's lock (as zlib.crc32 does), or that runs during a long system call of the owner.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Threads:
         return self.begin(lambda: [zlib.crc32(array) for array in arrays], _size(arrays))
 
     def _cut(self, arrays: Sequence[Any]) -> list[Sequence[Any]]:
-        """A list in as many pieces as are worth a thread; at most half of :data:`MOST`, as two lists are large."""
+        """A list divided into pieces that are worth a thread, at most half of :data:`MOST`, since two lists are large."""
         count = max(1, min(self._pieces // 2, len(arrays), _size(arrays) // WORTH_A_THREAD))
         ends = [len(arrays) * k // count for k in range(count + 1)]
         return [arrays[first:end] for first, end in pairwise(ends)]

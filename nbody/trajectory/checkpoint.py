@@ -1,11 +1,11 @@
-"""The engine's own state, kept so that a run goes on with the same bits.
+"""The engine's state, stored so that a run can be resumed with the same bits.
 
-A recorded frame is not enough: it is in the recording's precision, and lacks the accelerations and flags that the next
-step begins with. A checkpoint holds arrays of any names, shapes and dtypes bit for bit, and the caller's facts (step,
-engine, scenario …) as JSON.
+A recorded frame is not enough: it is in the recording's precision, and lacks the accelerations and flags with which the next
+step begins. A checkpoint holds arrays of any names, shapes and dtypes bit for bit, and the caller's facts (step, engine,
+scenario …) as JSON.
 
-The file has two slots, written in turn, so that one of them is whole at every moment. They are in the recording and not
-beside it: it can be moved or renamed, and stays resumable. A slot holds::
+The file has two slots, written alternately, so that one of them is always whole. They are inside the recording, so that it
+can be moved or renamed and still be resumed. A slot holds::
 
     magic (8 bytes)  sequence (uint64)  length (uint64)  crc32 of what follows (uint32)
     length of the JSON (uint32)  JSON {"meta": …, "frames": …, "arrays": [{name, dtype, shape}, …]}  the arrays' bytes
@@ -30,7 +30,7 @@ Array = np.ndarray
 MAGIC = b"nbodyck1"
 HEAD = struct.Struct("<8sQQI")
 META_ROOM = 2**16
-"""By how much the JSON may grow from the first checkpoint to the last."""
+"""The most bytes by which the JSON may grow from the first checkpoint to the last."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Checkpoint:
 
     Attributes:
         state: arrays by name, of any numeric dtype and shape.
-        meta: the caller's facts: plain types.
+        meta: the caller's facts, in plain types.
         frames: how many frames had been recorded, at least one.
         sequence: 1 for a file's first checkpoint, and so on.
     """
@@ -51,8 +51,8 @@ class Checkpoint:
 
 
 def state_bytes(state: Mapping[str, Array], meta: Mapping[str, Any]) -> int:
-    """The room for checkpoints such as this one, for :class:`~nbody.trajectory.records.RunHeader`; the JSON may grow by
-    64 KiB. Only shapes and dtypes count: ``np.broadcast_to(np.float32(0), (n, 3))`` stands for an array not made yet."""
+    """Bytes to reserve for checkpoints like this one, for :class:`~nbody.trajectory.records.RunHeader`; the JSON may grow
+    by 64 KiB. Only shapes and dtypes matter: ``np.broadcast_to(np.float32(0), (n, 3))`` can represent a later array."""
     facts = _facts(Checkpoint(state, meta, 0, 0))
     return HEAD.size + 4 + len(facts) + sum(np.asarray(array).nbytes for array in state.values()) + META_ROOM
 

@@ -1,10 +1,9 @@
-"""What a file holds: which datasets there are, where their bytes lie, and the attributes.
+"""The contents of a file: its datasets, the addresses of their bytes, and the attributes.
 
-A file of ours ends with an index, behind the end that HDF5 knows of: this list as JSON, with checksums of itself and of the
-file's structure (all the HDF5 metadata). While both are right, the index is all that reading needs, and the HDF5
-library takes no part: it may crash or hang on damaged files, and its import takes 0.15 s. In any other file (damaged,
-changed by another program, or of version 1) the library makes the same list, in a process of its own
-(:mod:`.foreign_file`).
+A file written by nbody ends with an index, after the end of the HDF5 file: the contents as JSON, with checksums of the JSON
+and of the file's structure (all HDF5 metadata). If both are right, reading needs only the index, and not the HDF5 library,
+which may crash or hang on damaged files, and takes 0.15 s to import. For any other file (damaged, changed by another
+program, or of version 1) the library lists the contents in a child process (:mod:`.foreign_file`).
 """
 
 import json
@@ -24,7 +23,8 @@ from nbody.trajectory.records import OBSERVABLES
 GROUP, DATASET, LINK, MISSING, ELSEWHERE = "group", "dataset", "link", "missing", "elsewhere"
 
 FOOTER = struct.Struct("<QII8s")
-"""The file's last bytes: the length of the structure, that of the index's JSON before the footer, the JSON's checksum."""
+"""The file's last bytes: the length of the structure, the length of the index's JSON before the footer, the JSON's
+checksum."""
 MAGIC = b"nbodyidx"
 LARGEST_STRUCTURE, LARGEST_INDEX = 2**24, 2**22
 MOST_OBSERVABLES, WIDEST_OBSERVABLE, DEEPEST_JSON = 1000, 2**16, 100
@@ -32,19 +32,19 @@ MOST_OBSERVABLES, WIDEST_OBSERVABLE, DEEPEST_JSON = 1000, 2**16, 100
 
 @dataclass(frozen=True)
 class Found:
-    """What a name in the file stands for.
+    """The object with a given name in the file.
 
     Attributes:
-        kind: a group; a dataset; a link that may lead elsewhere (not followed); missing; or a dataset whose bytes are
-            in other files.
+        kind: a group; a dataset; a link that may lead out of the file (not followed); missing; or a dataset whose bytes
+            are in other files.
         attributes: names to plain values, text as str.
-        dtype, shape: the dataset's.
-        stored: how many bytes of the file it takes.
-        filtered: whether these may be fewer than what it holds: compressed chunks.
-        offset: where they begin, if they lie one after the other as they are in memory; None if only the HDF5 library
-            can read them.
+        dtype, shape: of the dataset.
+        stored: the bytes that it takes in the file.
+        filtered: True if these may be fewer than its size in memory (compressed chunks).
+        offset: the address of its first byte, if its bytes are contiguous and stored as in memory; None if only the HDF5
+            library can read them.
         length_at: the address of its length, which recording changes (see :func:`nbody.trajectory.layout.growing`);
-            None if there is none, or it is kept in a way that nbody does not know.
+            None if there is none, or it is stored in an unknown form.
     """
 
     kind: str
@@ -59,11 +59,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes:
-        found: every name of :func:`nbody.trajectory.layout.names` to what it stands for.
-        observables: name to width, in the order in which their checksum is taken.
+        found: the object for every name of :func:`nbody.trajectory.layout.names`.
+        observables: name to width, in the order of their checksum.
     """
 
     found: Mapping[str, Found]
@@ -71,11 +71,11 @@ class Contents:
 
     @classmethod
     def of(cls, objects: Any, path: object) -> "Contents":
-        """The contents that an index (or :mod:`.hdf5_process`) lists. ``path`` is for messages.
+        """The contents in an index (or an answer of :mod:`.hdf5_process`). ``path`` is for messages.
 
         Raises:
-            InputError: it is of a newer format version.
-            ValueError, TypeError, LookupError: it is no such list.
+            InputError: the file has a newer format version.
+            ValueError, TypeError, LookupError: ``objects`` is not a valid index.
         """
         attributes = objects[layout.NBODY].get("attributes", {})
         version = attributes.get(layout.VERSION, 1)
@@ -116,7 +116,7 @@ def _found(entry: dict[str, Any]) -> Found:
 
 
 def parse_json(text: bytes | str) -> Any:
-    """The value of a JSON text from a file. Raises ValueError, also if it is nested too deeply for other code."""
+    """The value of a JSON text from a file. Raises ValueError if it is invalid or nested too deeply."""
     try:
         value = json.loads(text)
     except RecursionError:
@@ -144,8 +144,8 @@ def pack_index(objects: Mapping[str, Any], structure: bytes) -> bytes:
 
 
 def read_index(fd: int) -> Any:
-    """The index of an open file: what :meth:`Contents.of` takes. None if there is none, it is damaged, or it belongs to
-    another structure than the file has now. Raises OSError."""
+    """The index of an open file, for :meth:`Contents.of`. None if there is none, it is damaged, or it does not belong to the
+    present structure of the file. Raises OSError."""
     size = os.fstat(fd).st_size
     if size < FOOTER.size:
         return None

@@ -1,4 +1,4 @@
-"""Where two recordings first differ, bit for bit."""
+"""The first difference between two recordings, bit for bit."""
 
 import os
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ class Difference:
     """The first difference.
 
     Attributes:
-        field: ``mass``, ``step``, ``position`` …, or ``frames`` when one recording goes on where the other has ended.
-        values: what the two have there.
+        field: ``mass``, ``step``, ``position`` …, or ``frames`` if one recording has more frames than the other.
+        values: the values in the two recordings.
         frame: counted from 0; None if the field has no frames.
         particle: its row, counted from 0; None if the field is not a particle's.
     """
@@ -37,7 +37,7 @@ def first_difference(a: str | os.PathLike, b: str | os.PathLike) -> Difference |
     """The first difference between the frames of two recordings, or None if they are the same bits.
 
     Particles, then frame by frame: step, time, position, velocity, observables. NaNs of the same bits are the same;
-    0.0 and -0.0 are not. How the runs came about (provenance) is not compared.
+    0.0 and -0.0 are not. The provenance is not compared.
 
     Raises:
         InputError: either is not a recording, or is damaged.

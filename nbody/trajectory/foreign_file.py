@@ -1,7 +1,7 @@
 """Files without a valid index (written by another program or an older version, or damaged): the HDF5 library reads them
-in a process of its own.
+in a child process.
 
-A crash, an endless loop or excessive memory use inside the library then ends that process, and the user gets one line.
+A crash, an endless loop or excessive memory use inside the library ends only the child process, and the user gets one line.
 In 16 000 files damaged at random the library crashed 21 times and hung 25 times. Starting the process takes 0.25 s (h5py
 3.16, on two busy Zen 4 cores).
 """
@@ -35,15 +35,15 @@ def start(path: str, memory: int) -> subprocess.Popen[bytes]:
 
 
 class ForeignFile:
-    """The file at ``path`` as the HDF5 library sees it. Threads may share it. Raises ValueError where the library
-    fails, by an error or a crash."""
+    """The file at ``path``, read by the HDF5 library. Threads may share it. Raises ValueError if the library fails or
+    crashes."""
 
     def __init__(self, path: str | os.PathLike) -> None:
         self._process = start(os.path.abspath(path), max(LEAST_MEMORY, machine.memory_available() // 2))
         self._lock = threading.Lock()
 
     def describe(self) -> dict[str, Any]:
-        """What the file holds: what :meth:`nbody.trajectory.contents.Contents.of` takes."""
+        """The contents of the file, for :meth:`nbody.trajectory.contents.Contents.of`."""
         return self._ask("describe")[0]
 
     def read(self, name: str, first: int, count: int) -> bytes:

@@ -1,12 +1,11 @@
-"""Puts frames into a file that has room for them, without the HDF5 library (h5format.py says why).
+"""Writes frames into a file that has room for them, without the HDF5 library (h5format.py explains why).
 
-The order of the writes is what makes a crash harmless: a frame's rows first, where no reader looks yet; then the
-lengths, that of the positions last, because other programs take the number of frames from there.
+The order of the writes makes a crash harmless: first the rows of a frame, which no reader reads yet; then the lengths. The
+length of the positions is last, because other programs take the number of frames from it.
 
-Frames may come in groups: their rows lie one after the other, so that each dataset takes one write per group, and so does
-each length. One thread writes, because a file takes one write at a time (ext4 and tmpfs lock it: two threads are no
-faster, and burn a processor waiting). Other threads compute checksums and the small rows while it writes positions and
-velocities.
+Frames may be written in groups: their rows are contiguous, so that each dataset and each length needs one write per group.
+One thread writes, because ext4 and tmpfs lock a file during a write: two threads are no faster, and one of them would only
+wait. Other threads compute checksums and the small rows while it writes positions and velocities.
 """
 
 import os
@@ -33,13 +32,13 @@ class FrameFile:
     Attributes:
         fd: its descriptor.
         rows: the datasets with one row per frame, by name.
-        capacity: how many frames it has room for.
-        slot_bytes: how large a checkpoint may be.
+        capacity: the number of frames that it has room for.
+        slot_bytes: the largest size of a checkpoint.
         commit: the commit record, of dtype :data:`~nbody.trajectory.layout.COMMIT_DTYPE`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises InputError (see :mod:`.opening`), or UnknownFormat if it can be read, but not recorded into."""
+        """Raises InputError (see :mod:`.opening`), or UnknownFormat if it can be read but not recorded into."""
         self._file = OpenFile(path, writable=True)
         self.fd = self._file.fd
         try:
@@ -50,7 +49,7 @@ class FrameFile:
         self._threads = Threads()
 
     def _locate(self) -> None:
-        """Find where everything is. Raises UnknownFormat."""
+        """Find the addresses of all data. Raises UnknownFormat."""
         found, names = self._file.found, layout.rows_per_frame(self._file.observables)
         self.numbers = numbers_dtype(self._file.observables)
         dtypes = {name: self.numbers[name].base for name in self.numbers.names or ()} | {layout.CHECKSUMS: "<u4"}
@@ -71,7 +70,7 @@ class FrameFile:
         self._slots_at = [Rows(self.fd, found[name]).offset for name in slots]
         self.slot_bytes = min((found[name].stored for name in slots), default=0) if len(slots) == 2 else 0
         self._commit = Rows(self.fd, found[layout.COMMIT])
-        self._shown = self.rows[layout.POSITION].length()  # after a kill, other than the commit record says
+        self._shown = self.rows[layout.POSITION].length()  # after a kill it may differ from the commit record
         self._read_commit()
         self._size = os.fstat(self.fd).st_size
         self._has_index = read_index(self.fd) is not None
@@ -79,7 +78,7 @@ class FrameFile:
             raise UnknownFormat("no room for the frames it was planned for")
 
     def _read_commit(self) -> None:
-        """Take over the commit record; begin a new one if it is damaged."""
+        """Read the commit record; begin a new one if it is damaged."""
         self.commit = self._commit.read(0, 1)
         self._committed: bytes | None = None
         if not commit_is_whole(self.commit):
@@ -92,14 +91,14 @@ class FrameFile:
             os.posix_fallocate(self.fd, 0, self._size)
 
     def is_intact(self) -> bool:
-        """False if another program has truncated or overwritten the file: its size, its structure or the commit record is
-        not what was written."""
+        """False if another program has truncated or overwritten the file: its size, its structure or its commit record
+        differs from what was written."""
         if os.fstat(self.fd).st_size != self._size or (self._has_index and read_index(self.fd) is None):
             return False
         return self._committed is None or self._commit.read(0, 1).tobytes() == self._committed
 
     def write_frames(self, k: int, frames: Sequence[Frame]) -> None:
-        """Store frames ``k``, ``k`` + 1 … in their room; :meth:`set_length` makes them visible."""
+        """Write frames ``k``, ``k`` + 1 … to their place; :meth:`set_length` makes them visible."""
         position = [self._three_columns(frame.position) for frame in frames]
         velocity = [self._three_columns(frame.velocity) for frame in frames]
         size = 2 * len(frames) * self.rows[layout.POSITION].row_bytes
@@ -107,7 +106,7 @@ class FrameFile:
         try:
             self.rows[layout.VELOCITY].write(k, *velocity)
             self.rows[layout.POSITION].write(k, *position)
-        finally:  # in any case: the caller may use the arrays' memory again
+        finally:  # in any case: the caller may reuse the memory of the arrays
             rows = small()
         for name, data in rows.items():
             self.rows[name].write(k, data)
@@ -131,8 +130,8 @@ class FrameFile:
         return (frame.time, frame.step, *observables)
 
     def _three_columns(self, values: np.ndarray) -> np.ndarray:
-        """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions. (A run's
-        snapshots have that form: copying a frame of 20480 particles from two columns takes as long as writing it.)"""
+        """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions. (The snapshots of a run
+        already have this form: converting a frame of 20480 particles from two columns takes as long as writing it.)"""
         if values.shape == (self.count, 3) and values.dtype == self.dtype and values.flags.c_contiguous:
             return values
         found = np.zeros((self.count, 3), self.dtype)
@@ -140,8 +139,8 @@ class FrameFile:
         return found
 
     def set_length(self, frames: int) -> None:
-        """Make the first ``frames`` frames, no fewer than one, visible to readers. Lengths are lowered in the reverse of
-        the order in which they are raised, so that there is never a position without its time."""
+        """Make the first ``frames`` frames, at least one, visible to readers. Lengths are lowered in the reverse order of
+        raising them, so that there is never a position without its time."""
         names = list(self._lengths_at)
         for name in names if frames >= self._shown else names[::-1]:
             length = frames * (self.count if name in layout.VIEWS else 1)
@@ -165,7 +164,7 @@ class FrameFile:
         write(self.fd, parts, self._slots_at[sequence % 2])
 
     def sync(self) -> None:
-        """Return when the disk has everything written so far."""
+        """Return when the disk has confirmed all writes so far."""
         getattr(os, "fdatasync", os.fsync)(self.fd)
 
     def close(self) -> None:
@@ -177,9 +176,9 @@ class FrameFile:
 def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
     """A new file at ``path`` with room for all of ``header.frames``, reserved on the disk, and no frame yet.
 
-    Raises OSError (for one, where the disk is too small).
+    Raises OSError (for example if the disk is too small).
     """
-    from nbody.trajectory import skeleton  # imports h5py, 0.15 s, which resuming does without
+    from nbody.trajectory import skeleton  # imports h5py (0.15 s), which a resume does not need
 
     skeleton.create(path, particles, header)
     file = FrameFile(path)
@@ -192,6 +191,6 @@ def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
 
 
 def numbers_dtype(observables: Mapping[str, int]) -> np.dtype:
-    """A frame's numbers beside positions and velocities, in the order in which their checksum is taken."""
+    """The dtype of a frame's numbers besides positions and velocities, in the order of their checksum."""
     values = ((layout.observable(name), "<f8", () if width == 1 else (width,)) for name, width in observables.items())
     return np.dtype([(layout.TIME, "<f8"), (layout.STEP, "<i8"), *values])

@@ -1,8 +1,8 @@
-"""The process in which the HDF5 library reads a file that may harm it: ``python -m`` this, PATH, MEMORY.
+"""The child process in which the HDF5 library reads a file that may crash it: ``python -m`` this module, PATH, MEMORY.
 
-It takes no more memory than it was given and no more than :data:`CPU_SECONDS` for an answer, or the kernel ends it.
-It speaks JSON, one line each way: asked for ``["describe"]`` it answers with what the file holds (:func:`describe`), asked
-for ``["read", NAME, FIRST, COUNT]`` with the number of bytes, which follow. An error is ``{"error": …}``.
+The kernel ends it if it uses more than MEMORY, or more than :data:`CPU_SECONDS` per answer. Questions and answers are JSON,
+one line each. The answer to ``["describe"]`` is the contents of the file (:func:`describe`); the answer to ``["read", NAME,
+FIRST, COUNT]`` is the number of bytes, followed by the bytes. An error is ``{"error": …}``.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ def serve(path: str, memory: int) -> None:
 
 
 def describe(file: h5py.File, read_bytes: h5format.Read) -> dict[str, Any]:
-    """Every name of :func:`nbody.trajectory.layout.names` in a file to what it stands for, as plain types: the fields of
+    """The object for every name of :func:`nbody.trajectory.layout.names`, as plain types: the fields of
     :class:`nbody.trajectory.contents.Found`. ``read_bytes`` reads the file's bytes."""
     listed = _find(file, layout.NBODY).get("attributes", {}).get(layout.OBSERVABLES)
     observables = json.loads(listed) if listed else OBSERVABLES
@@ -57,14 +57,14 @@ def describe(file: h5py.File, read_bytes: h5format.Read) -> dict[str, Any]:
     for name in layout.growing(observables):
         if found[name]["kind"] not in ("group", "dataset"):  # a link is not followed
             continue
-        with contextlib.suppress(h5format.UnknownFormat, KeyError):  # then it can be read, and not recorded into
+        with contextlib.suppress(h5format.UnknownFormat, KeyError):  # then it can be read, but not recorded into
             header = h5py.h5o.get_info(file[name].id).addr
             found[name]["length_at"] = h5format.field_addresses(read_bytes, header)[h5format.LENGTH]
     return found
 
 
 def _find(file: h5py.File, name: str) -> dict[str, Any]:
-    """What ``name`` stands for. Links are not followed."""
+    """The object called ``name``. Links are not followed."""
     here: Any = file
     for part in name.split("/"):
         link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
@@ -88,7 +88,7 @@ def _find(file: h5py.File, name: str) -> dict[str, Any]:
 
 
 def _is_plain(dataset: h5py.Dataset) -> bool:
-    """True if the bytes in the file are those of NumPy's dtype, one row after the other."""
+    """True if the bytes in the file are contiguous rows of NumPy's dtype."""
     contiguous = dataset.id.get_create_plist().get_layout() == h5py.h5d.CONTIGUOUS
     return contiguous and h5py.h5t.py_create(dataset.dtype, logical=True) == dataset.id.get_type()
 

@@ -1,11 +1,11 @@
 """Every name inside the file: H5MD (de Buyl, Colberg and Höfling 2014) with a VTKHDF view of the same bytes.
 
-Shapes: T frames, N particles. Position and velocity always have three columns, because MDAnalysis and VTK want them;
-a run in two dimensions stores z = 0 and says so in ``/nbody`` (``dimensions``). Nothing is compressed: lossless
-filters gain 5 to 13 % on such data, and a plain array is what lets a frame be added without touching any index.
+Shapes: T frames, N particles. Position and velocity always have three columns, which MDAnalysis and VTK need; a run in two
+dimensions stores z = 0, and the attribute ``dimensions`` of ``/nbody``. Nothing is compressed: lossless filters gain only 5
+to 13 % on such data, and to a contiguous array a frame can be added without changing any index.
 
-From the first byte to the last: the structure (all HDF5 metadata, without a gap), the bytes of the datasets, and behind
-the end of the HDF5 file the index (see :mod:`.contents`).
+Order of the bytes: the structure (all HDF5 metadata, without gaps), the bytes of the datasets, and after the end of the HDF5
+file the index (see :mod:`.contents`).
 """
 
 from collections.abc import Iterable
@@ -46,8 +46,8 @@ COMMIT = f"{NBODY}/commit"  # the state of the recording, for the writer that re
 SLOTS = (f"{NBODY}/checkpoint/0", f"{NBODY}/checkpoint/1")  # (B,) uint8 each; see checkpoint.py
 
 COMMIT_DTYPE = [("frames", "<i8"), ("synced", "<i8"), ("status", "S16"), ("wall_s", "<f8"), ("crc32", "<u4")]
-"""Whole frames; how many of them the disk has confirmed; running, stopped or complete; wall time so far in seconds;
-zlib.crc32 of the fields before it (version 1 has no such field)."""
+"""The number of whole frames; how many of them the disk has confirmed; running, stopped or complete; wall time so far in
+seconds; zlib.crc32 of the previous fields (not in version 1)."""
 RUNNING, STOPPED, COMPLETE = "running", "stopped", "complete"
 
 VTK = "VTKHDF"
@@ -56,7 +56,7 @@ VTK_VELOCITY = f"{VTK}/PointData/velocity"  # (T N, 3): the bytes of VELOCITY
 VTK_STEPS = f"{VTK}/Steps"  # its attribute NSteps is the number of frames
 VTK_LENGTH = "NSteps"
 VIEWS = {VTK_POINTS: POSITION, VTK_VELOCITY: VELOCITY}
-"""Datasets without bytes of their own, and whose bytes they show."""
+"""Datasets that share the bytes of another dataset, and that dataset."""
 
 
 def names(observables: Iterable[str]) -> tuple[str, ...]:
@@ -65,12 +65,12 @@ def names(observables: Iterable[str]) -> tuple[str, ...]:
 
 
 def rows_per_frame(observables: Iterable[str]) -> tuple[str, ...]:
-    """The datasets with one row per frame and bytes of their own."""
+    """The datasets with one row per frame, without those that share another dataset's bytes."""
     return (TIME, STEP, *map(observable, observables), CHECKSUMS, VELOCITY, POSITION)
 
 
 def growing(observables: Iterable[str]) -> tuple[str, ...]:
     """Everything whose length grows with each frame, in the order in which the lengths are raised: positions after all
-    other datasets, because H5MD readers take the number of frames from there, and VTK's number last. Of a dataset, the
-    length is its first dimension; of :data:`VTK_STEPS`, the attribute :data:`VTK_LENGTH`."""
+    other datasets, because H5MD readers take the number of frames from them, and VTK's number last. The length of a dataset
+    is its first dimension; that of :data:`VTK_STEPS` is the attribute :data:`VTK_LENGTH`."""
     return (*rows_per_frame(observables)[:-1], *VIEWS, POSITION, VTK_STEPS)

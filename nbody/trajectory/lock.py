@@ -13,21 +13,21 @@ from nbody.errors import InputError, printable
 
 
 def lock_path(path: Path) -> Path:
-    """The lock's name: ``run.h5.lock`` beside ``run.h5``. (A lock on the file itself would keep HDF5 readers out.)"""
+    """The path of the lock file: ``run.h5.lock`` for ``run.h5``. (A lock on the file itself would block HDF5 readers.)"""
     return path.with_name(path.name + ".lock")
 
 
 class WriterLock:
-    """Held by the one process that writes ``path``. The kernel drops it when that process dies, so a lock file that was
-    left behind locks nothing.
+    """Held by the one process that writes ``path``. The kernel releases it when that process ends, so an old lock file locks
+    nothing.
 
     Some file systems (NFS, cluster mounts) have no locks. There the lock file itself is the lock: it names its process, and
-    one of a process that has died on this machine is taken over.
+    is taken over if that process ran on this machine and has ended.
     """
 
     def __init__(self, path: Path, notify: Callable[[str], object] = lambda line: None) -> None:
-        """``notify`` gets one line if the file system has no locks. Raises InputError naming the other process if there is
-        one."""
+        """``notify`` receives one line if the file system has no locks. Raises InputError, with the name of the process, if
+        another process holds the lock."""
         self.path = lock_path(path)
         for _ in range(1000):
             self._fd, is_new = _open_lock(self.path)
@@ -60,7 +60,7 @@ class WriterLock:
             os.pwrite(self._fd, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
 
     def release(self) -> None:
-        """Give it up, and remove the lock file (unless it was removed, and another process has made its own since)."""
+        """Release the lock, and remove the lock file (unless another process has replaced it)."""
         with contextlib.suppress(OSError):
             if same_file(self._fd, self.path):
                 os.unlink(self.path)

@@ -1,8 +1,7 @@
-"""Opens a file that may be anything: a recording of ours, damaged, another program's, or made to do harm.
+"""Opens any file: a recording, a damaged file, a file of another program, or a malicious file.
 
-The HDF5 library never reads a file in this process (see :mod:`.contents`). Refused are links that leave the file (soft,
-external), data kept in other files (external storage, virtual datasets), and shapes that declare more than the file or
-the memory can hold.
+The HDF5 library never reads a file in this process (see :mod:`.contents`). Links that leave the file (soft, external), data
+stored in other files (external storage, virtual datasets), and shapes larger than the file or the memory are refused.
 """
 
 import math
@@ -26,7 +25,7 @@ Array = np.ndarray
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 OPTIONAL = (*layout.SLOTS, *layout.VIEWS, layout.VTK_STEPS)
-"""Without checkpoints a file is read all the same; without its VTKHDF view, too."""
+"""Names that may be missing: a file can be read without checkpoints and without its VTKHDF view."""
 
 FILTER_GAIN = 1100
 """The most that HDF5's filters can shrink data (deflate, 1032 to 1), with a margin."""
@@ -34,7 +33,7 @@ FILTER_GAIN = 1100
 
 @contextmanager
 def one_line(path: object) -> Iterator[None]:
-    """Turn the errors of reading a bad file inside this block into one line."""
+    """Turn the errors of reading a bad file inside this ``with`` block into one line."""
     try:
         yield
     except (
@@ -51,12 +50,12 @@ class OpenFile:
     Attributes:
         path: the file's name.
         fd: its descriptor.
-        found: the names of :func:`nbody.trajectory.layout.names` to what they stand for. (Slots may be missing.)
-        observables: their names to how many numbers each has per frame.
+        found: the objects for the names of :func:`nbody.trajectory.layout.names`. (Slots may be missing.)
+        observables: name to numbers per frame.
     """
 
     def __init__(self, path: str | os.PathLike, writable: bool = False) -> None:
-        """Raises InputError: one line saying what ``path`` is instead, or where in it what is wrong."""
+        """Raises InputError: one line with the fault and its place in the file."""
         self.path = path
         self.fd = _open(path, writable)
         self._foreign: ForeignFile | None = None
@@ -121,7 +120,7 @@ class OpenFile:
 
 
 def _open(path: str | os.PathLike, writable: bool) -> int:
-    """An ordinary file that begins as HDF5 does, opened."""
+    """Open a regular file that begins with HDF5's signature."""
     access = os.O_RDWR | os.O_NOFOLLOW if writable else os.O_RDONLY
     try:
         fd = os.open(path, access | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -147,7 +146,7 @@ def _open(path: str | os.PathLike, writable: bool) -> int:
 
 
 def _check(contents: Contents, path: str | os.PathLike, size: int) -> None:
-    """Raise InputError unless everything is there and has the shape that it should have."""
+    """Raise InputError unless all objects exist and have the right shapes."""
     found = contents.found
 
     def dataset(name: str, kinds: str, rank: int, row: tuple[int, ...] = ()) -> Found:

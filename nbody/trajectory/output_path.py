@@ -1,4 +1,4 @@
-"""Where the file goes: checks of the path and the disk space, and the numbered name of an older file."""
+"""Checks of the output path and the disk space, and the numbered name of an older file."""
 
 import contextlib
 import errno
@@ -112,8 +112,8 @@ def _resolved(path: str | os.PathLike, start: str, remedy: str) -> Path:
 
 
 def keep_older_file(path: Path, notify: Notify) -> Path | None:
-    """Give the file at ``path``, if there is one, a second name, the first free one of ``run.1.h5``, ``run.2.h5`` …, so
-    that the first may be replaced. Returns that name. (A run that was killed in between has left the file with both.)"""
+    """Give the file at ``path``, if there is one, a second name: the first free name of ``run.1.h5``, ``run.2.h5`` …. Then
+    its first name may be replaced. Returns the second name. (After a kill in between, the file has both names.)"""
     for number in itertools.count(1):
         name = path.with_name(f"{path.stem}.{number}{path.suffix}")
         if not path.exists():
@@ -133,7 +133,7 @@ def keep_older_file(path: Path, notify: Notify) -> Path | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Return when the disk has the names in ``folder``. (Does nothing for a folder that can't be read.)"""
+    """Return when the disk has confirmed the names in ``folder``. (Does nothing for a folder that can't be read.)"""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except PermissionError:

@@ -1,4 +1,4 @@
-"""What a recording says of how it came about."""
+"""The provenance that is stored in a recording."""
 
 import datetime
 import platform
@@ -11,7 +11,7 @@ from nbody.errors import printable
 
 
 def collect_provenance(**known: Any) -> dict[str, Any]:
-    """Program version and git state, packages, machine, command line and start, together with what the caller knows
+    """Program version and git state, packages, machine, command line and start time, and the caller's facts ``known``
     (``engine``, ``device``, ``driver``, ``precision``, ``seed`` …)."""
     return {
         "version": machine.version(),

@@ -1,4 +1,4 @@
-"""``Trajectory``: the frames of a recording by index, while the run goes on or after it."""
+"""``Trajectory``: the frames of a recording by index, during the run or after it."""
 
 import os
 import zlib
@@ -22,11 +22,12 @@ from nbody.trajectory.verify import commit_is_whole, damage, damaged_constants
 Array = np.ndarray
 
 TORN = 5
-"""How often to read a commit record whose checksum is wrong: it may be read while it is written."""
+"""The number of attempts to read a commit record: its checksum is wrong while it is being written."""
 
 
 class Column:
-    """The positions or velocities of a trajectory: ``column[k]`` is those of frame ``k``, (N, D), checked."""
+    """The positions or velocities of a trajectory: ``column[k]`` is the array (N, D) of frame ``k``, with its checksum
+    verified."""
 
     def __init__(self, trajectory: "Trajectory", name: str, checksum: int) -> None:
         self._trajectory, self._name, self._checksum = trajectory, name, checksum
@@ -39,7 +40,7 @@ class Column:
 
         Raises:
             IndexError: there is no such frame.
-            InputError: the bytes on disk are not those that were recorded.
+            InputError: the checksum of the frame is wrong.
         """
         if isinstance(frame, slice):
             return np.stack([self[k] for k in range(len(self))[frame]])
@@ -64,14 +65,14 @@ class Trajectory:
         id: (N,) int64.
         position: ``position[k]`` is (N, D); see :class:`Column`.
         velocity: likewise.
-        scenario_text: the scenario as its user wrote it.
-        resolved: the scenario with every default filled in.
-        observables: the names of what is stored beside each frame, and how many numbers each has.
-        stored_provenance: :attr:`provenance` without what changes while the run goes on.
-        planned: how many frames the run was to record.
+        scenario_text: the scenario as the user wrote it.
+        resolved: the scenario with all defaults.
+        observables: the names of the numbers stored with each frame, and how many numbers each has.
+        stored_provenance: :attr:`provenance` without the values that change during the run.
+        planned: the planned number of frames.
 
     Raises:
-        InputError: one line naming the file and what in it is not a recording.
+        InputError: one line with the file and the reason why it is not a valid recording.
     """
 
     def __init__(self, path: str | os.PathLike) -> None:
@@ -98,10 +99,10 @@ class Trajectory:
         self.refresh()
 
     def refresh(self) -> int:
-        """Look for frames recorded since the last look (30 µs). Returns how many there are now.
+        """Look for new frames (30 µs). Returns the number of frames.
 
         Raises:
-            InputError: the file is gone, or another is in its place. The frames seen so far can still be read.
+            InputError: the file was removed or replaced. The frames known so far can still be read.
         """
         if not same_file(self._opened().fd, self.path):
             gone = "has been replaced by another recording; open it anew"
@@ -118,7 +119,7 @@ class Trajectory:
         return self._file
 
     def __len__(self) -> int:
-        """How many frames there are, as of the last :meth:`refresh`."""
+        """The number of frames at the last :meth:`refresh`."""
         return self._frames
 
     @property
@@ -150,7 +151,7 @@ class Trajectory:
 
         Raises:
             IndexError: there is no such frame.
-            InputError: the frame, the masses or the scenario are not what was recorded.
+            InputError: the checksum of the frame, the masses or the scenario is wrong.
         """
         if damaged := damaged_constants(self._opened()):
             raise InputError(f"{self.path}: {damaged[0]}: has been damaged since it was recorded")
@@ -167,7 +168,7 @@ class Trajectory:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """How the recording came about: program, packages, machine, command line, and ``status`` and ``wall_s``."""
+        """The origin of the recording: program, packages, machine, command line, and ``status`` and ``wall_s``."""
         return {**self.stored_provenance, "status": self.status, "wall_s": float(self._commit()["wall_s"][0])}
 
     def _commit(self) -> Array:
@@ -181,8 +182,8 @@ class Trajectory:
 
     @property
     def status(self) -> str:
-        """``complete``; ``stopped`` early in good order; ``running`` now; ``killed``, by a crash or a signal; or
-        ``damaged``, if the record that says so is."""
+        """``complete``; ``stopped`` (ended early, in good order); ``running``; ``killed`` by a crash or a signal; or
+        ``damaged`` if the commit record is damaged."""
         commit = self._commit()
         if not commit_is_whole(commit):
             return "damaged"
@@ -193,11 +194,11 @@ class Trajectory:
 
     @property
     def complete(self) -> bool:
-        """True if the run recorded all it was asked to."""
+        """True if the run recorded all planned frames."""
         return self.status == layout.COMPLETE
 
     def verify(self) -> list[str]:
-        """Check every frame against its checksums. Returns a line for each thing found damaged."""
+        """Check every frame against its checksums. Returns one line per damaged object."""
         return damage(self._opened(), self.rows, len(self))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a run hands over to be recorded: a header before its first frame, and then frames."""
+"""The data that a run passes to the recorder: a header, and then frames."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ OBSERVABLES: Mapping[str, int] = {
     "angular_momentum": 3,
     "virial_ratio": 1,
 }
-"""The observables of a run, unless its header names others, and how many numbers each has. Units: the scenario's."""
+"""The default observables of a run, and how many numbers each has. Units are those of the scenario."""
 
 
 @dataclass
@@ -41,17 +41,17 @@ class Frame:
 
 @dataclass(frozen=True)
 class RunHeader:
-    """Everything but the particles that a recording starts with.
+    """The data at the start of a recording, except the particles.
 
     Attributes:
-        frames: how many frames the run will record; the file has room for exactly these.
+        frames: the number of frames that the run will record; the file has room for exactly these.
         dtype: the recording's precision, ``float32`` or ``float64``.
         scenario_text: the scenario's YAML as the user wrote it.
-        resolved: the scenario with every default filled in, plain types.
-        provenance: what :func:`nbody.trajectory.provenance.collect_provenance` collects.
+        resolved: the scenario with all defaults, in plain types.
+        provenance: the result of :func:`nbody.trajectory.provenance.collect_provenance`.
         state_bytes: the size of the largest checkpoint (:func:`nbody.trajectory.checkpoint.state_bytes`); 0 if the
             run makes none.
-        observables: what is stored beside each frame: name to how many float64 it has.
+        observables: the numbers stored with each frame: name to how many float64 it has.
     """
 
     frames: int
@@ -73,7 +73,7 @@ class RunHeader:
 
 
 def required_bytes(count: int, header: RunHeader) -> int:
-    """The size of the file of a run of ``count`` particles, to within 100 kB, which it has from the start."""
+    """The size in bytes, to within 100 kB, of the file of a run of ``count`` particles. The file has it from the start."""
     vectors = 2 * 3 * np.dtype(header.dtype).itemsize * count
     numbers = 8 * (2 + sum(header.observables.values())) + 12  # step, time, observables, checksums
     vtk = 8 * 11  # the VTKHDF view's offsets of a frame

@@ -21,8 +21,8 @@ COPY_BLOCK = 2**26
 def continue_file(
     path: Path, part: Path, checkpoint: Checkpoint, keep: int, frames: int, resolved: Mapping[str, Any] | None
 ) -> FrameFile:
-    """The file to record into: the one at ``path`` if it has the room and the same scenario, else a copy at ``part``. Call
-    this with the lock held. Arguments as for :meth:`~nbody.trajectory.writer.TrajectoryWriter.reopen`."""
+    """The file to record into: the file at ``path`` if it has room and the same scenario, else a copy at ``part``. Call this
+    with the lock held. Arguments as for :meth:`~nbody.trajectory.writer.TrajectoryWriter.reopen`."""
     if read_checkpoint(path).sequence != checkpoint.sequence:
         raise InputError(f"{path}: another run has gone on with it meanwhile; try again")
     with Trajectory(path) as run:
@@ -55,7 +55,7 @@ def continue_file(
 
 
 def _for_writing(path: Path) -> FrameFile:
-    """``path``, a sound recording, opened for writing."""
+    """Open the valid recording at ``path`` for writing."""
     with one_line(path):
         try:
             return FrameFile(path)
@@ -67,7 +67,7 @@ def _for_writing(path: Path) -> FrameFile:
 
 
 def _fill(copy: FrameFile, file: FrameFile, keep: int, checkpoint: Checkpoint) -> None:
-    """Put the first ``keep`` frames of ``file`` and the checkpoint into ``copy``; close it if that fails."""
+    """Write the first ``keep`` frames of ``file`` and the checkpoint to ``copy``; close it if that fails."""
     try:
         for name, rows in copy.rows.items():
             _copy_bytes(file.fd, copy.fd, file.rows[name].offset, rows.offset, keep * rows.row_bytes)
@@ -82,7 +82,7 @@ def _fill(copy: FrameFile, file: FrameFile, keep: int, checkpoint: Checkpoint) -
 
 
 def _copy_bytes(source: int, target: int, offset: int, to: int, count: int) -> None:
-    """Copy ``count`` bytes between two open files, within the kernel where it can."""
+    """Copy ``count`` bytes between two open files, inside the kernel if possible."""
     while count:
         try:
             done = os.copy_file_range(source, target, min(count, COPY_BLOCK), offset, to)

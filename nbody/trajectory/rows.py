@@ -1,7 +1,7 @@
-"""The rows of a dataset, one per frame, read and written where they lie in the file.
+"""The rows of a dataset, one per frame, read and written at their addresses in the file.
 
-Reading goes past the HDF5 library, because a file that grows would need its caches dropped at every look, and HDF5
-shares these between all readers of the file in one process. It also lets threads read at the same time.
+Reads bypass the HDF5 library: for a growing file its caches, which all readers in one process share, would have to be
+cleared before every read. So threads can also read at the same time.
 """
 
 import errno
@@ -18,12 +18,12 @@ Array = np.ndarray
 
 
 class Rows:
-    """A dataset that nbody or another program has written without chunks: its rows lie one after the other.
+    """A dataset without chunks, written by nbody or another program: its rows are contiguous.
 
     Attributes:
         offset: the address of row 0.
         row_bytes: the size of a row.
-        capacity: how many rows there is room for.
+        capacity: the number of rows that it has room for.
     """
 
     def __init__(self, fd: int, dataset: Found) -> None:
@@ -36,7 +36,7 @@ class Rows:
         self._length, self._length_at = dataset.shape[0], dataset.length_at
 
     def length(self) -> int:
-        """How many rows there are now."""
+        """The present number of rows."""
         if self._length_at is not None:
             self._length = int.from_bytes(os.pread(self.fd, 8, self._length_at), "little")
         return min(self._length, self.capacity)
@@ -76,8 +76,8 @@ class ForeignRows:
 
 
 def write(fd: int, parts: Sequence[object], offset: int) -> None:
-    """Write all the bytes of ``parts``, one after the other, at ``offset``, by one system call if it takes them all:
-    a thread that comes back from one waits for Python's other threads. Raises OSError."""
+    """Write all bytes of ``parts``, one after the other, at ``offset``, with one system call if possible: after each call a
+    thread waits for Python's other threads. Raises OSError."""
     views = [memoryview(part).cast("B") for part in parts]  # type: ignore[arg-type]
     views = [view for view in views if view.nbytes]
     while views:

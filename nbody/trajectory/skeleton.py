@@ -1,8 +1,9 @@
-"""Makes the file of a run: everything in it but the frames, and room for these.
+"""Creates the file of a run: everything except the frames, with room for them.
 
-The HDF5 library makes the structure in memory and never writes to the disk: it can't report a failed write reliably, and
-crashes on some. It leaves the datasets without storage; this module places them behind the structure and enters the
-addresses. All bytes are then written by :func:`nbody.trajectory.rows.write`, which checks each write, and read back.
+The HDF5 library creates the structure in memory and never writes to the disk, because it does not report failed writes
+reliably, and crashes on some. It allocates no storage for the datasets; this module places them after the structure and
+writes their addresses into it. :func:`nbody.trajectory.rows.write` writes all bytes and checks each write; then they are
+read back.
 """
 
 import contextlib
@@ -38,7 +39,7 @@ class Skeleton:
 
     Attributes:
         file: the structure, without the datasets' bytes.
-        values: names of datasets to the bytes that they begin with.
+        values: names of datasets to their first bytes.
     """
 
     def __init__(self) -> None:
@@ -50,7 +51,7 @@ class Skeleton:
         self._rooms: list[str] = []
 
     def room(self, name: str, shape: tuple[int, ...], dtype: Any) -> h5py.Dataset:
-        """A contiguous dataset. Its bytes get a place in the file, and are not written."""
+        """A contiguous dataset. Its bytes are reserved in the file, but not written."""
         creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         creation.set_layout(h5py.h5d.CONTIGUOUS)
         creation.set_alloc_time(h5py.h5d.ALLOC_TIME_LATE)
@@ -73,7 +74,7 @@ class Skeleton:
         """The structure; the address of each dataset; the end of the HDF5 file; the index that follows it.
 
         Raises:
-            UnknownFormat: this version of the HDF5 library makes structures of another kind.
+            UnknownFormat: this version of the HDF5 library creates structures in another format.
         """
         self.file.flush()
         image = bytearray(self.file.id.get_file_image())
@@ -109,11 +110,11 @@ def _rounded_up(number: int, unit: int) -> int:
 
 
 def create(path: Path, particles: Particles, header: RunHeader) -> None:
-    """Write the file of a run to ``path``, which must not exist: everything but the frames, which have room there.
+    """Write the file of a run to ``path``, which must not exist: everything except the frames, with room for them.
 
     Raises:
-        OSError: a write failed, or did not reach the disk; what was written so far is left for the caller to remove.
-        InputError: the installed HDF5 library makes structures that nbody does not know.
+        OSError: a write failed, or did not reach the disk; the caller must remove the incomplete file.
+        InputError: the installed HDF5 library creates structures in an unknown format.
     """
     skeleton = Skeleton()
     _nbody(skeleton, header, particles.dimensions)
@@ -138,7 +139,7 @@ def create(path: Path, particles: Particles, header: RunHeader) -> None:
 
 
 def _read_back(fd: int, parts: Mapping[int, Any]) -> None:
-    """Raise OSError unless the disk has what was written."""
+    """Raise OSError unless the disk returns the written bytes."""
     os.fsync(fd)
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # read from the disk, not from memory
@@ -210,8 +211,8 @@ def _h5md(to: Skeleton, particles: Particles, header: RunHeader) -> None:
 
 
 def _vtk(to: Skeleton, count: int, header: RunHeader) -> None:
-    """The VTKHDF view (PolyData, version 2.2, as ParaView ≥ 5.12 reads it): every particle a vertex, each frame a
-    step. :data:`~nbody.trajectory.layout.VIEWS` get no bytes of their own."""
+    """The VTKHDF view (PolyData, version 2.2, for ParaView ≥ 5.12): every particle is a vertex, each frame is a step. The
+    datasets in :data:`~nbody.trajectory.layout.VIEWS` share the bytes of others."""
     root = to.file.create_group(layout.VTK)
     root.attrs["Version"] = np.array([2, 2], np.int64)
     root.attrs["Type"] = np.bytes_("PolyData")

@@ -1,4 +1,4 @@
-"""Checks a recording against the checksums that were stored with it."""
+"""Checks a recording against its stored checksums."""
 
 import struct
 import zlib
@@ -15,7 +15,7 @@ RowsOf = Callable[[Iterable[str], int], list[np.ndarray]]
 
 
 def numbers_bytes(row: list) -> bytes:
-    """A frame's time, step and observables in the order and form in which their checksum is taken."""
+    """A frame's time, step and observables as bytes, in the order of their checksum."""
     time, step, *observables = row
     return b"".join([struct.pack("<dq", time, step), *(value.astype("<f8").tobytes() for value in observables)])
 
@@ -26,12 +26,12 @@ def commit_sum(commit: np.ndarray) -> int:
 
 
 def commit_is_whole(commit: np.ndarray) -> bool:
-    """False if a commit record is damaged (which one of version 1 does not show)."""
+    """False if a commit record is damaged. (In version 1 this can't be detected.)"""
     return "crc32" not in (commit.dtype.names or ()) or int(commit["crc32"][0]) == commit_sum(commit)
 
 
 def damage(file: OpenFile, rows: RowsOf, frames: int) -> list[str]:
-    """A line for each damaged thing in the file: ``frame 12: velocity``. Empty if there is none."""
+    """One line per damaged object in the file, as in ``frame 12: velocity``. Empty if nothing is damaged."""
     commit = [] if commit_is_whole(file.value(layout.COMMIT)) else [f"/{layout.COMMIT}"]
     names = tuple(file.observables)
     damaged = [f"frame {k}: {what}" for k in range(frames) for what in damaged_fields(rows, k, names)]
@@ -39,7 +39,7 @@ def damage(file: OpenFile, rows: RowsOf, frames: int) -> list[str]:
 
 
 def damaged_constants(file: OpenFile) -> list[str]:
-    """Which of the datasets that never change are damaged."""
+    """The damaged ones of the datasets that never change."""
     names = (layout.MASS, layout.ID, layout.SCENARIO, layout.RESOLVED)
     with one_line(file.path):
         stored = {name: np.asarray(file.value(name), file.found[name].dtype) for name in names}
@@ -48,7 +48,7 @@ def damaged_constants(file: OpenFile) -> list[str]:
 
 
 def damaged_fields(rows: RowsOf, k: int, observables: Iterable[str]) -> list[str]:
-    """Which of position, velocity and numbers (step, time, observables) of frame ``k`` are damaged."""
+    """The damaged ones of position, velocity and numbers (step, time, observables) of frame ``k``."""
     names = (layout.TIME, layout.STEP, *map(layout.observable, observables))
     fields = {"position": (layout.POSITION,), "velocity": (layout.VELOCITY,), "numbers": names}
     found = []

@@ -1,4 +1,4 @@
-"""``TrajectoryWriter``: records a run so that a crash at any moment leaves a whole file behind."""
+"""``TrajectoryWriter``: records a run so that the file is valid after a crash at any moment."""
 
 import contextlib
 import os
@@ -26,19 +26,19 @@ UNCHANGED = "no file has been made or changed"
 
 
 class TrajectoryWriter:
-    """Records frames in ``path``, which appears when the first frame is in it, and can be opened from then on. If the run
-    makes checkpoints (``header.state_bytes``), it appears with the first one, so that it can be resumed, or when it is
-    closed without any.
+    """Records frames in ``path``. The file appears with its first frame, and can be opened from then on. If the run makes
+    checkpoints (``header.state_bytes``), the file appears with the first checkpoint, so that it can be resumed, or when it
+    is closed without one.
 
     Args:
-        path: where to record. An existing file is kept under a numbered name (``run.1.h5``).
-        particles: mass and id of the bodies; their dimensions are the run's.
-        header: the run's scenario and provenance, and how many frames it will have.
-        overwrite: replace an existing file instead; it disappears when the first frame of the new one is written.
-        notify: gets one line when an existing file is kept under another name, or the file system has no locks.
+        path: the output file. An existing file is renamed to a numbered name (``run.1.h5``).
+        particles: mass and id of the bodies; their dimensions are those of the run.
+        header: the run's scenario and provenance, and the number of frames.
+        overwrite: replace an existing file instead; it disappears when the first frame of the new file is written.
+        notify: receives one line if an existing file is renamed, or if the file system has no locks.
 
     Raises:
-        InputError: nothing can be written there, or the disk is too small; nothing has been created then.
+        InputError: the path can't be written, or the disk is too small; in this case nothing has been created.
     """
 
     def __init__(
@@ -71,16 +71,16 @@ class TrajectoryWriter:
     ) -> "TrajectoryWriter":
         """Resume a recording from its newest checkpoint, after a crash or an orderly end.
 
-        Later frames than the checkpoint's are dropped, when the first new frame or checkpoint is recorded. Where the
-        file has no room for what is asked, a larger copy takes its place once it is whole.
+        Frames after the checkpoint are dropped when the first new frame or checkpoint is recorded. If the file has too
+        little room, a larger copy replaces it when the copy is complete.
 
         Args:
             path: the recording.
             checkpoint: the result of :func:`~nbody.trajectory.checkpoint.read_checkpoint`.
-            frames: how many frames the run will have in all; 0 for the planned number.
-            keep: how many frames to keep, if not all up to the checkpoint.
-            resolved: the scenario as it now is, if it has changed.
-            notify: gets one line if the file system has no locks.
+            frames: the total number of frames of the run; 0 for the planned number.
+            keep: the number of frames to keep, if not all up to the checkpoint.
+            resolved: the scenario, if it has changed.
+            notify: receives one line if the file system has no locks.
 
         Raises:
             InputError: not a recording; another run is writing it, or has; no disk space for the larger copy.
@@ -117,25 +117,25 @@ class TrajectoryWriter:
 
     @property
     def frames(self) -> int:
-        """How many frames have been recorded."""
+        """The number of recorded frames."""
         return int(self._open_file().commit["frames"][0]) if self._restart_at is None else self._restart_at
 
     @property
     def capacity(self) -> int:
-        """How many frames there is room for."""
+        """The number of frames that the file has room for."""
         return self._open_file().capacity
 
     def append(self, frame: Frame) -> None:
-        """Record a frame: whole, visible to every reader, and safe from a kill, when this returns.
+        """Record a frame. When this returns, the frame is visible to every reader and safe from a kill.
 
         Raises:
-            RunFailed: the file can't be written any more; the frames before stay whole.
+            RunFailed: the file can't be written any more; earlier frames stay valid.
         """
         self.append_many([frame])
 
     def append_many(self, frames: Sequence[Frame]) -> None:
-        """Record frames that follow one another, as by :meth:`append` of each, but all of them become visible at once.
-        Raises as it does; of frames that do not all fit on the disk, those that do are kept.
+        """Record consecutive frames, as :meth:`append` for each, but all of them become visible at once. Raises as
+        :meth:`append`; if not all frames fit on the disk, those that fit are kept.
 
         20480 particles in float32 take 0.10 ms per frame in groups of 16 on tmpfs, where plain writes of the same bytes take
         0.09, and 0.3 to 0.5 one by one (an H200's host, 16 cores).
@@ -166,7 +166,7 @@ class TrajectoryWriter:
                 self._note_synced(confirmed)
 
     def _hide_dropped(self) -> None:
-        """After :meth:`reopen`: show only the frames to keep, before anything new is written."""
+        """After :meth:`reopen`: hide the dropped frames before anything new is written."""
         if self._restart_at is not None:
             file = self._open_file()
             file.set_length(self._restart_at)
@@ -176,7 +176,7 @@ class TrajectoryWriter:
             file.sync()
 
     def _publish(self) -> None:
-        """Give the file its name, in one step, now that it has a frame."""
+        """Give the file its final name, atomically, when it has a frame."""
         assert self._part and self._file
         if not same_file(self._file.fd, self._part):
             raise RunFailed(f"{self.path}: can't be given its name any more ({self._part.name} is gone); {UNCHANGED}")
@@ -197,12 +197,12 @@ class TrajectoryWriter:
         file.write_commit()
 
     def checkpoint(self, state: Mapping[str, Array], meta: Mapping[str, Any]) -> None:
-        """Store the engine's state, as it is after the last recorded frame or later: when this returns, the disk has
-        it, and the frames before it. Call it from the thread that appends.
+        """Store the engine's state after the last recorded frame or later. When this returns, the disk has confirmed it and
+        the frames before it. Call it from the thread that appends.
 
         Raises:
-            RunFailed: the file can't be written any more; the checkpoint before this one stays whole.
-            ValueError: there is no frame yet, or the state is larger than the header said.
+            RunFailed: the file can't be written any more; the previous checkpoint stays valid.
+            ValueError: there is no frame yet, or the state is larger than the header declares.
         """
         if not self.frames:
             raise ValueError("a checkpoint needs a frame before it")
@@ -224,11 +224,11 @@ class TrajectoryWriter:
             self._check_intact()
             file = self._open_file()
             file.sync()
-            # The system reports a failed write once; what it confirms after that may lack those frames.
+            # The system reports a failed write only once; later confirmations may not include those frames.
             self._note_synced(int(file.commit["synced"][0]) if self._has_failed else self.frames)
 
     def close(self, complete: bool = True) -> None:
-        """End the recording; ``complete`` says whether it is the whole run. Without any frame, nothing is left."""
+        """End the recording; ``complete``: it is the whole run. Without any frame the file is removed."""
         if self._file is None:
             return
         file = self._file
@@ -271,8 +271,8 @@ class TrajectoryWriter:
         return self._file
 
     def _check_intact(self) -> None:
-        """Raise RunFailed if another program has removed, replaced, truncated or overwritten the file, which writing to the
-        open file would not notice."""
+        """Raise RunFailed if another program has removed, replaced, truncated or overwritten the file. (Writes to the open
+        file would not fail.)"""
         file = self._open_file()
         if self._part is None and not same_file(file.fd, self.path):
             raise RunFailed(f"{self.path}: was removed or replaced while the run was writing it; the run stops")

@@ -1,4 +1,4 @@
-"""OpenGL in a window or without a screen; or one line that says what is missing and how to get it."""
+"""Chooses OpenGL in a window or without a screen, or reports in one line what is missing and how to install it."""
 
 import ctypes
 import os
@@ -9,14 +9,14 @@ from nbody import machine, opengl
 from nbody.errors import DeviceError
 
 INSTEAD = "'--screenshot OUT.png' makes a picture without a screen"
-"""What to do where no window can be had."""
+"""The advice where no window can be opened."""
 
 
 def use_screenless() -> None:
     """Choose OpenGL through EGL, which needs no screen.
 
     Raises:
-        DeviceError: there is none; the line names the Debian packages.
+        DeviceError: EGL is not available; the line names the Debian packages.
     """
     import vispy
 
@@ -28,19 +28,19 @@ def use_screenless() -> None:
 
 
 def no_screenless(error: BaseException) -> DeviceError:
-    """What to tell a user when EGL answered with ``error``."""
+    """The error to show when EGL failed with ``error``."""
     packages = opengl.missing_packages(opengl.SCREENLESS)
     remedy = f"apt install {' '.join([*packages, opengl.MESA])}"
     return DeviceError(f"no OpenGL without a screen ({_last_line(error)}); {remedy}, or the like")
 
 
 def use_window() -> None:
-    """Choose a window of Qt's.
+    """Choose a Qt window.
 
-    Qt ends the whole process where a library or the screen is missing, so each is looked for first.
+    Qt aborts the process if a library or the screen is missing, so this function checks for them first.
 
     Raises:
-        DeviceError: no screen, no Qt, or no libraries for it.
+        DeviceError: there is no screen, no Qt, or one of its libraries is missing.
     """
     if not find_spec("PySide6"):
         raise DeviceError(f"a window needs PySide6: {machine.install_extra('view')}; or {INSTEAD}")
@@ -55,7 +55,7 @@ def use_window() -> None:
 
 
 def no_window(error: BaseException) -> DeviceError:
-    """What to tell a user when Qt or OpenGL answered with ``error``."""
+    """The error to show when Qt or OpenGL failed with ``error``."""
     return DeviceError(f"a window can't be opened ({_last_line(error)}); {INSTEAD}")
 
 
@@ -72,7 +72,7 @@ def _check_screen() -> None:
 
 
 def _x11_answers() -> bool:
-    """True if a connection to the X server that DISPLAY names comes about."""
+    """True if the X server that DISPLAY names accepts a connection."""
     xcb = ctypes.CDLL("libxcb.so.1")
     xcb.xcb_connect.restype = ctypes.c_void_p
     connection = ctypes.c_void_p(xcb.xcb_connect(None, None))

@@ -1,6 +1,6 @@
-"""From where the particles are seen: orbit, pan and zoom, and the framing of a run's first frame.
+"""The camera: orbit, pan and zoom, and the initial framing.
 
-Lengths are the scenario's; places in the picture are pixels from its top left corner.
+Lengths are in the scenario's unit. Positions in the picture are in pixels from its top left corner.
 """
 
 from dataclasses import dataclass, field, replace
@@ -10,14 +10,14 @@ import numpy as np
 Array = np.ndarray
 
 FIELD = np.radians(35.0)
-"""Field of view of the perspective, across the shorter side of the picture."""
+"""Field of view in radians, across the shorter side of the picture."""
 
 INSIDE = 0.97
-"""The framing holds this fraction of the particles, so that a few escapers do not shrink all others to a dot."""
+"""The framing contains this fraction of the particles, so that a few escapers do not shrink the others to a dot."""
 
 MARGIN = 1.08
 NEAR, FAR = 0.02, 50.0
-"""What is drawn, in distances from the camera to the centre."""
+"""The clipping planes, in units of the distance from the camera to the centre."""
 
 
 @dataclass
@@ -25,11 +25,12 @@ class Camera:
     """A view of the particles.
 
     Attributes:
-        centre: (3,) what is in the middle of the picture.
-        radius: from there to the nearer edges of the picture, in the plane of the centre.
-        flat: a plane seen face on, without perspective: it can be moved and zoomed, but not turned.
-        azimuth, elevation: where the camera stands on its sphere around the centre, in radians; at elevation π/2 it
-            looks down on the x-y plane.
+        centre: (3,) the point in the middle of the picture.
+        radius: the distance from the centre to the nearer edges of the picture.
+        flat: the particles lie in a plane and are seen face on, without perspective: the view can be moved and zoomed,
+            but not turned.
+        azimuth, elevation: the camera's direction from the centre, in radians; at elevation π/2 it looks down on the
+            x-y plane.
     """
 
     centre: Array = field(default_factory=lambda: np.zeros(3))
@@ -47,28 +48,28 @@ class Camera:
         centre = np.zeros(3)
         centre[: finite.shape[1]] = np.median(finite, axis=0)
         distance = np.linalg.norm(finite - centre[: finite.shape[1]], axis=1)
-        # The rank above: of three bodies all three are framed.
+        # "higher", so that all of three bodies are inside.
         radius = MARGIN * float(np.quantile(distance, INSIDE, method="higher"))
         return cls(centre, radius or 1.0, dimensions == 2)
 
     def copy(self) -> "Camera":
-        """The same view, to be changed apart from this one."""
+        """An independent copy of this view."""
         return replace(self, centre=self.centre.copy())
 
     @property
     def distance(self) -> float:
-        """From the camera to the centre."""
+        """The distance from the camera to the centre."""
         return self.radius / np.tan(FIELD / 2)
 
     def axes(self) -> Array:
-        """Rows: the directions in space of right, up and towards the camera, (3, 3)."""
+        """Unit vectors of the directions right, up and towards the camera, the rows of a (3, 3) array."""
         if self.flat:
             return np.eye(3)
         (sa, ca), (se, ce) = ((np.sin(a), np.cos(a)) for a in (self.azimuth, self.elevation))
         return np.array([[-sa, ca, 0.0], [-ca * se, -sa * se, ce], [ca * ce, sa * ce, se]])
 
     def view(self) -> Array:
-        """Space to the camera's own axes, (4, 4), for columns: x right, y up, the camera looks along -z."""
+        """The (4, 4) matrix from space to camera coordinates, for column vectors: x right, y up, z towards the camera."""
         matrix = np.eye(4)
         matrix[:3, :3] = self.axes()
         matrix[:3, 3] = -self.axes() @ self.centre
@@ -76,10 +77,10 @@ class Camera:
         return matrix
 
     def projection(self, size: tuple[int, int]) -> Array:
-        """The camera's axes to OpenGL's clip space, (4, 4), for a picture of ``size`` (width, height)."""
+        """The (4, 4) matrix from camera coordinates to clip space, for a picture of ``size`` (width, height)."""
         x, y = min(size) / size[0], min(size) / size[1]
         if self.flat:
-            # All depths are kept: a plane has one.
+            # No clipping in depth: all particles have the same depth.
             return np.diag([x / self.radius, y / self.radius, 0.0, 1.0])
         near, far = NEAR * self.distance, FAR * self.distance
         matrix = np.diag([x, y, 0.0, 0.0]) / np.tan(FIELD / 2)
@@ -88,27 +89,27 @@ class Camera:
         return matrix
 
     def pixels_per_length(self, size: tuple[int, int]) -> float:
-        """Of a length at clip-space w = 1: divide it by w (the depth; 1 in a flat view) for the pixels there."""
+        """Pixels per unit of length at clip-space w = 1. Divide by w (the depth; 1 in a flat view) elsewhere."""
         return min(size) / 2 / (self.radius if self.flat else np.tan(FIELD / 2))
 
     def project(self, position: Array, size: tuple[int, int]) -> Array:
-        """Where particles are in a picture of ``size``: (N, 3) to pixels (N, 2)."""
+        """Project positions (N, 3) to pixels (N, 2) of a picture of ``size`` (width, height)."""
         columns = np.vstack([np.asarray(position, np.float64).T, np.ones(len(position))])
         clip = self.projection(size) @ self.view() @ columns
         return (np.array([1.0, -1.0]) * (clip[:2] / clip[3]).T + 1) / 2 * size
 
     def orbit(self, dx: float, dy: float, size: tuple[int, int]) -> None:
-        """Turn by a drag of ``dx, dy`` pixels: half a turn across the picture's shorter side."""
+        """Turn by a drag of ``dx, dy`` pixels; a drag across the picture's shorter side is half a turn."""
         self.azimuth -= np.pi * dx / min(size)
         self.elevation = float(np.clip(self.elevation + np.pi * dy / min(size), -np.pi / 2, np.pi / 2))
 
     def pan(self, dx: float, dy: float, size: tuple[int, int]) -> None:
-        """Move so that what is at the centre's depth follows the mouse by ``dx, dy`` pixels."""
+        """Move so that points at the centre's depth follow the mouse by ``dx, dy`` pixels."""
         right, up, _ = self.axes()
         self.centre = self.centre + (dy * up - dx * right) * 2 * self.radius / min(size)
 
     def zoom(self, factor: float, at: tuple[float, float], size: tuple[int, int]) -> None:
-        """Magnify by ``factor``; what is at pixel ``at``, at the centre's depth, stays there."""
+        """Magnify by ``factor`` about pixel ``at``: the point there, at the centre's depth, does not move."""
         x, y = at[0] - size[0] / 2, at[1] - size[1] / 2
         self.pan(-x, -y, size)
         self.radius /= factor

@@ -1,4 +1,4 @@
-"""What keys and mouse do to camera and playback. Nothing here draws, so that it is tested without a window."""
+"""What keys and mouse do to camera and playback. Nothing here draws, so tests need no window."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,21 +7,21 @@ from nbody.viewer.camera import Camera
 from nbody.viewer.hud import Timeline
 from nbody.viewer.playback import Playback
 
-Place = tuple[float, float]
+Pixel = tuple[float, float]
 Size = tuple[int, int]
 
 LEFT, RIGHT, MIDDLE = 1, 2, 3
 """Mouse buttons, as vispy numbers them."""
 
 LEAP = 10
-"""Frames of an arrow key with Shift."""
+"""Frames per press of an arrow key with Shift."""
 
 WHEEL_ZOOM, KEY_ZOOM, SPEED_UP = 1.15, 1.25, 1.5
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key: its names in vispy, what it does (given the frames of a step, 1 or :data:`LEAP`), and the help."""
+    """A key: its names in vispy, its action (called with the controls and 1 or :data:`LEAP` frames), and its help."""
 
     names: tuple[str, ...]
     action: Callable[["Controls", int], object]
@@ -32,71 +32,71 @@ class Controls:
     """Turns events into changes of :attr:`camera` and :attr:`playback`.
 
     Attributes:
-        show_hud: whether the display is drawn.
-        closed: whether the window is to close.
+        show_hud: True if text and time line are drawn.
+        closed: True if the user asked to close the window.
     """
 
     def __init__(self, camera: Camera, playback: Playback) -> None:
         self.camera, self.playback = camera, playback
         self.show_hud, self.closed = True, False
         self._home = camera.copy()
-        self._held: str = ""  # what the mouse button that is down moves
+        self._dragged: str = ""  # what the pressed mouse button moves: "timeline", "centre" or "angle"
 
     def key(self, name: str, shift: bool = False) -> bool:
-        """A key went down. True if it meant something."""
+        """Handle a pressed key. Returns True if the key has an action."""
         for key in KEYS:
             if name in key.names:
                 key.action(self, LEAP if shift else 1)
                 return True
         return False
 
-    def press(self, at: Place, button: int, shift: bool, timeline: Timeline) -> None:
-        """A mouse button went down at pixel ``at``."""
+    def press(self, at: Pixel, button: int, shift: bool, timeline: Timeline) -> None:
+        """Handle a mouse button pressed at pixel ``at``."""
         if button == LEFT and self.show_hud and timeline.contains(*at):
-            self._held = "timeline"
+            self._dragged = "timeline"
             self.playback.playing = False
             self.playback.seek(timeline.frame_at(at[0], self.playback.frames))
         else:
-            self._held = "centre" if self.camera.flat or shift or button != LEFT else "angle"
+            self._dragged = "centre" if self.camera.flat or shift or button != LEFT else "angle"
 
-    def move(self, at: Place, before: Place, timeline: Timeline, size: Size) -> bool:
-        """The mouse moved from ``before`` to ``at``. True if something was held."""
+    def move(self, at: Pixel, before: Pixel, timeline: Timeline, size: Size) -> bool:
+        """Handle a mouse move from ``before`` to ``at``. Returns True if it was a drag."""
         dx, dy = at[0] - before[0], at[1] - before[1]
-        if self._held == "timeline":
+        if self._dragged == "timeline":
             self.playback.seek(timeline.frame_at(at[0], self.playback.frames))
-        elif self._held == "centre":
+        elif self._dragged == "centre":
             self.camera.pan(dx, dy, size)
-        elif self._held == "angle":
+        elif self._dragged == "angle":
             self.camera.orbit(dx, dy, size)
-        return bool(self._held)
+        return bool(self._dragged)
 
     def release(self) -> None:
-        """The mouse button went up."""
-        self._held = ""
+        """Handle a released mouse button."""
+        self._dragged = ""
 
-    def wheel(self, notches: float, at: Place, size: Size) -> None:
-        """The wheel turned, away from the hand if positive."""
+    def wheel(self, notches: float, at: Pixel, size: Size) -> None:
+        """Zoom about pixel ``at``: in if ``notches`` is positive, else out."""
         self.camera.zoom(WHEEL_ZOOM**notches, at, size)
 
     def go_home(self) -> None:
-        """See the run as at first."""
+        """Restore the initial view."""
         self.camera = self._home.copy()
 
     def zoom_in_middle(self, factor: float) -> None:
-        """Magnify what is in the middle."""
+        """Magnify about the middle of the picture."""
         self.camera.radius /= factor
 
     def toggle_hud(self) -> None:
-        """Show or hide the display."""
+        """Show or hide text and time line."""
         self.show_hud = not self.show_hud
 
     def close(self) -> None:
-        """Have the window closed."""
+        """Ask the window to close."""
         self.closed = True
 
     @property
     def key_help(self) -> str:
-        """One line about keys and mouse."""
+        """One line that names the keys and the mouse actions."""
         drag = "drag move" if self.camera.flat else "drag turn   Shift+drag move"
         return "   ".join([*(key.help for key in KEYS if key.help), drag, "wheel zoom"])
 

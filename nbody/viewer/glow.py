@@ -1,6 +1,6 @@
-"""The halo of light around what is bright, as in a photograph: the light blurred, at a quarter of the size.
+"""A halo around bright regions, as in a photograph: the light, blurred at a quarter of the resolution.
 
-Between the particles of an arm lies its glow, so that it is seen as one thing and not as points.
+The glow fills the gaps between the particles of a spiral arm, so that the arm looks continuous.
 """
 
 from vispy import gloo
@@ -11,7 +11,8 @@ from nbody.viewer.tonemap import CORNERS
 Size = tuple[int, int]
 
 SHRINK = 4
-"""The blur, 5 pixels wide, is drawn on this coarser grid: 13 taps for 1/4 and 1/16 of the pixels."""
+"""The factor by which the grid of the blur is coarser than the picture. The two passes of 13 taps then run on 1/4 and 1/16
+of the pixels."""
 
 
 class Glow:

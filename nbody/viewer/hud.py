@@ -1,4 +1,4 @@
-"""The head-up display: what the frame is, what the keys do, and the time line, as pixels (h, w, RGBA), uint8."""
+"""The head-up display: caption, key help and time line, as pixels (h, w, RGBA), uint8."""
 
 from functools import cache
 from pathlib import Path
@@ -15,12 +15,12 @@ Colour = tuple[int, int, int, int]
 
 BRIGHT, DIM, ALERT = (238, 240, 245, 255), (166, 174, 188, 255), (255, 176, 120, 255)
 BACKGROUND = (6, 8, 14, 160)
-"""Of a panel: dark and half transparent, so that text stays legible over a bright core."""
+"""The colour of a panel: dark and half transparent, so that text stays legible over a bright core."""
 
 TITLE, TEXT, SMALL = 18, 14, 11
 PAD = 10
 MARGIN = 14
-"""Between panels and the edges of the picture. This and all lengths here are pixels of a screen at scale 1."""
+"""The distance between panels and the edges of the picture. All lengths here are in pixels at scale 1."""
 
 PALETTE_BAR = (110, 5)
 TIMELINE_HEIGHT = 22
@@ -32,7 +32,7 @@ LONGEST_LINE = 200
 
 @cache
 def _font(size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Matplotlib's DejaVu Sans, which has Greek and arrows; Pillow's own where matplotlib was left out."""
+    """Matplotlib's DejaVu Sans, which has Greek and arrows; Pillow's default font if matplotlib is not installed."""
     try:
         from matplotlib import get_data_path
 
@@ -42,7 +42,7 @@ def _font(size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
-    """The text about a frame, over the palette with the speeds of its ends."""
+    """The caption of a frame, above the palette and the speeds at its ends."""
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
     lines: list[Line] = [
         (caption.name, TITLE, BRIGHT),
@@ -59,7 +59,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
 
 
 def key_panel(keys: str, scale: float) -> Array:
-    """A line that says what the keys do."""
+    """One line of key help."""
     return _panel([(keys, SMALL, DIM)], scale)
 
 
@@ -69,7 +69,7 @@ def _panel(lines: list[Line], scale: float, speeds: tuple[float, float] | None =
     heights = [round(1.45 * size * scale) for _, size, _ in lines]
     pad, bar_height = round(PAD * scale), round(22 * scale) if speeds else 0
     width = max(font.getlength(text) for font, (text, _, _) in zip(fonts, lines, strict=True))
-    width = max(width, 250 * scale if speeds else 0)  # else the panel's edge would jump with the numbers
+    width = max(width, 250 * scale if speeds else 0)  # a fixed width: else the edge moves when the numbers change
     image = Image.new("RGBA", (round(width) + 2 * pad, sum(heights) + bar_height + 2 * pad))
     draw = ImageDraw.Draw(image)
     draw.rounded_rectangle((0, 0, image.width - 1, image.height - 1), round(6 * scale), fill=BACKGROUND)
@@ -83,7 +83,7 @@ def _panel(lines: list[Line], scale: float, speeds: tuple[float, float] | None =
 
 
 def _draw_palette(image: Image.Image, draw: ImageDraw.ImageDraw, at: tuple[int, int], speeds, scale: float) -> None:
-    """``speed 0.1 ▬▬▬ 2.5`` at ``at``."""
+    """Draw ``speed 0.1 ▬▬▬ 2.5`` at pixel ``at``."""
     font, (x, y) = _font(round(SMALL * scale)), at
     width, height = (round(length * scale) for length in PALETTE_BAR)
     colours = on_screen(palette(width))
@@ -104,7 +104,7 @@ def _signed(value: float) -> str:
 
 
 class Timeline:
-    """The bar at the foot of the picture that shows the frame and takes the mouse.
+    """The bar at the bottom of the picture: it shows the current frame, and the mouse chooses one.
 
     Args:
         size: (width, height) of the picture in pixels.
@@ -118,20 +118,20 @@ class Timeline:
         self.top = size[1] - self.height - round(MARGIN * scale / 2)
 
     def contains(self, x: float, y: float) -> bool:
-        """True if that pixel is on the bar, or below it: the edge of a window is easy to hit."""
+        """True if the pixel is on the bar or below it (the window's edge is easier to hit than the bar)."""
         return self.left <= x < self.left + self.width and y >= self.top
 
     def frame_at(self, x: float, frames: int) -> int:
-        """The frame that pixel column ``x`` stands for."""
+        """The frame at pixel column ``x``."""
         fraction = (x - self.left) / self.width
         return min(max(int(fraction * frames), 0), frames - 1)
 
     def column_of(self, frame: int, frames: int) -> float:
-        """The pixel column, from the bar's left end, in the middle of what stands for ``frame``."""
+        """The middle of the pixel columns of ``frame``, counted from the bar's left end."""
         return (frame + 0.5) / frames * self.width
 
     def image(self, frame: int, frames: int) -> Array:
-        """The bar with a knob at ``frame``."""
+        """The bar with its knob at ``frame``, (h, w, RGBA) uint8."""
         image = Image.new("RGBA", (self.width, self.height))
         draw = ImageDraw.Draw(image)
         middle, thick, knob = self.height / 2, 2 * self.scale, 5 * self.scale

@@ -1,4 +1,4 @@
-"""Arrays of pixels over the picture: text and the time line."""
+"""Draws arrays of pixels (text, the time line) over the picture."""
 
 import numpy as np
 from vispy import gloo

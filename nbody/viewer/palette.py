@@ -1,14 +1,14 @@
-"""The colours of slow and fast: from amber through rose and violet to blue, all equally light.
+"""The colours of speeds: from amber (slow) through rose and violet to blue (fast), all of the same lightness.
 
-Sprites add up, so a colour darker than another would look like fewer particles. Equal steps along this palette are
-equal steps of hue as the eye sees them, at one lightness (the Oklab space: Ottosson 2020).
+Sprites are added, so a darker colour would look like fewer particles. Equal steps along the palette are equal steps of
+perceived hue at constant lightness (Oklab: Ottosson 2020).
 """
 
 import numpy as np
 
 LIGHTNESS, CHROMA = 0.72, 0.14
 SLOW_HUE, FAST_HUE = 68.0, -130.0
-"""Degrees in Oklab's a-b plane. The way between them leaves out green, which no star has."""
+"""Degrees in Oklab's a-b plane. The arc between them avoids green, which no star has."""
 
 _OKLAB_TO_LMS = np.array(
     [[1.0, 0.3963377774, 0.2158037573], [1.0, -0.1055613458, -0.0638541728], [1.0, -0.0894841775, -1.2914855480]]
@@ -31,5 +31,5 @@ def palette(steps: int = 256) -> np.ndarray:
 
 
 def on_screen(linear: np.ndarray) -> np.ndarray:
-    """Linear RGB as the bytes that a screen wants (the sRGB curve, taken as a power of 1/2.2), uint8."""
+    """Convert linear RGB in 0 to 1 to screen values, uint8 (the sRGB curve, approximated by a power of 1/2.2)."""
     return np.rint(255 * np.asarray(linear) ** (1 / 2.2)).astype(np.uint8)

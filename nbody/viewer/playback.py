@@ -1,18 +1,19 @@
-"""When: the clock that says which frame is shown."""
+"""The clock that chooses the frame to show."""
 
 SLOWEST, FASTEST = 0.25, 480.0
+"""Limits of the rate, in frames per second."""
 
 
 class Playback:
-    """Plays ``frames`` frames at ``rate`` frames a second, from the first again after the last.
+    """Plays frames at a fixed rate and starts again after the last one.
 
-    A drawing that is late skips frames instead of slowing down: the clock counts seconds, not drawings.
+    The clock measures seconds, so slow drawing skips frames instead of slowing the playback down.
 
     Attributes:
-        frames: how many there are.
-        rate: frames a second.
-        playing: whether time goes on.
-        follow: wait for more at the last frame instead of beginning anew.
+        frames: the number of frames.
+        rate: frames per second.
+        playing: False while paused.
+        follow: wait for new frames at the last frame instead of starting again.
     """
 
     def __init__(self, frames: int, rate: float = 30.0, follow: bool = False) -> None:
@@ -30,7 +31,7 @@ class Playback:
         return self.frames - 1
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock, if it is playing."""
         if not self.playing:
             return
         self._now += seconds * self.rate
@@ -38,11 +39,11 @@ class Playback:
             self._now = float(self.last) if self.follow else self._now % self.frames
 
     def seek(self, frame: int) -> None:
-        """Show ``frame``, or the first or last if it lies beyond."""
+        """Show ``frame``, limited to the first and the last."""
         self._now = float(min(max(frame, 0), self.last))
 
     def step(self, frames: int) -> None:
-        """Stop, and move by some frames; at the ends, stay there."""
+        """Pause, and move by ``frames`` (may be negative), limited to the first and the last."""
         self.playing = False
         self.seek(self.frame + frames)
 
@@ -51,9 +52,9 @@ class Playback:
         self.playing = not self.playing
 
     def faster(self, factor: float) -> None:
-        """Change the rate."""
+        """Multiply the rate by ``factor``, within :data:`SLOWEST` and :data:`FASTEST`."""
         self.rate = min(max(self.rate * factor, SLOWEST), FASTEST)
 
     def grow(self, frames: int) -> None:
-        """There are more frames now."""
+        """Set a larger number of frames."""
         self.frames = frames

@@ -1,4 +1,4 @@
-"""What is shown: particles, speeds and captions of each frame of a trajectory."""
+"""The particles, speeds and caption of each frame of a trajectory, as the viewer draws them."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -14,10 +14,10 @@ from nbody.viewer.camera import Camera
 Array = np.ndarray
 
 SAMPLES = 9
-"""Frames that the scale of colours is taken from, evenly spread over the run."""
+"""The number of frames that determine the speed scale, evenly spread over the run."""
 
 PERCENTILES = (5.0, 98.0)
-"""Speeds at the ends of the palette, in percent of all; slower and faster ones have the colour of the end."""
+"""The percentiles of the speeds at the ends of the palette; slower and faster particles get the colour of the end."""
 
 
 LONGEST_NAME = 60
@@ -26,7 +26,7 @@ LONGEST_NAME = 60
 
 @dataclass(frozen=True)
 class Caption:
-    """What is said about a frame. ``energy_error`` is (E - E₀)/|E₀|, NaN where no energy was recorded."""
+    """The facts shown about a frame. ``energy_error`` is (E - E₀)/|E₀|, NaN if no energy was recorded."""
 
     name: str
     time: float
@@ -40,16 +40,16 @@ class Caption:
 
 
 class Recording:
-    """A trajectory as the viewer sees it.
+    """A trajectory, prepared for drawing.
 
     Raises:
-        InputError: it has no frame yet.
+        InputError: the trajectory has no frame yet.
 
     Attributes:
         run: the trajectory.
-        name: its scenario's.
-        speeds: (slow, fast), the ends of the palette; the same in every frame, so that a particle that keeps its speed
-            keeps its colour.
+        name: the name of its scenario.
+        speeds: (slow, fast), the speeds at the ends of the palette; the same in every frame, so that a constant speed
+            has a constant colour.
     """
 
     def __init__(self, run: Trajectory) -> None:
@@ -62,9 +62,9 @@ class Recording:
         self.update()
 
     def update(self) -> int:
-        """Take in what :meth:`Trajectory.refresh` found. Returns the number of frames."""
+        """Read the frames that :meth:`Trajectory.refresh` found. Returns the number of frames."""
         self._energy = self.run.observable("total_energy")
-        # Of a run that goes on, the scale is taken again when it has doubled, not with each new frame.
+        # While a run grows, update the speed scale each time the number of frames has doubled, not for each frame.
         if self.frames >= 2 * self._scaled_at:
             self._scaled_at = self.frames
             self.speeds = speed_scale(self._readable_velocities())
@@ -77,11 +77,11 @@ class Recording:
 
     @property
     def frames(self) -> int:
-        """How many frames there are, as of the last :meth:`update`."""
+        """The number of frames at the last :meth:`update`."""
         return len(self._energy)
 
     def index(self, frame: int) -> int:
-        """``frame``, which counts from the end if negative, counted from the start.
+        """The index of ``frame`` counted from the start; a negative ``frame`` counts from the end.
 
         Raises:
             InputError: there is no such frame.
@@ -94,13 +94,13 @@ class Recording:
         return frame % self.frames
 
     def thin_out(self, budget: int) -> None:
-        """Show at most ``budget`` particles, chosen by lot once, the same in every frame."""
+        """Show at most ``budget`` particles: a random choice, the same in every frame."""
         if self.run.count > budget:
             self._choice = np.sort(np.random.default_rng(0).permutation(self.run.count)[:budget])
 
     @property
     def shown(self) -> int:
-        """How many particles are drawn."""
+        """The number of particles that are drawn."""
         return self.run.count if isinstance(self._choice, slice) else len(self._choice)
 
     def particles(self, frame: int) -> tuple[Array, Array]:
@@ -117,11 +117,11 @@ class Recording:
         return out
 
     def home(self, frame: int = 0) -> Camera:
-        """The view to begin with: a frame, the first one of a run that is played, well framed."""
+        """The initial view, which frames the particles of ``frame``."""
         return Camera.framing(self.run.position[frame], self.run.dimensions)
 
     def caption(self, frame: int) -> Caption:
-        """What to say about ``frame``."""
+        """The caption of ``frame``."""
         error = relative_energy_error(float(self._energy[frame]), float(self._energy[0]))
         time, step = float(self.run.time[frame]), int(self.run.step[frame])
         return Caption(self.name, time, step, frame, self.frames, error, self.run.count, self.shown, self.speeds)
@@ -133,9 +133,12 @@ def spread(frames: int, samples: int) -> list[int]:
 
 
 def speed_scale(velocities: Iterable[Array]) -> tuple[float, float]:
-    """Speeds for the two ends of the palette: :data:`PERCENTILES` of all in ``velocities``, (N, D) arrays, one a frame.
+    """The speeds (slow, fast) at the ends of the palette, 0 < slow < fast: :data:`PERCENTILES` of all speeds.
 
-    They are positive, and the first is less: the palette is spread over the logarithm of the speed.
+    Both are positive because the palette is linear in the logarithm of the speed.
+
+    Args:
+        velocities: one (N, D) array per frame.
     """
     speeds = [np.linalg.norm(velocity, axis=1) for velocity in velocities]
     speed = np.concatenate(speeds) if speeds else np.zeros(0)

@@ -1,4 +1,4 @@
-"""One whole picture: particles as light, the light as colours, the display over it."""
+"""Draws one complete picture: sprites, glow, tone mapping, and the display over them."""
 
 from vispy import gloo
 from vispy.gloo import gl
@@ -12,10 +12,10 @@ from nbody.viewer.sprites import Sprites, float_targets_work
 from nbody.viewer.tonemap import ToneMap, metered
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
-"""Words in the names of what draws without a graphics card."""
+"""Words in the names of OpenGL renderers that run on the processor."""
 
 METER_SIZE = (1280, 720)
-"""The picture that the exposure is measured in, so that a small window is not brighter than a large one."""
+"""The size at which the exposure is measured, so that it does not depend on the window's size."""
 
 
 class Renderer:
@@ -24,8 +24,8 @@ class Renderer:
     Args:
         canvas: a vispy canvas; its context is current.
         recording: what to draw.
-        budget: the most particles to draw where a processor does the work of a graphics card.
-        first: the frame that the view and the exposure begin with.
+        budget: the most particles to draw if OpenGL runs on the processor; None for no limit.
+        first: the frame from which view and exposure are determined.
     """
 
     def __init__(self, canvas, recording: Recording, budget: int | None = None, first: int = 0) -> None:
@@ -43,32 +43,32 @@ class Renderer:
         self._meter(first)
 
     def _meter(self, frame: int) -> None:
-        """Set the exposure by a frame, framed; it stays, so that brightness can be compared."""
+        """Set the exposure from one frame in the initial view. It stays fixed, so that brightness can be compared."""
         self.load(frame)
         self.sprites.draw(self.home, METER_SIZE)
         self._tonemap.white = metered(self.sprites.read())
 
     def load(self, frame: int) -> None:
-        """Put the particles of ``frame`` where :meth:`draw` finds them. Raises InputError for a damaged frame."""
+        """Load the particles of ``frame`` for :meth:`draw`. Raises InputError for a damaged frame."""
         if frame != self._loaded:
             self.sprites.load(*self.recording.particles(frame), self.recording.speeds)
             self._loaded = frame
 
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
-        """Draw the particles of the loaded frame over the whole target, ``size`` (width, height) in pixels."""
+        """Draw the particles of the loaded frame into the whole target, ``size`` (width, height) in pixels."""
         self.sprites.draw(camera, size, scale)
         self._glow.draw(self.sprites.light, size, scale)
         gloo.set_viewport(0, 0, *size)
         self._tonemap.draw(self.sprites.light, self._glow.light, self.sprites.range)
 
     def draw_caption(self, frame: int, size: tuple[int, int], scale: float = 1.0, alert: str = "") -> None:
-        """Draw what there is to say about a frame, at the top left."""
+        """Draw the caption of a frame at the top left."""
         margin = round(hud.MARGIN * scale)
         panel = hud.caption_panel(self.recording.caption(frame), scale, alert)
         self._caption.draw(panel, (margin, margin), size)
 
     def draw_controls(self, keys: str, frame: int, frames: int, size: tuple[int, int], scale: float) -> None:
-        """Draw the time line at the bottom, and the line of keys above it."""
+        """Draw the time line at the bottom and the key help above it."""
         line = hud.Timeline(size, scale)
         self._timeline.draw(line.image(frame, frames), (line.left, line.top), size)
         panel = hud.key_panel(keys, scale)

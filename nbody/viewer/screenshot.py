@@ -1,4 +1,4 @@
-"""The picture of a frame in a file, drawn without a screen."""
+"""Draws a frame without a screen and saves the picture."""
 
 import os
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from nbody.trajectory.output_path import FileKind, check_output, keep_older_file
 from nbody.viewer.recording import Recording
 
 SMALLEST, LARGEST = 16, 16384
-"""Sides of a picture; what draws may allow less."""
+"""Limits of a picture's sides in pixels; OpenGL may allow less."""
 
 PICTURE = FileKind("PNG picture", "--screenshot ", "give another name", b"\x89PNG", "output/run.png")
 
@@ -51,7 +51,7 @@ def check_picture(path: Path, overwrite: bool = False) -> Path:
 
 
 def draw_frame(recording: Recording, frame: int, size: tuple[int, int], with_hud: bool = True) -> np.ndarray:
-    """The picture of a frame, (height, width, RGB) uint8, framed for itself: a run may have spread far since its start.
+    """Draw a frame, (height, width, RGB) uint8. The view frames this frame's particles, not those of the run's start.
 
     Raises:
         DeviceError: no OpenGL without a screen.
@@ -95,7 +95,7 @@ def save_picture(
     """
     from PIL import Image
 
-    path = path.resolve()  # a link stays one, and what it names is replaced
+    path = path.resolve()  # a link stays a link; its target is replaced
     part = path.with_name(f".{path.name}.part")
     try:
         Image.fromarray(picture).save(part, format="PNG")

@@ -1,4 +1,4 @@
-"""Particles as light: additive point sprites into a texture of half floats, of which a screen can show no part yet."""
+"""Draws particles as additive point sprites into a texture of half floats, which the tone map then converts to colours."""
 
 import numpy as np
 from vispy import gloo
@@ -12,29 +12,30 @@ Array = np.ndarray
 Size = tuple[int, int]
 
 SPACING_SHARE = 0.12
-"""Width of a sprite as a share of the mean distance between particles in the framed plane."""
+"""Width (sigma) of a sprite as a fraction of the mean distance between particles in the initial view."""
 
 LEAST_SIGMA = 0.6
-"""Pixels of a screen at scale 1. A Gaussian of this width keeps its flux to 1 % wherever it falls between pixels."""
+"""The smallest sigma, in pixels at scale 1. At this width the flux of a Gaussian depends on its position between the pixels
+by less than 1 %."""
 
 GREATEST_SIGMA = 4.0 / 720
-"""In shorter sides of the picture: a few bodies look the same in a large window and in a small one."""
+"""The largest sigma, as a fraction of the picture's shorter side, so that a few bodies look the same at every size."""
 
 BYTES_PER_SPRITE = 4.0
-"""Where there are no half floats, this much of a byte's 255 is the middle of a sprite of the framed view; less would
-vanish in rounding. The arms stay, a core of 64 sprites a pixel saturates."""
+"""Without half floats, the value (0 to 255) at the middle of a sprite in the initial view. A smaller value would be lost in
+rounding; with this one a core of 64 sprites per pixel saturates."""
 
 
 class Sprites:
-    """Draws particles into ``light``, a texture of (height, width, RGB and 1).
+    """Draws particles into ``light``, a texture of shape (height, width, 4): RGB and an alpha of 1.
 
-    The light of all particles, evenly spread over a disc of radius ``home.radius``, would be 1/π a pixel, whatever
-    their number and the size of the picture: that is the gain of 1/N.
+    Each particle has 1/N of the light. Spread evenly over a disc of radius ``home.radius``, the light of all particles
+    is 1/π per pixel, independent of N and of the picture's size.
 
     Args:
-        count: N, of the particles that are drawn.
-        home: the framing of the run, which the light and the width of a sprite refer to.
-        float_target: the texture holds half floats; else bytes, of ``range``/255 each.
+        count: N, the number of particles that are drawn.
+        home: the initial view, to which the light and the width of a sprite refer.
+        float_target: True for a texture of half floats; False for bytes in units of ``range``/255.
     """
 
     def __init__(self, count: int, home: Camera, float_target: bool = True) -> None:
@@ -49,13 +50,13 @@ class Sprites:
         self._size: Size = (0, 0)
 
     def load(self, position: Array, velocity: Array, speeds: tuple[float, float]) -> None:
-        """Take the particles of a frame, (count, 3) float32 each, and the speeds at the palette's ends."""
+        """Load the positions and velocities of a frame, (count, 3) float32 each, and the speeds at the palette's ends."""
         self._positions.set_data(position)
         self._velocities.set_data(velocity)
         self._program["u_speeds"] = speeds
 
     def draw(self, camera: Camera, size: Size, scale: float = 1.0) -> None:
-        """Fill :attr:`light` with what ``camera`` sees, at ``size`` (width, height)."""
+        """Draw the particles into :attr:`light` as seen by ``camera``, at ``size`` (width, height) in pixels."""
         if size != self._size:
             self._make_target(size)
         program = self._program
@@ -66,7 +67,7 @@ class Sprites:
         with self._target:
             gloo.set_viewport(0, 0, *size)
             gloo.set_state(blend=True, blend_func=("one", "one"), depth_test=False, cull_face=False)
-            # Opaque: vispy clears a window's alpha after each drawing, with the clear colour that it finds.
+            # Alpha 1, because vispy later clears the window's alpha with this same clear colour.
             gloo.clear(color=(0, 0, 0, 1))
             program.draw("points")
 
@@ -77,20 +78,20 @@ class Sprites:
         self._target = gloo.FrameBuffer(color=self.light)
 
     def read(self) -> Array:
-        """:attr:`light`, (height, width, RGB) float32, the first row on top."""
+        """:attr:`light` as a (height, width, 3) float32 array, the top row first."""
         with self._target:
             values = gloo.read_pixels((0, 0, *self._size), alpha=False, out_type=np.float32)
         return values.reshape(self._size[1], self._size[0], 3) * self.range
 
 
 def _peak(count: int) -> float:
-    """The light in the middle of a sprite, in the framed view at 720 lines."""
+    """The light in the middle of a sprite, in the initial view at a height of 720 pixels."""
     unclamped = 1 / (2 * np.pi**2 * SPACING_SHARE**2)
     return min(unclamped, 360.0**2 / (2 * np.pi * count * LEAST_SIGMA**2))
 
 
 def float_targets_work(canvas) -> bool:
-    """True if this OpenGL can draw into half floats: one that can keeps a value above 1."""
+    """True if this OpenGL can draw into half floats, that is, if it stores a value above 1."""
     try:
         texture = gloo.Texture2D((4, 4, 4), format="rgba", internalformat="rgba16f")
         target = gloo.FrameBuffer(color=texture)

@@ -1,4 +1,4 @@
-"""Light as colours of a screen: its amount through a logarithm, its hue kept."""
+"""Maps light to screen colours: brightness on a logarithmic scale, hue unchanged."""
 
 import numpy as np
 from vispy import gloo
@@ -6,22 +6,22 @@ from vispy import gloo
 from nbody.viewer.shaders import source
 
 CORNERS = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.float32)
-"""Of a rectangle, as a triangle strip."""
+"""The corners of a rectangle, as a triangle strip."""
 
 CONTRAST = 200.0
-"""From where the logarithm bends to what is drawn bright."""
+"""The ratio of white (drawn bright) to dark (where the logarithm starts to bend)."""
 
 BRIGHT_SHARE = 0.01
-"""Of the lit pixels of the metered frame, this share is drawn bright, or brighter."""
+"""The share of the lit pixels that is at least white in the frame that sets the exposure."""
 
 GLOW = 0.35
-"""Share of the light that glows around its place."""
+"""The share of the light that goes into the glow."""
 
 
 def metered(light: np.ndarray) -> float:
-    """The light to draw bright: all but :data:`BRIGHT_SHARE` of what is lit in ``light`` (height, width, RGB) is less.
+    """The white level of ``light`` (height, width, RGB): the share :data:`BRIGHT_SHARE` of its lit pixels is brighter.
 
-    Dark is what is under a thousandth of the brightest. Nothing lit gives 1.
+    A pixel is lit if it has at least a thousandth of the brightest pixel's light. If none is lit, the level is 1.
     """
     most = light.max(axis=2)
     lit = most[most > most.max() / 1000]
@@ -29,10 +29,10 @@ def metered(light: np.ndarray) -> float:
 
 
 class ToneMap:
-    """Draws light over the whole of the current target: log(1 + light/dark) / log(1 + white/dark), with a shoulder.
+    """Draws light into the whole current target: log(1 + light/dark) / log(1 + white/dark), compressed above white.
 
     Attributes:
-        white: the light that is drawn bright; dark is ``white`` / :data:`CONTRAST`.
+        white: the light level that is drawn bright; dark is ``white`` / :data:`CONTRAST`.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class ToneMap:
         self._program["u_share"] = GLOW
 
     def draw(self, light: gloo.Texture2D, glow: gloo.Texture2D, light_range: float) -> None:
-        """Draw ``light`` with its ``glow``; a value of 1 in them stands for ``light_range``."""
+        """Draw ``light`` with its ``glow``; a texture value of 1 is a light of ``light_range``."""
         program = self._program
         program["u_light"], program["u_glow"], program["u_range"] = light, glow, light_range
         program["u_white"], program["u_dark"] = self.white, self.white / CONTRAST

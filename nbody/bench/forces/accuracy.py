@@ -1,4 +1,4 @@
-"""Is a force right? The error of an engine's accelerations against the referee, and the most that rounding explains."""
+"""Checks forces: the error of an engine's accelerations against the referee, and the largest that rounding explains."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +14,14 @@ from nbody.forces.engine import rounding_bound
 from nbody.forces.reference import direct_sum
 
 ALL_ROWS = 4096
-"""Up to this N every particle is judged; above it a sample of a quarter as many: ten of them are still beyond the 99 %, and
-of a fault in one particle of 300 the sample has an example with a probability of 95 %."""
+"""Up to this N every particle is checked; above it a random sample of a quarter as many. That is enough for the 99th
+percentile (ten particles are beyond it), and finds a fault in one particle of 300 with a probability of 95 %."""
 
 
 @dataclass(frozen=True)
 class ForceError:
-    """Relative errors |a_i - a_i,ref| / |a_i,ref| over the judged particles; ``excess`` is the largest of them as a
-    multiple of what rounding explains for its particle: beyond 1 the force is wrong."""
+    """Relative errors |a_i - a_i,ref| / |a_i,ref| of the checked particles. ``excess`` is the largest ratio of an error to
+    the error that rounding explains; above 1 the force is wrong."""
 
     median: float
     percentile_99: float
@@ -30,8 +30,8 @@ class ForceError:
 
 
 def judged(count: int) -> np.ndarray:
-    """The particles that are judged: all, or a random sample with the first and the last 64, where a tile that is not
-    full or a thread past the end would show."""
+    """The indices of the checked particles: all, or a random sample with the first and the last 64, where errors of a
+    partly filled tile or of a thread past the end would show."""
     if count <= ALL_ROWS:
         return np.arange(count)
     inner = np.random.default_rng(count).choice(np.arange(64, count - 64), ALL_ROWS // 4 - 128, replace=False)
@@ -39,15 +39,15 @@ def judged(count: int) -> np.ndarray:
 
 
 def on_all_cores(compute: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
-    """``compute(rows)``, a number or more for each of the rows, by as many threads as there are cores, each with rows of
-    its own. NumPy lets other threads run while it computes."""
+    """Compute ``compute(rows)``, one or more numbers per row, in as many threads as there are cores. Each thread has its
+    share of the rows. (NumPy releases the lock of the interpreter while it computes.)"""
     cores = machine.cores()
     with ThreadPoolExecutor(cores) as pool:
         return np.concatenate(list(pool.map(compute, np.array_split(rows, min(cores, len(rows))))))
 
 
 class Judge:
-    """Knows a problem's right forces; computes them once, when they are first asked for."""
+    """The exact forces of a problem, computed when they are first needed."""
 
     def __init__(self, problem: Problem) -> None:
         self.count = problem.particles.count
@@ -60,8 +60,8 @@ class Judge:
         return on_all_cores(lambda rows: direct_sum(position, mass, self._problem.gravity, rows)[0], self.rows)
 
     def error(self, acceleration: Any, bound: np.ndarray | float = np.inf) -> ForceError:
-        """The error of (N, D) accelerations, beside the :meth:`bound`. Anything that is not finite counts as infinitely
-        wrong."""
+        """The error of (N, D) accelerations, compared with the :meth:`bound`. A value that is not finite counts as an
+        infinite error."""
         given = np.asarray(acceleration, np.float64)[self.rows]
         difference = np.linalg.norm(given - self._right, axis=1)
         size = np.linalg.norm(self._right, axis=1)

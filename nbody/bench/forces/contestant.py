@@ -1,4 +1,4 @@
-"""What is measured: an engine in one precision, on a number of threads, behind the few moves that a benchmark makes."""
+"""The contestants of the force suite: an engine in one precision on a number of threads, with the interface for timing."""
 
 import time
 from abc import ABC, abstractmethod
@@ -17,33 +17,33 @@ from nbody.law import Gravity
 from nbody.state import State
 
 PILOT = 4096
-"""Particles of the run that compiles a contestant and tells how fast it is, roughly."""
+"""The N of the first run of a contestant, which compiles it and gives a first estimate of its rate."""
 
 PILOTS, PILOT_SECONDS = 5, 0.1
-"""Evaluations of that run after the first, of which the fastest counts, and seconds after which no further one begins.
-(Another program's load made one take 25 times as long; and whoever seems so slow is left out.)"""
+"""Further evaluations in that run, of which the fastest counts, and the time in seconds after which no further one starts.
+(The load of another program once made one 25 times slower, and a contestant with a low rate is left out.)"""
 
 FULLER = 4
-"""A GPU is far from full with so few (one H200: ``gpu-global`` makes 32e9 interactions/s with 4096, 617e9 with 262144), so
-its rate is learnt once more, with the largest N over this."""
+"""The second run of a GPU has the largest N divided by this: the pilot is too small to fill a GPU (one H200: ``gpu-global``
+makes 32e9 interactions/s with 4096 particles, 617e9 with 262144)."""
 
 PATIENCE = 5.0
-"""Seconds that this second run may take by the rate of the first, which is too low: else it is made with fewer."""
+"""The largest estimated time of the second run in seconds; else its N is reduced. (The first rate is too low.)"""
 
 ALL_CORES, ONE_CORE = "cpu", "cpu (1 core)"
-"""The engine that speed-ups refer to, with all threads and with one."""
+"""The engine to which speed-ups refer, with all threads and with one."""
 
 
 class Contestant(ABC):
     """Anything that computes gravity.
 
     Attributes:
-        name: what the table calls it.
+        name: its name in the table.
         precision: ``float32``, ``mixed`` or ``float64``.
-        backend: ``cpu`` or ``gpu``: whose clock times it.
-        device: the processor's or the card's own name.
+        backend: ``cpu`` or ``gpu``, whose clock measures it.
+        device: the name of the processor or the GPU.
         threads: CPU threads it uses; 0 on a GPU.
-        rate: interactions per second, the best so far; it says how long a larger N would take.
+        rate: the best interactions per second so far, to estimate the time of a larger N.
         took: seconds of the last evaluation that was waited for.
         measured: True once it was timed with some N.
         compile_s: seconds its first call took longer than later ones.
@@ -61,7 +61,7 @@ class Contestant(ABC):
 
     @abstractmethod
     def load(self, problem: Problem) -> None:
-        """Take a problem's bodies to where it works, and forget the last one's."""
+        """Load a problem's bodies, and release those of the problem before."""
 
     @abstractmethod
     def evaluate(self) -> None:
@@ -69,7 +69,7 @@ class Contestant(ABC):
 
     @abstractmethod
     def acceleration(self) -> np.ndarray:
-        """(N, D), as computed last."""
+        """The last accelerations, (N, D)."""
 
     def condition(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
         """See :meth:`nbody.forces.engine.Engine.condition`."""
@@ -77,22 +77,22 @@ class Contestant(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """Forget the bodies."""
+        """Release the bodies."""
 
     def wait(self) -> None:  # noqa: B027  (a CPU is done when its call returns)
-        """Return when what was enqueued is done."""
+        """Wait until the enqueued work is done."""
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The surroundings in which it runs, its number of threads among them."""
+        """A context manager in which it runs; it sets the number of threads."""
         yield
 
     def learn(self, count: int, seconds: float) -> None:
-        """Know of an evaluation of so many particles that took so long. (A small N flatters nobody.)"""
+        """Update the rate with an evaluation of ``count`` particles. Small N are too slow, so the best rate is kept."""
         self.rate = max(self.rate, count**2 / seconds)
 
     def timed(self) -> float:
-        """Seconds of one evaluation, waited for."""
+        """The time of one evaluation in seconds, until it is done."""
         with self.running():
             start = time.perf_counter()
             self.evaluate()
@@ -101,11 +101,11 @@ class Contestant(ABC):
             return self.took
 
     def device_times(self, repeats: int) -> list[float]:
-        """Seconds of an evaluation on the GPU, so many times; the host's launches are left out."""
+        """The times of ``repeats`` evaluations on the GPU in seconds, excluding launches."""
         return device_times(self.evaluate, repeats)
 
     def warm_up(self, largest: int) -> None:
-        """Compile, and learn the rate, with :data:`PILOT` particles or fewer; on a GPU also with more."""
+        """Compile and measure the rate, with at most :data:`PILOT` particles; on a GPU again with more."""
         first, fastest = self._pilot(min(PILOT, largest))
         self.compile_s = max(0.0, first - fastest)
         count = largest // FULLER if self.backend == "gpu" else 0
@@ -115,7 +115,7 @@ class Contestant(ABC):
             self._pilot(count)
 
     def _pilot(self, count: int) -> tuple[float, float]:
-        """Seconds of the first evaluation of so many particles, and of the fastest of some more, which tells the rate."""
+        """Seconds of the first evaluation of ``count`` particles, and of the fastest of some more; updates the rate."""
         self.load(cluster(count))
         first, others = self.timed(), [self.timed()]
         while len(others) < PILOTS and sum(others) < PILOT_SECONDS:
@@ -124,7 +124,7 @@ class Contestant(ABC):
         return first, min(others)
 
     def expected(self, count: int) -> float:
-        """Seconds that an evaluation of ``count`` particles should take, by the rate so far."""
+        """The expected time of an evaluation of ``count`` particles in seconds."""
         return count**2 / self.rate
 
 
@@ -158,7 +158,7 @@ class EngineContestant(Contestant):
 
     def load(self, problem: Problem) -> None:
         """See :meth:`Contestant.load`."""
-        self._state = None  # its memory is free before the next one's is taken
+        self._state = None  # free its memory before the next state is allocated
         self._state = self._engine.load(problem.particles)
 
     def evaluate(self) -> None:

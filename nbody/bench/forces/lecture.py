@@ -1,4 +1,4 @@
-"""The lecture's own measure: ten steps of its disc, from the host to the device and back, and its table of speed-ups."""
+"""The lecture's benchmark: ten steps of its disc including copies to and from the device, and its table of speed-ups."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ from nbody.integrators.integrator import Motion
 from nbody.state import State
 
 FEWEST, MOST = 3, 50
-"""Runs of which the median counts."""
+"""The number of runs, of which the median counts."""
 
 ENOUGH, PATIENCE = 0.1, 1.0
-"""Seconds of runs that are enough, where there are the fewest; and after which no further one begins, if there are the two
-that it takes to say how far they differ."""
+"""Seconds of runs after which the fewest runs are enough, and seconds after which no further run starts once there are the
+two that the spread needs."""
 
 COUNTS = (10240, 20480)
 """The lecture's N. The force suite makes the lecture's run up to the larger of them: for more bodies it takes ten times as
@@ -70,7 +70,7 @@ class LectureRun:
 
 
 def _enough(times: Sequence[float]) -> bool:
-    """True if no further run is needed after those that took so many seconds."""
+    """True if these times (in seconds) need no further run."""
     runs, total = len(times), sum(times)
     return runs >= MOST or (runs >= FEWEST and total >= ENOUGH) or (runs >= FOR_A_SPREAD and total >= PATIENCE)
 

@@ -1,7 +1,7 @@
-"""The hand-written competitor: avx512.c, compiled where it is measured.
+"""The hand-written competitor: avx512.c, compiled on this machine.
 
-What a programmer gets from C and vector intrinsics with the usual algorithm, every pair computed from both sides, at
-the same law, precision and number of threads: the yardstick that the ``cpu`` engine is held against.
+It uses C and vector intrinsics with the usual algorithm (each pair is computed from both sides), with the same law,
+precision and number of threads as the ``cpu`` engine, which is compared with it.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ FLOATS = np.ctypeslib.ndpointer(np.float32, flags="C_CONTIGUOUS")
 
 @cache
 def _compiled() -> tuple[ctypes.CDLL | None, str]:
-    """The library, or why there is none."""
+    """The library, or the reason why there is none."""
     if machine.simd_level() != "AVX-512":
         return None, f"this processor has {machine.simd_level()}, not AVX-512"
     try:
@@ -52,7 +52,7 @@ def why_unavailable() -> str:
 
 
 class NativeContestant(Contestant):
-    """Plain all-pairs in C with AVX-512 intrinsics, four bodies a pass: 3-D, float32, Plummer softening."""
+    """All pairs in C with AVX-512 intrinsics, four bodies per pass: 3-D, float32, Plummer softening."""
 
     def __init__(self, threads: int) -> None:
         super().__init__(NAME, "float32")

@@ -22,8 +22,8 @@ from nbody.bench.forces.contestant import Contestant
 from nbody.bench.forces.problems import Problem
 
 PAIRS_BYTES = 1 << 30
-"""Most bytes of an array of pairs, where a library keeps such arrays: it then computes some rows after the others. (JAX
-asked for 257 GiB at N = 262144 without.)"""
+"""The maximum size of an array of pairs in bytes; a library that stores such arrays computes a part of the rows at a time.
+(Without this, JAX asked for 257 GiB at N = 262144.)"""
 
 
 def rows_at_a_time(count: int) -> int:
@@ -120,7 +120,7 @@ class JaxPeer(ArrayPeer):
     """JAX: the expressions fused by XLA."""
 
     def __init__(self) -> None:
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes most of the card's memory
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else JAX allocates most of the memory
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors are reported in the table, in one line
         import jax
 
@@ -190,6 +190,6 @@ def installed() -> tuple[list[Peer], list[str]]:
             if find_spec(package) is None:
                 raise ImportError(f"{package} is not installed")
             found.append(make())
-        except Exception as error:  # whatever a library finds wrong with this machine
+        except Exception as error:  # a library may fail in any way on this machine
             absent.append(f"{name} ({' '.join(str(error).split())[:120] or type(error).__name__})")
     return found, absent

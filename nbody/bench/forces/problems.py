@@ -1,4 +1,4 @@
-"""The problems that engines are measured on."""
+"""The problems for which engines are measured."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The rows of the force suite: what was measured of a contestant at one N."""
+"""The rows of the force suite: the measurements of one contestant at one N."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, Self
@@ -11,16 +11,16 @@ from nbody.bench.timing import Timing
 from nbody.units import duration
 
 FLOPS = 20
-"""Operations that an interaction counts for, by convention (Nyland, Harris & Prins 2007)."""
+"""Floating-point operations per interaction, by convention (Nyland, Harris & Prins 2007)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForceRow(Row):
     """One contestant at one N.
 
-    ``seconds`` is one evaluation of all forces, ``spread`` how far the fastest was below that, as a part of it;
-    ``lecture_seconds`` is ten steps with copies, for no more bodies than the lecture had; ``compile_seconds`` what the
-    first call took longer than later ones.
+    ``seconds`` is the time of one evaluation of all forces, ``spread`` the relative difference between the median and the
+    fastest; ``lecture_seconds`` is ten steps with copies, for at most as many bodies as in the lecture;
+    ``compile_seconds`` is the extra time of the first call.
     Speed-ups are ratios of interactions per second (N² per force evaluation) to one core, and to all cores, of the
     ``cpu`` engine in the same precision, and to the NumPy reference, at the same N or the largest below it that was
     measured. ``error_bound`` is the largest error that rounding explains for any particle.
@@ -40,7 +40,7 @@ class ForceRow(Row):
     compile_seconds: Amount | None = None
 
     def timed(self, time: Timing, evaluations: int = 1) -> Self:
-        """This row with the time of so many evaluations."""
+        """This row with the times of ``timing``."""
         rate = evaluations * self.particles**2 / time.median
         row = replace(self, seconds=time.median, spread=time.spread, interactions_per_s=rate, gflops=FLOPS * rate / 1e9)
         if not time.disturbed:
@@ -48,7 +48,7 @@ class ForceRow(Row):
         return row.noted(f"disturbed by other programs; the fastest took {duration(time.best)}")
 
     def judged(self, error: ForceError, bound: np.ndarray | float, what: str = "forces") -> Self:
-        """This row with its error, and marked wrong where that is beyond the bound."""
+        """This row with its error; it is marked wrong if the error exceeds the bound."""
         row = replace(
             self, error=error.maximum, error_median=error.median, error_99=error.percentile_99,
             error_bound=float(np.max(bound)),

@@ -1,4 +1,4 @@
-"""Who takes part: engines by the user's choice and the machine's means, and their competitors."""
+"""Selects the contestants: engines by the user's options and the machine's devices, and their competitors."""
 
 from collections.abc import Sequence
 
@@ -13,14 +13,14 @@ from nbody.forces.memory import check_fits
 
 COUNTS = (1024, 4096, 10240, 20480)
 GPU_COUNTS = (65536, 262144)
-"""The default N, and further ones where there is a GPU. 10240 and 20480 are the lecture's."""
+"""The default N, and additional ones with a GPU. 10240 and 20480 are the lecture's."""
 
 
 def backends(cpu: bool, gpu: bool) -> tuple[str, ...]:
-    """The backends to measure: those asked for, or, with neither, those that this machine has.
+    """The backends to measure: those requested, or, if none is, those of this machine.
 
     Raises:
-        DeviceError: the GPU is asked for, and there is none.
+        DeviceError: the GPU is requested, and there is none.
     """
     if gpu:
         card.require_gpu("--gpu")
@@ -55,7 +55,7 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
             raise unknown("precision", precision, ROUNDOFF, "--precision: ")
     precisions = list(dict.fromkeys(precisions or ROUNDOFF))
     found: list[Contestant] = []
-    for name in dict.fromkeys([*ENGINES, *engines]):  # a variant, such as matrix:k07, takes part when named
+    for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
         kind: type[Engine] = ENGINES.load(name, "--engines: ")
         offered = [precision for precision in precisions if precision in kind.precisions]
         if name in engines and kind.device not in on:
@@ -66,7 +66,7 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
                 f"--engines: '{name}' computes in {' or '.join(kind.precisions)}, not in {' or '.join(precisions)}; "
                 "choose another --precision"
             )
-        baseline = name == ALL_CORES  # takes part always: speed-ups are relative to it
+        baseline = name == ALL_CORES  # always measured, because speed-ups are relative to it
         if not baseline and (kind.device not in on or (engines and name not in engines)):
             continue
         kind.require_device()
@@ -81,7 +81,7 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
 
 
 def rivals(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Contestant], list[str]]:
-    """The competitor on the CPU that is none of our engines, and a clause about it if it can't take part here."""
+    """The competitor on the CPU, or one clause that says why it can't be measured here."""
     if "cpu" not in on or (precisions and "float32" not in precisions):
         return [], []
     reason = native.why_unavailable()

@@ -16,17 +16,17 @@ from nbody.bench.timing import ENOUGH, FIRST_COUNTS, Rival, Timing, in_turns, on
 REFERENCE = "reference"
 
 LONGEST = 10.0
-"""Seconds of an evaluation beyond which it is left out."""
+"""An evaluation that would take longer than this (in seconds) is left out."""
 
 LONGEST_AGAIN = 2.0
-"""The same for a CPU's engine that was timed with fewer bodies: its speed is nearly known. (Sixteen cores with AVX-512,
-N from 20480 to 262144: float32 55 to 76e9 interactions/s, float64 25 to 28e9, one core 7.2 to 7.7e9 and 2.7e9.)"""
+"""The limit for a CPU engine that was measured with fewer bodies, because its rate is then nearly known. (Sixteen cores with
+AVX-512, N from 20480 to 262144: float32 55 to 76e9 interactions/s, float64 25 to 28e9, one core 7.2 to 7.7e9 and 2.7e9.)"""
 
 LONGEST_RUN = 3.0
-"""Seconds beyond which a lecture run is left out."""
+"""A lecture run that would take longer than this (in seconds) is left out."""
 
 OVERHEAD = 0.1
-"""Seconds that a row takes beside its evaluations, about: bodies are made, moved and judged."""
+"""Approximate time per row in seconds beside its evaluations: bodies are made, copied and checked."""
 
 Notify = Callable[[str], None]
 
@@ -44,7 +44,7 @@ def measure(
         contestant.release()
     rows: list[ForceRow] = []
     left = [(contestant, count) for count in counts for contestant in contestants]
-    # A CPU's contestants are measured together, so that they can take turns.
+    # Contestants on a CPU are measured together, in turns.
     groups = [[c for c in contestants if c.backend == "cpu"], *([c] for c in contestants if c.backend == "gpu")]
     for count in sorted(counts):
         bench = _AtCount(count, lambda line: notify(f"about {about(sum(cost(*pair) for pair in left))} left, {line}"))

@@ -1,4 +1,4 @@
-"""What the force suite says: a table for the terminal, and those of the README files, from one report."""
+"""The tables of the force suite's report: one for the terminal, and those of the README files."""
 
 from collections.abc import Iterator
 
@@ -68,13 +68,13 @@ LECTURE_EXPLAINED = (
 
 
 def about(report: Report, explained: str, suite: str) -> str:
-    """What stands below a table: the meaning of its columns, the rows' notes, and who could not take part."""
+    """The text below a table: the meaning of its columns, the rows' notes, and the missing competitors."""
     absent = [f"Not in the table: {', '.join(report.absent)}."] if report.absent else []
     return "\n".join([explained, *notes(report.of(suite)), *absent])
 
 
 def sheets(report: Report) -> Iterator[Sheet]:
-    """The table of the force suite, and the lecture's, a group per N."""
+    """The table of the force suite and that of the lecture, with one group per N."""
     rows, runs = report.of("forces"), report.of("lecture")
     if rows:
         yield Sheet(f"Forces on {report.device}", about(report, EXPLAINED, "forces"), COLUMNS, rows)

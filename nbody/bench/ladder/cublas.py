@@ -1,4 +1,4 @@
-"""cuBLAS as the ladder's rival, straight from its shared library: no CuPy, no compiler, three functions by ctypes.
+"""cuBLAS, the competitor of the ladder, called in its shared library with ctypes (no CuPy, no compiler).
 
 Any cuBLAS is found: the system's, conda's, or that of a Python package (``pip install nvidia-cublas``).
 """
@@ -58,7 +58,7 @@ class Cublas:
 
 @cache
 def rival() -> tuple[Cublas | None, str]:
-    """cuBLAS, or None and why it can't take part."""
+    """cuBLAS; or None and the reason why it can't be used."""
     if reason := card.no_gpu():
         return None, reason
     try:

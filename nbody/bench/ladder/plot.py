@@ -55,6 +55,6 @@ def _panel(axes: Any, precision: str, rows: Sequence[LadderRow], rungs: list[str
 
 
 def _figure(row: LadderRow) -> str:
-    """What stands at a bar's end; for a skinny product, which memory bounds, its bandwidth."""
+    """The label at a bar's end; for a skinny product, which memory bounds, its bandwidth."""
     share = "" if row.percent_of_cublas is None else f", {row.percent_of_cublas:.3g} % of cuBLAS"
     return (f"{row.gbytes_per_s:.0f} GB/s" if row.n < row.m else f"{(row.gflops or 0) / 1e3:.3g}") + share

@@ -51,7 +51,7 @@ def check_fits(size: int, precision: str, on_gpu: bool) -> None:
     from nbody import gpu
 
     matrix = size**2 * np.dtype(precision).itemsize
-    # On the host beside A, B and C another C, and the float64 forms of some rows and of B.
+    # The host also holds a second C, and the float64 copies of some rows and of B.
     host = 4 * matrix + 8 * size**2 + 16 * CHECKED_ROWS * size
     places: list[tuple[type[NBodyError], str, int, int]] = [(InputError, "memory", host, machine.memory_available())]
     if on_gpu:

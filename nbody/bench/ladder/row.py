@@ -1,4 +1,4 @@
-"""A row of the ladder: what was measured of a rung, and how it compares with cuBLAS and the naive kernel."""
+"""A row of the ladder: the measurements of one rung, compared with cuBLAS and the naive kernel."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -13,9 +13,9 @@ CUBLAS = ("cublas", "cublas-skinny")
 class LadderRow(Row):
     """One rung at one n (``size``); C is (m, n), A (m, k), B (k, n).
 
-    The peak is that of the float pipes, without tensor cores. ``gbytes_per_s`` counts each matrix once. ``speedup`` is
-    over the naive kernel, and ``predicted_speedup`` what the simple model expects of it. ``reads_global`` counts the
-    numbers read from global memory per result, ``bytes_global`` all of them.
+    The peak is that of the float pipes, without tensor cores. ``gbytes_per_s`` counts each matrix once. ``speedup`` is the
+    speed-up over the naive kernel, and ``predicted_speedup`` that of the simple model. ``reads_global`` counts the matrix
+    elements that are read from global memory per result, ``bytes_global`` the bytes of the whole product.
     """
 
     suite: Literal["matmul"] = "matmul"  # type: ignore[assignment]

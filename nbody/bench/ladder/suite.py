@@ -1,4 +1,4 @@
-"""The matrix ladder, measured: every rung against a float64 product, cuBLAS beside it in the same run.
+"""Measures the matrix ladder: each rung is compared with a float64 product and with cuBLAS in the same run.
 
 No rung is timed before its result is checked. Times are the device's own.
 """
@@ -25,10 +25,10 @@ SIZES = (512, 1024, 2048, 4096)
 PRECISIONS = ("float32", "float64")
 
 LONGEST = 0.5
-"""Seconds of a product beyond which a rung is left out: a larger one takes long and teaches nothing more."""
+"""A product that would take longer than this (in seconds) is left out: it would teach nothing more."""
 
 PILOT = 256
-"""The n of the product that tells how fast a rung on the CPU is, where it was measured with no smaller one."""
+"""The n of the product that gives the first estimate of a CPU rung's speed, if no smaller one was measured."""
 
 Notify = Callable[[str], None]
 
@@ -36,12 +36,12 @@ Notify = Callable[[str], None]
 def measure(
     sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str] = (), notify: Notify = lambda _: None
 ) -> list[LadderRow]:
-    """Measure rungs of ``LADDER`` and the element-wise kernels, all when none are named, on random square matrices; a
-    rung for few columns multiplies (n, n) by (n, columns), one with a largest size matrices of that.
+    """Measure rungs of ``LADDER`` and element-wise kernels (all if none is named) on random square matrices. A rung for few
+    columns multiplies (n, n) by (n, columns); a rung with a largest size gets matrices of that size.
 
     Returns:
-        For each precision and size cuBLAS's rows, then a row for every rung. What is not known is None; a wrong result
-        has no time.
+        For each precision and size, the rows of cuBLAS and then one row per rung. Unknown values are None; a wrong
+        result has no time.
     """
     rows: list[LadderRow] = []
     for precision in precisions:
@@ -52,13 +52,13 @@ def measure(
 
 
 def naive() -> str:
-    """The rung that speed-ups refer to: the first on the GPU that multiplies matrices of any size."""
+    """The rung to which speed-ups refer: the first on the GPU that multiplies matrices of any size."""
     return next(name for name in LADDER if (rung := LADDER.load(name)).on == "gpu" and not rung.largest)
 
 
 def check(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
-    """Raise the error of a size below 1 or beyond the memory, of a precision or rung that does not exist, or of a GPU
-    that is missing."""
+    """Raise an error for a size below 1 or too large for the memory, an unknown precision or rung, or a missing
+    GPU."""
     for size in sizes:
         if size < 1:
             raise InputError(f"--sizes: must be at least 1, got {size}")
@@ -83,7 +83,7 @@ def check_rung(name: str, where: str) -> None:
 def _measure_size(
     size: int, precision: str, rungs: Sequence[str], rates: dict[str, float], notify: Notify
 ) -> Iterator[LadderRow]:
-    """Rows of one size and precision, without the ratios between them; ``rates`` are FLOP/s by rung, so far."""
+    """Rows of one size and precision, without their ratios; ``rates`` are the FLOP/s of each rung so far."""
     notify(f"making matrices, n = {size}, {precision}")
     problem = cache(lambda shape: Problem(shape, precision))
     square = problem(Shape(size, size, size))
@@ -106,7 +106,7 @@ def _measure_size(
                 yield row(note=f"left out: one product would take about {expected:.1g} s")
                 continue
             measured = _measure(rung, problem(shape), row)
-        except Exception as error:  # an older card has no asynchronous copies, or none of these tensor cores
+        except Exception as error:  # an older GPU lacks asynchronous copies or these tensor cores
             measured = row(note=f"does not run here ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
         if measured.gflops:
             rates[name] = 1e9 * measured.gflops
@@ -119,7 +119,7 @@ def _measure_size(
 
 
 def _row(name: str, title: str, problem: Problem, size: int, on: str = "gpu", **known: Any) -> Callable[..., LadderRow]:
-    """A function: the row of a product, with what else is known of it."""
+    """A function that makes the row of a product."""
     from nbody import gpu
 
     device = "CPU" if on == "cpu" else gpu.facts().name
@@ -131,8 +131,8 @@ def checked_and_timed(
     row: Callable[..., LadderRow], problem: Problem, error: Any, tolerance: float, work: Callable[[], Any], on: str = "gpu",
     flops: float | None = None, moved: float | None = None,
 ) -> LadderRow:  # fmt: skip
-    """The row with its error, and with its time if that is within the tolerance. ``flops`` and ``moved`` (bytes) are
-    those of the product unless they are given."""
+    """The row with its error, and with its time if the error is within the tolerance. ``flops`` and ``moved`` (bytes) are by
+    default those of the product."""
     checked = partial(row, error=error.maximum, error_mean=error.mean)
     if not error.maximum <= tolerance:
         return checked(wrong=True, note="the result is wrong; it was not timed")
@@ -170,7 +170,7 @@ def _run(rung: Rung, problem: Problem) -> tuple[Callable[[], Any], np.ndarray]:
 
 
 def _pilot(rung: Rung, precision: str) -> float:
-    """FLOP/s of a rung on the CPU, roughly."""
+    """An estimate of the FLOP/s of a rung on the CPU."""
     small = Problem(Shape(PILOT, PILOT, PILOT), precision)
     work, _ = _run(rung, small)
     return small.shape.flops / min(seconds(work) for _ in range(3))
@@ -203,7 +203,7 @@ def _measure_elementwise(name: str, kernel: Any, problem: Problem) -> LadderRow:
 
 
 def _cublas(problem: Problem, name: str, size: int) -> Iterator[LadderRow]:
-    """cuBLAS's row, where the library is found."""
+    """The row of cuBLAS, if the library is found."""
     library, _ = cublas.rival()
     if library is None:
         return

@@ -1,4 +1,4 @@
-"""What the ladder's benchmark says: a table for each size and precision, and the README's, from one report."""
+"""The tables of the ladder's report: one for each size and precision, and those of the README."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -36,13 +36,13 @@ EXPLAINED = (
 
 
 def shown_size(rows: Sequence[LadderRow]) -> int:
-    """The lecture's n where it was measured, else the largest."""
+    """The lecture's n if it was measured, else the largest."""
     sizes = {row.size for row in rows}
     return LECTURE_SIZE if LECTURE_SIZE in sizes else max(sizes)
 
 
 def sheets(report: Report) -> Iterator[Sheet]:
-    """A table for each precision and n; what the columns mean stands below the last."""
+    """A table for each precision and n; the meaning of the columns is below the last one."""
     rows = report.of("matmul")
     groups = distinct(rows, "precision", "size")
     absent = [f"Not in the table: {', '.join(report.absent)}."] if report.absent else []

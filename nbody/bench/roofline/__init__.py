@@ -1,4 +1,4 @@
-"""The roofline suite: the GPU's engines beside what the card allows at most, and other libraries in the same run."""
+"""The roofline suite: compares the GPU's engines with the bounds of the card and with other libraries."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,12 +11,12 @@ def prepare(
     engines: Sequence[str] = (),
     precision: Sequence[str] = (),
 ) -> Callable[[Callable[[str], None]], Any]:
-    """Compare the GPU's engines with what the card allows at most.
+    """Compare the GPU's engines with the bounds of the card.
 
-    Each engine is shown with the bounds that the issue slots in its own
-    machine code and the card's reciprocal square roots give, its registers,
-    occupancy, clock and power, and its part of a whole step; then torch, JAX
-    and CuPy, where these are installed.
+    Each engine is shown with the bounds from the issue slots in its own
+    machine code and from the card's reciprocal square roots, its registers,
+    occupancy, clock and power, and its share of a whole step; then torch,
+    JAX and CuPy, if they are installed.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""What a card allows at most, in interactions per second: the bounds that a kernel is held against.
+"""Upper bounds of a GPU in interactions per second, with which kernels are compared.
 
 Per multiprocessor and clock: 4 warp instructions start, on 128 float32 and (H100, H200) 64 float64 lanes, and 16
 reciprocal square roots. An interaction that takes s issue slots, f float64 operations and r roots can't be computed more
@@ -6,9 +6,9 @@ often than
 
     multiprocessors · clock · min(128 / s, 64 / f, 16 / r)
 
-times a second (compute capability 7.0 and later; the figures are those of the CUDA programming guide's table of
-throughputs). GFLOP/s count 20 operations an interaction by convention, so a kernel that computes each pair once may
-come near the float peak, or pass it, while it computes far less.
+times per second (compute capability 7.0 and later; the figures are those of the CUDA programming guide's table of
+throughputs). GFLOP/s count 20 operations per interaction by convention, so a kernel that computes each pair once can
+come near the float peak, or exceed it, with far fewer operations.
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from nbody.bench.roofline.slots import Loop
 from nbody.gpu import Facts
 
 ISSUED = 4 * 32
-"""Lanes of the warp instructions that start a clock on a multiprocessor."""
+"""Lanes of the warp instructions that a multiprocessor issues per clock."""
 
 ROOTS = 16
-"""Reciprocal square roots that a multiprocessor starts a clock."""
+"""Reciprocal square roots that a multiprocessor starts per clock."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What one interaction takes of a multiprocessor: issue slots, operations of its float pipes, and roots."""
+    """The cost of one interaction: issue slots, float operations and reciprocal square roots."""
 
     slots: float
     float32: float
@@ -51,7 +51,7 @@ def slot_bound(work: Work, card: Facts, clock: float) -> float:
 
 
 def root_bound(roots: float, card: Facts, clock: float) -> float:
-    """Interactions per second that the reciprocal square roots allow, at so many an interaction."""
+    """The bound by reciprocal square roots in interactions per second."""
     return card.multiprocessors * clock * ROOTS / roots
 
 

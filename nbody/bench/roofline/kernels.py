@@ -1,4 +1,4 @@
-"""What an engine's force kernel is: its code, its resources, and how it fills the card."""
+"""Facts about an engine's force kernel: its code, its resources, and its occupancy."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -9,7 +9,7 @@ from nbody.bench.roofline import slots
 
 
 def pairs_loop(launch: gpu.Launch) -> slots.Loop | None:
-    """What the innermost loop of a kernel issues; None if it computes no pairs."""
+    """The instructions of a kernel's innermost loop; None if the kernel computes no pairs."""
     return _loop(launch.kernel, gpu.machine_code)
 
 
@@ -19,7 +19,7 @@ def _loop(kernel: Any, machine_code: Any) -> slots.Loop | None:
 
 
 def pairs_launch(seen: Sequence[gpu.Launch]) -> gpu.Launch | None:
-    """Of the launches of a force evaluation the one that computes the pairs: the largest whose loop has roots."""
+    """The launch of a force evaluation that computes the pairs: the largest whose loop has reciprocal square roots."""
     return max((each for each in seen if pairs_loop(each)), key=lambda each: each.blocks * each.threads, default=None)
 
 

@@ -1,4 +1,4 @@
-"""A row of the roofline: a measured speed, the bounds it is compared with, and what explains the rest."""
+"""A row of the roofline suite: a measured speed, its bounds, and facts about the kernel and the step."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,25 +11,26 @@ from nbody.gpu import Facts
 
 @dataclass(frozen=True, kw_only=True)
 class RooflineRow(ForceRow):
-    """A :class:`ForceRow` and what explains it. None where it is not known, or makes no sense for a competitor.
+    """A :class:`ForceRow` with its bounds. A value is None if it is unknown, or has no meaning for a competitor.
 
     Attributes:
-        percent_of_peak: of the float peak, at 20 operations per interaction.
-        percent_of_slots, percent_of_roots: of the bounds by issue slots and by reciprocal square roots.
+        percent_of_peak: percent of the float peak, at 20 operations per interaction.
+        percent_of_slots, percent_of_roots: percent of the bounds by issue slots and by reciprocal square roots.
         slots, slots_source: issue slots per interaction, counted in the kernel's ``SASS`` (earlier also ``PTX``).
-        interactions_a_root: 2 where each pair is computed once, else 1.
+        interactions_a_root: interactions per reciprocal square root: 2 if each pair is computed once, else 1.
         slot_bound, root_bound: the bounds, in interactions per second.
-        clock, clock_source: in Hz, ``measured`` while the kernel ran, or the card's ``highest``.
-        power: of the card, in W.
+        clock, clock_source: the clock in Hz, ``measured`` while the kernel ran, or the card's ``highest``.
+        power: the power of the card in W.
 
         kernel, launches: the name of the kernel that computes the pairs, and kernels per force evaluation.
-        registers, shared_bytes, local_bytes: per thread, block and thread; local memory means that registers did not
-            suffice.
-        threads_a_block, blocks, waves: of a block, of the grid, and blocks over those that the card holds at a time.
-        occupancy: warps that a multiprocessor holds, over the most it can hold.
-        step_seconds, recorded_step_seconds: wall time of a leapfrog step that is replayed from a graph, and of one after
-            which the potential is computed and positions and velocities are copied to the host.
-        percent_launch, percent_recording: the part of these that is no force kernel's time, and that recording adds.
+        registers, shared_bytes, local_bytes: registers per thread, shared memory per block, and local memory per thread
+            (above 0 if there are too few registers).
+        threads_a_block, blocks, waves: threads per block, blocks in the grid, and the latter divided by those that fit
+            on the card.
+        occupancy: the warps on a multiprocessor divided by the maximum.
+        step_seconds, recorded_step_seconds: wall times of a leapfrog step replayed from a graph, and of a step that is
+            recorded (its potential is computed, and positions and velocities are copied to the host).
+        percent_launch, percent_recording: the share of the step outside the force kernels, and the extra share of recording.
     """
 
     suite: Literal["roofline"] = "roofline"  # type: ignore[assignment]
@@ -60,7 +61,7 @@ class RooflineRow(ForceRow):
     percent_recording: Amount | None = None
 
     def bounded(self, card: Facts, work: Work | None) -> "RooflineRow":
-        """This row, timed and with its clock, beside the bounds of a card for so much work per interaction."""
+        """This row with its time, its clock, and the bounds of the card for this work per interaction."""
         assert self.clock and self.interactions_per_s
         rate = self.interactions_per_s
         row = replace(self, percent_of_peak=100 * FLOPS * rate / peak(self.precision, card, self.clock))
@@ -77,7 +78,7 @@ class RooflineRow(ForceRow):
 
     @property
     def levels(self) -> list[tuple[str, float]]:
-        """The card's bounds that the picture shows, to two digits, so that rows at slightly different clocks share one."""
+        """The bounds shown in the picture, rounded to two digits so that rows at slightly different clocks share one."""
         found = [("a root per pair" if self.interactions_a_root == 2 else "a root per interaction", self.root_bound)]
         if self.percent_of_peak and self.interactions_per_s:
             found.append(("the float peak at 20 operations", 100 * self.interactions_per_s / self.percent_of_peak))

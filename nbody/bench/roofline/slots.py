@@ -1,4 +1,4 @@
-"""How many issue slots an interaction takes, counted in a kernel's own machine code.
+"""Counts the issue slots per interaction in a kernel's machine code.
 
 A multiprocessor starts four warp instructions per clock, whatever they do, so the fewest clocks that a kernel can take
 are its instructions divided by four. Those that count are in the innermost loop with the reciprocal square roots: one
@@ -24,7 +24,7 @@ FLOAT64 = re.compile(r"D(ADD|MUL|FMA|SETP|MNMX)\b")
 
 @dataclass(frozen=True)
 class Loop:
-    """What one iteration of the innermost loop issues.
+    """The instructions of one iteration of the innermost loop.
 
     Attributes:
         instructions: all instructions, predicated ones included.
@@ -39,13 +39,13 @@ class Loop:
 
     @classmethod
     def of(cls, code: list[str]) -> "Loop":
-        """The counts of some instructions."""
+        """Count these instructions."""
         counts = (sum(bool(kind.match(each)) for each in code) for kind in (FLOAT32, FLOAT64, ROOT))
         return cls(len(code), *counts)
 
 
 def hottest_loop(listing: str) -> Loop | None:
-    """What the innermost loop with reciprocal square roots issues per iteration; None if there is no such loop.
+    """The instructions per iteration of the innermost loop with reciprocal square roots; None if there is no such loop.
 
     Where several such loops stand side by side (a compiler unrolls four iterations and leaves a loop for the rest), it is
     the one with the most roots, and among equals the shortest: a bound must not be beaten.
@@ -71,9 +71,9 @@ def hottest_loop(listing: str) -> Loop | None:
 
 
 def disassembler() -> str | None:
-    """Where ``nvdisasm`` is: on the path, in a toolkit, or in a Python wheel; None if nowhere."""
+    """The path of ``nvdisasm``: on the search path, in a toolkit, or in a Python wheel; None if there is none."""
     found = shutil.which("nvdisasm")
-    with contextlib.suppress(Exception):  # an older cuda-pathfinder does not know how to look
+    with contextlib.suppress(Exception):  # an older cuda-pathfinder can't search for it
         from cuda.pathfinder import find_nvidia_binary_utility
 
         found = found or find_nvidia_binary_utility("nvdisasm")

@@ -1,4 +1,4 @@
-"""Where the time of a whole step goes: forces, launches and moves, recording."""
+"""The parts of the time of a whole step: forces, launches and moves, recording."""
 
 import statistics
 from collections import deque
@@ -13,7 +13,7 @@ from nbody.integrators.integrator import Motion
 from nbody.state import BLOCKS, Snapshot, frames_per_block
 
 DT = 1e-6
-"""A step so short that the bodies stay where they were measured."""
+"""A time step so short that the bodies hardly move."""
 
 LONG = 0.05
 """Seconds of forces that a timed run of steps has, unless its steps are too many."""
@@ -22,7 +22,7 @@ FEWEST, MOST = 3, 1000
 """Steps of a timed run, before they are made a whole number of blocks of frames."""
 
 REPEATS = 3
-"""Runs, of which the median counts; one is enough of slow forces."""
+"""The number of runs, of which the median counts; slow forces need one run only."""
 
 
 def shares(force: float, step: float, recorded: float) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def shares(force: float, step: float, recorded: float) -> dict[str, Any]:
 
 
 def whole_step(contestant: EngineContestant, problem: Problem, force: float) -> dict[str, Any]:
-    """Measure the steps of an engine on a GPU whose force evaluation takes so many seconds there."""
+    """Measure the steps of an engine on a GPU; ``force`` is the time of its force evaluation in seconds."""
     engine = contestant.engine(problem.gravity)
     state, leapfrog = engine.load(problem.particles), INTEGRATORS.load("leapfrog")(DT)
     motion = Motion(engine, state)

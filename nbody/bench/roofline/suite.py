@@ -1,7 +1,7 @@
-"""The roofline suite: every GPU engine at every N beside the bounds of the card, and its competitors in the same run.
+"""The roofline suite: compares each GPU engine at each N with the bounds of the card and with its competitors.
 
 A row is checked, then timed on the device alone (excluding launches), while the card's clock is watched; its bounds are
-those of :mod:`nbody.bench.roofline.bounds` at that clock, with the issue slots counted in the code of its own kernel.
+those of :mod:`nbody.bench.roofline.bounds` at that clock, with the issue slots counted in its kernel's machine code.
 """
 
 from collections.abc import Sequence
@@ -24,19 +24,19 @@ COUNTS = (1024, 4096, 20480, 65536, 262144)
 """The default N."""
 
 SUSTAINED = 0.5
-"""Seconds for which a kernel is timed, at least: the card has raised its clock, and nvidia-smi has seen it and its power."""
+"""The minimum time of a kernel's measurement in seconds, in which the clock rises and nvidia-smi sees clock and power."""
 
 MEASUREMENT = 5e-3
-"""Seconds of a measurement at least; see :func:`nbody.bench.timing.device_times`."""
+"""The minimum length of one measurement in seconds; see :func:`nbody.bench.timing.device_times`."""
 
 MOST = 100
-"""Measurements per row."""
+"""The minimum and maximum number of measurements per row."""
 
 PATIENCE = 5.0
-"""Seconds of a row's measurements beyond which their number falls below the fewest."""
+"""If a row's measurements take longer than this (in seconds), it gets fewer than the minimum."""
 
 LONGEST_PEER = 2.0
-"""Seconds of an evaluation beyond which a competitor is left out."""
+"""A competitor whose evaluation would take longer than this (in seconds) is left out."""
 
 
 def measure(
@@ -68,7 +68,7 @@ def _row(contestant: Contestant, problem: Problem, judge: Judge, notify: Notify)
 
 
 def _measured(contestant: Contestant, problem: Problem, judge: Judge, notify: Notify) -> RooflineRow:
-    """Compile, check, time, and explain."""
+    """Compile, check and time a contestant, and add its bounds."""
     if not contestant.rate:
         notify(f"compiling {contestant.name} {contestant.precision}")
         contestant.warm_up(PILOT)
@@ -93,7 +93,7 @@ def _measured(contestant: Contestant, problem: Problem, judge: Judge, notify: No
 
 
 def _repeats(expected: float) -> int:
-    """How many measurements a row gets whose evaluation takes about so many seconds."""
+    """The number of measurements of a row whose evaluation takes about this many seconds."""
     wanted = max(FEWEST, min(MOST, int(SUSTAINED / max(expected, MEASUREMENT))))
     return max(1, min(wanted, int(PATIENCE / expected)))
 
@@ -106,6 +106,6 @@ def _explained(row: RooflineRow, contestant: EngineContestant, seen: Sequence[gp
         return row.bounded(gpu.facts(), None).noted(
             "no loop with reciprocal square roots was found in its machine code"
         )
-    served = getattr(contestant.kind, "interactions_a_root", 1)
+    served = getattr(contestant.kind, "interactions_per_root", 1)
     row = replace(row, interactions_a_root=served, launches=len(seen), **facts_of(launch))
     return row.bounded(gpu.facts(), Work.of(loop, served))

@@ -1,4 +1,4 @@
-"""The roofline suite's tables: speeds beside their bounds, and the kernels behind them."""
+"""The tables of the roofline suite: speeds and bounds, and facts about kernels and steps."""
 
 from collections.abc import Callable, Iterator
 

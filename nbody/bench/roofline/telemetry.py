@@ -1,7 +1,7 @@
 """The card's clock and power while something runs on it, as ``nvidia-smi`` reports them every 20 ms.
 
-``nvidia-smi`` comes with every driver. Where it is missing or does not answer (in some virtual machines), nothing is known,
-and that is what is reported.
+``nvidia-smi`` comes with every driver. Where it is missing or does not answer (in some virtual machines), clock and power
+are reported as unknown.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""The ``cpu`` engine: Numba, SIMD, each pair once, all cores. How: :mod:`nbody.forces.direct.cpu_pairs`."""
+"""The ``cpu`` engine: Numba, SIMD, each pair once, all cores. The kernel is in :mod:`nbody.forces.direct.cpu_pairs`."""
 
 import math
 from typing import Any
@@ -18,19 +18,20 @@ from nbody.state import State, Want
 from nbody.state.host import HostState
 
 EXTENT = {"float32": 20, "float64": 60}
-"""The kernel's unit of length makes the farthest coordinate nearly 2 to this power, its unit of mass the largest mass
-nearly 1. Both are powers of two, so nothing is rounded; and numbers in metres and kilograms, whose squares are beyond
-float32, are as good as others. In float64 the squares must be in float32's range, where the root is seeded."""
+"""The kernel's unit of length makes the farthest coordinate nearly 2 to this power, its unit of mass makes the largest mass
+nearly 1. Both are powers of two, so the scaling rounds nothing, and metres and kilograms, whose squares would overflow
+float32, are as good as other units. In float64 the squares must be in the range of float32, in which the root is
+estimated."""
 
 NEAREST = {"float32": -42, "float64": -60}
-"""Bodies nearer than 2 to this power, in that unit, count as coincident and exert no force: the cube of their distance
-has no inverse in range. It is 2e-19 of the farthest coordinate in float32, and 8e-37 in float64."""
+"""Bodies closer than 2 to this power, in that unit, count as coincident and exert no force on each other: the inverse cube
+of their distance would overflow. This is 2e-19 of the farthest coordinate in float32, and 8e-37 in float64."""
 
 
 class CpuEngine(Engine):
     """Each pair once, with the vector units of all cores.
 
-    Interactions per second (N² a force evaluation) at N = 20480 on two Zen 4 cores with AVX-512:
+    Interactions per second (N² per force evaluation) at N = 20480 on two Zen 4 cores with AVX-512:
 
     ================================================  =======  =======
     what                                              float32  float64
@@ -143,13 +144,13 @@ class CpuEngine(Engine):
 
 
 def _exponent(values: np.ndarray) -> int:
-    """e with max |values| in [2^(e-1), 2^e); 0 where the values are all zero or not all finite."""
+    """e with max |values| in [2^(e-1), 2^e); 0 if all values are zero or one is not finite."""
     largest = max(float(values.max()), -float(values.min()))
     return math.frexp(largest)[1] if 0 < largest < math.inf else 0
 
 
 def _ldexp(number: float, power: int) -> float:
-    """``number`` times 2 to the power; infinity beyond float64's range."""
+    """``number`` times 2 to the power ``power``; infinity beyond float64's range."""
     try:
         return math.ldexp(number, power)
     except OverflowError:

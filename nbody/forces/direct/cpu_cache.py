@@ -1,16 +1,16 @@
-"""The kernels of the ``cpu`` engine are kept on disk once they are compiled, for all processes.
+"""A cache on disk for the compiled kernels of the ``cpu`` engine, shared by all processes.
 
-Numba's own way of doing that may load the wrong kernel, which then computes wrong forces without an error:
+Numba's own cache may load the wrong kernel, which then computes wrong forces without an error:
 
-- It names what a process compiles by numbers, 1, 2, 3. Functions that different processes compiled may so have the same
-  name; a third process that loads both from the disk lets one kernel call the other's function. (Forces by ``cutoff`` in
-  3-D, then by ``plummer`` in 2-D: 255 times too large.) Here our kernels, and what is compiled for them, are numbered from
-  a random 48-bit number per process. The user's own functions keep their numbers.
-- It keeps an index of a function's files. Two processes that compile at the same time both take the next free file, and the
-  index then names one's file for the other's kernel. Here there is no index: a file's name is made from everything that its
-  kernel was compiled from and for.
+- It numbers the functions that a process compiles 1, 2, 3, …, and names them by these numbers. So functions compiled by
+  different processes may have the same name; in a third process that loads both, one kernel calls the other's function.
+  (Observed: forces 255 times too large with ``cutoff`` in 3-D, then ``plummer`` in 2-D.) Here our kernels, and the
+  functions they call, are numbered from a random 48-bit number per process. The user's own functions keep their numbers.
+- It has an index of a function's files. Two processes that compile at the same time both take the next free file, and the
+  index may then list one's file for the other's kernel. Here there is no index: a file's name is a hash of everything that
+  its kernel depends on.
 
-A damaged file is ignored: it begins with the hash of the rest. A disk that cannot be written to ends no run.
+Each file begins with the hash of the rest, and a damaged file is ignored. If the disk cannot be written, the run continues.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from numba.core.runtime import rtsys
 SETTINGS = (
     "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML", "LLVM_REFPRUNE_PASS",
 )  # fmt: skip
-"""What Numba compiles by beside a function's own options, each a NUMBA_... in the environment."""
+"""Numba's settings that affect the compiled code besides a function's options, each a NUMBA_... in the environment."""
 
 HASH = hashlib.sha256
 HASH_BYTES = HASH().digest_size
@@ -40,26 +40,26 @@ HASH_BYTES = HASH().digest_size
 
 @cache
 def _numbers(process: int) -> Iterator[int]:
-    """The numbers of what a process compiles for our kernels; no two processes have one in common."""
+    """The numbers of the functions that a process compiles for our kernels; distinct in all processes."""
     return itertools.count(uuid.uuid4().int >> 80)
 
 
 @contextlib.contextmanager
-def _numbered_apart() -> Iterator[None]:
-    """While our kernel is compiled, Numba takes its numbers from ours. (Numba compiles one function at a time: it holds its
-    compiler lock. A forked child has another process id, and so other numbers.)"""
-    theirs, FunctionIdentity._unique_ids = FunctionIdentity._unique_ids, _numbers(os.getpid())
+def _distinct_numbers() -> Iterator[None]:
+    """While our kernel is compiled, Numba numbers functions by :func:`_numbers`. (Numba's compiler lock lets one function
+    compile at a time. A forked child has another process id, and so other numbers.)"""
+    numbers_of_numba, FunctionIdentity._unique_ids = FunctionIdentity._unique_ids, _numbers(os.getpid())
     try:
         yield
     finally:
-        FunctionIdentity._unique_ids = theirs
+        FunctionIdentity._unique_ids = numbers_of_numba
 
 
 class KernelFiles(IndexDataCacheFile):
     """The files of one function's kernels.
 
-    A name is made from Numba's version and :data:`SETTINGS`, the stamp of the function's source, the ``options`` it is
-    compiled with, and Numba's key: signature, processor, code and constants.
+    A file's name is a hash of Numba's version and :data:`SETTINGS`, the stamp of the function's source, the ``options`` it
+    is compiled with, and Numba's key: signature, processor, code and constants.
     """
 
     def __init__(self, folder: str, base: str, stamp: Any, options: str) -> None:
@@ -67,19 +67,19 @@ class KernelFiles(IndexDataCacheFile):
         self._options = options
 
     def save(self, key: tuple, data: Any) -> None:
-        """Keep what was compiled for a key."""
-        kept = self._dump(data)
+        """Write the compiled kernel for a key."""
+        content = self._dump(data)
         with self._open_for_write(self._path(key)) as file:
-            file.write(HASH(kept).digest() + kept)
+            file.write(HASH(content).digest() + content)
 
     def load(self, key: tuple) -> Any:
-        """What was compiled for a key; None if that is not there, whole."""
+        """The compiled kernel for a key; None if its file is missing or damaged."""
         try:
             found = Path(self._path(key)).read_bytes()
         except OSError:
             return None
-        digest, kept = found[:HASH_BYTES], found[HASH_BYTES:]
-        return pickle.loads(kept) if HASH(kept).digest() == digest else None
+        digest, content = found[:HASH_BYTES], found[HASH_BYTES:]
+        return pickle.loads(content) if HASH(content).digest() == digest else None
 
     def _path(self, key: tuple) -> str:
         settings = [str(getattr(config, name, None)) for name in SETTINGS]
@@ -88,7 +88,7 @@ class KernelFiles(IndexDataCacheFile):
 
 
 class KernelCache(FunctionCache):
-    """What one function was compiled to, as a compiled function asks for it."""
+    """The cache of one function, with the interface that Numba's dispatcher expects."""
 
     def __init__(self, function: Callable, options: str) -> None:
         super().__init__(function)
@@ -98,14 +98,14 @@ class KernelCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The kernel for these types, ready to call; None if it must be compiled.
 
-        Numba would first import its implementations of everything that can be compiled, which takes 0.35 s, and which
-        the compiler does anyway if it is needed. A compiled kernel needs Numba's memory management alone.
+        Numba's method would first import the implementations of everything that Numba can compile, which takes 0.35 s. A
+        compiled kernel needs only Numba's memory management; the compiler imports the rest itself.
         """
         rtsys.initialize(target_context)
         return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep it, unless the disk takes no more."""
+        """Write the kernel to disk, if possible."""
         try:
             super().save_overload(sig, data)
         except OSError:
@@ -113,25 +113,25 @@ class KernelCache(FunctionCache):
         except RuntimeError as error:
             if "no compiled object" not in str(error):
                 raise
-            raise KeyboardInterrupt from None  # it came while LLVM called back, which swallows it
+            raise KeyboardInterrupt from None  # Ctrl-C during a callback from LLVM, which ignores exceptions
 
 
-def kept(function: Callable, **options: Any) -> Callable:
-    """The function compiled, and kept on disk; only in memory where no folder can be written to."""
+def disk_cached(function: Callable, **options: Any) -> Callable:
+    """The compiled function, cached on disk; in memory only if no folder can be written."""
     options |= {"nogil": True, "error_model": "numpy"}
     compiled = njit(function, **options)
     compile_now = compiled._compiler.compile
 
-    def compile_apart(*types: Any) -> Any:
-        with _numbered_apart():
+    def compile_with_distinct_numbers(*types: Any) -> Any:
+        with _distinct_numbers():
             return compile_now(*types)
 
-    compiled._compiler.compile = compile_apart
+    compiled._compiler.compile = compile_with_distinct_numbers
     with contextlib.suppress(RuntimeError):
         compiled._cache = KernelCache(function, _in_order(options))
     return compiled
 
 
 def _in_order(options: dict[str, Any]) -> str:
-    """Options in an order that is the same in every process."""
+    """The options as text, in an order that is the same in every process."""
     return repr([(name, sorted(value) if isinstance(value, set) else value) for name, value in sorted(options.items())])

@@ -19,7 +19,7 @@ from numba.extending import overload
 
 from nbody import law
 from nbody.forces.direct import cpu_roots, cpu_tiles
-from nbody.forces.direct.cpu_cache import kept
+from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.direct.cpu_tiles import STRIDE
 from nbody.law import pair_law
@@ -43,8 +43,8 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
     order for all sums of a loop: a kernel for both would round the accelerations differently, and recording a frame would
     change the run.)
 
-    Compiling takes 3 s, so the kernel is kept on disk. Numba distinguishes kernels on disk by the constants they close over;
-    so this one closes over one string, which names the law and the sources, and :func:`interact` is compiled from that.
+    Compiling takes 3 s, so the kernel is cached on disk. Numba distinguishes cached kernels by the constants they close
+    over; this kernel closes over one string, which names the law and the sources, and :func:`interact` is compiled from it.
     """
     made_of = SOURCES + str(cpu_roots.bare_estimates()).encode()
     variant = f"{softening} {dimensions} {potential} {hashlib.sha256(made_of).hexdigest()}"
@@ -68,7 +68,7 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
                         variant, False, rows, strides, bodies[b], bodies[c], sums_i[b], sums_j[slot, c], sums, length2
                     )
 
-    return kept(gravitate, parallel=True, fastmath=FAST)
+    return disk_cached(gravitate, parallel=True, fastmath=FAST)
 
 
 @njit(error_model="numpy")

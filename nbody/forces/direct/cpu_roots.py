@@ -1,18 +1,18 @@
 """1/√x and x^(-3/2) for CPU kernels, from the processor's own estimate of the root.
 
-x86 processors estimate q = (1 + e)/√x for a whole vector at the price of a multiply-add or two; √ and division cost ten
-times that. A short series in h = 1 - x q² ≈ -2e mends it:
+x86 processors estimate q = (1 + e)/√x for a whole vector at the cost of one or two multiply-adds; √ and division cost ten
+times as much. A short series in h = 1 - x q² ≈ -2e corrects the estimate:
 
     x^(-3/2) = q³ (1 + 3/2 h + 15/8 h² + 35/16 h³ + 315/128 h⁴ + …)
     x^(-1/2) = q (1 + 1/2 h + 3/8 h² + 5/16 h³ + 35/128 h⁴ + …)
 
-Sixteen float32 at a time (AVX-512), |e| < 2^-14 and the terms up to h leave 8 e² < 3e-8; with the cube's products they
-are four operations. In other widths |e| < 1.5 2^-12; the terms up to h² leave 1e-9, and those up to h⁴ the 6e-16 that
-float64 needs.
+For sixteen float32 (AVX-512) |e| < 2^-14, and the terms up to h leave an error of 8 e² < 3e-8; with the products of the cube
+that takes four operations. For other widths |e| < 1.5 2^-12; the terms up to h² leave 1e-9, and those up to h⁴ leave the
+6e-16 that float64 needs.
 
-By itself the compiler refines the estimate before a kernel sees it: three operations more, and a relative error of 6e-7
-in the inverse cube of eight float32. An LLVM function attribute stops that, where llvmlite lets it through. Elsewhere
-the formulas hold as well, and the kernel is slower.
+Without intervention the compiler itself refines the estimate: three more operations, and a relative error of 6e-7 in the
+inverse cube of eight float32. An LLVM function attribute prevents that, if llvmlite accepts it. Otherwise the formulas are
+still correct, and the kernel is slower.
 """
 
 import math
@@ -43,31 +43,31 @@ class Roots(NamedTuple):
 
 
 def _features() -> list[str]:
-    """What Numba compiles for: LLVM's names of the processor's features, each with a plus or a minus."""
+    """The processor's features that Numba compiles for: LLVM's names, each with a plus or a minus."""
     return cpu_target.target_context.codegen().magic_tuple()[2].split(",")
 
 
 def _set_attribute(function: ir.Function, attribute: str) -> None:
-    """Give an LLVM function an attribute of any name (llvmlite's own ``add`` knows a list of names)."""
+    """Give an LLVM function an attribute of any name (llvmlite's own ``add`` accepts only a list of names)."""
     set.add(function.attributes, attribute)
 
 
 @cache
 def bare_estimates() -> bool:
-    """True if kernels get the bare estimate: on x86, if llvmlite lets the attribute through."""
+    """True if kernels get the unrefined estimate: on x86, if llvmlite accepts the attribute."""
     if "+sse2" not in _features():
         return False
     function = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), ()), "trial")
     try:
         _set_attribute(function, BARE_ESTIMATE)
-    except TypeError:  # the attributes are no set any more
+    except TypeError:  # in this version of llvmlite the attributes are not a set
         return False
     return BARE_ESTIMATE in str(function)
 
 
 @cache
 def fourteen_bits() -> bool:
-    """True if the seed of float32 kernels is AVX-512's."""
+    """True if float32 kernels get the 14-bit estimate of AVX-512."""
     return bare_estimates() and "+avx512f" in _features()
 
 
@@ -98,8 +98,8 @@ def _seed(x):
     return np.float32(1) / math.sqrt(x)
 
 
-# Every literal of a float32 function is made by ``real``: a bare 1.5 would make the kernel float64, and 17 into 7
-# interactions a nanosecond.
+# Every literal of a float32 function is made by ``real``: a bare 1.5 would make the arithmetic float64, which reduces the
+# speed from 17 to 7 interactions per nanosecond.
 
 
 def _roots32_of_14_bits(real: type) -> Roots:
@@ -140,7 +140,7 @@ def _roots32(real: type) -> Roots:
 
 
 def _roots64() -> Roots:
-    # x must be in float32's range, 2^-126 to 2^128: the engine chooses its unit of length for that.
+    # x must be in the range of float32, 2^-126 to 2^128: the engine chooses its unit of length accordingly.
     @njit(fastmath=FAST)
     def rsqrt(x):
         q = np.float64(_seed(np.float32(x)))

@@ -1,10 +1,10 @@
-"""Forces row by row: each of some bodies i meets all bodies j. For the jerk, and for some of the bodies only.
+"""Forces row by row: of all bodies j on each target i. For the jerk, and for the forces on a subset of the bodies.
 
     a_i = G Σ_j m_j f d,    jerk_i = G Σ_j m_j f (v - 3 (d·v) u² d),    φ_i = -G Σ_{j≠i} m_j u
 
 with d = x_j - x_i, v = v_j - v_i, and f = u³ and u of :mod:`nbody.law` (Makino & Aarseth 1992). The sum over j is one
-loop over separate arrays of components, which the compiler turns into vector instructions; rows are shared among the
-cores. Unlike :mod:`nbody.forces.direct.cpu_pairs` it computes each pair twice, and needs no sums between threads.
+loop over separate arrays of components, which the compiler vectorizes; rows are divided among the cores. Unlike
+:mod:`nbody.forces.direct.cpu_pairs` this computes each pair twice, and needs no sums over threads.
 """
 
 import hashlib
@@ -16,13 +16,16 @@ import numpy as np
 from numba import njit, prange
 from numba.extending import overload
 
-from nbody.forces.direct.cpu_cache import kept
+from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_pairs import REAL, SOURCES
 from nbody.forces.direct.cpu_roots import FAST, bare_estimates, compile_for_vectors, roots
 from nbody.law import pair_law
 from nbody.state import Want
 
 OWN_SOURCE = Path(__file__).read_bytes()
+
+ALONE = 1 << 19
+"""Fewer pairs than this are left to one core: it takes 0.1 ms, and waking the others costs as much on a busy machine."""
 
 SUMS = 7
 """Columns of the result: acceleration (3), jerk (3), potential."""
@@ -44,14 +47,18 @@ def rows_for(law: str, want: Want) -> Callable:
     variant = f"{law} {int(want)} {hashlib.sha256(made_of).hexdigest()}"
 
     def rows(targets, x, v, m, length2, sums):
+        if len(targets) * len(m) < ALONE:
+            for t in range(len(targets)):
+                sum_row(variant, targets[t], x, v, m, length2, sums[t])
+            return
         for t in prange(len(targets)):
             sum_row(variant, targets[t], x, v, m, length2, sums[t])
 
-    return kept(rows, parallel=True, fastmath=FAST)
+    return disk_cached(rows, parallel=True, fastmath=FAST)
 
 
 def sum_row(variant, i, x, v, m, length2, sums):
-    """The function that :func:`_row` compiles for a variant, callable in a kernel that holds only its name."""
+    """The function that :func:`_row` compiles for a variant, for a kernel that knows only the variant's name."""
     raise NotImplementedError("for kernels only")
 
 
@@ -103,7 +110,7 @@ def _row(variant: str, real: type) -> Callable:
 
 
 def components(rows: np.ndarray, factor: float) -> np.ndarray:
-    """(N, D) rows as (3, N) components times ``factor``, zeros for a third dimension that is missing."""
+    """(N, D) rows as (3, N) components times ``factor``; in 2-D the third component is zero."""
     found = np.zeros((3, len(rows)), rows.dtype)
     np.multiply(rows.T, rows.dtype.type(factor), out=found[: rows.shape[1]])
     return found

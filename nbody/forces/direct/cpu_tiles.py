@@ -1,7 +1,7 @@
 """The arrays of the ``cpu`` engine during a force evaluation: tiles of particles and sums, component after component.
 
-So the compiler sees contiguous numbers and works on 16 of them at a time (with rows x, y, z the code stays scalar, at a
-twentieth of the speed).
+In this layout the numbers of a vector are contiguous. (With rows x, y, z the compiler generates scalar code, which is 20
+times slower.)
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import config
 
-from nbody.forces.direct.cpu_cache import kept
+from nbody.forces.direct.cpu_cache import disk_cached
 
 TILE = 256
 """The most bodies per tile, for few particles. 128 costs 8 % of the speed (two Zen 4 cores, N = 20480)."""
@@ -25,13 +25,12 @@ MANY = 16384
 """From this number of particles on there are enough of the larger tiles (32) to divide among many cores."""
 
 STRIDE = 64
-"""Tiles are padded to a multiple of this number of bodies, with bodies without mass, so that the vector loop has no
-remainder."""
+"""Tiles are padded with massless bodies to a multiple of this number, so that the vector loop has no remainder."""
 
 ROUND = 8
-"""Distances between two points where the threads wait for each other; each distance has separate sums, four numbers per
-body. Waiting is slow when another program has stopped a thread: beside two busy programs on two cores, waiting at every
-distance took 304 ms per evaluation, and this 153 ms (N = 20480)."""
+"""Distances per synchronization of the threads; each distance has separate sums, four numbers per body. Synchronization is
+slow while other programs run: beside two busy programs on two cores an evaluation took 304 ms with one distance per
+synchronization, and 153 ms with 8 (N = 20480)."""
 
 PIECE = 1 << 31
 """The most interactions per round, unless one distance has more: 0.2 s on two cores. (One distance has that many from 2
@@ -60,8 +59,8 @@ class Tiles(NamedTuple):
         return cls(*(aligned_zeros(shape, dtype) for shape in cls.shapes(count, dtype)))
 
     def rounds(self) -> Iterator[tuple[int, int]]:
-        """Ranges of distances, ``first`` to ``last`` (not included), between which the threads wait for each other: at most
-        ROUND of them, and for many particles so few that a signal is handled in time. The first range begins with 0."""
+        """Ranges of distances, ``first`` to ``last`` (not included), between which the threads synchronize: at most ROUND
+        distances each, and fewer for many particles, so that a signal is handled in time. The first range begins with 0."""
         tiles, _, room = self.bodies.shape
         size = max(1, min(ROUND, PIECE // (2 * tiles * room * room)))
         end = tiles // 2 + 1
@@ -77,8 +76,8 @@ class Tiles(NamedTuple):
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Zeros, aligned to a page. Vectors that straddle two cache lines cost 15 % in float32 and 30 % in float64; and a
-    load waits for an earlier store to the same place of another page, which cost half of the speed at the worst."""
+    """Zeros, aligned to a page. Vectors that cross a cache line cost 15 % in float32 and 30 % in float64; and a load waits
+    for an earlier store to the same offset in another page, which halves the speed in the worst case."""
     size = math.prod(shape) * dtype.itemsize
     room = np.zeros(size + PAGE, np.uint8)
     start = -room.ctypes.data % PAGE
@@ -94,9 +93,9 @@ class Units(NamedTuple):
     potential: float
 
 
-@kept
+@disk_cached
 def pack(position, mass, units, tiles):
-    """Put the bodies into their tiles, and set all sums to zero. (On one core: 1 % of an evaluation at N = 20480.)"""
+    """Copy the bodies into their tiles, and set all sums to zero. (On one core: 1 % of an evaluation at N = 20480.)"""
     bodies, sums_i, sums_j, _ = tiles
     sums_i[:] = 0
     sums_j[:] = 0
@@ -109,9 +108,9 @@ def pack(position, mass, units, tiles):
         bodies[b, 3, i] = mass[n] * units.mass
 
 
-@kept
+@disk_cached
 def unpack(tiles, units, potential, acceleration, phi):
-    """Add up the sums, and write them in the caller's units: to ``phi`` if ``potential``, else to ``acceleration``."""
+    """Add the sums, and write them in the caller's units: to ``phi`` if ``potential``, else to ``acceleration``."""
     _, sums_i, sums_j, _ = tiles
     for slot in range(len(sums_j)):
         for b in range(len(sums_i)):

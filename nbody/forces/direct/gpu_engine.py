@@ -1,11 +1,11 @@
 """What the GPU engines share: a state on the device, and a kernel compiled for law, precision and dimensions.
 
-Each engine's file has one function, ``build``, which returns a kernel, and a class that says how it is launched. Most
-kernels compute rows and share one signature: :mod:`nbody.forces.direct.gpu_rows`. Kernels are built once per process and
-shape, by :func:`compiled`.
+Each engine's file has one function, ``build``, which returns a kernel, and a class that launches it. Most kernels compute
+rows and share one signature: :mod:`nbody.forces.direct.gpu_rows`. :func:`compiled` builds a kernel once per process and
+shape.
 
-In ``mixed`` precision the state is float64 and a pair's arithmetic float32: a kernel splits each coordinate into two
-float32 numbers when it loads a body, and adds up in float64 what 32 to 1280 pairs gave.
+In ``mixed`` precision the state is float64 and the arithmetic of a pair is float32: a kernel splits each coordinate into
+two float32 numbers when it loads a body, sums 32 to 1280 pairs in float32, and adds these sums in float64.
 """
 
 from abc import abstractmethod
@@ -25,8 +25,8 @@ from nbody.state.device import DeviceState
 
 
 class Shape(NamedTuple):
-    """What a kernel is compiled for; ``dtype`` is that of a pair's arithmetic, ``wanted`` what it computes beside
-    accelerations, and ``mixed`` says that the state and the sums are float64 all the same."""
+    """What a kernel is compiled for: ``dtype`` is the type of a pair's arithmetic, ``wanted`` is what it computes besides
+    accelerations, and ``mixed`` means that the state and the sums are float64 although ``dtype`` is float32."""
 
     softening: str
     dimensions: int
@@ -36,7 +36,7 @@ class Shape(NamedTuple):
 
     @property
     def potential(self) -> bool:
-        """True if it computes anything of the potential."""
+        """True if the kernel computes the potential or the potential energy."""
         return Want.ENERGY in self.wanted
 
     @property
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
 
     @property
     def real(self) -> type:
-        """NumPy's scalar type of the precision, which makes literals of it inside a kernel."""
+        """NumPy's scalar type for ``dtype``; kernels write their literals with it."""
         return self.dtype.type
 
     @property
@@ -57,7 +57,7 @@ class Shape(NamedTuple):
 
 @cache
 def compiled(build: Callable[..., Any], shape: Shape, *tuning: Any) -> Any:
-    """``build(shape, *tuning)``, kept for the rest of the process."""
+    """``build(shape, *tuning)``, cached for the rest of the process."""
     return build(shape, *tuning)
 
 
@@ -69,10 +69,10 @@ class GpuEngine(Engine):
     state_type = DeviceState
     name = "gpu"
     build: ClassVar[Callable[..., Any]]
-    """The function that makes the engine's kernel for a :class:`Shape`."""
+    """The function that builds the engine's kernel for a :class:`Shape`."""
 
-    interactions_a_root: ClassVar[int] = 1
-    """Interactions that one reciprocal square root of its kernel serves: 2 where each pair is computed once."""
+    interactions_per_root: ClassVar[int] = 1
+    """Interactions per reciprocal square root of the kernel: 2 if each pair is computed once, else 1."""
 
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
         self.require_device()
@@ -102,11 +102,11 @@ class GpuEngine(Engine):
         return Shape(self.gravity.softening, self.gravity.dimensions, dtype, want, mixed)
 
     def tuning(self, count: int) -> tuple:
-        """What a kernel for so many particles is compiled for besides: further arguments of ``build``."""
+        """Further arguments of ``build`` for ``count`` particles."""
         return ()
 
     def kernel(self, want: Want, state: DeviceState) -> Any:
-        """The kernel for this engine's gravity and precision, and a state's number of particles."""
+        """The kernel for this engine's gravity and precision and for the state's number of particles."""
         return compiled(self.build, self.shape(want), *self.tuning(state.count))
 
     def _compute(self, state: State, want: Want) -> None:
@@ -117,10 +117,10 @@ class GpuEngine(Engine):
 
     @abstractmethod
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """Start the kernel on the state."""
+        """Launch the kernel on the state; ``G`` and ``length2`` (the softening length squared) are NumPy scalars."""
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`; with the packed frames."""
+        """See :meth:`Engine.bytes_needed`; includes the packed frames."""
         frames = SIDES * frames_per_block(particles, precision) * frame_bytes(particles, precision)
         return super().bytes_needed(particles, precision) + frames

@@ -1,9 +1,10 @@
-"""The lecture's first kernel: a thread a particle, and every read from global memory.
+"""The lecture's first kernel: one thread per particle, all reads from global memory.
 
 Each of N threads reads all N bodies: 16 N² bytes of loads. The caches serve most of them (all threads of a block read the
-same body at the same time), so memory is not what bounds it: an interaction takes 40 issue slots (counted in the machine
-code for sm_90, float32, 3-D), of which 4 are loads of single numbers and some 24 work out their 64-bit addresses. The next
-file puts the bodies into shared memory, where 14 do. One H200, N = 262144: 0.615e12 interactions/s (``gpu-tiled``: 2.00e12).
+same body at the same time), so the kernel is not limited by memory but by instructions: an interaction takes 40 issue slots
+(counted in the machine code for sm_90, float32, 3-D). 4 of them load single numbers, about 24 compute 64-bit addresses.
+``gpu-tiled`` reads the bodies from shared memory and needs 14. One H200, N = 262144: 0.615e12 interactions/s
+(``gpu-tiled``: 2.00e12).
 """
 
 from typing import Any
@@ -17,7 +18,7 @@ THREADS = 256
 
 
 def build(shape: Shape) -> Any:
-    """The acceleration kernel in global memory, for a law, a precision and 2 or 3 dimensions."""
+    """The acceleration kernel that reads global memory, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
     @gpu.kernel(**gpu.FAST)
@@ -47,7 +48,7 @@ def build(shape: Shape) -> Any:
 
 
 class GlobalMemoryEngine(RowEngine):
-    """A thread a particle, all reads from global memory."""
+    """One thread per particle, all reads from global memory."""
 
     name = "gpu-global"
     build = staticmethod(build)

@@ -1,12 +1,13 @@
-"""What rows and columns do to each other in the kernel of ``gpu-symmetric``: its device functions.
+"""The device functions of the kernel of ``gpu-symmetric``: the forces of the pairs of rows and columns.
 
-A thread has some rows, that is bodies with what they felt so far, in registers; the column is the body that is in its lane
-now, with what that felt. In a turn all of them :func:`meet <meeting>`, and the columns are :func:`passed on <passing_on>` to
-the next lane. The kernel that calls these is in :mod:`nbody.forces.direct.gpu_pairs`.
+A thread holds several rows in registers: bodies i with the sums of their forces. The column is the body j that is in the
+thread's lane now, with its sums. An iteration computes the pairs of all rows with the column (:func:`meeting`), and passes
+the column on to the next lane (:func:`passing_on`). The kernel that calls these functions is in
+:mod:`nbody.forces.direct.gpu_pairs`.
 
-    row k     at[:, k] = x y z m and, in mixed precision, what float32 leaves of x y z;  felt[:, k] = a sum of forces, and
-              of minus the potential
-    column    x y z m p q r, of the same meaning;  pull = bx by bz bphi, what it felt
+    row k     at[:, k] = x y z m and, in mixed precision, the low parts of x y z (the rest after rounding to float32);
+              felt[:, k] = the sums of the forces and of minus the potential
+    column    x y z m p q r, with the same meaning;  pull = bx by bz bphi, its sums
 """
 
 from collections.abc import Callable
@@ -20,15 +21,16 @@ from nbody.state import Want
 
 
 def counts_alone(shape: Shape, masses: str) -> bool:
-    """True if a pair's term of the energy is 1/distance alone: the one mass is multiplied in the end."""
+    """True if a pair's term of the energy is 1/distance alone: the common mass is multiplied at the end."""
     return shape.wanted == Want.ENERGY and masses == "equal" and shape.real is np.float32
 
 
 def loading(shape: Shape, masses: str) -> Callable:
-    """The function that loads body i: x, y, z, m, and in mixed precision what float32 leaves of x, y, z. Past the end one
-    without mass, out of reach."""
+    """The function that loads body i: x, y, z, m, and the low parts of x, y, z in mixed precision. Beyond the last body it
+    returns a massless body at a very large distance."""
     real = shape.real
-    # 1/distance³ is zero, and in float32 1/distance too: its square is infinite there. (float64's root of that is a NaN.)
+    # 1/distance³ is zero there. In float32 1/distance is zero too, since the square overflows; in float64 it must not
+    # overflow, because the root of infinity would be a NaN.
     nowhere = real(1e25) if real is np.float32 else real(1e153)
 
     @gpu.device_function
@@ -55,9 +57,9 @@ def differing(mixed: bool) -> Callable:
 
 
 def weighing(masses: str) -> Callable:
-    """The function of 1/distance³ from u = 1/distance, as i and as j feel it; the same bits whether the potential is asked
-    for or not, in which fast-math would find u m to share. ``masses``: see
-    :func:`nbody.forces.direct.gpu_pairs.masses_of`."""
+    """The function that computes the weights of a pair, 1/distance³ times the masses, for i and for j from u = 1/distance.
+    Explicit multiplications keep the bits independent of the potential (fast-math would share its product u m).
+    ``masses``: see :func:`nbody.forces.direct.gpu_pairs.masses_of`."""
 
     @gpu.device_function
     def weigh(u, mi, mj):
@@ -74,8 +76,8 @@ def weighing(masses: str) -> Callable:
 
 
 def binding(shape: Shape, masses: str) -> Callable:
-    """The function of what the column adds to minus the potential of the row. The energy has one term a pair, and all of it
-    goes to the row; often there is a number that is that term: 1/distance, or a product of ``weigh``."""
+    """The function of the term that the column adds to minus the potential of the row. For the energy each pair has one
+    term, which is added to the row; often it is a number that exists already: 1/distance, or a product of ``weigh``."""
     counted = counts_alone(shape, masses)
     weighed = shape.wanted == Want.ENERGY and masses == "product" and shape.softening == "plummer"
 
@@ -89,13 +91,13 @@ def binding(shape: Shape, masses: str) -> Callable:
 
 
 def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callable:
-    """The function of one turn: the thread's rows and the column that is in its lane now pull on each other; row ``itself``
-    is the same body. It returns what the column has felt so far.
+    """The function of one iteration: it adds the forces of the pairs of the thread's rows and its column to both sides, and
+    returns the column's new sums. Row ``itself`` is the same body as the column.
 
-    With ``with_itself`` it leaves a body's own potential out; that can happen in the first turn of a diagonal chunk only,
-    and costs four instructions a pair, so there are two such functions. And the first turn stands before the loop: with the
-    choice in it, the loop has twice the code, and a step of the lecture's disc with its bodies' potentials took 247 µs
-    instead of 179 (20480 bodies, one H200).
+    Only if ``with_itself``, the potential of a body by itself is left out. A body meets itself only in the first iteration
+    of a diagonal chunk, and the test costs four instructions per pair, so there are two such functions, and the first
+    iteration is outside the loop: a loop with both functions has twice the code, and a step of the lecture's disc with
+    potentials took 247 µs instead of 179 (20480 bodies, one H200).
     """
     flat, potential, of_each = shape.flat, shape.potential, shape.wanted == Want.POTENTIAL
     difference, weigh, bind = differing(shape.mixed), weighing(masses), binding(shape, masses)
@@ -128,7 +130,7 @@ def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callab
 
 
 def passing_on(shape: Shape, masses: str) -> Callable:
-    """The function that gives each lane the column, and what that felt, of the lane given."""
+    """The function that returns the column and its sums of another lane (a shuffle)."""
     flat, mixed, of_each = shape.flat, shape.mixed, shape.wanted == Want.POTENTIAL
     with_mass = masses != "equal" or (shape.potential and not counts_alone(shape, masses))
 

@@ -1,23 +1,23 @@
-"""The kernel of ``gpu-symmetric``: what a warp does with its rows and columns, and where its clocks go.
+"""The kernel of ``gpu-symmetric``: the loops of a warp over its rows and columns, and what limits their speed.
 
-Issue slots of a pair, that is of two interactions (float32, 3-D, counted in the machine code for sm_90): 3 subtractions, 3
+Issue slots per pair, that is per two interactions (float32, 3-D, counted in the machine code for sm_90): 3 subtractions, 3
 multiply-adds for r², 1 reciprocal square root, 4 multiplications for its cube and the masses, 6 multiply-adds for the two
-sums, and with 18 bodies a thread 0.4 for the shuffles and 0.1 for counting: 17.5, where two interactions of
-``gpu-unrolled`` take 27.5. That would be 3.8e12 interactions/s on an H200.
+sums, and with 18 bodies per thread 0.4 for the shuffles and 0.1 for the loop counter: 17.5 in total. Two interactions of
+``gpu-unrolled`` take 27.5. With these slots alone an H200 would compute 3.8e12 interactions/s.
 
-What is missing to it are the register banks. There are two, each gives one number a clock, and a multiply-add reads three:
-it takes two clocks, unless one of the three was an operand of this warp's last instruction and was kept. All six
-multiply-adds of the sums are of that kind, and the assembler decides in which order they run: 2.9 of them wait for a bank.
-That makes 20.4 clocks a pair; measured are 21.2. (Over 500 forms of this loop: 1.0 to 1.07 times slots and waits.) An order
-with next to no waits takes 20.0 (``gpu-scheduled``, an experiment). The banks are the cause of some rules that are
-seen in this file only as oddities:
+The rest of the time is lost to conflicts of register banks. There are two banks, each delivers one number per clock, and a
+multiply-add of three different numbers takes two clocks, unless one of them is in the operand cache, which holds operands
+of the warp's last instruction. The six multiply-adds of the sums are of this kind. The assembler chooses their order, and
+2.9 of them wait for a bank: 20.4 clocks per pair; measured are 21.2. (For 500 variants of this loop the measured time is
+1.0 to 1.07 times slots plus waits.) An order with almost no waits takes 20.0 (``gpu-scheduled``, an experiment). The banks
+are the reason for three choices:
 
-- few warps (:func:`resident_warps`), since what was kept is lost when the scheduler changes to another warp;
-- only the columns are loaded by 128 bits. A row loaded so would have its x, y and z in registers of the same banks as the
-  column's, and each subtraction would take two clocks too (predicted from the machine code: 3 clocks a pair);
+- few warps (:func:`resident_warps`), since the operand cache is lost when the scheduler changes to another warp;
+- only the columns are loaded by 128 bits. A row loaded like this would have its x, y and z in the same banks as the
+  column's, and each subtraction would take two clocks (predicted from the machine code: 3 clocks more per pair);
 - the order of the sums, of the products in ``weigh``, and of the parts in ``difference`` (all in
-  :mod:`nbody.forces.direct.gpu_meeting`) is that of the form with the fewest waits among 250: 3 % (float32), 5 % (mixed)
-  faster than the order one would write first.
+  :mod:`nbody.forces.direct.gpu_meeting`) has the fewest waits of 250 variants: 3 % (float32) and 5 % (mixed) faster than
+  the natural order.
 """
 
 from typing import Any
@@ -34,26 +34,26 @@ from nbody.particles import Particles
 from nbody.state import Want
 
 FOLD = 1024
-"""Columns after which a row's sum in registers is added to its total: errors grow with √FOLD + √(N/FOLD), not √N.
-(A column's sum takes one tile, and is then added in float64 by :func:`~nbody.forces.direct.gpu_triangle.build_sum`.)"""
+"""A row's sum in registers is added to its total after this number of columns: errors grow with √FOLD + √(N/FOLD), not √N.
+(A column's sum covers one tile; :func:`~nbody.forces.direct.gpu_triangle.build_sum` adds these sums in float64.)"""
 
 
 def resident_warps(bodies: int) -> int:
-    """Warps a multiprocessor that a kernel with so many bodies a thread leaves registers for: three for each of its four
-    schedulers, with 168 registers a thread, or two, with 255. More warps are slower: a scheduler that changes warps loses
-    the operand kept from the last instruction. At N = 262144 on an H200 20 warps made 2.60e12 interactions/s, 16 2.81e12,
-    12 2.86e12, all with 8 bodies a thread."""
+    """Warps per multiprocessor for a kernel with ``bodies`` bodies per thread: three for each of the four schedulers, with
+    168 registers per thread, or two, with 255. More warps are slower: a scheduler that changes warps loses the operand
+    cache. H200, N = 262144, 8 bodies per thread: 2.60e12 interactions/s with 20 warps, 2.81e12 with 16, 2.86e12 with
+    12."""
     return 12 if bodies <= 14 else 8
 
 
 def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -> str:
     """How the kernel weights a pair:
 
-    - ``equal``: not at all; the sums are multiplied by the one mass in the end.
-    - ``product``: by m_i m_j (first by one, then by the other), and the sums are divided by the body's own mass in the
-      end: sums of forces, equal and opposite to the last bit.
-    - ``separate``: by m_j for i and by m_i for j; where a mass is zero, or where m_i m_j / distance³ of the farthest pair or
-      the sum of the closest ones might leave the range of ``real``.
+    - ``equal``: all masses are equal; no weights, the sums are multiplied by the mass at the end.
+    - ``product``: by m_i m_j (first by one, then by the other), and the sums are divided by the body's own mass at the
+      end: the two forces of a pair are equal and opposite to the last bit.
+    - ``separate``: by m_j for i and by m_i for j. Used if a mass is zero, or if m_i m_j / distance³ of the farthest pair or
+      the sum over the closest pairs might leave the range of ``real``.
     """
     smallest, largest = float(particles.mass.min()), float(particles.mass.max())
     if smallest == largest:
@@ -70,7 +70,7 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
 
 
 def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
-    """The kernel of the pairs, for a law, a precision, 2 or 3 dimensions, a tiling and a form of :func:`masses_of`.
+    """The pair kernel for a law, a precision, 2 or 3 dimensions, a tiling and a result of :func:`masses_of`.
 
     It is ``kernel(body, rows, columns, length2, first, last, share, extra)``, in blocks of ``tiling.chunk`` threads: body
     (N, 4) and rows (blocks + tiles, 4, ``tiling.tile``) in the state's dtype, columns (tiles, 4, N) and length2 in the
@@ -81,8 +81,8 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
     wide = np.float64 if mixed else real
     fold = chunk_size if mixed else FOLD
-    # In 2-D the small kernel leaves registers for 16 warps unasked. With the energy it does when asked (for the lecture's
-    # disc 126 instead of 140, and nothing in memory), and as both have one number of blocks, neither must have fewer.
+    # In 2-D the small kernel has registers for 16 warps anyway. With the energy it must be limited to them (126 registers
+    # instead of 140 for the lecture's disc, without spilling): both kernels are launched with the same number of blocks.
     roomy = energy and shape.flat and real is np.float32 and not mixed and bodies <= 10
     resident = 16 if roomy else resident_warps(bodies)
     row_sums, column_sums = 4 if potential else 3, 4 if shape.wanted == Want.POTENTIAL else 3
@@ -94,8 +94,8 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     def accelerate_pairs(body, rows, columns, length2, first, last, share, extra):
         near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
         low = cuda.shared.array((3, chunk_size if mixed else 1), real)
-        pull = cuda.shared.array((4, chunk_size), real)  # what the columns of the chunk felt so far
-        total = cuda.shared.array((4, tile_size), wide)  # what the rows felt so far
+        pull = cuda.shared.array((4, chunk_size), real)  # the sums of the columns of the chunk
+        total = cuda.shared.array((4, tile_size), wide)  # the sums of the rows
         at, felt = cuda.local.array((7, bodies), real), cuda.local.array((4, bodies), real)  # the rows, in registers
         t = cuda.threadIdx.x
         lane, warp = t % LANES, t // LANES
@@ -130,7 +130,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                         p, q, r = low[0, mine], low[1, mine], low[2, mine]
                     column = near[mine, 0], near[mine, 1], near[mine, 2], near[mine, 3], p, q, r
                     felt_by = pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine]
-                    met, every = np.uint32(0), np.uint32(LANES)  # columns; a Python int would be 64 bits wide
+                    met, every = np.uint32(0), np.uint32(LANES)  # columns; a Python int would have 64 bits
                     if potential and shift == 0 and chunk < (tile + 1) * bodies:
                         felt_by = meet_itself(at, felt, column, felt_by, length2, chunk - tile * bodies)
                         column, felt_by = pass_on(column, felt_by, (lane + 1) % LANES)
@@ -145,7 +145,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                     for c in range(column_sums):
                         columns[tile - first, c, j] = pull[c, t]
                 chunk += 1
-                if energy and chunk == min(end, (tile + 1) * bodies):  # the tile's pairs were met from both sides
+                if energy and chunk == min(end, (tile + 1) * bodies):  # the tile's own pairs are counted twice
                     for k in range(bodies):
                         felt[3, k] *= real(0.5)
                         total[3, k * chunk_size + t] *= wide(0.5)

@@ -1,9 +1,9 @@
-"""How much of a force evaluation is asked of the device at a time.
+"""How much of a force evaluation one kernel launch computes.
 
-A kernel that has begun can't be stopped, and a process that ends waits for it. So an evaluation of many particles is
-asked for in pieces of some 0.2 s: between two of them the run shows how far it is, and hears Ctrl-C (see
-:meth:`nbody.state.State.report`). What a piece is follows from N and the card alone, never from time: where it decides the
-order of a sum (``gpu-symmetric``), the same run has the same bits again.
+A running kernel can't be stopped, and a process that ends waits for it. So an evaluation of many particles is divided into
+pieces of about 0.2 s. Between two pieces the run shows its progress and reacts to Ctrl-C (see
+:meth:`nbody.state.State.report`). The size of a piece depends on N and the card alone, never on time: in ``gpu-symmetric``
+it determines the order of a sum, and the same run must give the same bits.
 """
 
 from functools import cache
@@ -13,15 +13,15 @@ import numpy as np
 from nbody import gpu
 
 PIECE = 1 << 25
-"""Interactions a float lane of the card (see :class:`nbody.gpu.Facts`). On an H200 that is 0.17 s of ``gpu-symmetric`` and
-0.3 s of ``gpu-tiled``; and on other cards about as much, for a lane does much the same everywhere."""
+"""Interactions per floating-point lane of the card (see :class:`nbody.gpu.Facts`) in one piece. On an H200 that takes
+0.17 s with ``gpu-symmetric`` and 0.3 s with ``gpu-tiled``; lanes of other cards are about as fast."""
 
 
 @cache
-def interactions_a_piece(dtype: np.dtype) -> int:
-    """How many interactions are asked of the current device at a time, in pair arithmetic of a dtype."""
+def interactions_per_piece(dtype: np.dtype) -> int:
+    """Interactions per piece on the current device; ``dtype`` is the type of a pair's arithmetic."""
     if not gpu.available():
-        return PIECE * 132 * 128  # an H200's, for those who ask what a run would need
+        return PIECE * 132 * 128  # an H200, to estimate the memory of a run on a machine without a GPU
     card = gpu.facts()
     lanes = card.lanes_float64 if dtype == np.float64 else card.lanes_float32
     return PIECE * card.multiprocessors * lanes

@@ -1,16 +1,16 @@
-"""Two bodies a warp: the 32 lanes share out the acting bodies. For small N.
+"""Two bodies per warp, the acting bodies divided among its 32 lanes. For small N.
 
-With a thread a body, 4096 bodies are 128 warps, one for each multiprocessor of a large card, and each of them walks
-through all 4096 acting bodies alone. Here a warp keeps BODIES bodies, the same in every lane, and lane l meets the
-acting bodies l, l + 32, l + 64 …; in the end five exchanges (a butterfly) add the lanes' sums, always in the same
-order. That is 32/BODIES times more warps, each with as much less to do, in one launch and with no second kernel.
+With one thread per body, 4096 bodies are only 128 warps, one for each multiprocessor of a large card, and each warp loops
+over all 4096 acting bodies. Here a warp holds BODIES bodies, the same in every lane, and lane l computes the forces of the
+acting bodies l, l + 32, l + 64 …; at the end five exchanges (a butterfly) add the sums of the lanes, always in the same
+order. That gives 32/BODIES times more warps, each with 32/BODIES times less work, in one launch.
 
-Neighbouring lanes read neighbouring bodies, one 128-bit load each, and after the first warp of a multiprocessor they
-come from its L1 cache: shared memory and its barriers would gain nothing.
+Neighbouring lanes read neighbouring bodies, one 128-bit load each. After the first warp of a multiprocessor has read them,
+they are in its L1 cache: shared memory and its barriers would gain nothing.
 
-One H200, float32, 3-D, Plummer's softening, microseconds an evaluation (kernels queued in a CUDA graph; launched from
-Python each takes 28): 4.9 for 1024 bodies, 15.0 for 4096 (``gpu-tiled``: 105), 42 for 8192 (206), where
-``gpu-symmetric`` takes over. One body a warp: 5.0, 16.2, 43.7; four: 6.6, 22.1, 45.1.
+One H200, float32, 3-D, Plummer's softening, microseconds per evaluation (kernels queued in a CUDA graph; launched from
+Python each takes 28): 4.9 for 1024 bodies, 15.0 for 4096 (``gpu-tiled``: 105), 42 for 8192 (206); beyond that
+``gpu-symmetric`` is faster. One body per warp: 5.0, 16.2, 43.7; four: 6.6, 22.1, 45.1.
 """
 
 from typing import Any
@@ -22,14 +22,14 @@ from nbody.gpu import cuda
 
 THREADS = 128
 BODIES = 2
-"""Bodies a warp."""
+"""Bodies per warp."""
 
 ALL = 0xFFFFFFFF
 """Every lane takes part in an exchange."""
 
 
 def build(shape: Shape) -> Any:
-    """The acceleration kernel with BODIES bodies a warp, for a law, a precision and 2 or 3 dimensions."""
+    """The acceleration kernel with BODIES bodies per warp, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
     @gpu.device_function
@@ -52,7 +52,7 @@ def build(shape: Shape) -> Any:
             x[k], y[k], z[k] = body[i, 0], body[i, 1], body[i, 2]
             ax[k] = ay[k] = az[k] = phi[k] = real(0)
         j = lane
-        while j < n:  # a range() with a step costs three more instructions a turn
+        while j < n:  # a range() with a step costs three more instructions per iteration
             xj, yj, zj, m = gpu.row(body, j)
             for k in range(BODIES):
                 dx, dy, dz = xj - x[k], yj - y[k], zj - z[k]
@@ -78,11 +78,11 @@ def build(shape: Shape) -> Any:
 
 
 class SplitEngine(RowEngine):
-    """Two bodies a warp, the acting bodies shared out over its lanes."""
+    """Two bodies per warp, the acting bodies divided among its lanes."""
 
     name = "gpu-split"
     build = staticmethod(build)
-    contends = range(1, 65536 + 1)  # beyond, a pair costs 1.6 times what it costs gpu-symmetric, on any card
+    contends = range(1, 65536 + 1)  # beyond that, gpu-symmetric is 1.6 times faster on any card
 
     def block(self, count: int) -> Block:
         """See :meth:`RowEngine.block`."""

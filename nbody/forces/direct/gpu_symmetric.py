@@ -1,15 +1,14 @@
 """Each pair once: by Newton's third law, one reciprocal square root serves both bodies of a pair.
 
-A warp keeps 32 × BODIES bodies in registers, with their sums: the rows. 32 other bodies, the columns, sit one in a lane,
-with their sums, and move on by a lane each turn, by shuffles. After 32 turns every row has met every column and each
-column is back in its lane. The warps of a block take turns at the columns of a chunk, so that no two add to one sum at a
-time. The kernel is in :mod:`nbody.forces.direct.gpu_pairs`; which block works on what is the matter of
-:mod:`nbody.forces.direct.gpu_triangle`.
+A warp holds 32 × BODIES bodies and their sums in registers: the rows. 32 other bodies and their sums, the columns, are held
+one per lane, and shuffles move them to the next lane after each iteration. After 32 iterations every pair of a row and a
+column is computed, and each column is back in its lane. The warps of a block take the columns of a chunk in turn, so that
+no two warps add to the same sum at the same time. The kernel is in :mod:`nbody.forces.direct.gpu_pairs`;
+:mod:`nbody.forces.direct.gpu_triangle` divides the pairs among the blocks.
 
 One H200, 3-D, Plummer's softening, interactions/s: float32 3.16e12 at N = 262144 and 3.50e12 with equal masses
 (``gpu-tiled``: 2.00e12), 2.89e12 at 65536 and 2.44e12 at 20480; mixed 2.23e12 and float64 1.15e12 at 262144. Median
-force error at 262144, of the positions as they were given: float32 9e-8, mixed 3e-8, where what is left is the
-rounding of single pairs.
+force error at 262144, for the positions as stored: float32 9e-8, mixed 3e-8 (the rounding of single pairs).
 """
 
 import math
@@ -39,18 +38,18 @@ from nbody.state.device import DeviceState
 
 @cache
 def pairs_kernel(shape: Shape, tiling: Tiling, masses: str) -> Any:
-    """:func:`build`, kept for the rest of the process."""
+    """:func:`build`, cached for the rest of the process."""
     return build(shape, tiling, masses)
 
 
 @cache
 def sum_kernel(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
-    """:func:`~nbody.forces.direct.gpu_triangle.build_sum`, kept for the rest of the process."""
+    """:func:`~nbody.forces.direct.gpu_triangle.build_sum`, cached for the rest of the process."""
     return build_sum(tiling, masses, real, of_each)
 
 
 def tiling_for(count: int, precision: str, masses: str = "product") -> Tiling:
-    """The tiling that was fastest on an H200: few warps a block share the work of a small N more evenly, many need fewer
+    """The fastest tiling on an H200: few warps per block divide the work of a small N more evenly; many warps need fewer
     partial sums."""
     if precision == "float32":
         bodies = 22 if masses == "equal" else 18
@@ -61,7 +60,7 @@ def tiling_for(count: int, precision: str, masses: str = "product") -> Tiling:
 
 
 class Plan(NamedTuple):
-    """How the pairs of a state are worked on, and where their partial sums are kept: its workspace."""
+    """How the pairs of a state are computed, and the buffers of their partial sums: the workspace of the state."""
 
     masses: str
     tiling: Tiling
@@ -70,23 +69,23 @@ class Plan(NamedTuple):
 
 
 class SymmetricEngine(GpuEngine):
-    """Each pair once: Newton's third law, bodies in registers, sums that travel by shuffles.
+    """Each pair once: Newton's third law, bodies in registers, column sums passed on by shuffles.
 
-    The panels of a state are independent of each other, and their accelerations add up: several GPUs, each with all
-    positions, could share them out.
+    The panels of a state are independent of each other, and the acceleration is the sum over the panels: several GPUs that
+    all hold all positions could share them.
     """
 
     name = "gpu-symmetric"
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed", "float64")
     build = staticmethod(build)
-    interactions_a_root = 2
+    interactions_per_root = 2
     separate_energy = True
-    contends = range(2048, 1 << 62)  # 1024 bodies are 68 units of work, too few warps to fill a card
+    contends = range(2048, 1 << 62)  # 1024 bodies are 68 units of work: too few warps for a card
     pairs = staticmethod(pairs_kernel)
-    """The kernel of the pairs for a shape, a tiling and a form of the masses."""
+    """The pair kernel for a shape, a tiling and a form of the masses."""
 
     def load(self, particles: Particles) -> DeviceState:
-        """See :meth:`Engine.load`. Chooses how pairs are weighted, and takes memory for the partial sums."""
+        """See :meth:`Engine.load`. Chooses how pairs are weighted, and allocates the partial sums."""
         state, columns = super().load(particles), self.shape().dtype
         masses = masses_of(particles, self.gravity, self.shape().real)
         tiling = tiling_for(state.count, self.precision, masses)
@@ -96,10 +95,10 @@ class SymmetricEngine(GpuEngine):
         return state
 
     def _resident_blocks(self, tiling: Tiling, masses: str) -> int:
-        """Blocks that fit on the card at a time of the kernel, with the energy's sums and without: one wave of them shares
-        the work out evenly, and the bits must not depend on what is asked for. (With 16 a multiprocessor, as many as there
-        is room for without the energy, where there was room for 14 with it, the lecture's disc took 191 µs with it, 138
-        without; 20480 bodies, one H200.)"""
+        """Blocks of the pair kernel that the card holds at a time, both with and without the energy's sums: one wave of
+        them divides the work evenly, and the bits must not depend on whether the energy is computed. (A second, partial
+        wave is slow: with blocks for 16 per multiprocessor where 14 fit, the lecture's disc took 191 µs instead of 138;
+        20480 bodies, one H200.)"""
         return min(self._resident(want, tiling, masses) for want in (Want.ACCELERATION, Want.ENERGY))
 
     def _resident(self, want: Want, tiling: Tiling, masses: str) -> int:
@@ -111,10 +110,10 @@ class SymmetricEngine(GpuEngine):
         return gpu.resident_blocks(self.pairs(shape, tiling, masses), arguments, tiling.chunk)
 
     def kernel(self, want: Want, state: DeviceState) -> Any:
-        """The kernel of the pairs, the one that adds their partial sums, and how many components these have."""
+        """The pair kernel, the kernel that adds the partial sums, and the number of components of these sums."""
         shape, plan = self.shape(want), state.workspace
         add = sum_kernel(plan.tiling, plan.masses, shape.real, want == Want.POTENTIAL)
-        return self.pairs(shape, plan.tiling, plan.masses), add, 4 if Want.ENERGY in want else 3
+        return self.pairs(shape, plan.tiling, plan.masses), add, 3 if want is Want.ACCELERATION else 4
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
@@ -132,7 +131,7 @@ class SymmetricEngine(GpuEngine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state, and the partial sums of its largest panel."""
+        """See :meth:`Engine.bytes_needed`: the state, and the partial sums of the largest panel."""
         columns = np.dtype(np.float64 if precision == "float64" else np.float32)
         tiling = tiling_for(particles, precision)
         largest = next(panels(particles, tiling, columns.itemsize, room_on_card(tiling, columns)))

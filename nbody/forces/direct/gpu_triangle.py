@@ -1,22 +1,22 @@
-"""Each pair once: how the triangle of pairs is shared out over the blocks, and how their partial sums are added.
+"""Each pair once: how the triangle of pairs is divided among the blocks, and how their partial sums are added.
 
-The bodies are rows (in tiles) and columns (in chunks) of a square; only the half on and above its diagonal is worked on.
+The bodies are the rows (in tiles) and the columns (in chunks) of a square; only its half on and above the diagonal is
+computed.
 
             chunk 0   1   2   3   4   5   6   7            tile = BODIES chunks (2 in this picture)
-    tile 0      [ D   D ] .   .   .   .   .   .            D: on the diagonal, both ways of each pair are computed
-    tile 1              [ D   D ] .   .   .   .            .: off it, once for both
+    tile 0      [ D   D ] .   .   .   .   .   .            D: on the diagonal, each pair is computed twice
+    tile 1              [ D   D ] .   .   .   .            .: off the diagonal, each pair is computed once
     tile 2                      [ D   D ] .   .
     tile 3                              [ D   D ]          a unit: one tile and one chunk
 
-The units, counted along the rows, are cut into as many equal runs as blocks fit on the card, and a block works through
-its run: every block has the same work whatever N is, where a grid of equal squares leaves up to a third of the card idle
-at N = 20480. A block writes what its rows felt once for each tile it touched, and what its columns felt once for each
-unit off the diagonal; :func:`build_sum` adds them in the order of the units, so that the same bits come every time and
-no atomics are needed.
+The units, counted along the rows, are divided into equal runs, one per block that fits on the card at a time. So every block
+has the same work for any N; a grid of equal squares would leave up to a third of the card idle at N = 20480. A block writes
+the sums of its rows once per tile of its run, and the sums of its columns once per unit off the diagonal. :func:`build_sum`
+adds them in the order of the units: the bits are the same every time, and no atomics are needed.
 
-Of many bodies the tiles are worked on in panels, one after another: what columns felt would not fit the memory, and one
-launch for all would take seconds. The panels decide the order of the sums; they follow from N, the tiling and the card, and
-not from what is free or busy at the moment.
+For many bodies the tiles are divided into panels, one launch each: the column sums of all tiles would not fit the memory,
+and one launch would take seconds. The panels determine the order of the sums; they depend on N, the tiling and the card,
+and not on how much memory is free.
 """
 
 import math
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_pieces import interactions_a_piece
+from nbody.forces.direct.gpu_pieces import interactions_per_piece
 from nbody.gpu import cuda
 
 LANES = 32
@@ -35,27 +35,27 @@ SLICES = 8
 """Threads that share the partial sums of one number."""
 
 COLUMNS_BUDGET = 2 << 30
-"""Bytes of what columns felt that are kept at once, at most. More tiles than that are worked on in panels."""
+"""The most bytes for column sums. If the tiles need more, they are divided into panels."""
 
 COLUMNS_SHARE = 4
-"""The same on a small card: this part of its memory, rounded down to a power of two (drivers keep a little for themselves,
-now more, now less, and the bits must not depend on it)."""
+"""On a small card the most is 1/COLUMNS_SHARE of its memory, rounded down to a power of two: the driver reserves a varying
+amount for itself, and the bits must not depend on it."""
 
 
 class Tiling(NamedTuple):
-    """``warps`` a block and ``bodies`` a thread."""
+    """``warps`` per block and ``bodies`` per thread."""
 
     warps: int
     bodies: int
 
     @property
     def chunk(self) -> int:
-        """Columns a unit, and threads a block."""
+        """Columns per unit, and threads per block."""
         return self.warps * LANES
 
     @property
     def tile(self) -> int:
-        """Rows a unit."""
+        """Rows per unit."""
         return self.chunk * self.bodies
 
 
@@ -65,10 +65,10 @@ def units_before(tile, chunks, bodies):
 
 
 def first_unit(block, blocks, share, extra):
-    """block · units // blocks, where a block's run of units begins, for units = share · blocks + extra.
+    """block · units // blocks, the first unit of a block's run, for units = share · blocks + extra.
 
-    A division of 64 bits would be a call in a kernel, after which the assembler can't tell any more whether the threads of
-    a warp go the same way, and prepares every shuffle for lanes apart: 2 % slower (one H200, N = 262144).
+    A 64-bit division is a function call in a kernel. After a call the assembler no longer assumes that the threads of a warp
+    stay together, and adds instructions to every shuffle: 2 % slower (one H200, N = 262144).
     """
     return block * share + np.int64(np.uint32(np.uint32(block) * np.uint32(extra)) // np.uint32(blocks))
 
@@ -79,8 +79,8 @@ def block_of(unit, units, blocks):
 
 
 class Room(NamedTuple):
-    """What a card has room for: ``blocks`` of the kernel at a time, ``budget`` bytes of what columns felt, and a ``piece``
-    of so many interactions (see :mod:`nbody.forces.direct.gpu_pieces`)."""
+    """What a card has room for: ``blocks`` of the kernel at a time, ``budget`` bytes of column sums, and ``piece``
+    interactions per launch (see :mod:`nbody.forces.direct.gpu_pieces`)."""
 
     blocks: int
     budget: int
@@ -88,19 +88,19 @@ class Room(NamedTuple):
 
 
 def room_on_card(tiling: Tiling, dtype: np.dtype, blocks: int | None = None) -> Room:
-    """The room on the current card, or on an H200 where there is none, for pair arithmetic of a dtype.
+    """The room on the current card, or on an H200 if there is none; ``dtype`` is the type of a pair's arithmetic.
 
-    ``blocks``: how many of the kernel it holds; if that is not known yet, the most that it could hold of any.
+    ``blocks``: blocks of the kernel that the card holds at a time; None: the most that it holds of any kernel.
     """
     memory = gpu.facts().memory_total if gpu.available() else 139 << 30
     share = 1 << (memory // COLUMNS_SHARE).bit_length() - 1
     most = gpu.blocks_at_most(tiling.chunk) if blocks is None else blocks
-    return Room(most, min(COLUMNS_BUDGET, share), interactions_a_piece(dtype))
+    return Room(most, min(COLUMNS_BUDGET, share), interactions_per_piece(dtype))
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Tiles ``first`` to ``last`` (not included), worked on in one launch of so many blocks: so many ``units``."""
+    """Tiles ``first`` to ``last`` (not included): ``units`` units, computed in one launch of ``blocks`` blocks."""
 
     first: int
     last: int
@@ -116,7 +116,7 @@ class Panel:
 def panels(count: int, tiling: Tiling, itemsize: int, room: Room) -> Iterator[Panel]:
     """The launches that cover the triangle of ``count`` bodies, in order; the first is the largest.
 
-    ``itemsize``: bytes of a number of what columns felt.
+    ``itemsize``: bytes per number of a column sum.
     """
     chunks = -(-count // tiling.chunk)
     tiles = -(-count // tiling.tile)
@@ -128,13 +128,13 @@ def panels(count: int, tiling: Tiling, itemsize: int, room: Room) -> Iterator[Pa
 
 
 class Buffers:
-    """What rows and columns felt, on the device, in a panel and in those that are smaller.
+    """The partial sums of rows and columns on the device, for the largest panel and all smaller ones.
 
     Attributes:
-        columns: (tiles, 4, N): what tile R did to body j, for j behind the tile: a force's three components, and the
-            potential, if that of each body is wanted.
-        rows: (blocks + tiles, 4, T): what block b found for tile R, in row b + R. (From one run to the next either the
-            block or the tile changes, or both, and neither ever falls: b + R is different for each.)
+        columns: (tiles, 4, N): the sum over tile R for body j, for j after the tile: three components of the force, and
+            the potential if it is computed for each body.
+        rows: (blocks + tiles, 4, T): the sum of block b for tile R, in row b + R. (Along the runs neither b nor R ever
+            decreases, and at least one of them increases: b + R is distinct for each.)
     """
 
     def __init__(self, count: int, tiling: Tiling, row_dtype: np.dtype, column_dtype: np.dtype, largest: Panel) -> None:
@@ -152,16 +152,16 @@ def shapes_of_buffers(count: int, tiling: Tiling, largest: Panel) -> tuple[tuple
 
 
 def build_sum(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
-    """The kernel that adds partial sums to accelerations: SLICES threads for each body, and blockIdx.y is the component.
+    """The kernel that adds the partial sums of each body: SLICES threads per body; blockIdx.y is the component.
 
-    Sums are float64 and some hundred terms a body; a thread alone would wait for one read after another. ``masses`` says
-    by what they still must be multiplied, see :func:`nbody.forces.direct.gpu_pairs.masses_of`; those of the potential
-    (component 3) were weighted by the other's mass only, and are those of each body or the energy's.
+    Sums are float64 with some hundred terms per body; a single thread would wait for each read. ``masses`` determines the
+    factor that the sums still lack, see :func:`nbody.forces.direct.gpu_pairs.masses_of`. Those of the potential (component
+    3) are weighted by the other body's mass only; with ``of_each`` they are the potential of each body, else the energy's.
 
     It is ``kernel(body, rows, columns, acceleration, G, first, last, blocks)``, a grid of (⌈N/LANES⌉, 3 or 4) blocks of
-    (LANES, SLICES) threads; acceleration (N, 4) is added to where ``first`` > 0, and else set.
+    (LANES, SLICES) threads. It sets acceleration (N, 4) if ``first`` is 0, and else adds to it.
     """
-    felt_by_columns = 4 if of_each else 3
+    column_components = 4 if of_each else 3
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
     before, block_with = gpu.device_function(units_before), gpu.device_function(block_of)
 
@@ -174,7 +174,7 @@ def build_sum(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
         total = 0.0
         if i < n:
             tile = i // tile_size
-            if component < felt_by_columns:
+            if component < column_components:
                 for above in range(first + piece, min(tile, last), SLICES):
                     total += columns[above - first, component, i]
             if first <= tile < last:
@@ -196,8 +196,8 @@ def build_sum(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
             factor = G * body[i, 3]
         elif masses == "product" and component < 3:
             factor = G / real(body[i, 3])  # as the pairs were weighted
-        if component == felt_by_columns:
-            factor += factor  # the energy's: the whole term of a pair went to one body
+        if component == column_components:
+            factor += factor  # the energy: the whole term of a pair was added to one body
         if first > 0:
             acceleration[i, component] += factor * total
         else:

@@ -1,16 +1,16 @@
-"""Several bodies a thread: each body read from shared memory pulls on four bodies that wait in registers.
+"""Several bodies per thread: each body read from shared memory acts on four bodies that are in registers.
 
-In ``gpu_tiled`` every interaction needs its own load of the acting body. Only four instructions start a clock on a
-multiprocessor, so a load costs what a multiply-add costs. A thread that keeps BODIES bodies in registers loads once
-for all of them, and their sums are independent of one another, which gives the scheduler something to do while a
-reciprocal square root is under way: 13.75 issue slots an interaction, 14.2 in ``gpu-tiled`` (counted in the machine code
-for sm_90, float32, 3-D). The price: BODIES times fewer threads, too few to fill a card below some 200000 bodies.
+In ``gpu-tiled`` every interaction loads its acting body. A multiprocessor issues four instructions per clock, so a load
+costs as much as a multiply-add. A thread that holds BODIES bodies in registers loads each acting body once for all of them,
+and their sums are independent, so that other instructions can run during a reciprocal square root: 13.75 issue slots per
+interaction instead of 14.2 (counted in the machine code for sm_90, float32, 3-D). The price: BODIES times fewer threads,
+too few for a large card below about 200000 bodies.
 
-The sums of a tile are added up apart and then to the total: rounding errors grow with √THREADS + √(N/THREADS), not √N.
+The forces of a tile are summed separately: rounding errors grow with √THREADS + √(N/THREADS) instead of √N.
 
-One H200, float32, 3-D, Plummer's softening, N = 262144: 1.91e12 interactions/s (``gpu-tiled``: 2.00e12); 128 threads a
-block or eight bodies a thread are slower. What is saved in slots is lost again to register banks, see
-:mod:`nbody.forces.direct.gpu_pairs`. It is the stepping stone to that kernel.
+One H200, float32, 3-D, Plummer's softening, N = 262144: 1.91e12 interactions/s (``gpu-tiled``: 2.00e12); 128 threads per
+block or eight bodies per thread are slower. Conflicts of register banks cost more than the saved slots gain, see
+:mod:`nbody.forces.direct.gpu_pairs`, for which this kernel is the preparation.
 """
 
 from typing import Any
@@ -22,14 +22,14 @@ from nbody.gpu import cuda
 
 THREADS = 256
 BODIES = 4
-"""Bodies a thread. The compiler writes the loops over them out, and their arrays become registers."""
+"""Bodies per thread. The compiler unrolls the loops over them, and their arrays become registers."""
 
-TURN = 4
-"""Bodies of the tile a turn of the inner loop, written out too."""
+UNROLL = 4
+"""Bodies of the tile per iteration of the inner loop, which is unrolled too."""
 
 
 def build(shape: Shape) -> Any:
-    """The acceleration kernel with BODIES bodies a thread, for a law, a precision and 2 or 3 dimensions."""
+    """The acceleration kernel with BODIES bodies per thread, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
     @gpu.kernel(**gpu.FAST)
@@ -54,9 +54,9 @@ def build(shape: Shape) -> Any:
             cuda.syncthreads()
             for k in range(BODIES):
                 ax[k] = ay[k] = az[k] = phi[k] = real(0)
-            for turn in range(0, THREADS, TURN):
-                for s in range(TURN):
-                    s += turn
+            for first_s in range(0, THREADS, UNROLL):
+                for s in range(UNROLL):
+                    s += first_s
                     xj, yj, zj, m = tile[s, 0], tile[s, 1], tile[s, 2], tile[s, 3]
                     for k in range(BODIES):
                         dx, dy, dz = xj - x[k], yj - y[k], zj - z[k]
@@ -85,7 +85,7 @@ def build(shape: Shape) -> Any:
 
 
 class UnrolledEngine(RowEngine):
-    """Several bodies a thread, acting bodies in shared-memory tiles."""
+    """Several bodies per thread, acting bodies in shared-memory tiles."""
 
     name = "gpu-unrolled"
     build = staticmethod(build)

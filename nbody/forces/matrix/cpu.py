@@ -1,8 +1,8 @@
 """The force matrix on the CPU: Numba writes a block of its rows, NumPy's BLAS multiplies it.
 
-What is computed: :mod:`nbody.forces.matrix.engine`. The rows are written on one core, since Numba's threads and those of
-BLAS, taking turns, wait for each other with the processor busy: 0.14e9 numbers of W a second in float32 by two cores (Zen 4,
-other programs running), and 3.0e9 by one.
+The formulas are in :mod:`nbody.forces.matrix.engine`. The rows are written on one core, since the threads of Numba and of
+BLAS wait for each other in busy loops: two cores wrote 0.14e9 numbers of W per second in float32 (Zen 4, other programs
+running), and one core 3.0e9.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from nbody.forces.engine import Engine
-from nbody.forces.matrix.fold import fold_condition
+from nbody.forces.matrix.condition import split_condition
 from nbody.forces.memory import block_rows
 from nbody.law import Gravity, pair_law
 from nbody.linalg.rung import Rung, Shape
@@ -23,10 +23,10 @@ from nbody.state import State, Want
 from nbody.state.host import HostState
 
 BUDGET = 64 << 20
-"""Bytes of a block of W."""
+"""Bytes per block of W."""
 
 EXACT = {"fastmath": {"contract", "nsz"}, "error_model": "numpy"}
-"""Multiply-adds are contracted; 1/√x is left to the square root and the division, right to rounding."""
+"""Multiply-adds are contracted; 1/√x is computed with the square root and the division, correctly rounded."""
 
 
 @cache
@@ -66,14 +66,14 @@ def factor_of(position: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 
 class Operands(NamedTuple):
-    """A block of W (rows, N), and the product (N, 4): a state's workspace."""
+    """A block of W (rows, N), and the product (N, 4): the workspace of a state."""
 
     block: np.ndarray
     product: np.ndarray
 
 
 class CpuMatrixEngine(Engine):
-    """The force matrix in blocks of rows, multiplied by a rung that runs on the CPU: NumPy's BLAS unless named.
+    """The force matrix in blocks of rows, multiplied by a rung that runs on the CPU: NumPy's BLAS by default.
 
     Attributes:
         rung: the rung; :func:`nbody.forces.matrix.engine.matrix_engine` sets it.
@@ -110,7 +110,7 @@ class CpuMatrixEngine(Engine):
         block, product = state.workspace
         write_block = block_writer(self.gravity.softening, state.dimensions, real, potential)
         factor = factor_of(state.position, state.mass)
-        x = np.zeros((3, state.count), self.dtype)  # component after component: vectors of neighbouring bodies
+        x = np.zeros((3, state.count), self.dtype)  # component after component: contiguous for the vector loop
         x[: state.dimensions] = state.position.T
         for first in range(0, state.count, len(block)):
             rows = block[: state.count - first]
@@ -123,14 +123,14 @@ class CpuMatrixEngine(Engine):
     @classmethod
     def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray:
         """See :meth:`Engine.condition`."""
-        return fold_condition(particles, gravity, rows, cls.rung)
+        return split_condition(particles, gravity, rows, cls.rung)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state, a block of W, and what is made for the product."""
+        """See :meth:`Engine.bytes_needed`: the state, a block of W, and the operands of the product."""
         itemsize = np.dtype(precision).itemsize
-        made = particles * (4 + 4 + 3 + 3 * 4) + cls._rows(particles, itemsize) * particles
-        return super().bytes_needed(particles, precision) + made * itemsize
+        numbers = particles * (4 + 4 + 3 + 3 * 4) + cls._rows(particles, itemsize) * particles
+        return super().bytes_needed(particles, precision) + numbers * itemsize
 
     @classmethod
     def _rows(cls, count: int, itemsize: int) -> int:

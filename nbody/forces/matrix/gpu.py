@@ -1,14 +1,14 @@
 """The force matrix on a GPU: one kernel writes a block of its rows, a rung of the ladder multiplies it.
 
-What is computed: :mod:`nbody.forces.matrix.engine`. A force evaluation is, all on one stream,
+The formulas are in :mod:`nbody.forces.matrix.engine`. A force evaluation consists of these launches on one stream:
 
-    lay_out      body (N, 4) ─► factor (K, 4) = [x - c | 1]       c: the centre of mass
+    write_factor body (N, 4) ─► factor (K, 4) = [x - c | 1]       c: the centre of mass
     write_block  body ─► block (rows, K) of W                     ┐ for each
     the rung     block · factor ─► product (rows, 4)              ┘ block of rows
-    fold         a_i = G (product_i,0..2 - (x_i - c) product_i,3)
+    combine      a_i = G (product_i,0..2 - (x_i - c) product_i,3)
 
 K is N rounded up to a multiple of four, with zeros in the columns beyond N: every row of W then begins at a multiple of
-16 bytes, as the 128-bit loads of the rungs have it.
+16 bytes, which the 128-bit loads of the rungs need.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -17,7 +17,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import GpuEngine, Shape, compiled
-from nbody.forces.matrix.fold import fold_condition
+from nbody.forces.matrix.condition import split_condition
 from nbody.forces.memory import block_rows
 from nbody.gpu import cuda
 from nbody.law import Gravity
@@ -29,22 +29,22 @@ from nbody.state.device import DeviceState
 
 THREADS = 256
 ROWS = 16
-"""Rows of W that a thread writes a number of: it reads the acting body once for all of them. (4, 8, 16 rows: 1.50, 1.37,
-1.30 ms a force evaluation of 20480 bodies on an H200, float32, 3-D, Plummer softening.)"""
+"""Rows of W per thread, which reads the acting body once for all of them. (4, 8, 16 rows: 1.50, 1.37, 1.30 ms per force
+evaluation of 20480 bodies on an H200, float32, 3-D, Plummer softening.)"""
 
 BUDGET = 512 << 20
-"""Bytes of a block of W. One that fits the L2 cache gains nothing, since the skinny product then has too few rows to
-share what it reads of the factor: 48 MB 1.93 ms, 128 MB 1.44, 512 MB 1.30, 1 GB 1.22; N = 65536, 8
-rows a thread: 28 ms with 64 MB, 13.4 with 512 MB, 12.6 with 4 GB (H200, as above)."""
+"""Bytes per block of W. A block that fits the L2 cache is slower, since the skinny product then has too few rows to reuse
+the factor: 48 MB 1.93 ms, 128 MB 1.44, 512 MB 1.30, 1 GB 1.22; for N = 65536 and 8 rows per thread 28 ms with 64 MB, 13.4
+with 512 MB, 12.6 with 4 GB (H200, as above)."""
 
 
-def build_lay_out(real: type) -> Any:
-    """The kernel that fills the factor, for a NumPy scalar type: one block of threads, for the sums of the centre of
-    mass go through shared memory. (The centre needs no digits, only the same bits each time.)"""
+def build_write_factor(real: type) -> Any:
+    """The kernel that fills the factor, for a NumPy scalar type: one block of threads, which sum the centre of mass in
+    shared memory. (The centre need not be accurate, only the same each time.)"""
 
     @gpu.device_function
-    def added_up(partial, t):
-        """The sum of the threads' numbers, the same for all of them, always in the same order."""
+    def reduce(partial, t):
+        """Add the rows of ``partial`` to row 0, always in the same order."""
         half = THREADS // 2
         while half > 0:
             cuda.syncthreads()
@@ -55,31 +55,31 @@ def build_lay_out(real: type) -> Any:
         cuda.syncthreads()
 
     @gpu.kernel(**gpu.FAST)
-    def lay_out(body, factor):
+    def write_factor(body, factor):
         partial = cuda.shared.array((THREADS, 4), real)
         n, t = body.shape[0], cuda.threadIdx.x
         for k in range(4):
             partial[t, k] = real(0)
         for j in range(t, n, THREADS):
             partial[t, 3] += body[j, 3]
-        added_up(partial, t)
+        reduce(partial, t)
         mass = partial[0, 3] if partial[0, 3] > real(0) else real(1)
         cuda.syncthreads()
         for j in range(t, n, THREADS):
-            weight = body[j, 3] / mass  # first the ratio: m x leaves float32's range in kilograms and metres
+            weight = body[j, 3] / mass  # the ratio first: m x overflows float32 in kilograms and metres
             for k in range(3):
                 partial[t, k] += weight * (body[j, k] - body[0, k])
-        added_up(partial, t)
+        reduce(partial, t)
         for j in range(t, factor.shape[0], THREADS):
             for k in range(3):
                 factor[j, k] = body[j, k] - body[0, k] - partial[0, k] if j < n else real(0)
             factor[j, 3] = real(1) if j < n else real(0)
 
-    return lay_out
+    return write_factor
 
 
 def build_write_block(shape: Shape) -> Any:
-    """The kernel that writes rows ``first`` … of W, or of U where the potential is wanted."""
+    """The kernel that writes rows ``first`` … of W, or of U for the potential."""
     law, real, potential = shape.law, shape.real, shape.potential
 
     @gpu.kernel(**gpu.FAST)
@@ -100,12 +100,12 @@ def build_write_block(shape: Shape) -> Any:
     return write_block
 
 
-def build_fold(shape: Shape) -> Any:
-    """The kernel that makes accelerations, or potentials, of the product."""
+def build_combine(shape: Shape) -> Any:
+    """The kernel that computes accelerations, or potentials, from the product."""
     potential = shape.potential
 
     @gpu.kernel(**gpu.FAST)
-    def fold(factor, product, acceleration, G):
+    def combine(factor, product, acceleration, G):
         i = cuda.grid(1)
         if i < acceleration.shape[0]:
             if potential:
@@ -114,11 +114,11 @@ def build_fold(shape: Shape) -> Any:
                 for k in range(3):
                     acceleration[i, k] = G * (product[i, k] - factor[i, k] * product[i, 3])
 
-    return fold
+    return combine
 
 
 class Block(NamedTuple):
-    """Some rows of W, from row ``first`` on, with the rows of the product that they give and the launch that does."""
+    """Rows of W from row ``first`` on, the same rows of the product, and the launch that multiplies them."""
 
     first: Any
     rows: Any
@@ -127,7 +127,7 @@ class Block(NamedTuple):
 
 
 class Operands(NamedTuple):
-    """The factor F (K, 4), the whole product (N, 4), and the blocks of W that it is made by: a state's workspace."""
+    """The factor F (K, 4), the whole product (N, 4), and the blocks of W: the workspace of a state."""
 
     factor: Any
     product: Any
@@ -135,7 +135,7 @@ class Operands(NamedTuple):
 
 
 class GpuMatrixEngine(GpuEngine):
-    """The force matrix in blocks of rows, multiplied by a rung of the ladder.
+    """The force matrix in blocks of rows, multiplied by a rung of the matrix course.
 
     Attributes:
         rung: the rung; :func:`nbody.forces.matrix.engine.matrix_engine` sets it.
@@ -146,7 +146,7 @@ class GpuMatrixEngine(GpuEngine):
     build = staticmethod(build_write_block)
 
     def load(self, particles: Particles) -> DeviceState:
-        """See :meth:`Engine.load`. Takes memory for a block of W, the factor and the product."""
+        """See :meth:`Engine.load`. Allocates a block of W, the factor and the product."""
         state = super().load(particles)
         count, columns, rows = state.count, _columns(state.count), self._rows(state.count, self.dtype.itemsize)
         with gpu.out_of_memory(f"the force matrix of {count} particles", self.bytes_needed(count, self.precision)):
@@ -171,26 +171,26 @@ class GpuMatrixEngine(GpuEngine):
         super()._compute(state, want)
 
     def kernel(self, want: Want, state: DeviceState) -> Any:
-        """The kernels that lay the factor out, write a block, and fold the product."""
+        """The kernels :func:`build_write_factor`, :func:`build_write_block` and :func:`build_combine`."""
         shape = self.shape(want)
-        return compiled(build_lay_out, shape.real), compiled(self.build, shape), compiled(build_fold, shape)
+        return compiled(build_write_factor, shape.real), compiled(self.build, shape), compiled(build_combine, shape)
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
-        lay_out, write_block, fold = kernel
+        write_factor, write_block, combine = kernel
         factor, result, blocks = state.workspace
-        lay_out[1, THREADS, state.stream](state.body, factor)
+        write_factor[1, THREADS, state.stream](state.body, factor)
         for first, rows, product, multiply in blocks:
             grid = -(-rows.shape[1] // THREADS), -(-rows.shape[0] // ROWS)
             write_block[grid, THREADS, state.stream](state.body, rows, first, length2)
             multiply(rows, factor, product, state.stream)
             state.report(len(rows) * state.count)
-        fold[-(-state.count // THREADS), THREADS, state.stream](factor, result, state.acceleration, G)
+        combine[-(-state.count // THREADS), THREADS, state.stream](factor, result, state.acceleration, G)
 
     @classmethod
     def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray:
         """See :meth:`Engine.condition`."""
-        return fold_condition(particles, gravity, rows, cls.rung)
+        return split_condition(particles, gravity, rows, cls.rung)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:

@@ -9,7 +9,7 @@ from nbody.forces.scheduled.pipeline import cycles
 
 SWEEPS = 4
 BEFORE, AFTER = 3, 6
-"""Slots around one whose operands change banks for which the cycles are counted again."""
+"""Slots before and after a changed slot for which the cycles are counted again."""
 
 
 def fixed_banks(block: Block) -> dict[Value, int]:
@@ -46,7 +46,7 @@ def banks(block: Block, slots: list[Slot]) -> dict[Value, int]:
 
 
 class Lifetimes:
-    """The slots from which and to which each value needs a register; -1 is before the block, ``len(slots)`` after it."""
+    """The first and the last slot at which each value needs a register; -1 is before the block, ``len(slots)`` after it."""
 
     def __init__(self, block: Block, slots: list[Slot]) -> None:
         self.made = {slot.at: k for k, slot in enumerate(slots) if block.register_written(slot.at) is not None}
@@ -58,7 +58,7 @@ class Lifetimes:
                 first_reader.setdefault(value, k)
         self.replaced_by = self._replaced_by(block, slots)
         for slot in slots:
-            # What an rsqrt or a shuffle reads stays until its result is waited for, unless the result replaces it.
+            # The operand of an rsqrt or a shuffle stays until its result is waited for, unless the result replaces it.
             if block.known[slot.at].signalled:
                 for value in slot.sources.values():
                     if self.replaced_by.get(value) != slot.at:
@@ -77,8 +77,8 @@ class Lifetimes:
 
 
 def allocated(block: Block, slots: list[Slot], bank: dict[Value, int]) -> dict[Value, int] | None:
-    """A register for each value, in its bank if one is free there; None if there are too few. The registers that the block
-    writes already usually suffice; otherwise all that the kernel has are used."""
+    """A register for each value, in its bank if one is free there; None if there are too few. Usually the registers that the
+    block writes already suffice; otherwise all registers of the kernel are used."""
     written = sum({1 << r for at in range(len(block.body)) if (r := block.register_written(at)) is not None})
     found = _allocated(block, slots, bank, written & block.usable)
     return found if found is not None else _allocated(block, slots, bank, block.usable)

@@ -1,4 +1,4 @@
-"""A block: instructions that control passes from the first to the last, and which of them needs whose result."""
+"""A block: instructions that run from the first to the last, and the data flow between them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,10 +30,10 @@ from nbody.forces.scheduled.scoreboard import (
 )
 
 LATEST = 15
-"""Cycles after a block within which any early reader has read."""
+"""Cycles after a block in which an early reader may still read."""
 
 Value = int
-"""A number in a block: the index of the instruction that computes it, or ``~r`` for what register r holds at the start."""
+"""A value in a block: the index of the instruction that computes it, or ``~r`` for register r at the start."""
 
 
 class Slot(NamedTuple):
@@ -81,7 +81,7 @@ class Block:
 
     @cached_property
     def flow(self) -> "Flow":
-        """Which instruction needs whose result."""
+        """The data flow between the instructions."""
         return Flow(self.body, self.known, self.live_out, self.not_ready)
 
     def register_written(self, at: int) -> int | None:
@@ -172,7 +172,7 @@ class Flow:
         self.results = {r: value for r, value in holds.items() if self.live_out >> r & 1}
 
     def _write_after_last_readers(self) -> None:
-        """A register that some instructions read as it was at the start receives its final value after them."""
+        """A register's final value is written after all instructions that read its value from the start of the block."""
         for register, value in self.results.items():
             for at, source in enumerate(self.sources):
                 if ~register in source.values() and at != value:
@@ -180,8 +180,8 @@ class Flow:
 
 
 def cycles_to_early_reader(body: list[Instruction], at: int) -> int:
-    """Cycles from before instruction ``at`` to the first one from there on that may read as early as a shuffle. One that
-    reads less early counts as later by the difference; after a branch there may be any."""
+    """Cycles from instruction ``at`` to the first later one that may read as early as a shuffle. An instruction that reads
+    later than a shuffle counts as issued later by the difference; after a branch any instruction may follow."""
     cycles, found = 0, LATEST
     while at < len(body) and cycles < found:
         if body[at].opcode == BRA:

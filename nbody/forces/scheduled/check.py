@@ -1,7 +1,7 @@
 """Verification that new instructions for a block compute the same as the old ones.
 
-The results are compared as expressions: what each register holds at the end, in terms of what was there at the start. The
-control bits are checked separately, by going through the new instructions cycle by cycle.
+The results are compared as expressions: the content of each register at the end, in terms of the registers at the start. The
+control bits are checked separately, by simulating the new instructions cycle by cycle.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from nbody.forces.scheduled.scoreboard import UNIFORM
 
 
 def fault(block: Block, body: list[Instruction]) -> str:
-    """What is wrong with new instructions for a block, in one line; empty if nothing is."""
+    """The first fault of new instructions for a block, in one line; empty if there is none."""
     if len(body) != len(block.body):
         return f"{len(body)} instructions cannot replace {len(block.body)}"
     outcomes = Outcomes()
@@ -28,7 +28,7 @@ def fault(block: Block, body: list[Instruction]) -> str:
 
 
 class Outcomes:
-    """Numbers for expressions: the same number for the same expression, whichever registers it went through."""
+    """Numbers for expressions: equal expressions have equal numbers, whatever registers they use."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple, int] = {}
@@ -58,9 +58,9 @@ class Outcomes:
 
 
 class Hardware:
-    """Goes through a block as fast as the hardware may: an instruction is issued ``stall`` cycles after the previous
-    one, and what it touches must be ready by then, because the cycles have passed or because its barrier has been
-    waited for. Read barriers are not relied on; new instructions name none."""
+    """Simulates a block as fast as the hardware may run it: an instruction is issued ``stall`` cycles after the previous
+    one, and the registers that it touches must be ready by then, after enough cycles or after a wait for their barrier.
+    Read barriers are ignored; new instructions have none."""
 
     def __init__(self, block: Block) -> None:
         self._block = block
@@ -72,7 +72,7 @@ class Hardware:
         self._waited = 0
 
     def faults(self, body: list[Instruction]) -> Iterator[str]:
-        """All that is wrong, in the order of the instructions."""
+        """All faults, in the order of the instructions."""
         clock = 0
         for at, instruction in enumerate(body):
             wrong = self._wait(instruction.waits, clock) or self._check_touched(instruction, clock)
@@ -85,7 +85,7 @@ class Hardware:
             yield wrong
 
     def _wait(self, waits: int, clock: int) -> str:
-        """Wait for barriers; what is wrong with that."""
+        """Wait for barriers; the fault, or an empty text."""
         early = [b for b, when in self._set.items() if waits >> b & 1 and when > clock]
         self._waited |= waits
         self._being_written = {r: barrier for r, barrier in self._being_written.items() if not waits >> barrier & 1}
@@ -113,7 +113,7 @@ class Hardware:
         return "has no barrier" if known.signalled and not instruction.write_barrier < BARRIERS else ""
 
     def _check_written(self, instruction: Instruction, clock: int) -> str:
-        """What is wrong with the place that receives the result."""
+        """The fault of writing the result to its place, or an empty text."""
         known = _known(instruction)
         for kind, number in places_written(instruction):
             if number + UNIFORM * (kind == "uniform") in self._being_read and kind != "predicate":
@@ -136,7 +136,7 @@ class Hardware:
         self._writer |= dict.fromkeys(written, known)
 
     def _check_end(self, clock: int) -> str:
-        """What is wrong at the end: what is in flight there must have been so before, with the same barrier."""
+        """The fault at the end: results in flight must have been in flight in the old code too, with the same barrier."""
         block = self._block
         allowed = {r: barrier for at, barrier in block.pending.items() for _, r in places_written(block.body[at])}
         for register, barrier in self._being_written.items():
@@ -157,7 +157,7 @@ class Hardware:
 
 
 def useless_reuse(instruction: Instruction, following: Sequence[Instruction]) -> str:
-    """What is wrong with the operands kept for the next instruction, if that one does not read them there."""
+    """The fault of the cached operands: the next instruction must read them in the same place."""
     if instruction.reuse and not instruction.keeps_warp:
         return "keeps an operand, and lets another warp issue next"
     for place in (p for k, p in enumerate(PLACES) if instruction.reuse >> k & 1):

@@ -1,4 +1,4 @@
-"""The instructions of a new order: their registers, and control bits by which none reads what is not ready yet."""
+"""The instructions of a new order: their registers, and control bits that make each wait until its operands are ready."""
 
 from nbody.forces.scheduled.block import Block, Slot, Value
 from nbody.forces.scheduled.instruction import (
@@ -49,8 +49,8 @@ def emitted(block: Block, slots: list[Slot], register: dict[Value, int]) -> list
 
 
 def wait_for_set_barriers(made: list[Instruction]) -> list[Instruction] | None:
-    """The same with longer stalls, so that no barrier is waited for before it is set: another instruction may just have been
-    issued that shares it."""
+    """The same instructions with longer stalls, so that none waits for a barrier before it is set (an instruction issued
+    just before may share the barrier)."""
     set_at, clock = [0] * BARRIERS, 0
     for k, instruction in enumerate(made):
         late = max((set_at[b] - clock for b in range(BARRIERS) if instruction.waits >> b & 1), default=0)
@@ -66,8 +66,8 @@ def wait_for_set_barriers(made: list[Instruction]) -> list[Instruction] | None:
 
 
 def _barrier_for(block: Block, slots: list[Slot], k: int, in_use: dict[int, int]) -> int:
-    """A barrier for slot ``k``: the one that it had, if it is waited for after the block; else a free one, or the
-    latest one. Waiting for a barrier waits for all instructions that share it."""
+    """A barrier for slot ``k``: its original one, if that is waited for after the block; else a free one, or the latest
+    one. Waiting for a barrier waits for all instructions that share it."""
     if slots[k].at in block.pending:
         return block.pending[slots[k].at]
     free = [barrier for barrier in range(BARRIERS) if barrier not in in_use.values()]
@@ -75,7 +75,7 @@ def _barrier_for(block: Block, slots: list[Slot], k: int, in_use: dict[int, int]
 
 
 def reused_places(block: Block, slots: list[Slot], k: int) -> set[str]:
-    """The places in which slot ``k`` reads what the previous slot has read there."""
+    """The places in which slot ``k`` reads the same value as the previous slot."""
     if k in (0, len(slots)) or any(block.known[slot.at].kind != "float" for slot in slots[k - 1 : k + 1]):
         return set()
     before, now = slots[k - 1], slots[k]
@@ -83,8 +83,8 @@ def reused_places(block: Block, slots: list[Slot], k: int) -> set[str]:
 
 
 def issue_cycles(block: Block, slots: list[Slot]) -> list[int]:
-    """The cycle in which each slot is issued at the earliest and, last, the one in which the results of the block are ready
-    (except those that are waited for after it)."""
+    """The earliest cycle in which each slot can be issued; the last number is the cycle in which the results of the block
+    are ready (except those that are waited for after it)."""
     issued: dict[int, int] = {}
     clock, found = 0, []
     for slot in slots:

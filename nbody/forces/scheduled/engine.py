@@ -1,10 +1,10 @@
 """The engine ``gpu-scheduled``: each pair once, with the kernel's instructions in the fastest order that was found.
 
 The kernel is that of ``gpu-symmetric``; :mod:`nbody.forces.direct.gpu_pairs` explains what limits it. The orders of
-:data:`~nbody.forces.scheduled.reorder.TUNINGS` are timed on the card, and the fastest one is used that gives the same
-bits as the compiler's order for the particles of the run. The compiler's order is one of the candidates. It also stays
-on a card that is not a Hopper, for a softening whose loop contains unknown instructions, and for fewer than
-:data:`FEWEST` particles.
+:data:`~nbody.forces.scheduled.reorder.TUNINGS` are timed on the card. Of those that give the same bits as the compiler's
+order for the particles of the run, the fastest is used. The compiler's order is one of the candidates. It is also used on a
+card that is not a Hopper, for a softening whose loop contains unknown instructions, and for fewer than :data:`FEWEST`
+particles.
 
 One H200, 3-D, Plummer, float32, interactions per second: 2.51e12 at N = 20480 (``gpu-symmetric`` in the same minute:
 2.46e12), 3.07e12 to 3.12e12 at 65536 (3.00e12), 3.35e12 at 262144 (3.18e12), 3.38e12 at 2^20 (3.21e12); with equal
@@ -31,18 +31,18 @@ KIND = "orders"
 """The kind of cache entry that holds the fastest orders; see :mod:`nbody.cache`."""
 
 HOPPER = (9, 0)
-"""The compute capability whose machine code is understood."""
+"""The compute capability whose machine code this package can read."""
 
 TIMED = 1 << 33
-"""About the number of pairs that an order is timed with, one tile at least: some 5 ms on an H200."""
+"""The approximate number of pairs for timing an order (at least one tile): about 5 ms on an H200."""
 
 FEWEST = 16384
-"""The fewest particles for which the timing can tell one order from another."""
+"""The fewest particles for which the timing can distinguish orders."""
 
 
 @functools.cache
 def scheduled_kernel(shape: Shape, tiling: Tiling, masses: str) -> Any:
-    """The kernel of the pairs. ``gpu-symmetric`` has its own, whose machine code is never replaced."""
+    """The pair kernel. ``gpu-symmetric`` has another copy, whose machine code is never replaced."""
     return build(shape, tiling, masses)
 
 
@@ -78,7 +78,7 @@ class ScheduledEngine(SymmetricEngine):
                 number = orders.fastest()
                 cache.keep(KIND, key, [number, orders.digest(number)])
                 orders.use(number)
-        except BaseException:  # after Ctrl-C the process may go on, and must find the compiler's order
+        except BaseException:  # after Ctrl-C the process may continue, and must have the compiler's order
             orders.use(COMPILER)
             raise
         self._ordered.add(which)

@@ -6,7 +6,7 @@
          24  operand a     32  operand b     64  operand c     (registers of eight bits; 255 reads as zero)
         105  control: stall cycles until this warp's next instruction, 4 bits; a bit that lets no other warp issue in
              between; the barrier released when the result is written, 3 bits (7: none), and the one released when the
-             operands are read; the barriers to wait for, 6 bits; operands kept for reuse (a, b, c), 3 bits.
+             operands are read; the barriers to wait for, 6 bits; operands cached for reuse (a, b, c), 3 bits.
 
 The hardware does not check whether an operand is ready; the control bits must ensure it: stall cycles for operations
 of fixed latency, barriers for those of variable latency.
@@ -121,11 +121,11 @@ class Instruction:
 
     @property
     def reuse(self) -> int:
-        """The operands that are kept for the next instruction, one bit each: a, b, c."""
+        """The operands that are cached for the next instruction, one bit each: a, b, c."""
         return self.field(122, 3)
 
     def controlled(self, stall: int, write_barrier: int = NO_BARRIER, waits: int = 0, reuse: int = 0) -> "Instruction":
-        """A copy with other control bits, and no read barrier. It keeps the warp, so that kept operands are not lost."""
+        """A copy with other control bits, and no read barrier. It keeps the warp, so that cached operands are not lost."""
         assert 0 <= stall <= LONGEST_STALL
         bits = stall | 1 << 4 | write_barrier << 5 | NO_BARRIER << 8 | waits << 11 | reuse << 17
         return self.replaced(105, 23, bits)

@@ -1,7 +1,7 @@
 """Which registers hold a number that is still needed, before and after each instruction of a kernel.
 
-Where the meaning of an instruction is not known, more registers are assumed to be read, and fewer to be overwritten, than
-really are. That costs free registers and nothing else.
+An unknown instruction is assumed to read more registers, and to overwrite fewer, than it really does. That is safe; it only
+costs free registers.
 """
 
 from functools import cache
@@ -31,7 +31,7 @@ INDIRECT = {0x949, 0x94A, 0x94B, 0x94C, 0x343, 0x344, 0x943, 0x944}
 """Branches to an address in a register, and calls. A kernel with one of these is not analysed."""
 
 WIDEST = 4
-"""The most registers that one operand names."""
+"""The most registers of one operand."""
 
 
 def target(at: int, instruction: Instruction) -> int:

@@ -1,4 +1,4 @@
-"""Which registers an instruction reads and writes, as far as that is known.
+"""The registers that an instruction reads and writes, as far as they are known.
 
 The widths are those that nvdisasm shows beside its listing (``-plr``, register lifetimes) for 24 kernels of this project.
 """
@@ -11,8 +11,8 @@ FAMILY = 0x1FF
 """The bits of an opcode without the kinds of its operands, which the upper three bits give."""
 
 REGISTERS = 1
-"""The kind for which all operands are registers. Otherwise place b holds something else, which is the second operand for the
-kinds in :data:`SECOND` and the third for the others; the remaining one of the two is in place c."""
+"""The kind with registers only. For other kinds place b holds something else: the second operand for the kinds in
+:data:`SECOND`, the third operand for the rest. The other of these two operands is in place c."""
 
 SECOND = (4, 5, 6)
 

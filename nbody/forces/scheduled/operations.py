@@ -12,8 +12,8 @@ SHUFFLES_READ = 4
 """Cycles by which a shuffle reads its operands earlier than arithmetic does. (With 0, 86 of 662 orders gave wrong sums.)"""
 
 INTEGERS_READ = 2
-"""The same for an operation of the integer units that reads the result of a float operation: the compiler leaves at least 5
-cycles. (With 0, that is 4 cycles, one of 56 runs with a cutoff gave wrong sums.)"""
+"""The same for an operation of the integer units that reads the result of a float operation: the compiler waits at least 5
+cycles. (With 0, which means 4 cycles, one of 56 runs with a cutoff gave wrong sums.)"""
 
 
 class Operation(NamedTuple):
@@ -59,9 +59,8 @@ def _bits(at: int, width: int, value: int = -1) -> int:
 
 
 NO_CARRY = _bits(77, 14)  # two carries in and two out
-MAGNITUDES = _bits(62, 1) | _bits(
-    73, 1
-)  # |b| and |a|: they belong to the position, so that a and b cannot be exchanged
+# |b| and |a|: these bits belong to the position, so that a and b cannot be exchanged
+MAGNITUDES = _bits(62, 1) | _bits(73, 1)
 EVERY_BYTE = _bits(72, 4)
 SIZE, WORD = _bits(73, 3), _bits(73, 3, 4)  # one register of 32 bits
 ONE_RESULT, ONE_TRUE = _bits(84, 7), _bits(84, 3) | _bits(87, 4, ALWAYS)  # of one comparison, combined with no other
@@ -84,8 +83,8 @@ OPERATIONS = {
     0x824: Operation("IMAD", "integer", "ac", 6, mask=NO_CARRY, plain=_bits(81, 3, ALWAYS) | _bits(87, 4)),
     0xAB9: Operation("ULDC", "integer", "", 14, "uniform", mask=SIZE, plain=WORD),
 }
-"""The operations that may be reordered, by opcode. The latencies of floats are the compiler's (4 cycles in its own
-code), the others are longer than the compiler's."""
+"""The operations that may be reordered, by opcode. The latencies of float operations are the compiler's (4 cycles), the
+others are longer than the compiler's."""
 
 COMMUTATIVE = {0x220, 0x223}
 """Operations whose operands a and b may be exchanged: the sign of the product has its own bits."""

@@ -1,4 +1,4 @@
-"""The orders of one compiled kernel: made, compared with the compiler's, timed, and loaded in its place."""
+"""The orders of one compiled kernel: build them, compare them with the compiler's, time them, and load one."""
 
 import hashlib
 from collections.abc import Callable
@@ -12,14 +12,14 @@ COMPILER = -1
 """The number of the compiler's order; the others are indices of :data:`TUNINGS`."""
 
 REPEATS = 3
-"""Timings of an order, of which the shortest counts."""
+"""Timings per order; the shortest counts."""
 
 _REPLACED: list[dict] = []
-"""Kernels that were loaded before. Unloaded, they could not run in the graphs that have recorded them."""
+"""Kernels that were replaced. They stay loaded, since graphs that have recorded them still run them."""
 
 
 def replace_machine_code(kernel: Any, cubin: bytes) -> None:
-    """Let a compiled kernel run other machine code from now on. Graphs that have recorded it still run the old code."""
+    """Replace the machine code of a compiled kernel. Graphs that have recorded the kernel still run the old code."""
     from cuda.core import ObjectCode
 
     library = kernel._codelibrary
@@ -48,7 +48,7 @@ class Orders:
         self._loaded: int | None = COMPILER  # None while one is being replaced by another
 
     def codes(self, number: int) -> list[bytes] | None:
-        """The machine code in an order, or None if there is none."""
+        """The machine code in an order; None if the kernel cannot be reordered."""
         if number not in self._codes:
             before = self._codes[COMPILER] or []
             after = [new for code in before if (new := reordered(code, TUNINGS[number])) is not None]
@@ -64,7 +64,7 @@ class Orders:
         return hashlib.sha256(b"".join(parts)).hexdigest()[:24]
 
     def use(self, number: int) -> bool:
-        """Load an order. False if there is none of that number."""
+        """Load an order. False if the kernel cannot be reordered."""
         codes = self.codes(number)
         if codes is None:
             return False
@@ -77,8 +77,8 @@ class Orders:
         return True
 
     def use_cached(self, entry: Any) -> bool:
-        """Load the order of a cache entry: its number, and the digest of the instructions that were compared with the
-        compiler's on a card. False if the instructions are not the same now."""
+        """Load the order of a cache entry: its number, and the digest of the instructions whose results were compared with
+        the compiler's on a card. False if the digest of the instructions is different now."""
         match entry:
             case [int(number), digest] if COMPILER <= number < len(TUNINGS):
                 return self.digest(number) == digest and self.use(number)

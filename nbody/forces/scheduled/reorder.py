@@ -23,14 +23,14 @@ TUNINGS = (
     Tuning(13, 40, 13, False, 0.3),
     Tuning(11, 28, 8, True, 0.6),
 )
-"""Those worth timing: of 284 that were timed with five kernels of ``gpu-symmetric`` (one H200), the six of which one is at
-most 1.1 % slower than the fastest for each kernel."""
+"""The parameters that are timed. Of 284 sets, timed with five kernels of ``gpu-symmetric`` on one H200, these six suffice:
+for each kernel one of them is at most 1.1 % slower than the fastest of all."""
 
 FEWEST_RSQRTS = 4
-"""Reciprocal square roots that a block must have: it is then a loop over pairs, unrolled."""
+"""A block with at least this number of reciprocal square roots is an unrolled loop over pairs."""
 
 NARROWEST = 4
-"""Chains in progress that are tried at least where more do not find enough registers."""
+"""The fewest chains in progress that are tried if there are too few registers for more."""
 
 
 def is_pair_loop(block: Block) -> bool:
@@ -39,8 +39,8 @@ def is_pair_loop(block: Block) -> bool:
 
 
 def reordered_block(block: Block, tuning: Tuning) -> list[Instruction] | None:
-    """A block in the order of a tuning, or of a narrower one that finds enough registers; None if none does, or if the
-    result fails the check."""
+    """A block in the order of a tuning, or of a narrower one if there are too few registers; None if there are too few for
+    any, or if the result fails the check."""
     for width in range(tuning.width, NARROWEST - 1, -1):
         slots = Scheduler(block, tuning._replace(width=width), fixed_banks(block)).slots()
         register = allocated(block, slots, banks(block, slots))
@@ -51,8 +51,8 @@ def reordered_block(block: Block, tuning: Tuning) -> list[Instruction] | None:
 
 
 def reordered(cubin: bytes, tuning: Tuning) -> bytes | None:
-    """A cubin with its loops over pairs in another order; None if no loop is changed, or if the code is not understood: the
-    compiler's code then stays."""
+    """A cubin with its loops over pairs in another order; None (use the compiler's code) if no loop is changed, or if the
+    code contains something unknown."""
     with contextlib.suppress(ValueError, LookupError, AssertionError):
         return _reordered(cubin, tuning)
     return None
@@ -62,9 +62,7 @@ def _reordered(cubin: bytes, tuning: Tuning) -> bytes | None:
     changed = False
     for section in kernels(cubin):
         code = instructions(cubin[section.start : section.start + section.size])
-        last_end = (
-            None  # of the last changed block: what the next one assumes about the code before it is no longer true
-        )
+        last_end = None  # of the last changed block; a block right after it relies on code that no longer exists
         for block in blocks(code):
             body = reordered_block(block, tuning) if is_pair_loop(block) and block.start != last_end else None
             if body is not None:

@@ -14,7 +14,7 @@ from nbody.forces.scheduled.pipeline import Pipeline
 
 
 class Tuning(NamedTuple):
-    """The parameters of an order. None is the best for every block: those of a list are tried and timed.
+    """The parameters of an order. No order is the best for every block: those of a list are timed.
 
     Attributes:
         width: chains in progress besides the oldest.
@@ -101,7 +101,7 @@ class Scheduler:
         return best[1:]
 
     def _slot(self, at: int) -> tuple[Slot, int]:
-        """An instruction with its operands arranged to share most with the previous one, and how many it shares."""
+        """An instruction with its operands arranged to share as many as possible with the previous one, and how many."""
         block, kept = self._block, self._pipeline.kept
         sources = block.flow.sources[at]
         shared = sum(kept.get(place) == value for place, value in sources.items())

@@ -1,11 +1,11 @@
 """What is in flight before each instruction of a kernel.
 
-First, registers that are being written or read by an operation of variable latency. It names a barrier, and whoever needs
-its result waits for that barrier. One without a barrier is signalled by the barrier of the next operation of its kind, since
-these complete in order.
+First, registers that are being written or read by an operation of variable latency. The operation names a barrier, and an
+instruction that needs its result waits for that barrier. An operation without a barrier is signalled by the barrier of the
+next operation of its kind, since these complete in order.
 
 Second, the results of operations of fixed latency that are not ready yet: the compiler has counted the cycles to the first
-reader in its own order, which need not be the first in another.
+reader in its own order, and another order may have another first reader.
 """
 
 from nbody.forces.scheduled.instruction import BARRIERS, NO_BARRIER, ZERO, Instruction, Place
@@ -104,8 +104,8 @@ def written_before_wait(body: list[Instruction], block: range, barrier: int) -> 
 
 
 def reads_at_issue(instruction: Instruction) -> bool:
-    """True for what certainly reads its operands no earlier than the operations listed in :mod:`.operations`: arithmetic,
-    moves, comparisons and reciprocal square roots."""
+    """True if the instruction certainly reads its operands no earlier than the operations listed in :mod:`.operations`:
+    arithmetic, moves, comparisons and reciprocal square roots."""
     family = instruction.opcode & FAMILY
     return operands(instruction) is not None and (family == RSQRT or family not in VARIABLE)
 
@@ -128,8 +128,8 @@ def write_latencies(instruction: Instruction) -> dict[Place, int]:
 
 def not_ready(body: list[Instruction]) -> list[dict[Place, int]]:
     """The places that are not ready before each instruction, on some path, and the cycles until arithmetic may read
-    them (zero or less: only operations that read earlier must wait). Of a branch only the cycles of its control bits
-    are counted."""
+    them (zero or less: only operations that read earlier must wait). For a branch only the cycles of its control bits
+    count."""
     next_ones, states = successors(body), [dict[Place, int]() for _ in body]
     changed = list(range(len(body) - 1, -1, -1))
     while changed:

@@ -1,4 +1,4 @@
-// A Gaussian along one axis, of the texture that the pass before left.
+// Blurs a texture with a Gaussian along one axis.
 
 uniform sampler2D u_light;
 uniform vec2 u_step;           // two pixels along the axis; a tap between two pixels reads the mean of both

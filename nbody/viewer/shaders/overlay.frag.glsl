@@ -1,4 +1,4 @@
-// An image, its first row on top.
+// Draws an image, its first row on top.
 
 uniform sampler2D u_image;
 varying vec2 v_place;

@@ -1,8 +1,8 @@
-// A rectangle of the picture, with a texture over it.
+// A textured rectangle of the picture.
 
 uniform vec4 u_rectangle;      // left, bottom, right, top in clip space
 attribute vec2 a_corner;       // 0 or 1
-varying vec2 v_place;          // in the texture
+varying vec2 v_place;          // texture coordinate
 
 void main() {
     v_place = a_corner;

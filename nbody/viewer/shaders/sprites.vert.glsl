@@ -1,4 +1,4 @@
-// A particle becomes a point sprite: a round spot with a Gaussian profile.
+// Turns a particle into a point sprite: a round spot with a Gaussian profile.
 
 uniform mat4 u_view;           // space to the camera's axes
 uniform mat4 u_projection;     // the camera's axes to clip space
@@ -19,14 +19,14 @@ void main() {
     gl_Position = u_projection * (u_view * vec4(a_position, 1.0));
     float pixels = u_pixels / gl_Position.w;
 
-    // Under half a pixel or so a Gaussian falls between the pixels, and particles would flicker as they move.
+    // A Gaussian narrower than about half a pixel can fall between pixels, and moving particles would flicker.
     float sigma = clamp(u_sigma * pixels, u_sigma_limits.x, u_sigma_limits.y);
     // Three sigmas on each side, in whole pixels.
     gl_PointSize = ceil(6.0 * sigma);
     v_half_width = 0.5 * gl_PointSize / sigma;
 
-    // Its light falls with the square of the distance, however wide the sprite is drawn: an object that fills more of
-    // the picture is as bright a surface, and a width that is clamped changes no brightness around it.
+    // The light of a particle falls with the square of its distance, whatever the width of its sprite. So the surface
+    // brightness of an object does not depend on zoom, and clamping the width does not change it either.
     float flux = u_flux * pixels * pixels;
     float speed = clamp(length(a_velocity), u_speeds.x, u_speeds.y);
     float hue = log(speed / u_speeds.x) / log(u_speeds.y / u_speeds.x);

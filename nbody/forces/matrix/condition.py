@@ -1,4 +1,4 @@
-"""What the fold of :mod:`nbody.forces.matrix.engine`, a difference of two large sums, makes of rounding errors."""
+"""The condition number of the split sum of :mod:`nbody.forces.matrix.engine`, a difference of two large sums."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from nbody.linalg.rung import Rung
 from nbody.particles import Particles
 
 
-def fold_condition(particles: Particles, gravity: Gravity, rows: np.ndarray, rung: Rung) -> np.ndarray:
-    """What the fold multiplies rounding by, for the particles ``rows``:
+def split_condition(particles: Particles, gravity: Gravity, rows: np.ndarray, rung: Rung) -> np.ndarray:
+    """The factor by which the split sum multiplies rounding errors, (T,) for the particles ``rows`` (T,):
 
         κ_i = Σ_j W_ij (|x_j - c| + |x_i - c|) / |Σ_j W_ij (x_j - x_i)|
 
-    times as much as the rung's factors are coarser than float32. Of the 1024 bodies that the benchmark judges by (N =
-    20480), the lecture's disc with a cutoff of 0.01 has 214 in the median and 18292 at most (69984 of all bodies), the
-    softened cluster 13 and 247 (634).
+    times the ratio of the rung's roundoff to float32's, if that is larger than 1. For N = 20480, 1024 sampled bodies: the
+    lecture's disc with a cutoff of 0.01 has a median of 214 and a maximum of 18292 (69984 over all bodies), the softened
+    cluster 13 and 247 (634).
     """
     x, mass = np.ascontiguousarray(particles.position.T), particles.mass  # (D, N): long contiguous rows
     centre = x @ mass / max(mass.sum(), np.finfo(float).tiny)
@@ -27,7 +27,7 @@ def fold_condition(particles: Particles, gravity: Gravity, rows: np.ndarray, run
         d = [axis - axis[i, None] for axis in x]  # each (rows, N): x_j - x_i
         weight = mass * pair_factors(sum(dk * dk for dk in d), gravity)[0]
         weight[np.arange(len(i)), i] = 0.0
-        # (No matrix product: the threads of NumPy's BLAS would get into the way of the caller's.)
+        # (No matrix product here: the threads of NumPy's BLAS would compete with those of the caller.)
         moved = (weight * distance).sum(axis=1) + weight.sum(axis=1) * distance[i]
         force = np.linalg.norm([(weight * dk).sum(axis=1) for dk in d], axis=0)
         condition[first : first + step] = np.divide(moved, force, out=np.ones(len(i)), where=force > 0)
