@@ -5,7 +5,7 @@ import pytest
 
 from nbody import gpu
 from nbody.errors import DeviceError, InputError
-from nbody.gpu.direct import _as_numba_passes_it
+from nbody.gpu.direct import _array_arguments
 from nbody.linalg import LADDER, device_call, matmul
 from nbody.linalg.rung import Launch
 
@@ -128,8 +128,8 @@ def test_memory_that_is_not_there_is_one_line(launched, monkeypatch):
 
 def test_a_kernel_is_told_of_an_array_as_numba_tells_it():
     """Two numbers for the host's use, the size, an item's bytes, the address, the shape, the strides."""
-    assert _as_numba_passes_it((3, 4), 8) == [0, 0, 12, 8, 0, 3, 4, 32, 8]
-    assert _as_numba_passes_it((5,), 4) == [0, 0, 5, 4, 0, 5, 4]
+    assert _array_arguments((3, 4), 8) == [0, 0, 12, 8, 0, 3, 4, 32, 8]
+    assert _array_arguments((5,), 4) == [0, 0, 5, 4, 0, 5, 4]
 
 
 def test_every_rung_of_the_gpu_can_be_prepared():

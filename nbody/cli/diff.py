@@ -24,5 +24,5 @@ def diff(
     from nbody.trajectory import first_difference
 
     difference = first_difference(first, second)
-    result(difference or f"{first} and {second} hold the same bits")
+    result(str(difference) if difference else f"{first} and {second} hold the same bits")
     return 1 if difference else 0

@@ -40,5 +40,5 @@ def rerun(
     if code or not verify:
         return code
     difference = first_difference(run, target)
-    result(difference or f"{run} and {target} hold the same bits")
+    result(str(difference) if difference else f"{run} and {target} hold the same bits")
     return 1 if difference else 0

@@ -90,42 +90,6 @@ def binding(shape: Shape, masses: str) -> Callable:
     return bind
 
 
-def works_ahead(shape: Shape, bodies: int, masses: str) -> bool:
-    """True if a turn computes the weights of row k + 1 before it adds those of row k: in float32, 3-D, with many rows per
-    thread and masses ``product``. Modelled from the machine code for sm_90 (Plummer, 18 rows) that takes 20.2 cycles per
-    pair instead of 21.1, with the energy 22.3 instead of 22.9; most other kernels would take as many or more."""
-    return shape.real is np.float32 and not (shape.mixed or shape.flat) and masses == "product" and bodies > 14
-
-
-def adding(flat: bool, ahead: bool) -> Callable:
-    """The function of the sums of one pair: row k's in ``felt``, and the column's, which it returns. The six sums are
-    independent, so their order changes no bits. It decides how often the register banks are waited for
-    (:mod:`nbody.forces.direct.gpu_pairs`), and the best order is another one if the weights are computed ahead."""
-
-    @gpu.device_function
-    def add_at_once(felt, k, dx, dy, dz, fi, fj, bx, by, bz):
-        bx = gpu.multiply_add(-fj, dx, bx)
-        felt[0, k] = gpu.multiply_add(fi, dx, felt[0, k])
-        by = gpu.multiply_add(-fj, dy, by)
-        felt[1, k] = gpu.multiply_add(fi, dy, felt[1, k])
-        if not flat:
-            felt[2, k] = gpu.multiply_add(fi, dz, felt[2, k])
-            bz = gpu.multiply_add(-fj, dz, bz)
-        return bx, by, bz
-
-    @gpu.device_function
-    def add_later(felt, k, dx, dy, dz, fi, fj, bx, by, bz):
-        bz = gpu.multiply_add(-fj, dz, bz)
-        felt[1, k] = gpu.multiply_add(fi, dy, felt[1, k])
-        felt[0, k] = gpu.multiply_add(fi, dx, felt[0, k])
-        felt[2, k] = gpu.multiply_add(fi, dz, felt[2, k])
-        by = gpu.multiply_add(-fj, dy, by)
-        bx = gpu.multiply_add(-fj, dx, bx)
-        return bx, by, bz
-
-    return add_later if ahead else add_at_once
-
-
 def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callable:
     """The function of one iteration: it adds the forces of the pairs of the thread's rows and its column to both sides, and
     returns the column's new sums. Row ``itself`` is the same body as the column.
@@ -139,28 +103,23 @@ def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callab
     difference, weigh, bind = differing(shape.mixed), weighing(masses), binding(shape, masses)
     # The law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
     law = pair_law(shape.softening, shape.dimensions, gpu.rsqrt, gpu.device_function, inverse_cube=gpu.rsqrt)
-    ahead = works_ahead(shape, bodies, masses)
-    add = adding(flat, ahead)
-
-    @gpu.device_function
-    def pair(at, k, column, length2):
-        xj, yj, zj, mj, pj, qj, rj = column
-        dx, dy = difference(xj, pj, at[0, k], at[4, k]), difference(yj, qj, at[1, k], at[5, k])
-        dz = difference(zj, rj, at[2, k], at[6, k])
-        root, u = law(dx, dy, dz, length2)
-        fi, fj = weigh(root, at[3, k], mj)
-        return dx, dy, dz, fi, fj, u
 
     @gpu.device_function
     def meet(at, felt, column, pull, length2, itself):
+        xj, yj, zj, mj, pj, qj, rj = column
         bx, by, bz, bphi = pull
-        mj = column[3]
-        coming = pair(at, 0, column, length2)
         for k in range(bodies):
-            dx, dy, dz, fi, fj, u = coming if ahead else pair(at, k, column, length2)
-            if ahead and k + 1 < bodies:
-                coming = pair(at, k + 1, column, length2)
-            bx, by, bz = add(felt, k, dx, dy, dz, fi, fj, bx, by, bz)
+            dx, dy = difference(xj, pj, at[0, k], at[4, k]), difference(yj, qj, at[1, k], at[5, k])
+            dz = difference(zj, rj, at[2, k], at[6, k])
+            root, u = law(dx, dy, dz, length2)
+            fi, fj = weigh(root, at[3, k], mj)
+            bx = gpu.multiply_add(-fj, dx, bx)
+            felt[0, k] = gpu.multiply_add(fi, dx, felt[0, k])
+            by = gpu.multiply_add(-fj, dy, by)
+            felt[1, k] = gpu.multiply_add(fi, dy, felt[1, k])
+            if not flat:
+                felt[2, k] = gpu.multiply_add(fi, dz, felt[2, k])
+                bz = gpu.multiply_add(-fj, dz, bz)
             if potential and not (with_itself and k == itself):
                 felt[3, k] -= bind(u, mj)
                 if of_each:
