@@ -23,7 +23,7 @@ def as_called(champion: LadderRow, problem: Problem) -> LadderRow:
     return replace(
         champion,
         name=NAME,
-        title=f"matmul() as called ({champion.name})",
+        title="matmul() as called",
         seconds=took,
         gflops=champion.gflops and champion.gflops * share,
         percent_of_peak=champion.percent_of_peak and champion.percent_of_peak * share,
