@@ -140,6 +140,9 @@ def test_a_wrong_assignment_is_one_line(assignment, line):
 
 def test_of_two_keys_that_exclude_each_other_an_option_takes_the_written_ones_place():
     assert scenario().override(end=3.0).resolved()["integrator"] == {"scheme": "leapfrog", "dt": 0.001, "end": 3.0}
+    for options in ({"steps": 5, "end": 1.0}, {"assignments": ["record.dt=1"], "every": 2}):
+        with pytest.raises(InputError, match=r"cannot be combined with --(steps|every); leave one of the two out"):
+            scenario().override(**options)
     timed = Scenario.from_text(TEXT + "record: {dt: 0.5}\n")
     assert timed.override(every=3).resolved()["record"] == {"every": 3}
 

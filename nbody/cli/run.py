@@ -8,6 +8,7 @@ import typer
 from nbody.cli.completion import engines_or_auto, integrators, precisions, scenarios
 from nbody.cli.numbers import count_option, real_option
 from nbody.forces import ENGINES
+from nbody.integrators import INTEGRATORS
 
 Scenario = Annotated[
     Path,
@@ -35,7 +36,8 @@ def run(
         ),
     ] = None,
     integrator: Annotated[
-        str | None, typer.Option(help="Scheme: taylor, leapfrog, …", show_default=False, autocompletion=integrators)
+        str | None,
+        typer.Option(help=f"Scheme: {INTEGRATORS.listing()}.", show_default=False, autocompletion=integrators),
     ] = None,
     precision: Annotated[
         str | None, typer.Option(help="float32, mixed or float64.", show_default=False, autocompletion=precisions)

@@ -130,7 +130,15 @@ class Scenario(Group):
         Raises:
             InputError: one line that begins with the option, as in ``--dt: must be greater than 0, got -1``.
         """
-        source = self._source
+        source, given = self._source, dict[Keys, str]()
+
+        def replaced(keys: Keys, name: str, value: object) -> Source:
+            excluded = EXCLUDES.get(keys)
+            if excluded in given:
+                raise InputError(f"{name}: cannot be combined with {given[excluded]}; leave one of the two out")
+            given[keys] = name
+            return source.with_option(keys, name, value, excluded)
+
         for option, value in options.items():
             if option not in OPTIONS:
                 raise unknown("option", option, OPTIONS)
@@ -141,10 +149,10 @@ class Scenario(Group):
                 raise InputError(f"--{option}: the bodies come from {shown(self.initial.file)}; leave this option out")
             keys = tuple(group.split("."))
             source = _without_foreign_options(source, keys, value)
-            source = source.with_option(keys, f"--{option}", value, EXCLUDES.get(keys))
+            source = replaced(keys, f"--{option}", value)
         for assignment in assignments:
             keys, value = read_assignment(assignment)
-            source = source.with_option(keys, f"--set {'.'.join(keys)}", value, EXCLUDES.get(keys))
+            source = replaced(keys, f"--set {'.'.join(keys)}", value)
         return self._of(source)
 
     def where(self, field: str) -> str:
