@@ -8,6 +8,7 @@ import pytest
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError
+from nbody.particles import Particles
 from nbody.run.plan import plan
 from nbody.run.resume import rerun, resume
 from nbody.run.schedule import StepSchedule, TimeSchedule
@@ -36,6 +37,16 @@ def test_a_schedule_of_steps_counts_the_frames_that_are_due(every, last):
     assert [schedule.count_after(step) for step in range(last + 1)] == [
         sum(d > s for d in due) for s in range(last + 1)
     ]
+
+
+def test_a_time_just_below_a_frame_is_before_it():
+    """Quotients of times are rounded both ways: 1.7 / 0.1 is 17, and the frame 17 is at 1.7000000000000002."""
+    for number in range(1, 400):
+        for interval in (0.1, 0.07, 0.3):
+            schedule = TimeSchedule(interval, 1e9, 0.0)
+            for time in (np.nextafter(number * interval, 0), number * interval, np.nextafter(number * interval, 1e9)):
+                assert schedule.next(0, time)[1] > time
+                assert schedule.regular(0, time) == (time == number * interval)
 
 
 @pytest.mark.parametrize("interval,end,origin", [(0.1, 1.0, 0.0), (0.3, 1.0, 0.0), (0.1, 7.7, 7.0), (2.0, 1.0, 0.0)])
@@ -165,6 +176,28 @@ def test_beats_yield_between_steps_and_leaving_them_ends_the_run(tmp_path):
         assert not run.complete and run.step[-1] == simulation.step
     summary = resume(tmp_path / "run.h5", steps=int(simulation.step) + 3).run()
     assert not summary.interrupted
+
+
+def test_a_run_extended_from_an_end_that_is_nearly_a_frame_has_all_frames(tmp_path):
+    text = "scheme: hermite4, eta: 0.1, end: 1.7"
+    Simulation(scenario(text, "dt: 0.1"), tmp_path / "run.h5").run()
+    resume(tmp_path / "run.h5", end=2.0, notify=lambda line: None).run()
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert list(run.time) == pytest.approx(np.arange(21) / 10)
+
+
+def test_bodies_on_which_no_force_acts_at_first_do_not_stop_an_adaptive_run():
+    """A body at rest in the middle of two that move: its acceleration is 0, its jerk is not."""
+    bodies = Particles([1.0, 1, 1], [[0, 0, 0], [1, 0, 0], [-1, 0, 0]], [[0, 0, 0], [0, 0.5, 0], [0, 0.5, 0]])
+    chosen = scenario("scheme: hermite4, eta: 0.02, end: 0.1", "dt: 0.1")
+    assert Simulation(chosen, particles=bodies).run().time == 0.1
+
+
+def test_an_end_before_the_bodies_time_is_one_line():
+    late = Particles([1.0, 1], [[0, 0, 0], [1, 0, 0]], np.zeros((2, 3)), time=5.0)
+    for integrator in (HERMITE, "dt: 0.125, end: 0.5"):
+        with pytest.raises(InputError, match="is before the time of the bodies, 5; give a later one"):
+            plan(scenario(integrator, "dt: 0.125"), late)
 
 
 def test_a_plan_says_what_the_run_then_is(tmp_path):

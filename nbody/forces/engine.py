@@ -122,6 +122,8 @@ class Engine(ABC):
         ``targets`` only the rows of these bodies are computed (every time), and nothing becomes current.
         """
         if targets is not None:
+            if not self.subsets:
+                raise InputError("this engine computes the forces on all bodies only; choose --engine cpu or reference")
             self._compute_targets(state, want, targets)
             return
         want, current = _offered(type(self), want), state.current
@@ -182,8 +184,8 @@ class Engine(ABC):
         self._compute(state, want)
 
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
-        """Fill the rows of the targets."""
-        raise InputError("this engine computes the forces on all bodies only; choose --engine cpu or reference")
+        """Fill the rows of the targets, in engines with ``subsets``."""
+        raise NotImplementedError
 
 
 @cache

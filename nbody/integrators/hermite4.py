@@ -55,6 +55,7 @@ class Hermite4(Integrator):
             size = _norm(state.acceleration)
             with np.errstate(divide="ignore", invalid="ignore"):  # bodies at rest have no jerk
                 times = np.fmin(size / _norm(state.jerk), np.sqrt(extent / size))
+            times[size == 0] = np.nan  # no force acts on them yet
             self._next = min(self.dt, 0.1 * self.eta * _smallest(times))
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
@@ -77,12 +78,12 @@ class Hermite4(Integrator):
         return forces + (motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The length of the next step."""
-        return {"next_step": np.array([self._next])}
+        """The length of the next step; 0 if nothing limits it."""
+        return {"next_step": np.array([self._next if math.isfinite(self._next) else 0.0])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """See :meth:`Integrator.restore`."""
-        self._next = float(arrays["next_step"][0])
+        self._next = float(arrays["next_step"][0]) or math.inf
 
     def _step(self, motion: Motion, h: float) -> None:
         state: Any = motion.state

@@ -63,18 +63,18 @@ class Plan:
         """The scenario with all values that the run uses."""
         found = self.scenario.resolved() | {"initial": resolved_initial(self.scenario)}
         options = self.engine_options.model_dump(exclude_none=True)
+        if isinstance(self.schedule, TimeSchedule):
+            found["record"] = {"dt": self.schedule.interval}
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
         return found
 
     def header(self, **provenance: Any) -> RunHeader:
         """The header of the recording: its size, its scenario and its provenance."""
-        precision, schedule = self.scenario.precision, self.schedule
+        precision = self.scenario.precision
         arrays = self.engine_kind.state_type.checkpoint_arrays(
             self.count, self.scenario.gravity.dimensions, precision, self.integrator.columns
         )
         resolved = self.resolved()
-        if isinstance(schedule, TimeSchedule):
-            resolved["integrator"]["end"], resolved["record"] = schedule.end, {"dt": schedule.interval}
         return RunHeader(
             frames=self.frames,
             dtype="float32" if itemsize(precision) == 4 else "float64",
@@ -125,7 +125,8 @@ class Plan:
         where = scenario.where("initial.particles")
         check_fits(self.engine_kind, self.count, scenario.precision, where, self.integrator.columns)
         engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
-        return engine, self.particles or make_particles(scenario)
+        particles = make_particles(scenario) if self.particles is None else self.particles.check()
+        return engine, particles
 
 
 def plan(

@@ -9,6 +9,7 @@ from nbody.errors import InputError, printable
 from nbody.particles import Particles
 from nbody.run.diagnostics import Energies
 from nbody.run.plan import Notify, plan
+from nbody.run.schedule import StepSchedule
 from nbody.run.simulation import Simulation, Start
 from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory, read_checkpoint
@@ -64,11 +65,13 @@ def resume(
             energies = Energies(float(energy[0]), float(energy[frames - 1]))
             start = Start(step, time, checkpoint, frames, energies)
     simulation = Simulation(scenario, path, notify=notify, particles=particles, start=start)
-    last = scenario.integrator.steps
-    if not longer and (step > last if last is not None else time > float(scenario.integrator.end or 0)):
-        option, end_of_run, made = ("--end", scenario.integrator.end, time) if last is None else ("--steps", last, step)
+    planned_end = planned.schedule
+    beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else time > planned_end.end
+    if beyond:
+        last, to_time = scenario.integrator.steps, scenario.integrator.end
+        option, given, made = ("--end", to_time, time) if last is None else ("--steps", last, step)
         raise InputError(
-            f"{option}: the run has made {step} steps already, to t = {time:g}; give more than {made:g}, got {end_of_run:g}"
+            f"{option}: the run has made {step} steps already, to t = {time:g}; give more than {made:g}, got {given:g}"
         )
     _compare_scope(scope, simulation.scope(), notify)
     return simulation
@@ -93,6 +96,10 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
             scenario = scenario.override(steps=min(made, chosen.steps))
         else:
             scenario = scenario.override(end=min(reached, float(chosen.end or 0)))
+            if reached < float(chosen.end or 0):
+                notify(
+                    "warning: the run was stopped between two frames; to end there, its last steps get other lengths"
+                )
         simulation = Simulation(scenario, output, overwrite, notify, particles=_start(run))
     _compare_scope({key: str(stored.get(key, "")) for key in simulation.scope()}, simulation.scope(), notify)
     return simulation

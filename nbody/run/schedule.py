@@ -87,8 +87,9 @@ class TimeSchedule:
 
     def _before(self, time: float) -> int:
         """The number of the last frame not after ``time``; the frame at the origin is 0. Frame times are rounded, so the
-        quotient may be too small by one."""
+        quotient may be too large or too small by one."""
         number = math.floor((time - self.origin) / self.interval)
+        number -= self.origin + number * self.interval > time
         return number + (self.origin + (number + 1) * self.interval <= time)
 
     def _frame(self, number: int) -> float:
@@ -107,6 +108,11 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
         InputError: times and steps that do not match.
     """
     chosen, record = scenario.integrator, scenario.record
+    if chosen.end is not None and chosen.end < origin:
+        raise InputError(
+            f"{scenario.where('integrator.end')}{chosen.end:g} is before the time of the bodies, {origin:g}; "
+            "give a later one"
+        )
     if not integrator.adaptive:
         last = chosen.steps
         if last is None:

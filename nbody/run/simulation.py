@@ -106,6 +106,7 @@ class Simulation:
         """The energies of the first and the latest frame."""
         if start is not None:
             self._restore(start)
+        self._schedule_in_use = self.plan.schedule
         self._checkpointed = time.perf_counter()
         self._recorded = self._begun = False
         self._within_a_step = False
@@ -159,11 +160,9 @@ class Simulation:
         if self._within_a_step:
             raise InputError(f"run: the state is between steps {self.step} and {self.step + 1}; make a new simulation")
         schedule, clock, first = self._schedule(steps), Clock(self.integrator.evaluations), self.step
-        left = False
+        self._schedule_in_use, left = schedule, False
         try:
-            # The recorder reports overflows, in one line with the particle; NumPy's warnings would repeat it.
-            quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-            with quiet, stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
+            with stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
 
                 def show(doing: str = "", fraction: float = 0.0) -> None:
                     progress(self._progress(clock, recorder, schedule, doing, fraction))
@@ -190,7 +189,8 @@ class Simulation:
         """The loop, from the first frame until the file is closed."""
         first = self.step
         if self._start is None and not self._begun:
-            self.integrator.start(self._motion)
+            with np.errstate(all="ignore"):  # the first frame reports what is not finite
+                self.integrator.start(self._motion)
             self._record(recorder)
             self._checkpoint(recorder)
         self._begun = True
@@ -292,7 +292,7 @@ class Simulation:
 
     def _meta(self) -> dict[str, Any]:
         """The other contents of a checkpoint: the position in the run, and what its bits depend on."""
-        regular = self.plan.schedule.regular(self.step, self.time)
+        regular = self._schedule_in_use.regular(self.step, self.time)
         return {
             "step": self.step, "time": self.time, "regular": regular, "engine": self.engine_name, "scope": self.scope(),
         }  # fmt: skip

@@ -128,8 +128,8 @@ def gravity_from(values: Any) -> Gravity:
 
 
 class Integrator(Component):
-    """The integration scheme, its time step ``dt``, and the end of the run: after ``steps`` steps, or at the time ``end``,
-    both counted from the first frame. Times are in the scenario's unit of time."""
+    """The integration scheme, its time step ``dt``, and the end of the run: after ``steps`` steps, or at the time ``end``
+    (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time."""
 
     scheme: Name = "leapfrog"
     dt: Positive | None = None

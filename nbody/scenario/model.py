@@ -13,9 +13,7 @@ from nbody.errors import InputError, unknown
 from nbody.law import LAWS, Gravity
 from nbody.scenario.fields import Group, KeyProblem, Text, shown, validated
 from nbody.scenario.groups import (
-    NAMES,
     CheckpointKeys,
-    Component,
     EnergyLimit,
     EngineChoice,
     FromFile,
@@ -185,13 +183,11 @@ class Scenario(Group):
 
 
 def _without_foreign_options(source: Source, keys: Keys, name: object) -> Source:
-    """Drop the options of an engine or scheme that the command line replaces by another one."""
+    """Drop the options of a scheme that the command line replaces by another one. (An engine replaces its whole group.)"""
     group = source.values.get(keys[0])
-    models: dict[Keys, type[Component]] = {("engine",): EngineChoice, ("integrator", "scheme"): Integrator}
-    model = models.get(keys)
-    if model is None or not isinstance(group, Mapping) or group.get(NAMES[model]) == name:
+    if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == name:
         return source
-    kept = {key: value for key, value in group.items() if key in model.model_fields}
+    kept = {key: value for key, value in group.items() if key in Integrator.model_fields}
     return replace(source, values={**source.values, keys[0]: kept})
 
 
