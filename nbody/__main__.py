@@ -10,7 +10,14 @@ import warnings
 
 def main() -> int:
     """Run the command line and return its exit code."""
-    code = 130
+    code, interrupts = 130, list[int]()
+
+    def interrupt(number: int, frame: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the shell has it ignored
+        signal.signal(signal.SIGINT, interrupt)
     # Small benchmarks use few blocks on purpose. (Library users keep the warning; kernels of runs do not cause it.)
     warnings.filterwarnings("ignore", message="Grid size")
     try:
@@ -20,6 +27,11 @@ def main() -> int:
             code = command()
         except KeyboardInterrupt:  # during the imports, or a second Ctrl-C while the first was handled
             pass
+        except (
+            Exception
+        ):  # a library may turn the interrupt into an error of its own, as pydantic does when it is imported
+            if not interrupts:
+                raise
         if code == 130:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a further Ctrl-C has nothing left to end
     except KeyboardInterrupt:
