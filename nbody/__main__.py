@@ -27,10 +27,8 @@ def main() -> int:
             code = command()
         except KeyboardInterrupt:  # during the imports, or a second Ctrl-C while the first was handled
             pass
-        except (
-            Exception
-        ):  # a library may turn the interrupt into an error of its own, as pydantic does when it is imported
-            if not interrupts:
+        except Exception:
+            if not interrupts:  # a library may raise another error for an interrupt, as pydantic does during its import
                 raise
         if code == 130:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a further Ctrl-C has nothing left to end

@@ -37,7 +37,7 @@ def printable(text: object) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """``text``, with its middle left out if it has more than ``most`` characters: a name 1 MB long is shown to nobody."""
+    """``text``, with its middle replaced by ``…`` if it has more than ``most`` characters."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) + 1 + most // 2 - most :]}"
 
 

@@ -54,8 +54,8 @@ def finish(
     from nbody.bench.readme import rewrite
 
     for report in reports if as_json else ():
-        told = {"comparison": comparison.plain()} if comparison else {}
-        result_json(json.loads(report.json()) | told)
+        compared = {"comparison": comparison.plain()} if comparison else {}
+        result_json(json.loads(report.json()) | compared)
     if not as_json:
         sheets = [
             sheet for report in reports for suite in report.suites for sheet in part(suite, "tables").sheets(report)

@@ -1,7 +1,8 @@
 """The only door to the terminal: nothing else in :mod:`nbody.cli` prints.
 
-Texts from files (a scenario's name, a recording's provenance) pass through here, so none can command the terminal, and JSON
-has no NaN, which it does not know. It holds also where nobody reads: a closed pipe, a lost terminal, a full disk.
+Texts from files (a scenario's name, a recording's provenance) are escaped here, so they cannot control the terminal. JSON
+never contains NaN or infinity, which are not part of it. Printing also survives a closed pipe, a lost terminal and a full
+disk.
 """
 
 import contextlib

@@ -26,8 +26,8 @@ def banks() -> Any:
         axes[1, column].set_ylim(0, 34)
         plain(axes[1, column], f"words of each bank: served {served}×")
         lines = len(np.unique(numbers * 4 // LINE))
-        told = f"A, global: {lines} line{'s' if lines > 1 else ''} of {LINE} B"
-        cells(axes[2, column], _touched((32, 32), numbers, RED if lines > 1 else GREEN), told)
+        label = f"A, global: {lines} line{'s' if lines > 1 else ''} of {LINE} B"
+        cells(axes[2, column], _touched((32, 32), numbers, RED if lines > 1 else GREEN), label)
     axes[1, 0].set_ylabel("words")
     axes[1, 1].set_xlabel("bank")
     return figure
@@ -47,8 +47,8 @@ def vectors() -> Any:
     for panel, name, per_lane, colour in ((axes[0, 0], "k09", 1, BLUE), (axes[0, 1], "k10", 4, ORANGE)):
         lanes = of_warp(traced(name)[0, 0], "a", False)
         first = lanes[:1] if per_lane == 1 else lanes[1:5]  # the simulator looks at the first number's type before
-        told = f"{name}: one load,\n{np.unique(first).size * 4} bytes"
-        cells(panel, _touched(shape, first, colour), told)
+        label = f"{name}: one load,\n{np.unique(first).size * 4} bytes"
+        cells(panel, _touched(shape, first, colour), label)
     written = of_warp(traced("k14")[0, 0], "shared0", True)[0]
     depth = np.unique(written // 132)
     for panel, pitch in ((axes[0, 2], 128), (axes[0, 3], 132)):

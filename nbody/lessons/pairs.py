@@ -121,10 +121,10 @@ def triangle() -> Any:
     panel.set_xlabel("chunk of columns")
     panel.set_ylabel("tile of rows")
     runs = sorted({int((owner == block).sum()) for block in range(blocks)})
-    told = " or ".join(map(str, runs))
+    sizes = " or ".join(map(str, runs))
     bare(
         panel,
-        f"{units} units for {blocks} blocks, {told} each; D: both ways of a pair are computed, elsewhere once for both",
+        f"{units} units for {blocks} blocks, {sizes} each; D: both ways of a pair are computed, elsewhere once for both",
     )
     return figure
 

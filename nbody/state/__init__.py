@@ -13,18 +13,13 @@ import numpy as np
 
 from nbody.particles import Particles
 from nbody.state.columns import Column
-from nbody.state.frames import BLOCKS, SIDES, Snapshot, bytes_in_transit, frame_bytes, frames_per_block
+from nbody.state.frames import BLOCKS, SIDES, Snapshot, bytes_in_transit, frame_bytes, frames_per_block, itemsize
 from nbody.state.want import Want
 
 __all__ = [
     "BLOCKS", "SIDES", "Column", "Snapshot", "State", "Want",
     "bytes_in_transit", "frame_bytes", "frames_per_block", "itemsize",
 ]  # fmt: skip
-
-
-def itemsize(precision: str) -> int:
-    """Bytes per number of a state in ``float32``, ``mixed`` or ``float64``."""
-    return 4 if precision == "float32" else 8
 
 
 class State(ABC):

@@ -10,13 +10,14 @@ SIDES = 2
 """Blocks of frames on the device: one is filled while the other is copied to the host."""
 
 
-def _itemsize(precision: str) -> int:
+def itemsize(precision: str) -> int:
+    """Bytes per number of a state in ``float32``, ``mixed`` or ``float64``."""
     return 4 if precision == "float32" else 8
 
 
 def frame_bytes(particles: int, precision: str) -> int:
     """Bytes of a recorded frame: three columns of position and three of velocity, in 2-D too."""
-    return particles * 6 * _itemsize(precision)
+    return particles * 6 * itemsize(precision)
 
 
 def frames_per_block(particles: int, precision: str) -> int:

@@ -59,7 +59,7 @@ class CpuEngine(Engine):
 
     @classmethod
     def require_device(cls) -> None:
-        """Raise a DeviceError where Numba has been told to compile nothing (these kernels are no plain Python), or can't
+        """Raise a DeviceError if NUMBA_DISABLE_JIT is set (these kernels do not run as plain Python), or if Numba cannot
         start its threads (an unknown or missing threading layer)."""
         if config.DISABLE_JIT:
             raise DeviceError(
