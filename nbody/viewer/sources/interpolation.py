@@ -11,8 +11,8 @@ RESOLVED, UNRESOLVED = 12.0, 3.0
 where they do not."""
 
 AGREES, DISAGREES = 0.5, 1.0
-"""The velocities explain the distance if it differs from the mean of the tangents by less than the first fraction, and do not
-from the second on."""
+"""The velocities explain the distance if it differs from the mean of the tangents by less than the first fraction of itself;
+from the second on they do not."""
 
 LEAST = 1e-37
 

@@ -103,7 +103,9 @@ class Source(ABC):
 
     @np.errstate(over="ignore")  # a body that far away is outside every picture
     def chosen(self, values: Array, unit: float) -> Array:
-        """The rows of ``values`` (N, D) that are shown, divided by ``unit``: (shown, 3) float32."""
+        """The rows of ``values`` (N, D) that are shown, divided by ``unit``: (shown, 3) float32; perhaps a view."""
+        if values.dtype == np.float32 and values.shape[1] == 3 and unit == 1.0:
+            return values[self._choice]
         out = np.zeros((self.shown, 3), np.float32)
         out[:, : values.shape[1]] = values[self._choice] / unit
         return out
