@@ -6,6 +6,7 @@ from vispy.gloo import gl
 from nbody.viewer.display import hud
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.glow import Glow
+from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
 from nbody.viewer.picture.tonemap import ToneMap, metered
@@ -26,10 +27,14 @@ class Renderer:
         source: what to draw.
         budget: the most particles to draw if OpenGL runs on the processor; None for no limit.
         first: the frame from which view and exposure are determined.
+        look: how the bodies are drawn.
+
+    Attributes:
+        look: the same; give another value at any time. It takes effect with the next :meth:`load` and :meth:`draw`.
     """
 
-    def __init__(self, canvas, source: Source, budget: int | None = None, first: int = 0) -> None:
-        self.source = source
+    def __init__(self, canvas, source: Source, budget: int | None = None, first: int = 0, look: Look = Look()) -> None:
+        self.source, self.look = source, look
         self.name = str(gl.glGetParameter(gl.GL_RENDERER))
         self.software = any(word in self.name.lower() for word in SOFTWARE)
         if budget and self.software:

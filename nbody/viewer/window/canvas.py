@@ -10,6 +10,7 @@ from vispy import app
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display import hud
+from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.renderer import Renderer
 from nbody.viewer.sources.recording import Recording
 from nbody.viewer.window.controls import Controls
@@ -34,6 +35,7 @@ class Window(app.Canvas):
     Args:
         recording: what to draw.
         playback: the clock, which chooses the frame.
+        look: how the bodies are drawn; while the window is open, change ``renderer.look`` instead.
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
@@ -41,10 +43,10 @@ class Window(app.Canvas):
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
-    def __init__(self, recording: Recording, playback: Playback) -> None:
+    def __init__(self, recording: Recording, playback: Playback, look: Look = Look()) -> None:
         # With show=True vispy would draw before this constructor has returned.
         super().__init__(title=f"{recording.name} · nbody", size=SIZE, show=False, dpi=96, vsync=True)
-        self.recording, self.playback = recording, playback
+        self.recording, self.playback, self._look = recording, playback, look
         self.controls = Controls(recording.home(), playback)
         self.renderer: Renderer | None = None  # Qt has no OpenGL context before the window is on the screen
         self.alert = ""
@@ -64,7 +66,7 @@ class Window(app.Canvas):
             self._closing = app.Timer(0.0, connect=lambda event: self.close(), iterations=1, start=True)
 
     def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
-        self.renderer = self.renderer or Renderer(self, self.recording, BUDGET)
+        self.renderer = self.renderer or Renderer(self, self.recording, BUDGET, look=self._look)
         try:
             self.renderer.load(at)
         except NBodyError as error:  # this frame is damaged; others may be intact

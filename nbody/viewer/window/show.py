@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from nbody.run.signals import stop_on_signals
 from nbody.viewer import backends
+from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.recording import Recording
 from nbody.viewer.window.playback import Playback
 
@@ -12,13 +13,19 @@ if TYPE_CHECKING:
     from nbody.viewer.window.canvas import Window
 
 
-def show(recording: Recording, playback: Playback, opened: Callable[["Window"], object] = lambda window: None) -> None:
+def show(
+    recording: Recording,
+    playback: Playback,
+    opened: Callable[["Window"], object] = lambda window: None,
+    look: Look = Look(),
+) -> None:
     """Open the window and play until the user closes it.
 
     Args:
         recording: what to play.
         playback: the clock, which chooses the frame.
         opened: called with the window once it is on the screen.
+        look: how the bodies are drawn.
 
     Raises:
         DeviceError: no window can be opened on this machine.
@@ -29,7 +36,7 @@ def show(recording: Recording, playback: Playback, opened: Callable[["Window"], 
 
     from nbody.viewer.window.canvas import Window
 
-    window = Window(recording, playback)
+    window = Window(recording, playback, look)
     window.show()
     opened(window)
     with stop_on_signals() as window.stop:  # Qt drops an exception of a handler
