@@ -7,6 +7,7 @@ from nbody.errors import InputError
 from nbody.viewer.display import hud
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.glow import Glow
+from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
 from nbody.viewer.picture.tonemap import ToneMap, metered
@@ -29,16 +30,18 @@ class Renderer:
         canvas: a vispy canvas; its context is current.
         source: what to draw.
         budget: the most particles to draw if OpenGL runs on the processor; None for no limit.
+        look: how the bodies are drawn.
 
     Attributes:
         home: the view of the run, in which the exposure is measured.
+        look: give another value at any time. It takes effect with the next :meth:`load` and :meth:`draw`.
 
     Raises:
         InputError: the first frame is damaged, and so are those after it.
     """
 
-    def __init__(self, canvas, source: Source, budget: int | None = None) -> None:
-        self.source = source
+    def __init__(self, canvas, source: Source, budget: int | None = None, look: Look = Look()) -> None:
+        self.source, self.look = source, look
         self.name = str(gl.glGetParameter(gl.GL_RENDERER))
         self.software = any(word in self.name.lower() for word in SOFTWARE)
         if budget and self.software:

@@ -10,6 +10,7 @@ from vispy import app
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display import hud
+from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.renderer import Renderer
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.controls import Controls
@@ -31,6 +32,7 @@ class Window(app.Canvas):
     Args:
         source: what to draw.
         transport: the clock, which chooses the moment.
+        look: how the bodies are drawn at first; the keys change ``controls.look``.
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
@@ -38,11 +40,11 @@ class Window(app.Canvas):
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
-    def __init__(self, source: Source, transport: Transport) -> None:
+    def __init__(self, source: Source, transport: Transport, look: Look = Look()) -> None:
         # With show=True vispy would draw before this constructor has returned.
         super().__init__(title=f"{source.name} · nbody", size=SIZE, show=False, dpi=96, vsync=True)
         self.source, self.transport = source, transport
-        self.controls = Controls(source.home(), transport)
+        self.controls = Controls(source.home(), transport, look)
         self.renderer: Renderer | None = None  # Qt has no OpenGL context before the window is on the screen
         self.alert = ""
         self.failure: BaseException | None = None
@@ -62,6 +64,7 @@ class Window(app.Canvas):
 
     def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
         self.renderer = self.renderer or Renderer(self, self.source, BUDGET)
+        self.renderer.look = self.controls.look
         try:
             self.renderer.load(at)
         except NBodyError as error:  # this frame is damaged; others may be intact

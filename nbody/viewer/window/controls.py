@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.look import Look
 from nbody.viewer.window.transport import Transport
 
 Pixel = tuple[float, float]
@@ -36,8 +37,8 @@ class Controls:
         closed: True if the user asked to close the window.
     """
 
-    def __init__(self, camera: Camera, transport: Transport) -> None:
-        self.camera, self.transport = camera, transport
+    def __init__(self, camera: Camera, transport: Transport, look: Look = Look()) -> None:
+        self.camera, self.transport, self.look = camera, transport, look
         self.show_hud, self.closed = True, False
         self._home = camera.copy()
         self._dragged: str = ""  # what the pressed mouse button moves: "timeline", "centre" or "angle"

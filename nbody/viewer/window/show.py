@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from nbody.run.signals import stop_on_signals
 from nbody.viewer import backends
+from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.transport import Transport
 
@@ -12,13 +13,19 @@ if TYPE_CHECKING:
     from nbody.viewer.window.canvas import Window
 
 
-def show(source: Source, transport: Transport, opened: Callable[["Window"], object] = lambda window: None) -> None:
+def show(
+    source: Source,
+    transport: Transport,
+    opened: Callable[["Window"], object] = lambda window: None,
+    look: Look = Look(),
+) -> None:
     """Open the window and show moments until the user closes it.
 
     Args:
         source: what to show.
         transport: the clock, which chooses the moment. Both are closed with the window.
         opened: called with the window once it is on the screen.
+        look: how the bodies are drawn.
 
     Raises:
         DeviceError: no window can be opened on this machine.
@@ -30,7 +37,7 @@ def show(source: Source, transport: Transport, opened: Callable[["Window"], obje
     from nbody.viewer.window.canvas import Window
 
     try:
-        window = Window(source, transport)
+        window = Window(source, transport, look)
         window.show()
         opened(window)
         with stop_on_signals() as window.stop:  # Qt drops an exception of a handler
