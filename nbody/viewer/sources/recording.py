@@ -6,17 +6,20 @@ from functools import cached_property
 
 import numpy as np
 
+from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, printable, shortened
-from nbody.run.diagnostics import relative_energy_error
+from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.sources.read_ahead import ReadAhead
+from nbody.viewer.sources.recorded_series import RecordedSeries
+from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 Array = np.ndarray
 
 SAMPLES = 9
-"""The number of frames that determine the speed scale, evenly spread over the run."""
+"""The number of frames that determine the speed scale and the initial view, evenly spread over the run."""
 
 PERCENTILES = (5.0, 98.0)
 """The percentiles of the speeds at the ends of the palette; slower and faster particles get the colour of the end."""
@@ -55,12 +58,15 @@ class Recording(Source):
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; look again when the run has begun")
         self.run, self.count, self.dimensions = run, run.count, run.dimensions
+        self.mass, self.id, self.gravity = run.mass, run.id, recorded_gravity(run)
+        self.species, self.species_names = getattr(run, "species", None), getattr(run, "species_names", ("",))
         self.name = shortened(printable(run.resolved.get("name", "")), LONGEST_NAME) or "run"
         self._scaled_at = 0
         self._notify, self._reported = notify, set[str]()
         self._left_out: dict[int, str] = {}  # lines about bodies without a finite position
         self._ahead = ReadAhead(self._read, 2 * 3 * 4 * self.count)
         self._at, self._direction = -1.0, 0  # the moment before, and where the playback goes
+        self._series: RecordedSeries | None = None
         self.update()
 
     def update(self) -> int:
@@ -71,6 +77,11 @@ class Recording(Source):
             self._scaled_at = self.frames
             self.speeds = speed_scale(self._readable_velocities())
         return self.frames
+
+    def refresh(self) -> int:
+        """See :meth:`Source.refresh`."""
+        self.run.refresh()
+        return self.update()
 
     def _readable_velocities(self) -> Iterator[Array]:
         for k in spread(self.frames, SAMPLES):
@@ -108,7 +119,7 @@ class Recording(Source):
         begin, end = (float(self.run.time[frame.number]) for frame in (first, second))
         now = float(np.interp(at, [k, k + 1], self.run.time[k : k + 2]))
         share = (now - begin) / (end - begin) if end > begin else 0.0
-        return Moment(first, second, share, (end - begin) * unit_near(self.speeds[1]) / self._length)
+        return Moment(first, second, share, (end - begin) * self.speed_unit / self.length_unit)
 
     def _prepare(self, at: float) -> None:
         """Read ahead from the moment ``at``, in the direction in which the playback goes."""
@@ -155,8 +166,8 @@ class Recording(Source):
 
     def _read(self, k: int) -> Frame:
         """Read frame ``k``, in any thread."""
-        position = self.chosen(self.run.position[k], self._length)
-        velocity = self.chosen(self.run.velocity[k], unit_near(self.speeds[1]))
+        position = self.chosen(self.run.position[k], self.length_unit)
+        velocity = self.chosen(self.run.velocity[k], self.speed_unit)
         if not np.isfinite(position).all():
             bad = ~np.isfinite(position).all(axis=1)
             position[bad], velocity[bad] = FAR, 0.0
@@ -167,20 +178,37 @@ class Recording(Source):
         return Frame(k, position, velocity)
 
     @cached_property
-    def _length(self) -> float:
-        """The picture's unit of length."""
+    def length_unit(self) -> float:  # type: ignore[override]
+        """The picture's unit of length, in the scenario's."""
         with suppress(InputError):  # a damaged frame is reported when it is shown
             position = self.run.position.sample(0, SAMPLE)
             return unit_near(float(np.abs(position[np.isfinite(position)]).max(initial=0.0)))
         return 1.0
 
-    def home(self, frame: int = 0) -> Camera:
-        """The initial view, in the picture's units, which frames the particles of ``frame``."""
-        return Camera.framing(self.run.position.sample(frame, SAMPLE) / self._length, self.run.dimensions)
+    def home(self, frame: int | None = None) -> Camera:
+        """See :meth:`Source.home`. The view of the run frames the bodies of its samples, taken together."""
+        if frame is None:
+            return self._home.copy()
+        return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.dimensions)
+
+    @cached_property
+    def _home(self) -> Camera:
+        seen = []
+        for k in spread(self.frames, SAMPLES):
+            with suppress(InputError):
+                seen.append(self.run.position.sample(k, SAMPLE) / self.length_unit)
+        return Camera.framing(np.concatenate(seen or [np.zeros((0, self.dimensions))]), self.dimensions)
+
+    def series(self) -> Series:
+        """See :meth:`Source.series`. Lagrangian radii that were not recorded are computed on a thread."""
+        self._series = self._series or RecordedSeries(self.run)
+        return self._series.read()
 
     def close(self) -> None:
-        """End the threads that read ahead. Call it before the trajectory is closed."""
+        """End the threads that read ahead and that compute the series. Call it before the trajectory is closed."""
         self._ahead.close()
+        if self._series:
+            self._series.close()
 
     def caption(self, at: float) -> Caption:
         """See :meth:`Source.caption`. Between two frames, time and step are interpolated."""
@@ -189,6 +217,14 @@ class Recording(Source):
         frames = np.arange(self.frames)
         time, step = float(np.interp(at, frames, self.run.time)), int(np.interp(at, frames, self.run.step))
         return Caption(self.name, time, step, k, self.frames, error, self.count, self.shown, self.speeds)
+
+
+def recorded_gravity(run: Trajectory) -> Gravity | None:
+    """The law of a recorded run; None if the file does not say."""
+    stored = run.resolved.get("gravity")
+    with suppress(TypeError, ValueError, AttributeError, InputError):
+        return Gravity(**{"dimensions": run.dimensions, **stored}).check()  # type: ignore[dict-item]
+    return None
 
 
 def spread(frames: int, samples: int) -> list[int]:
