@@ -10,7 +10,6 @@ from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
 from nbody.viewer.sources import source
-from nbody.viewer.sources.interpolation import interpolated
 from nbody.viewer.sources.read_ahead import ReadAhead
 from nbody.viewer.sources.recording import SAMPLE, Recording
 
@@ -36,14 +35,14 @@ def test_a_resolved_orbit_stays_on_its_circle_between_two_frames():
     """The error of the cubic is (ωΔt)⁴/384 of the radius: 1.6 % for a quarter of a turn."""
     for turns, error in ((1 / 8, 0.001), (1 / 4, 0.016)):
         for share in np.linspace(0, 1, 9):
-            assert abs(np.linalg.norm(interpolated(orbit(turns, share))) - 1) <= error
+            assert abs(np.linalg.norm(orbit(turns, share).positions()) - 1) <= error
 
 
 def test_a_body_that_turned_several_times_between_two_frames_keeps_near_its_orbit():
     """Free tangents would carry a body that made 10 turns 9 radii away; limited ones leave at most the longest chord, 2,
     times 12/4, and for nearly all phases 3/4 of it."""
     farthest = [
-        max(np.linalg.norm(interpolated(orbit(turns, share))) for share in np.linspace(0, 1, 17))
+        max(np.linalg.norm(orbit(turns, share).positions()) for share in np.linspace(0, 1, 17))
         for turns in np.linspace(2.0, 30.0, 401)
     ]
     assert max(farthest) < 1 + 6
@@ -58,11 +57,11 @@ def test_a_body_at_the_top_of_its_way_turns_there_as_gravity_tells():
             source.Frame(k, np.array([[0, x, 0]], "f4"), np.array([[0, v, 0]], "f4"))
             for k, (x, v) in enumerate([(0.0, v0), ((v0 + v1) / 2, v1)])
         ]
-        top = interpolated(source.Moment(*ends, 0.5, 1.0))[0, 1]
+        top = source.Moment(*ends, 0.5, 1.0).positions()[0, 1]
         exact = v0 / 2 - 1 / 4
         assert top == pytest.approx(exact, abs=1e-6) if drop >= 0.2 else abs(top - exact) < 0.25
     same = source.Moment(ends[0], ends[0], 0.5, 1.0)
-    assert np.isfinite(interpolated(same)).all()
+    assert np.isfinite(same.positions()).all()
 
 
 def test_frames_of_unequal_spacing_are_interpolated_in_time(tmp_path):
@@ -78,7 +77,7 @@ def test_frames_of_unequal_spacing_are_interpolated_in_time(tmp_path):
         recording = Recording(run)
         for at in (0.25, 1.5, 2.1, 2.75):
             t = np.interp(at, np.arange(4), times)
-            assert interpolated(recording.moment(at))[0, 0] == pytest.approx(t * t, rel=1e-5)
+            assert recording.moment(at).positions()[0, 0] == pytest.approx(t * t, rel=1e-5)
 
 
 # --- Frames read ahead ----------------------------------------------------------------------------------------------
@@ -128,7 +127,7 @@ def test_a_damaged_frame_is_bridged_if_somebody_is_told(tmp_path):
             Recording(run).moment(1.5)
         recording = Recording(run, said.append)
         for at, expected in ((1.0, 1.0), (1.5, 1.5), (2.0, 2.0), (2.25, 2.25), (3.0, 3.0), (3.5, 3.0), (4.0, 3.0)):
-            np.testing.assert_allclose(interpolated(recording.moment(at))[0], expected, atol=1e-6)
+            np.testing.assert_allclose(recording.moment(at).positions()[0], expected, atol=1e-6)
     assert len(said) == 2 and "frame 2" in said[0] and "frame 4" in said[1]
 
 

@@ -1,8 +1,6 @@
-"""Positions between two frames, on the host: what the vertex shader computes, for cameras that follow bodies."""
+"""Positions between two frames, on the host: what the vertex shader computes, for picking and for cameras that follow."""
 
 import numpy as np
-
-from nbody.viewer.sources.source import Moment
 
 Array = np.ndarray
 
@@ -17,20 +15,15 @@ from the second on they do not."""
 LEAST = 1e-37
 
 
-def interpolated(moment: Moment, bodies: slice | Array = slice(None)) -> Array:
-    """The positions of ``bodies`` at ``moment``, (N, 3) float64: cubic Hermite polynomials with limited tangents.
+def interpolated(begin: Array, end: Array, out: Array, into: Array, share: float) -> Array:
+    """Positions (..., 3) between ``begin`` and ``end``, on a cubic Hermite polynomial with limited tangents.
 
-    A tangent is a velocity times the time between the frames. The polynomial leaves the straight line by up to 4/27 of each
-    tangent, which is wrong for a body that has turned several times since the first frame: a binary star of radius a that
-    made ten turns has tangents of 63 a. Such a body shows itself: its velocities do not explain how far it came. (The idea
-    of a limit relative to the chord: Fritsch and Carlson 1980, for monotone interpolation.)
+    A tangent is a velocity times the time between the frames: ``out`` at the begin, ``into`` at the end. The polynomial
+    leaves the straight line by up to 4/27 of each, which is wrong for a body that has turned several times in between: a
+    binary star of radius a that made ten turns has tangents of 63 a. Such a body shows itself: its velocities do not explain
+    how far it came. (A limit relative to the chord, as of Fritsch and Carlson 1980 for monotone interpolation.)
     """
-    first, second, s = moment.first, moment.second, moment.share
-    begin = first.position[bodies].astype(np.float64)
-    if second is None:
-        return begin
-    chord = second.position[bodies] - begin
-    out, into = (moment.interval * frame.velocity[bodies].astype(np.float64) for frame in (first, second))
+    s, chord = share, end - begin
     moved = _length(chord)
     mismatch = _length(chord - (out + into) / 2) / np.maximum(moved, LEAST)
     blend = np.clip((mismatch - AGREES) / (DISAGREES - AGREES), 0.0, 1.0)
