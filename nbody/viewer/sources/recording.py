@@ -24,6 +24,9 @@ SAMPLES = 9
 PERCENTILES = (5.0, 98.0)
 """The percentiles of the speeds at the ends of the palette; slower and faster particles get the colour of the end."""
 
+LARGEST_GROWTH = 3.0
+"""The radius of the initial view, at most, in units of the one that frames the first frame."""
+
 LONGEST_NAME = 60
 """Characters of a name that are shown."""
 
@@ -186,7 +189,7 @@ class Recording(Source):
         return 1.0
 
     def home(self, frame: int | None = None) -> Camera:
-        """See :meth:`Source.home`. The view of the run frames the bodies of its samples, taken together."""
+        """See :meth:`Source.home`. The view of the run frames the bodies of its samples together."""
         if frame is None:
             return self._home.copy()
         return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.dimensions)
@@ -197,7 +200,12 @@ class Recording(Source):
         for k in spread(self.frames, SAMPLES):
             with suppress(InputError):
                 seen.append(self.run.position.sample(k, SAMPLE) / self.length_unit)
-        return Camera.framing(np.concatenate(seen or [np.zeros((0, self.dimensions))]), self.dimensions)
+        empty = np.zeros((0, self.dimensions))
+        first, whole = (Camera.framing(np.concatenate(each or [empty]), self.dimensions) for each in (seen[:1], seen))
+        if whole.radius > LARGEST_GROWTH * first.radius:  # bodies fly apart; the beginning must not be a dot
+            whole, first.radius = first, LARGEST_GROWTH * first.radius
+        whole.radius = max(first.radius, whole.radius)
+        return whole
 
     def series(self) -> Series:
         """See :meth:`Source.series`. Lagrangian radii that were not recorded are computed on a thread."""
