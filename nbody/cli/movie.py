@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nbody.cli.completion import RECORDINGS, SCENARIOS, files, recordings_and_scenarios
+from nbody.cli.completion import SCENARIOS, files, recordings_and_scenarios
 from nbody.cli.look import look_options
 from nbody.cli.numbers import between, count_option, real_option
 from nbody.cli.streams import result
@@ -107,7 +107,7 @@ def _recorded(run: Path, folder: Path, particles, settings, notify, quiet: bool)
     """The recording to show; of a scenario a temporary one in ``folder``."""
     from nbody.errors import InputError
 
-    if run.suffix.lower() in RECORDINGS or not (run.suffix.lower() in SCENARIOS or not run.suffix):
+    if run.suffix.lower() not in SCENARIOS and (run.suffix or run.is_file()):
         for option, value in (("--particles", particles), ("--set", settings)):
             if value is not None:
                 raise InputError(f"{option}: is for a scenario, and {run} is a recording")
