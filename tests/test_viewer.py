@@ -199,10 +199,10 @@ def test_every_key_does_something_and_most_are_in_the_help():
     for key in KEYS:
         for name in key.names:
             ours, _ = controls()
-            ours.playback.seek(50)
-            before = (repr(ours.camera), vars(ours.playback).copy(), ours.show_hud, ours.closed)
+            ours.transport.seek(50)
+            before = (repr(ours.camera), vars(ours.transport).copy(), ours.show_hud, ours.closed)
             assert ours.key(name)
-            after = (repr(ours.camera), vars(ours.playback), ours.show_hud, ours.closed)
+            after = (repr(ours.camera), vars(ours.transport), ours.show_hud, ours.closed)
             assert before != after or name == "R", name
     assert not ours.key("F13")
     for word in ("Space", "←", "Home", "R ", "H ", "Q ", "drag", "wheel"):
@@ -229,11 +229,11 @@ def test_the_time_line_reaches_every_frame_and_no_other():
     y = line.top + line.height / 2
     for x, frame in ((line.left, 0), (200, 50), (line.left + line.width - 1, 100)):
         ours.press((x, y), LEFT, False, line)
-        assert (ours.playback.frame, ours.playback.playing) == (frame, False)
+        assert (ours.transport.frame, ours.transport.playing) == (frame, False)
     ours.move((-500, 0), (200, y), line, SIZE)
-    assert ours.playback.frame == 0
+    assert ours.transport.frame == 0
     ours.move((9999, 0), (200, y), line, SIZE)
-    assert ours.playback.frame == 100
+    assert ours.transport.frame == 100
     for frame in (0, 37, 100):
         assert line.frame_at(line.left + line.column_of(frame, 101), 101) == frame
 

@@ -82,7 +82,7 @@ def view(
         from nbody.viewer.window.playback import Playback
         from nbody.viewer.window.show import show
 
-        playback = Playback(recording.frames, fps, follow)
+        playback = Playback(recording.frames, fps, follow, recording)
         if frame is not None or follow:
             playback.seek(recording.index(-1 if frame is None else frame))
         playback.playing = frame is None or follow
