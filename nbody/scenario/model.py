@@ -17,7 +17,7 @@ from nbody.scenario.groups import (
     EnergyLimit,
     EngineChoice,
     FromFile,
-    Generated,
+    Initial,
     Integrator,
     Record,
     engine_from,
@@ -56,7 +56,7 @@ class Scenario(Group):
     """
 
     name: Text = "run"
-    initial: Annotated[Generated | FromFile, BeforeValidator(initial_from)]
+    initial: Annotated[Initial, BeforeValidator(initial_from)]
     gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
     integrator: Integrator
     engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
