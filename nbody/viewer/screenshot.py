@@ -84,6 +84,9 @@ def draw_frame(
         if max(size) > largest:
             raise InputError(f"--size {size[0]}x{size[1]}: OpenGL draws up to {largest} pixels a side here")
         renderer = Renderer(canvas, recording, look=look)
+        for earlier in renderer.run_up(at):
+            renderer.load(earlier)
+            renderer.draw(camera or renderer.home, size)
         renderer.load(at)
         picture = gloo.Texture2D((size[1], size[0], 4), format="rgba", internalformat="rgba8")
         with gloo.FrameBuffer(color=picture):

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from nbody.errors import printable, shortened
-from nbody.viewer.display.hud import BACKGROUND, BRIGHT, DIM, PAD, SMALL, TEXT, _font
+from nbody.viewer.display.text import BRIGHT, DIM, PAD, SMALL, TEXT, blank, font, height_of, width_of
 from nbody.viewer.picture.choices import BACKGROUNDS
 from nbody.viewer.picture.coloring import Legend
 
@@ -30,11 +30,11 @@ def legend_panel(legend: Legend, scale: float, background: str) -> Array:
         return _panel([title, legend.note or value], scale, background)
     how = f"{legend.scale}, least to greatest" if legend.whole else f"{legend.scale}, 5th to 98th percentile"
     image, draw, rows = _ground([title, "", "", legend.note or how], scale)
-    font, pad, width, height = _font(round(SMALL * scale)), round(PAD * scale), *(round(side * scale) for side in BAR)
+    small, pad, (width, height) = font(round(SMALL * scale)), round(PAD * scale), (round(side * scale) for side in BAR)
     y = rows[1] + round(4 * scale)
     low, high = number(legend.low), number(legend.high)
-    draw.text((pad, rows[2]), low, BRIGHT, font)
-    draw.text((pad + width - font.getlength(high), rows[2]), high, BRIGHT, font)
+    draw.text((pad, rows[2]), low, BRIGHT, small)
+    draw.text((pad + width - small.getlength(high), rows[2]), high, BRIGHT, small)
     pixels = BACKGROUNDS.load(background).panel(np.array(image))
     pixels[y : y + height, pad : pad + width, :3] = BACKGROUNDS.load(background).shown(legend.colours(width))
     pixels[y : y + height, pad : pad + width, 3] = 255
@@ -59,12 +59,12 @@ def _names(title: str, legend: Legend, scale: float, background: str) -> Array:
 @lru_cache(maxsize=8)
 def bar_panel(length: float, pixels: int, unit: str, scale: float, background: str) -> Array:
     """A bar of ``pixels`` pixels with its length above it, without a ground: it stands on the picture."""
-    text, font = f"{number(length)} {printable(unit)}".strip(), _font(round(TEXT * scale))
+    text, medium = f"{number(length)} {printable(unit)}".strip(), font(round(TEXT * scale))
     height, thick = round(26 * scale), max(1, round(2 * scale))
-    width = max(pixels, round(font.getlength(text))) + 2
+    width = max(pixels, round(medium.getlength(text))) + 2
     image = Image.new("RGBA", (width, height))
     draw = ImageDraw.Draw(image)
-    draw.text(((width - font.getlength(text)) / 2, 0), text, BRIGHT, font)
+    draw.text(((width - medium.getlength(text)) / 2, 0), text, BRIGHT, medium)
     left, bottom = (width - pixels) // 2, height - 1
     draw.rectangle((left, bottom - thick + 1, left + pixels - 1, bottom), fill=BRIGHT)
     for x in (left, left + pixels - thick):
@@ -75,9 +75,8 @@ def bar_panel(length: float, pixels: int, unit: str, scale: float, background: s
 @lru_cache(maxsize=32)
 def text_panel(text: str, scale: float, background: str) -> Array:
     """One line of text without a ground."""
-    font = _font(round(TEXT * scale))
-    image = Image.new("RGBA", (round(font.getlength(text)) + 2, round(1.45 * TEXT * scale)))
-    ImageDraw.Draw(image).text((0, 0), text, BRIGHT, font)
+    image = Image.new("RGBA", (round(width_of(text, TEXT, scale)) + 2, height_of(TEXT, scale)))
+    ImageDraw.Draw(image).text((0, 0), text, BRIGHT, font(round(TEXT * scale)))
     return BACKGROUNDS.load(background).panel(np.array(image))
 
 
@@ -87,14 +86,13 @@ def _panel(lines: list[str], scale: float, background: str) -> Array:
 
 def _ground(lines: list[str], scale: float) -> tuple[Image.Image, ImageDraw.ImageDraw, list[int]]:
     """A panel with small lines, the first one brighter; the rows at which they begin."""
-    font, pad, step = _font(round(SMALL * scale)), round(PAD * scale), round(1.5 * SMALL * scale)
-    width = max(round(BAR[0] * scale), *(round(font.getlength(line)) for line in lines))
-    image = Image.new("RGBA", (width + 2 * pad, len(lines) * step + round(1.4 * pad)))
+    pad, step = round(PAD * scale), height_of(SMALL, scale)
+    width = max(round(BAR[0] * scale), *(round(width_of(line, SMALL, scale)) for line in lines))
+    image = blank(width + 2 * pad, len(lines) * step + round(1.4 * pad), scale)
     draw = ImageDraw.Draw(image)
-    draw.rounded_rectangle((0, 0, image.width - 1, image.height - 1), round(6 * scale), fill=BACKGROUND)
     rows = [round(0.7 * pad) + k * step for k in range(len(lines))]
     for k, (y, line) in enumerate(zip(rows, lines, strict=True)):
-        draw.text((pad, y), line, DIM if k else BRIGHT, font)
+        draw.text((pad, y), line, DIM if k else BRIGHT, font(round(SMALL * scale)))
     return image, draw, rows
 
 

@@ -70,7 +70,9 @@ class Ribbons:
         program["u_size"], program["u_width"] = size, width
         program["u_now"], program["u_memory"], program["u_light"] = now, memory, 1.0 if light is None else light
         if light is None:
-            gloo.set_state(blend=True, blend_func=("src_alpha", "one_minus_src_alpha"), depth_test=False, cull_face=False)
+            gloo.set_state(
+                blend=True, blend_func=("src_alpha", "one_minus_src_alpha"), depth_test=False, cull_face=False
+            )
         else:
             gloo.set_state(blend=True, blend_func=("one", "one"), depth_test=False, cull_face=False)
             gloo.set_blend_equation("max")

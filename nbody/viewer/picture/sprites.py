@@ -131,9 +131,7 @@ class Sprites:
             self._programs[words] = program
         return self._programs[words]
 
-    def draw(
-        self, camera: Camera, size: Size, scale: float = 1.0, before: Callable[[], object] = lambda: None
-    ) -> None:
+    def draw(self, camera: Camera, size: Size, scale: float = 1.0, before: Callable[[], object] = lambda: None) -> None:
         """Draw the particles into :attr:`light` as seen by ``camera``, at ``size`` (width, height) in pixels, after what
         ``before`` draws there."""
         if size != self._size:

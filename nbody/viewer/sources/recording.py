@@ -22,6 +22,9 @@ Array = np.ndarray
 SAMPLES = 9
 """The number of frames that determine the speed scale and the initial view, evenly spread over the run."""
 
+LARGEST_GROWTH = 3.0
+"""The radius of the initial view, at most, in units of the one that frames the first frame."""
+
 LONGEST_NAME = 60
 """Characters of a name that are shown."""
 
@@ -193,7 +196,7 @@ class Recording(Source):
         return 1.0
 
     def home(self, frame: int | None = None) -> Camera:
-        """See :meth:`Source.home`. The view of the run frames the bodies of its samples, taken together."""
+        """See :meth:`Source.home`. The view of the run frames the bodies of its samples together."""
         if frame is None:
             return self._home.copy()
         return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.dimensions)
@@ -204,7 +207,12 @@ class Recording(Source):
         for k in spread(self.frames, SAMPLES):
             with suppress(InputError):
                 seen.append(self.run.position.sample(k, SAMPLE) / self.length_unit)
-        return Camera.framing(np.concatenate(seen or [np.zeros((0, self.dimensions))]), self.dimensions)
+        empty = np.zeros((0, self.dimensions))
+        first, whole = (Camera.framing(np.concatenate(each or [empty]), self.dimensions) for each in (seen[:1], seen))
+        if whole.radius > LARGEST_GROWTH * first.radius:  # bodies fly apart; the beginning must not be a dot
+            whole, first.radius = first, LARGEST_GROWTH * first.radius
+        whole.radius = max(first.radius, whole.radius)
+        return whole
 
     def series(self) -> Series:
         """See :meth:`Source.series`. Lagrangian radii that were not recorded are computed on a thread."""

@@ -116,11 +116,17 @@ class Source(ABC):
 
     def __init__(self) -> None:
         self._choice: slice | Array = slice(None)
+        self._kept: list[int] = []
 
     def thin_out(self, budget: int) -> None:
         """Show at most ``budget`` bodies: a random choice, the same in every frame."""
         if self.count > budget:
-            self._choice = np.sort(np.random.default_rng(0).permutation(self.count)[:budget])
+            self._choice = np.random.default_rng(0).permutation(self.count)[:budget]
+            self._choice = np.unique(np.concatenate([self._choice, np.array(self._kept, np.int64)]))
+
+    def keep(self, body: int) -> None:
+        """Show ``body`` (0 to N-1) even if others are left out; call this before :meth:`thin_out`."""
+        self._kept.append(body)
 
     @property
     def shown(self) -> int:

@@ -16,9 +16,7 @@ def acceleration(bodies: Bodies) -> Array:
     return np.linalg.norm(after.velocity - before.velocity, axis=1) / np.float32(interval)
 
 
-SPEED = Quantity(
-    "speed", LOGARITHMIC, None, lambda source: source.speed_unit, lambda units: units.symbol("velocity")
-)
+SPEED = Quantity("speed", LOGARITHMIC, None, lambda source: source.speed_unit, lambda units: units.symbol("velocity"))
 ACCELERATION = Quantity(
     "acceleration", LOGARITHMIC, acceleration, lambda source: source.speed_unit**2 / source.length_unit,
     lambda units: units.symbol("acceleration"), neighbours=True,
