@@ -13,8 +13,8 @@ from nbody.viewer.sources.source import Frame, Source
 
 Array = np.ndarray
 
-KEPT = 6
-"""Frames whose values are kept."""
+KEPT, MOST_WAITING = 6, 2
+"""Frames whose values are kept, and frames for which they are computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Coloring:
         """What the colours mean."""
         quantity, unit = self.quantity, self.quantity.unit(self.source)
         low, high, _ = self.scale()
-        names = ()
+        names: tuple[str, ...] = ()
         if quantity.scale == CATEGORIES:
             names = tuple(name or "bodies" for name in self.source.species_names)
         symbol = quantity.symbol(self.source.units) if self.source.units else ""
@@ -104,9 +104,11 @@ class Coloring:
         """
         key = 0 if self.quantity.constant else frame.number
         self._collect()
-        if key not in self._known and self._thread is None:
+        if key in self._known or key in self._coming:
+            pass
+        elif self._thread is None:
             self._remember(key, self._compute(frame))
-        elif key not in self._known and key not in self._coming and len(self._coming) < 2:
+        elif len(self._coming) < MOST_WAITING:
             bodies = Bodies(self.source, frame, self.quantity.neighbours)
             self._coming[key] = self._thread.submit(self._of, bodies)
         if key not in self._known:

@@ -1,4 +1,4 @@
-"""What a camera can follow: a body, the centre of mass, or the densest point; the same in a window, a picture and a movie."""
+"""What a camera can follow: a body, the centre of mass or the densest point; in a window, a picture and a movie alike."""
 
 from functools import cached_property
 

@@ -29,12 +29,12 @@ TICK = 0.012
 """Half the length of a tick of an axis, in units of the view's radius."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mark:
     """A text at a point: (3,) in the picture's units."""
 
     text: str
-    at: tuple[float, float, float]
+    at: Array
 
 
 def round_length(most: float) -> float:
@@ -71,7 +71,7 @@ class Arrows:
         end = begin + vector
         side = np.cross(vector, camera.axes()[2])  # in the plane of the picture
         heads = [end - HEAD * vector + sign * HEAD_WIDTH * side for sign in (-1, 1)]
-        ink = (*background.ink, 0.8)
+        ink = np.array([*background.ink, 0.8])
         self._ribbons.load(np.concatenate([begin, end, end]), np.concatenate([end, *heads]), ink, ink)
         self._ribbons.draw(camera, size, 1.2 * scale)
 
@@ -97,10 +97,9 @@ class Axes:
         ticks = np.concatenate([tips * share for share in (0.25, 0.5, 0.75, 1.0)])
         across = np.cross(ticks, camera.axes()[2])
         across *= TICK * camera.radius / np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-30)
-        begin = np.concatenate([-0.0 * tips, ticks - across])
-        ink = (*background.ink, 0.85)
+        begin = np.concatenate([0 * tips, ticks - across])
+        ink = np.array([*background.ink, 0.85])
         self._ribbons.load(begin, np.concatenate([tips, ticks + across]), ink, ink)
         self._ribbons.draw(camera, size, 1.4 * scale)
         text = f"{length * length_unit:g}"
-        marks = [Mark(f"{name} = {text}", tuple(1.06 * tip)) for name, tip in zip("xyz", tips, strict=False)]
-        return marks
+        return [Mark(f"{name} = {text}", 1.06 * tip) for name, tip in zip("xyz", tips, strict=False)]

@@ -147,7 +147,7 @@ class Renderer:
         if look.axes:
             marks = self._axes.draw(camera, self.home, size, text, background, unit)
             for mark, overlay in zip(marks, self._texts, strict=False):
-                x, y = camera.project([mark.at], size)[0]
+                x, y = camera.project(mark.at[None], size)[0]
                 image = text_panel(mark.text, text, look.background)
                 overlay.draw(image, (round(x) - image.shape[1] // 2, round(y) - image.shape[0] // 2), size)
         if look.scale_bar:

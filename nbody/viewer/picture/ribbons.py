@@ -27,6 +27,10 @@ class Ribbons:
         self._count = 0
         self._made_for = -1
 
+    def clear(self) -> None:
+        """Have no pieces."""
+        self._count = 0
+
     def load(self, begin: Array, end: Array, begin_colour: Array, end_colour: Array, time: Array | None = None) -> None:
         """Set the pieces: their ends (S, 3), the colours there (S, RGBA), and the times there (S, 2), for :meth:`draw`."""
         self._count = len(begin)

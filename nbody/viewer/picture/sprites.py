@@ -26,7 +26,7 @@ GREATEST_SIGMA = 4.0 / 720
 """The largest sigma, as a fraction of the picture's shorter side, so that a few bodies look the same at every size."""
 
 SPLINE_SCALE = 1.25
-"""Up to this scale of the screen, the narrowest sprites are splines of 3 x 3 pixels, of sigma 0.5; a Gaussian needs 4 x 4."""
+"""Up to this scale of the screen, the narrowest sprites are splines of 3 × 3 pixels (sigma 0.5); a Gaussian needs 4 × 4."""
 
 CLOUDS_FROM = 2_000_000
 """From this number of bodies on, these splines have 2 x 2 pixels: less smooth, but nobody sees a single body."""

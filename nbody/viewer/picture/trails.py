@@ -103,7 +103,7 @@ class Trails:
         """Make the pieces of all trails; their times count frames from ``first``."""
         numbers = sorted(self._known)
         if len(numbers) < 2:
-            self._ribbons.load(*(np.zeros((0, 4)),) * 4)
+            self._ribbons.clear()
             return
         position, velocity = (np.stack([self._known[n][k] for n in numbers]) for k in (0, 1))
         interval = np.diff([self._known[n][2] for n in numbers])[:, None, None]
@@ -120,8 +120,10 @@ class Trails:
         time = np.stack([(1 - s) * frame[:-1] + s * frame[1:] for s in shares])[:, :, None]
         time = np.broadcast_to(time, points.shape[:3])
         seen = (np.abs(points).max(axis=3) < FAR)[:-1] & (np.abs(points).max(axis=3) < FAR)[1:]
-        pieces = [each[part][seen] for each in (points, colour) for part in (slice(None, -1), slice(1, None))]
-        self._ribbons.load(*pieces, np.stack([time[:-1][seen], time[1:][seen]], axis=1))
+        begin, end, begin_colour, end_colour, out, into = (
+            each[part][seen] for each in (points, colour, time) for part in (slice(None, -1), slice(1, None))
+        )
+        self._ribbons.load(begin, end, begin_colour, end_colour, np.stack([out, into], axis=1))
 
 
 class FadingLight:
@@ -131,9 +133,11 @@ class FadingLight:
         self._format = texture_format
         self._program = gloo.Program(source("picture.vert"), source("trail.frag"))
         self._program["a_corner"], self._program["u_rectangle"] = CORNERS, (-1, -1, 1, 1)
-        self._size: Size = (0, 0)
         self._seen: bytes = b""
         self._at = 0.0
+        self._size: Size = (0, 0)
+        self._targets: dict[gloo.Texture2D, gloo.FrameBuffer] = {}
+        self._before = self._light = gloo.Texture2D((1, 1, 4))
 
     def draw(self, light: gloo.Texture2D, size: Size, camera: Camera, at: float, frames: int) -> gloo.Texture2D:
         """The brighter one of ``light`` and the faded light of the pictures before, which were seen from the same place.

@@ -74,8 +74,9 @@ class Moment:
         first = self.first.position[rows].astype(np.float64)
         if self.second is None or not self.share:
             return first
-        tangents = (self.interval * each.velocity[rows].astype(np.float64) for each in (self.first, self.second))
-        return interpolated(first, self.second.position[rows].astype(np.float64), *tangents, self.share)
+        end = self.second.position[rows].astype(np.float64)
+        out, into = (self.interval * each.velocity[rows].astype(np.float64) for each in (self.first, self.second))
+        return interpolated(first, end, out, into, self.share)
 
     def velocities(self, rows: slice | int | Array = slice(None)) -> Array:
         """The velocities of ``rows`` in float64, interpolated linearly, as their colours are."""

@@ -42,11 +42,8 @@ class Bodies:
         return Particles(self.mass, position, np.zeros_like(position))
 
     def _around(self, frame: Frame) -> tuple[Frame, Frame, float] | None:
-        known = [(frame, self.source.past(frame.number))]
-        for number in (frame.number - 1, frame.number + 1):
-            if 0 <= number < self.source.frames:
-                known.append((None, self.source.past(number)))
-        found = sorted((past for _, past in known if past is not None), key=lambda past: past[1])
+        numbers = range(max(frame.number - 1, 0), min(frame.number + 2, self.source.frames))
+        found = [past for past in map(self.source.past, numbers) if past is not None]
         if len(found) < 2 or found[-1][1] <= found[0][1]:
             return None
         return found[0][0], found[-1][0], found[-1][1] - found[0][1]
