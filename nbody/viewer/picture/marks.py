@@ -31,10 +31,18 @@ TICK = 0.012
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """A text at a point: (3,) in the picture's units."""
+    """A text beyond the end of a line that comes from the origin: ``at`` (3,) in the picture's units."""
 
     text: str
     at: Array
+
+    def pixel(self, camera: Camera, size: Size, width: int, height: int, gap: float) -> tuple[int, int]:
+        """The top left corner of the text, ``width`` x ``height`` pixels large, ``gap`` pixels from the line."""
+        origin, end = camera.project(np.stack([0 * self.at, self.at]), size)
+        along = (end - origin) / max(float(np.linalg.norm(end - origin)), 1e-9)
+        far = gap + abs(along[0]) * width / 2 + abs(along[1]) * height / 2
+        x, y = end + far * along
+        return round(x - width / 2), round(y - height / 2)
 
 
 def round_length(most: float) -> float:
@@ -102,4 +110,4 @@ class Axes:
         self._ribbons.load(begin, np.concatenate([tips, ticks + across]), ink, ink)
         self._ribbons.draw(camera, size, 1.4 * scale)
         text = f"{length * length_unit:g}"
-        return [Mark(f"{name} = {text}", 1.06 * tip) for name, tip in zip("xyz", tips, strict=False)]
+        return [Mark(f"{name} = {text}", tip) for name, tip in zip("xyz", tips, strict=False)]

@@ -147,9 +147,8 @@ class Renderer:
         if look.axes:
             marks = self._axes.draw(camera, self.home, size, text, background, unit)
             for mark, overlay in zip(marks, self._texts, strict=False):
-                x, y = camera.project(mark.at[None], size)[0]
                 image = text_panel(mark.text, text, look.background)
-                overlay.draw(image, (round(x) - image.shape[1] // 2, round(y) - image.shape[0] // 2), size)
+                overlay.draw(image, mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text), size)
         if look.scale_bar:
             length, pixels = bar_length(camera, size, unit)
             symbol = self.source.units.symbol("length") if self.source.units else ""

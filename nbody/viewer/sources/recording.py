@@ -11,6 +11,7 @@ from nbody.errors import InputError, printable, shortened
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.look import FEW
 from nbody.viewer.picture.scale import LOGARITHMIC, ends
 from nbody.viewer.sources.read_ahead import ReadAhead
 from nbody.viewer.sources.recorded_series import RecordedSeries
@@ -21,6 +22,9 @@ Array = np.ndarray
 
 SAMPLES = 9
 """The number of frames that determine the speed scale and the initial view, evenly spread over the run."""
+
+ORBIT_SAMPLES = 200
+"""The frames that determine the initial view of a few bodies."""
 
 LARGEST_GROWTH = 3.0
 """The radius of the initial view, at most, in units of the one that frames the first frame."""
@@ -203,12 +207,14 @@ class Recording(Source):
 
     @cached_property
     def _home(self) -> Camera:
-        seen = []
-        for k in spread(self.frames, SAMPLES):
+        few, seen = self.count <= FEW, []
+        for k in spread(self.frames, ORBIT_SAMPLES if few else SAMPLES):
             with suppress(InputError):
                 seen.append(self.run.position.sample(k, SAMPLE) / self.length_unit)
         empty = np.zeros((0, self.dimensions))
         first, whole = (Camera.framing(np.concatenate(each or [empty]), self.dimensions) for each in (seen[:1], seen))
+        if few:  # their orbits belong to the picture, also if they begin near the centre
+            first.radius = float(np.median([Camera.framing(each, self.dimensions).radius for each in seen or [empty]]))
         if whole.radius > LARGEST_GROWTH * first.radius:  # bodies fly apart; the beginning must not be a dot
             whole, first.radius = first, LARGEST_GROWTH * first.radius
         whole.radius = max(first.radius, whole.radius)
