@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.run.diagnostics import Energies
 from nbody.run.schedule import Schedule, StepSchedule
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, read_checkpoint
 from nbody.trajectory.output_path import RECORDING, RESUMED

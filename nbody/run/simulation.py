@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import machine
+from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
 from nbody.run.calls import Callback, Calls, calls_of
-from nbody.run.diagnostics import Energies
 from nbody.run.guards import doubts
 from nbody.run.notebook import default_notify
 from nbody.run.output import Output, Start

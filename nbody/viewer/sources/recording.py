@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
+from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, printable, shortened
-from nbody.run.diagnostics import relative_energy_error
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
