@@ -8,11 +8,7 @@ import numpy as np
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
 from nbody.particles import Particles
-<<<<<<< HEAD
-from nbody.diagnostics.energy import Energies
 from nbody.run.output import Start
-=======
->>>>>>> plot
 from nbody.run.plan import Notify, plan
 from nbody.run.schedule import StepSchedule
 from nbody.run.simulation import Simulation
