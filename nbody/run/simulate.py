@@ -1,7 +1,6 @@
 """A whole run with one call."""
 
 import tempfile
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ def simulate(
         scenario: what to simulate, as for :class:`~nbody.run.simulation.Simulation`.
         until: the time at which the run ends; or
         steps: the number of steps. A scenario may have its own end.
-        output: the file; by default a temporary file, which is removed with the trajectory.
+        output: the file; by default a temporary file, which is removed when the trajectory is closed.
         values: the other arguments of :class:`~nbody.run.simulation.Simulation`.
 
     Raises:
@@ -45,6 +44,5 @@ def simulate(
         simulation.integrate(until)
     assert path is not None
     trajectory = Trajectory(path)
-    if folder is not None:
-        weakref.finalize(trajectory, folder.cleanup)
+    trajectory.temporary = folder
     return trajectory
