@@ -109,7 +109,7 @@ VALUES = [
     ("seed: -1", "seed: 1", "2: initial.seed: ", "must be at least 0"),
     ("seed: 1e30", "seed: 1", "2: initial.seed: ", "must be at most 9223372036854775807"),
     (
-        "{generator: disk, particles: 8, spin: 1e308}\ngravity: {dimensions: 2}",
+        "{generator: lecture, particles: 8, spin: 1e308}\ngravity: {dimensions: 2}",
         "\n".join(GOOD.splitlines()[1:3]).removeprefix("initial: "),
         "2: initial: ",
         "velocity of particle 0",

@@ -95,7 +95,7 @@ def test_help_imports_nothing_heavy():
 
 
 DOCUMENTS = (
-    (GENERATORS, "README.md"),
+    (GENERATORS, "nbody/initial/README.md"),
     (INTEGRATORS, "README.md"),
     (ENGINES, "nbody/forces/README.md"),
     (LADDER, "nbody/linalg/README.md"),

@@ -35,7 +35,8 @@ def read_bodies(path: Path, dimensions: int, frame: int | None = None, where: st
 
     Args:
         path: an .npz with arrays ``mass`` (N,), ``position`` and ``velocity`` (N, D) and perhaps ``id`` (N,), of any
-            real dtype; a .csv with the header ``m,x,y,z,vx,vy,vz`` (without z and vz in 2-D); a recording.
+            real dtype, ``species`` (N,) of whole numbers and ``species_names`` of text; a .csv with the header
+            ``m,x,y,z,vx,vy,vz`` (without z and vz in 2-D), perhaps with ``id`` and ``species`` (names); a recording.
         dimensions: the run's dimensions, 2 or 3. In 3-D, 2-D bodies get z = 0; in 2-D, z and vz of 3-D bodies must be 0.
         frame: the frame of a recording, from 0; None for the last one.
         where: the beginning of an error message (``run.yaml:2: initial.file: ``).
@@ -75,7 +76,7 @@ def _in_dimensions(particles: Particles, dimensions: int, start: str) -> Particl
         return particles
     if particles.dimensions < dimensions:
         zero = np.zeros((particles.count, 1))
-        return Particles(particles.mass, np.hstack([x, zero]), np.hstack([v, zero]), particles.id)
+        return replace(particles, position=np.hstack([x, zero]), velocity=np.hstack([v, zero]))
     if x[:, 2].any() or v[:, 2].any():
         raise InputError(f"{start}the bodies have z and the run has 2 dimensions; write 'dimensions: 3' under gravity")
-    return Particles(particles.mass, x[:, :2], v[:, :2], particles.id)
+    return replace(particles, position=x[:, :2], velocity=v[:, :2])

@@ -15,7 +15,10 @@ from nbody.particles import Particles
 from nbody.scenario.fields import shown
 
 COLUMNS = ("m", "x", "y", "z", "vx", "vy", "vz")
-"""The columns, in any order. In 2-D z and vz are left out; a column ``id`` can be added."""
+"""The columns, in any order. In 2-D z and vz are left out; columns ``id`` and ``species`` can be added."""
+
+EXTRA = ("id", "species")
+"""``species`` holds names, such as ``disc``; they are numbered in the order in which they appear."""
 
 
 def read_table(file: BinaryIO, start: str) -> Particles:
@@ -33,12 +36,16 @@ def read_table(file: BinaryIO, start: str) -> Particles:
     text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
     rows = _rows(text, start)
     columns = _header(rows, start)
-    cells = array("d")
+    cells, species = array("d"), dict[str, int]()
     for line, row in rows:
         if len(row) != len(columns):
             message = f"{len(row)} values under {len(columns)} columns; give every column one, with decimal points"
             raise InputError(f"{start}line {line}: {message}")
-        cells.extend([_number(cell, name, line, start) for cell, name in zip(row, columns, strict=True)])
+        for cell, name in zip(row, columns, strict=True):
+            if name == "species":
+                cells.append(species.setdefault(cell.strip(), len(species)))
+            else:
+                cells.append(_number(cell, name, line, start))
     table = dict(zip(columns, np.array(cells).reshape(-1, len(columns)).T, strict=True))
     axes = [axis for axis in "xyz" if axis in table]
     return Particles(
@@ -46,6 +53,8 @@ def read_table(file: BinaryIO, start: str) -> Particles:
         np.stack([table[axis] for axis in axes], axis=1),
         np.stack([table[f"v{axis}"] for axis in axes], axis=1),
         table.get("id", np.empty(0)).astype(np.int64),
+        species=table.get("species", np.empty(0)).astype(np.int64),
+        species_names=tuple(species) or ("",),
     )
 
 
@@ -73,7 +82,7 @@ def _header(rows: Iterator[tuple[int, list[str]]], start: str) -> list[str]:
     if not set(names) & set(COLUMNS):
         raise InputError(f"{start}{expected}, got {shown(','.join(cells))}")
     for name in names:
-        if name not in COLUMNS and name != "id":
+        if name not in COLUMNS and name not in EXTRA:
             raise InputError(f"{start}unknown column {shown(name)}{did_you_mean(name, COLUMNS)}; {expected}")
         if names.count(name) > 1:
             raise InputError(f"{start}column '{name}' appears twice; remove one")
