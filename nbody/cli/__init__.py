@@ -15,6 +15,7 @@ from nbody.cli import streams
 from nbody.cli.bench import bench
 from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
+from nbody.cli.export import export
 from nbody.cli.info import info
 from nbody.cli.lists import ListCommand
 from nbody.cli.rerun import rerun
@@ -77,7 +78,7 @@ def options(
     """
 
 
-for command in (run, resume, view, info, doctor, rerun, diff):
+for command in (run, resume, view, info, export, doctor, rerun, diff):
     app.command(cls=ListCommand)(command)
 app.add_typer(bench)
 

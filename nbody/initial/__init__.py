@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.exchange.format import Notify
 from nbody.initial.bodies import find_bodies, read_bodies
 from nbody.initial.combine import joined, placed, seeds, shares
 from nbody.initial.generator import Generator
@@ -36,7 +37,7 @@ WORKING_COPIES = 3
 """The peak memory of a generator, in units of the particles' memory (measured at N = 10^6: 2.6, plummer)."""
 
 
-def make_particles(scenario: Scenario) -> Particles:
+def make_particles(scenario: Scenario, notify: Notify = lambda line: None) -> Particles:
     """The bodies of a scenario at step 0 and time 0: the same bits for the same scenario, seed and machine (see
     :mod:`nbody.initial.sampling` for the generators with the same bits on every machine).
 
@@ -48,12 +49,12 @@ def make_particles(scenario: Scenario) -> Particles:
         raise _only_arrays(scenario)
     if not isinstance(chosen, Combined):
         seed = np.random.SeedSequence(getattr(chosen, "seed", 0))
-        return _make(scenario, "initial", chosen, None, seed)
+        return _make(scenario, "initial", chosen, None, seed, notify)
     parts, counts = [], _counts(scenario, chosen)
     for k, (part, seed) in enumerate(zip(chosen.combine, seeds(chosen.seed, chosen.combine), strict=True)):
         at = f"initial.combine.{k}"
         where = partial(_where, scenario, at)
-        parts.append(placed(_make(scenario, at, part, counts[k], seed), part, where))
+        parts.append(placed(_make(scenario, at, part, counts[k], seed, notify), part, where))
     return joined(
         parts,
         [part.species or getattr(part, "generator", "") or Path(getattr(part, "file", "")).stem for part in chosen.combine],
@@ -67,12 +68,17 @@ def _where(scenario: Scenario, at: str, key: str) -> str:
 
 
 def _make(
-    scenario: Scenario, at: str, chosen: Generated | FromFile, asked: int | None, seed: np.random.SeedSequence
+    scenario: Scenario,
+    at: str,
+    chosen: Generated | FromFile,
+    asked: int | None,
+    seed: np.random.SeedSequence,
+    notify: Notify,
 ) -> Particles:
     """The bodies of one part (``at`` is its key); ``asked`` replaces the number of particles written there."""
     if isinstance(chosen, FromFile):
         path, where = scenario.folder / chosen.file, scenario.where(f"{at}.file")
-        return read_bodies(path, scenario.gravity.dimensions, chosen.frame, where)
+        return read_bodies(path, scenario.gravity.dimensions, chosen.frame, where, notify)
     generator = _generator(scenario, at, chosen)
     count = asked or _count(scenario, at, chosen, generator)
     _check_memory(scenario, at, count)

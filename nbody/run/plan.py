@@ -155,7 +155,7 @@ def plan(
     integrator = _integrator(scenario)
     count = particles.count if particles else number_of_bodies(scenario)
     if count is None:
-        particles = make_particles(scenario)  # the number of bodies in a file is known only after reading it
+        particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
         count = particles.count
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
