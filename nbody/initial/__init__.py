@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.exchange.format import Notify
 from nbody.initial.bodies import find_bodies, read_bodies
 from nbody.initial.combine import joined, placed, seeds, shares
 from nbody.initial.generator import Generator
 from nbody.machine import memory_available
 from nbody.particles import Particles
 from nbody.registry import Entry, Registry
-from nbody.scenario import Combined, FromFile, Generated, Scenario
+from nbody.scenario import Combined, FromArrays, FromFile, Generated, Scenario
 from nbody.scenario.components import component
 
 GENERATORS = Registry(
@@ -36,7 +37,7 @@ WORKING_COPIES = 3
 """The peak memory of a generator, in units of the particles' memory (measured at N = 10^6: 2.6, plummer)."""
 
 
-def make_particles(scenario: Scenario) -> Particles:
+def make_particles(scenario: Scenario, notify: Notify = lambda line: None) -> Particles:
     """The bodies of a scenario at step 0 and time 0: the same bits for the same scenario, seed and machine (see
     :mod:`nbody.initial.sampling` for the generators with the same bits on every machine).
 
@@ -44,14 +45,16 @@ def make_particles(scenario: Scenario) -> Particles:
         InputError: one line about a wrong name, parameter or file, or more particles than the memory holds.
     """
     chosen = scenario.initial
+    if isinstance(chosen, FromArrays):
+        raise _only_arrays(scenario)
     if not isinstance(chosen, Combined):
         seed = np.random.SeedSequence(getattr(chosen, "seed", 0))
-        return _make(scenario, "initial", chosen, None, seed)
+        return _make(scenario, "initial", chosen, None, seed, notify)
     parts, counts = [], _counts(scenario, chosen)
     for k, (part, seed) in enumerate(zip(chosen.combine, seeds(chosen.seed, chosen.combine), strict=True)):
         at = f"initial.combine.{k}"
         where = partial(_where, scenario, at)
-        parts.append(placed(_make(scenario, at, part, counts[k], seed), part, where))
+        parts.append(placed(_make(scenario, at, part, counts[k], seed, notify), part, where))
     return joined(
         parts,
         [part.species or getattr(part, "generator", "") or Path(getattr(part, "file", "")).stem for part in chosen.combine],
@@ -65,12 +68,17 @@ def _where(scenario: Scenario, at: str, key: str) -> str:
 
 
 def _make(
-    scenario: Scenario, at: str, chosen: Generated | FromFile, asked: int | None, seed: np.random.SeedSequence
+    scenario: Scenario,
+    at: str,
+    chosen: Generated | FromFile,
+    asked: int | None,
+    seed: np.random.SeedSequence,
+    notify: Notify,
 ) -> Particles:
     """The bodies of one part (``at`` is its key); ``asked`` replaces the number of particles written there."""
     if isinstance(chosen, FromFile):
         path, where = scenario.folder / chosen.file, scenario.where(f"{at}.file")
-        return read_bodies(path, scenario.gravity.dimensions, chosen.frame, where)
+        return read_bodies(path, scenario.gravity.dimensions, chosen.frame, where, notify)
     generator = _generator(scenario, at, chosen)
     count = asked or _count(scenario, at, chosen, generator)
     _check_memory(scenario, at, count)
@@ -86,6 +94,8 @@ def _make(
 def check_initial(scenario: Scenario) -> None:
     """Raise the InputError that :func:`make_particles` would raise for a name, a parameter or a missing file, without
     making or reading any bodies."""
+    if isinstance(scenario.initial, FromArrays):
+        raise _only_arrays(scenario)
     for at, chosen in _parts(scenario):
         if isinstance(chosen, FromFile):
             find_bodies(scenario.folder / chosen.file, chosen.frame, scenario.where(f"{at}.file"))
@@ -104,11 +114,19 @@ def number_of_bodies(scenario: Scenario) -> int | None:
     return _count(scenario, "initial", chosen, _generator(scenario, "initial", chosen))
 
 
+def _only_arrays(scenario: Scenario) -> InputError:
+    """The error for a scenario whose bodies only the program that ran it had."""
+    return InputError(
+        f"{scenario.where('initial.source')}the bodies were arrays of a Python program; take them from its recording: "
+        "'initial: {file: run.h5, frame: 0}'"
+    )
+
+
 def resolved_initial(scenario: Scenario) -> dict[str, Any]:
     """``scenario.resolved()["initial"]`` with the defaults of the generator's parameters filled in."""
     initial: dict[str, Any] = scenario.resolved()["initial"]
     groups = initial.get("combine", [initial])
-    for (at, chosen), group in zip(_parts(scenario), groups, strict=True):
+    for (at, chosen), group in zip(_parts(scenario), groups, strict=False):
         if isinstance(chosen, Generated):
             generator = _generator(scenario, at, chosen)
             group |= {"generator": RENAMED.get(chosen.generator, chosen.generator)}
@@ -121,7 +139,7 @@ def _parts(scenario: Scenario) -> list[tuple[str, Generated | FromFile]]:
     chosen = scenario.initial
     if isinstance(chosen, Combined):
         return [(f"initial.combine.{k}", part) for k, part in enumerate(chosen.combine)]
-    return [("initial", chosen)]
+    return [] if isinstance(chosen, FromArrays) else [("initial", chosen)]
 
 
 def _counts(scenario: Scenario, chosen: Combined) -> list[int | None]:

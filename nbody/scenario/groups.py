@@ -70,6 +70,13 @@ class FromFile(Group):
     frame: Whole | None = None
 
 
+class FromArrays(Group):
+    """Bodies that a Python program gave as arrays. Only their number is known here: they are in the recording's frames."""
+
+    source: Literal["arrays"] = "arrays"
+    particles: Count
+
+
 class Rotation(Group):
     """A rotation by the angles of an orbit, in degrees: by ``argument`` about z, then by ``inclination`` about x, then by
     ``node`` about z."""
@@ -118,13 +125,16 @@ class Combined(Group):
     seed: Seed = 1
 
 
-Initial = Generated | FromFile | Combined
+Initial = Generated | FromFile | FromArrays | Combined
 
 
 def initial_from(values: Any) -> Initial:
-    """Convert a group of keys to generated bodies (``generator``), bodies from a file (``file``) or both (``combine``)."""
+    """Convert a group of keys to generated bodies (``generator``), bodies from a file (``file``), both
+    (``combine``), or bodies that a program gave as arrays (``source: arrays``, in recordings)."""
     if isinstance(values, Initial):
         return values
+    if isinstance(values, Mapping) and values.get("source") == "arrays":
+        return FromArrays.model_validate(values)
     if isinstance(values, Mapping) and "combine" in values:
         return Combined.model_validate(values)
     return _either(values, Generated, FromFile)

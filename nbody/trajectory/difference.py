@@ -49,8 +49,8 @@ def first_difference(a: str | os.PathLike, b: str | os.PathLike) -> Difference |
                 return found
         if one.species_names != two.species_names:
             return Difference("species_names", (", ".join(one.species_names), ", ".join(two.species_names)))
-        if list(one.observables) != list(two.observables):
-            return Difference("observables", (", ".join(one.observables), ", ".join(two.observables)))
+        if list(one.widths) != list(two.widths):
+            return Difference("observables", (", ".join(one.widths), ", ".join(two.widths)))
         for k in range(min(len(one), len(two))):
             found = _compare_frames(one, two, k)
             if found:

@@ -1,15 +1,19 @@
-"""Reads bodies from NumPy arrays in an .npz file."""
+"""NumPy arrays in an .npz file."""
 
 import math
 import warnings
 import zipfile
+from collections.abc import Iterable
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from nbody.errors import InputError, printable
+from nbody.exchange.format import Facts, Format, Notify
 from nbody.machine import memory_available
 from nbody.particles import Particles
+from nbody.scenario.source import open_regular
 
 SHAPES = {
     "mass": "(N,)", "position": "(N, 2) or (N, 3)", "velocity": "(N, 2) or (N, 3)", "id": "(N,)", "species": "(N,)",
@@ -20,6 +24,26 @@ SHAPES = {
 OPTIONAL = ("id", "species", "species_names")
 WHOLE = ("id", "species")
 TEXT = ("species_names",)
+
+
+class NpzFormat(Format):
+    """The arrays of :data:`SHAPES`, and ``time`` and ``step``."""
+
+    opened_by = "numpy.load('{path}')"
+
+    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+        """See :meth:`Format.write`."""
+        for one in moments:
+            arrays = {"mass": one.mass, "position": one.position, "velocity": one.velocity, "id": one.id}
+            if len(one.species_names) > 1:
+                arrays |= {"species": one.species, "species_names": np.array(one.species_names)}
+            with path.open("wb") as file:
+                np.savez(file, **arrays, time=one.time, step=one.step, G=facts.G)  # type: ignore[arg-type]
+
+    def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
+        """See :meth:`Format.read`."""
+        with open_regular(path) as file:
+            return read_arrays(file, start)
 
 
 def read_arrays(file: BinaryIO, start: str) -> Particles:
