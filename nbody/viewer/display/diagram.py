@@ -182,5 +182,3 @@ def _label(value: float, _) -> str:
 
 def _hex(colour: tuple[int, ...]) -> str:
     return "#{:02x}{:02x}{:02x}".format(*colour[:3])
-
-

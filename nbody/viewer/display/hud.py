@@ -82,12 +82,12 @@ class Timeline:
         fraction = (x - self.left) / self.width
         return min(max(int(fraction * frames), 0), frames - 1)
 
-    def column_of(self, frame: int, frames: int) -> float:
+    def column_of(self, frame: float, frames: int) -> float:
         """The middle of the pixel columns of ``frame``, counted from the bar's left end."""
         return (frame + 0.5) / frames * self.width
 
-    def image(self, frame: int, frames: int) -> Array:
-        """The bar with its knob at ``frame``, (h, w, RGBA) uint8."""
+    def image(self, frame: float, frames: int) -> Array:
+        """The bar with its knob at the moment ``frame``, (h, w, RGBA) uint8."""
         image = Image.new("RGBA", (self.width, self.height))
         draw = ImageDraw.Draw(image)
         middle, thick, knob = self.height / 2, 2 * self.scale, 5 * self.scale

@@ -1,0 +1,146 @@
+"""What the window writes over the picture, besides the caption: state and keys, time line, diagrams, chosen body."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nbody.viewer.display.body import body_panel, ring
+from nbody.viewer.display.diagram import HEIGHT, WIDTH
+from nbody.viewer.display.hud import Timeline
+from nbody.viewer.display.keys import key_table, state_panel
+from nbody.viewer.display.text import MARGIN, text_scale
+from nbody.viewer.picture.overlay import Overlay
+from nbody.viewer.sources.facts import facts
+from nbody.viewer.sources.source import Moment, Source
+from nbody.viewer.window.controls import Controls
+from nbody.viewer.window.diagrams import Diagrams
+from nbody.viewer.window.layout import Box, Layout
+
+Array = np.ndarray
+Size = tuple[int, int]
+
+LEAST_HEIGHT = 110
+"""The least height of the diagrams, in pixels at scale 1; where there is less room, they cover what is there."""
+
+
+class Panels:
+    """Draws the panels into the current target.
+
+    Args:
+        source: what the picture shows.
+        controls: what the user has chosen.
+    """
+
+    def __init__(self, source: Source, controls: Controls) -> None:
+        self._source, self._controls = source, controls
+        self._transport = controls.transport
+        self._overlays: dict[str, Overlay] = {}
+        self._images: dict[str, tuple[Any, Array]] = {}
+        self._diagrams = Diagrams(source)
+        self._diagram_size, self._scale = (WIDTH, HEIGHT), 1.0
+
+    def tick(self, seconds: float) -> bool:
+        """Let time pass. Returns True if there is something new to draw."""
+        return self._controls.show_diagrams and self._diagrams.tick(seconds, self._diagram_size, self._scale)
+
+    def close(self) -> None:
+        """End the thread that draws diagrams."""
+        self._diagrams.close()
+
+    def draw_marker(self, moment: Moment, size: Size, pixel_scale: float) -> None:
+        """Draw the ring around the chosen body."""
+        row = self._row()
+        if row is None:
+            return
+        x, y = self._controls.camera.project(moment.positions(row)[None], size)[0]
+        image = self._cached("ring", pixel_scale, lambda: ring(pixel_scale))
+        half = image.shape[0] / 2
+        if -half < x < size[0] + half and -half < y < size[1] + half:
+            self._draw("ring", image, (round(x - half), round(y - half)), size)
+
+    def draw_facts(self, at: float, moment: Moment, size: Size, pixel_scale: float, caption: tuple[int, int]) -> None:
+        """Draw diagrams and chosen body beside the caption, whose right and lower edge is ``caption``."""
+        scale = self._scale = text_scale(size, pixel_scale)
+        margin = round(MARGIN * scale)
+        bottom = self._state_top(size, pixel_scale) - margin // 2
+        layout = Layout((margin, margin, size[0] - margin, bottom), margin // 2)
+        layout.take((margin, margin, *caption))
+        if self._controls.show_diagrams:
+            self._draw_diagrams(at, layout, size, scale)
+        row = self._row()
+        if row is not None:
+            followed = self._controls.follow == "body"
+            image = body_panel(facts(self._source, moment, row), followed, scale)
+            self._draw("body", image, layout.place((image.shape[1], image.shape[0])), size)
+
+    def _draw_diagrams(self, at: float, layout: Layout, size: Size, scale: float) -> None:
+        box = self._diagram_box(layout, scale)
+        layout.take(box)
+        self._diagram_size = box[2] - box[0], box[3] - box[1]
+        drawn = self._diagrams.drawn
+        if drawn is None:
+            return
+        self._draw("diagram", drawn.image, box[:2], size)
+        cursors = drawn.cursor(self._source.caption(at).time, scale)
+        for k, (x, y, pixels) in enumerate(cursors):
+            self._draw(f"cursor {k}", pixels, (box[0] + x, box[1] + y), size)
+
+    def _diagram_box(self, layout: Layout, scale: float) -> Box:
+        """At the top right; where that covers the caption, below it; and where that is too low, over it."""
+        left, top, right, bottom = layout.area
+        caption = layout.taken[0]
+        width, height = round(WIDTH * scale), min(round(HEIGHT * scale), bottom - top)
+        if right - width >= caption[2] + layout.gap:
+            return right - width, top, right, top + height
+        below = caption[3] + layout.gap
+        if bottom - below < LEAST_HEIGHT * scale:
+            below = max(top, bottom - round(LEAST_HEIGHT * scale))
+        return left, below, right, min(below + height, bottom)
+
+    def draw_controls(self, notice: str, size: Size, pixel_scale: float) -> None:
+        """Draw time line, state and key help at the bottom, and the table of keys if it is asked for."""
+        scale, controls, transport = text_scale(size, pixel_scale), self._controls, self._transport
+        line = self.timeline(size, pixel_scale)
+        if transport.frames > 1:
+            self._draw("timeline", line.image(transport.at, transport.frames), (line.left, line.top), size)
+        state = (transport.status + self._following(), notice, tuple(controls.hints), line.width, scale)
+        image = self._cached("state", state, lambda: state_panel(state[0], notice, controls.hints, line.width, scale))
+        self._draw("state", image, (line.left, self._state_bottom(size, pixel_scale) - image.shape[0]), size)
+        if controls.show_keys:
+            key = (size, scale, controls.camera.flat, transport.live)
+            image = self._cached("keys", key, lambda: key_table(controls.key_table, size, scale))
+            corner = (size[0] - image.shape[1]) // 2, (size[1] - image.shape[0]) // 2
+            self._draw("keys", image, corner, size)
+
+    def timeline(self, size: Size, pixel_scale: float) -> Timeline:
+        """The time line of a picture of ``size``."""
+        return Timeline(size, text_scale(size, pixel_scale))
+
+    def _state_bottom(self, size: Size, pixel_scale: float) -> int:
+        line = self.timeline(size, pixel_scale)
+        return line.top - round(2 * line.scale) if self._transport.frames > 1 else line.top + line.height
+
+    def _state_top(self, size: Size, pixel_scale: float) -> int:
+        """The upper edge of the state panel, as it was drawn last."""
+        last = self._images.get("state")
+        return self._state_bottom(size, pixel_scale) - (last[1].shape[0] if last else 0)
+
+    def _following(self) -> str:
+        return f",  following {self.followed}" if self.followed else ""
+
+    followed = ""
+    """What the camera follows, in words."""
+
+    def _row(self) -> int | None:
+        """The row of the chosen body in the arrays of a moment."""
+        return None if self._controls.chosen is None else self._source.row(self._controls.chosen)
+
+    def _cached(self, name: str, key: Any, make: Callable[[], Array]) -> Array:
+        """The image ``make()``, made again when ``key`` changes."""
+        if name not in self._images or self._images[name][0] != key:
+            self._images[name] = (key, make())
+        return self._images[name][1]
+
+    def _draw(self, name: str, image: Array, at: tuple[int, int], size: Size) -> None:
+        self._overlays.setdefault(name, Overlay()).draw(image, at, size)
