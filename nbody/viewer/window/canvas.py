@@ -90,9 +90,9 @@ class Window(app.Canvas):
         self.renderer.draw(self.controls.camera, size, scale)
         moment, show_hud = self.renderer.moment, self.controls.show_hud
         self.panels.draw_marker(moment, size, scale)
-        if show_hud:
-            caption = self.renderer.draw_caption(at, size, scale, self.alert)
-            self.panels.draw_facts(at, moment, size, scale, caption)
+        if show_hud and not self.controls.show_keys:
+            renderer, alert = self.renderer, self.alert
+            self.panels.draw_facts(at, moment, size, scale, lambda: renderer.draw_caption(at, size, scale, alert))
         if "picture" in self.controls.requests:
             self.controls.requests.remove("picture")
             self._save_picture(gloo.read_pixels((0, 0, *size), alpha=False))

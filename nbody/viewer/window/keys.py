@@ -37,25 +37,25 @@ class Key:
     only: str = ""
 
 
-TIME, VIEW, LOOK, PANELS = "time", "view", "look", "panels and files"
+TIME, VIEW, LOOK, PANELS = "Time", "View", "Look", "Panels and files"
 GROUPS = (TIME, VIEW, LOOK, PANELS)
 
 KEYS = (
     Key((" ", "Space"), lambda c, n: c.transport.toggle(), TIME, "Space", "play, pause", "Space play/pause"),
     Key(("Left",), lambda c, n: c.transport.step(-n)),
-    Key(("Right",), lambda c, n: c.transport.step(n), TIME, "← →", "one step; with Shift ten", "← → step"),
+    Key(("Right",), lambda c, n: c.transport.step(n), TIME, "← →", "one step; Shift: ten", "← → step"),
     Key(("Up",), lambda c, n: c.transport.faster(SPEED_UP)),
     Key(("Down",), lambda c, n: c.transport.faster(1 / SPEED_UP), TIME, "↑ ↓", "faster, slower", "↑ ↓ speed"),
     Key(("Home",), lambda c, n: c.transport.restart()),
-    Key(("End",), lambda c, n: c.transport.finish(), TIME, "Home End", "to the start, to the end"),
+    Key(("End",), lambda c, n: c.transport.finish(), TIME, "Home End", "start, end"),
     Key(("B",), lambda c, n: c.transport.reverse(), TIME, "B", "backward, forward", only=RECORDED),
-    Key(("L",), lambda c, n: c.transport.next_loop(), TIME, "L", "repeat, there and back, once", only=RECORDED),
+    Key(("L",), lambda c, n: c.transport.next_loop(), TIME, "L", "what happens at the end", only=RECORDED),
     Key(("O",), lambda c, n: c.transport.record(), TIME, "O", "start, stop recording", "O record", LIVE),
     Key(("+", "="), lambda c, n: c.zoom_in_middle(KEY_ZOOM)),
     Key(("-",), lambda c, n: c.zoom_in_middle(1 / KEY_ZOOM), VIEW, "+ −", "zoom, as the wheel"),
     Key(("R",), lambda c, n: c.go_home(), VIEW, "R", "reset the view", "R reset view"),
-    Key(("F",), lambda c, n: c.next_follow(), VIEW, "F", "follow a body, the centre …", "F follow"),
-    Key(("V",), lambda c, n: c.ask("view"), VIEW, "V", "save the view for --camera"),
+    Key(("F",), lambda c, n: c.next_follow(), VIEW, "F", "follow body or centre", "F follow"),
+    Key(("V",), lambda c, n: c.ask("view"), VIEW, "V", "save view for --camera"),
     Key(("C",), lambda c, n: c.change_look("color"), LOOK, "C", "what colours show", "C colours"),
     Key(("M",), lambda c, n: c.change_look("map"), LOOK, "M", "colour map"),
     Key(("G",), lambda c, n: c.change_look("background"), LOOK, "G", "background"),
@@ -72,6 +72,6 @@ KEYS = (
     Key(("S",), lambda c, n: c.ask("picture"), PANELS, "S", "save a picture", "S save picture"),
     Key(("F11",), lambda c, n: c.ask("fullscreen"), PANELS, "F11", "full screen"),
     Key(("F1", "?"), lambda c, n: c.toggle("show_keys"), PANELS, "F1 ?", "this table"),
-    Key(("Escape",), lambda c, n: c.leave(), PANELS, "Esc", "close the table, the body, the window"),
+    Key(("Escape",), lambda c, n: c.leave(), PANELS, "Esc", "close table, body, window"),
     Key(("Q",), lambda c, n: c.close(), PANELS, "Q", "close the window", "Q quit"),
 )

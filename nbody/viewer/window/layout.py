@@ -1,5 +1,7 @@
 """Where the panels of the window are."""
 
+from itertools import product
+
 Size = tuple[int, int]
 Box = tuple[int, int, int, int]
 """Left, top, right, bottom, in pixels from the top left corner."""
@@ -21,22 +23,31 @@ class Layout:
         """Mark a box as taken."""
         self.taken.append(box)
 
-    def place(self, size: Size) -> tuple[int, int]:
-        """The top left corner of a new panel: below the others on the left, else right of them, else at the right edge;
-        where no place is free, the bottom right corner of the area."""
-        left, top, right, bottom = self.area
+    def place(self, size: Size) -> tuple[int, int] | None:
+        """The top left corner of a new panel, as far left as possible, then as high as possible; None without room."""
+        left, top, right, _ = self.area
         width, height = size
-        lefts = [left, *(box[2] + self.gap for box in self.taken), right - width]
-        tops = [top, *(box[3] + self.gap for box in self.taken)]
-        for x in sorted(set(lefts)):
-            for y in sorted(set(tops)):
-                box = (x, y, x + width, y + height)
-                if self._free(box):
-                    self.take(box)
-                    return x, y
-        return max(right - width, left), max(bottom - height, top)
+        lefts = {left, *(box[2] + self.gap for box in self.taken), right - width}
+        tops = {top, *(box[3] + self.gap for box in self.taken)}
+        for x, y in product(sorted(lefts), sorted(tops)):
+            if self.free(box := (x, y, x + width, y + height)):
+                self.take(box)
+                return x, y
+        return None
 
-    def _free(self, box: Box) -> bool:
+    def place_wide(self, size: Size, least_height: int) -> Box | None:
+        """The box of a panel at the top right, perhaps lower than wanted, or below all others in the full width."""
+        left, top, right, bottom = self.area
+        height = min(size[1], bottom - top)
+        below = max([top, *(box[3] + self.gap for box in self.taken)])
+        for box in (right - size[0], top, right, top + height), (left, below, right, min(below + height, bottom)):
+            if box[3] - box[1] >= least_height and self.free(box):
+                self.take(box)
+                return box
+        return None
+
+    def free(self, box: Box) -> bool:
+        """True if ``box`` is in the area and covers nothing."""
         left, top, right, bottom = self.area
         if box[0] < left or box[1] < top or box[2] > right or box[3] > bottom:
             return False

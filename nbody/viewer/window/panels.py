@@ -7,21 +7,21 @@ import numpy as np
 
 from nbody.viewer.display.body import body_panel, ring
 from nbody.viewer.display.diagram import HEIGHT, WIDTH
-from nbody.viewer.display.hud import Timeline
+from nbody.viewer.display.hud import CAPTION_WIDTH, Timeline
 from nbody.viewer.display.keys import key_table, state_panel
 from nbody.viewer.display.text import MARGIN, text_scale
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.sources.facts import facts
 from nbody.viewer.sources.source import Moment, Source
-from nbody.viewer.window.controls import Controls
+from nbody.viewer.window.controls import BODY, Controls
 from nbody.viewer.window.diagrams import Diagrams
 from nbody.viewer.window.layout import Box, Layout
 
 Array = np.ndarray
 Size = tuple[int, int]
 
-LEAST_HEIGHT = 110
-"""The least height of the diagrams, in pixels at scale 1; where there is less room, they cover what is there."""
+LEAST_HEIGHT = 90
+"""The least height of the diagrams, in pixels at scale 1."""
 
 
 class Panels:
@@ -39,6 +39,7 @@ class Panels:
         self._images: dict[str, tuple[Any, Array]] = {}
         self._diagrams = Diagrams(source)
         self._diagram_size, self._scale = (WIDTH, HEIGHT), 1.0
+        self._caption = (CAPTION_WIDTH, 0)  # right and lower edge of the caption that was drawn last
 
     def tick(self, seconds: float) -> bool:
         """Let time pass. Returns True if there is something new to draw."""
@@ -59,44 +60,43 @@ class Panels:
         if -half < x < size[0] + half and -half < y < size[1] + half:
             self._draw("ring", image, (round(x - half), round(y - half)), size)
 
-    def draw_facts(self, at: float, moment: Moment, size: Size, pixel_scale: float, caption: tuple[int, int]) -> None:
-        """Draw diagrams and chosen body beside the caption, whose right and lower edge is ``caption``."""
+    def draw_facts(
+        self, at: float, moment: Moment, size: Size, pixel_scale: float, draw_caption: Callable[[], tuple[int, int]]
+    ) -> None:
+        """Draw caption, chosen body and diagrams. Where there is no room for all, the caption is left out, then the
+        diagrams. ``draw_caption`` returns the caption's right and lower edge."""
         scale = self._scale = text_scale(size, pixel_scale)
-        margin = round(MARGIN * scale)
-        bottom = self._state_top(size, pixel_scale) - margin // 2
-        layout = Layout((margin, margin, size[0] - margin, bottom), margin // 2)
-        layout.take((margin, margin, *caption))
-        if self._controls.show_diagrams:
-            self._draw_diagrams(at, layout, size, scale)
-        row = self._row()
-        if row is not None:
-            followed = self._controls.follow == "body"
-            image = body_panel(facts(self._source, moment, row), followed, scale)
-            self._draw("body", image, layout.place((image.shape[1], image.shape[0])), size)
+        margin, row = round(MARGIN * scale), self._row()
+        body = None if row is None else body_panel(facts(self._source, moment, row), self._body_followed, scale)
+        area = margin, margin, size[0] - margin, self._state_top(size, pixel_scale) - margin // 2
+        for captioned, with_diagrams in ((True, True), (False, True), (False, False)):
+            layout = Layout(area, margin // 2)
+            if captioned:
+                layout.take((margin, margin, *self._caption))
+            corner = (margin, margin) if body is None else layout.place((body.shape[1], body.shape[0]))
+            box = self._place_diagrams(layout, scale) if with_diagrams else None
+            if corner and (box or not self._controls.show_diagrams):
+                break
+        if captioned:
+            self._caption = draw_caption()
+        if body is not None:
+            self._draw("body", body, corner or (margin, margin), size)
+        if box:
+            self._draw_diagrams(at, box, size, scale)
 
-    def _draw_diagrams(self, at: float, layout: Layout, size: Size, scale: float) -> None:
-        box = self._diagram_box(layout, scale)
-        layout.take(box)
+    def _place_diagrams(self, layout: Layout, scale: float) -> Box | None:
+        if not self._controls.show_diagrams:
+            return None
+        return layout.place_wide((round(WIDTH * scale), round(HEIGHT * scale)), round(LEAST_HEIGHT * scale))
+
+    def _draw_diagrams(self, at: float, box: Box, size: Size, scale: float) -> None:
         self._diagram_size = box[2] - box[0], box[3] - box[1]
         drawn = self._diagrams.drawn
         if drawn is None:
             return
         self._draw("diagram", drawn.image, box[:2], size)
-        cursors = drawn.cursor(self._source.caption(at).time, scale)
-        for k, (x, y, pixels) in enumerate(cursors):
+        for k, (x, y, pixels) in enumerate(drawn.cursor(self._source.caption(at).time, scale)):
             self._draw(f"cursor {k}", pixels, (box[0] + x, box[1] + y), size)
-
-    def _diagram_box(self, layout: Layout, scale: float) -> Box:
-        """At the top right; where that covers the caption, below it; and where that is too low, over it."""
-        left, top, right, bottom = layout.area
-        caption = layout.taken[0]
-        width, height = round(WIDTH * scale), min(round(HEIGHT * scale), bottom - top)
-        if right - width >= caption[2] + layout.gap:
-            return right - width, top, right, top + height
-        below = caption[3] + layout.gap
-        if bottom - below < LEAST_HEIGHT * scale:
-            below = max(top, bottom - round(LEAST_HEIGHT * scale))
-        return left, below, right, min(below + height, bottom)
 
     def draw_controls(self, notice: str, size: Size, pixel_scale: float) -> None:
         """Draw time line, state and key help at the bottom, and the table of keys if it is asked for."""
@@ -104,14 +104,14 @@ class Panels:
         line = self.timeline(size, pixel_scale)
         if transport.frames > 1:
             self._draw("timeline", line.image(transport.at, transport.frames), (line.left, line.top), size)
+        if controls.show_keys:
+            key = (size, scale, controls.camera.flat, transport.live)
+            image = self._cached("keys", key, lambda: key_table(controls.key_table, (size[0], line.top), scale))
+            self._draw("keys", image, ((size[0] - image.shape[1]) // 2, (line.top - image.shape[0]) // 2), size)
+            return
         state = (transport.status + self._following(), notice, tuple(controls.hints), line.width, scale)
         image = self._cached("state", state, lambda: state_panel(state[0], notice, controls.hints, line.width, scale))
         self._draw("state", image, (line.left, self._state_bottom(size, pixel_scale) - image.shape[0]), size)
-        if controls.show_keys:
-            key = (size, scale, controls.camera.flat, transport.live)
-            image = self._cached("keys", key, lambda: key_table(controls.key_table, size, scale))
-            corner = (size[0] - image.shape[1]) // 2, (size[1] - image.shape[0]) // 2
-            self._draw("keys", image, corner, size)
 
     def timeline(self, size: Size, pixel_scale: float) -> Timeline:
         """The time line of a picture of ``size``."""
@@ -125,6 +125,10 @@ class Panels:
         """The upper edge of the state panel, as it was drawn last."""
         last = self._images.get("state")
         return self._state_bottom(size, pixel_scale) - (last[1].shape[0] if last else 0)
+
+    @property
+    def _body_followed(self) -> bool:
+        return self._controls.follow == BODY
 
     def _following(self) -> str:
         return f",  following {self.followed}" if self.followed else ""
