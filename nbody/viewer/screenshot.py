@@ -70,29 +70,11 @@ def draw_frame(
     from nbody.viewer import backends
 
     backends.use_screenless()
-    from vispy import app, gloo
-    from vispy.gloo import gl
+    from nbody.viewer.picture.studio import Studio
 
-    from nbody.viewer.picture.renderer import Renderer
-
-    try:
-        canvas = app.Canvas(size=(SMALLEST, SMALLEST), show=False, dpi=96)
-    except (RuntimeError, IndexError) as error:  # a driver without the surface that vispy asks for
-        raise backends.no_screenless(error) from error
-    try:
-        largest = gl.glGetParameter(gl.GL_MAX_TEXTURE_SIZE)
-        if max(size) > largest:
-            raise InputError(f"--size {size[0]}x{size[1]}: OpenGL draws up to {largest} pixels a side here")
-        renderer = Renderer(canvas, recording, look=look)
-        renderer.load(at)
-        picture = gloo.Texture2D((size[1], size[0], 4), format="rgba", internalformat="rgba8")
-        with gloo.FrameBuffer(color=picture):
-            renderer.draw(camera or renderer.home, size)
-            if with_hud:
-                renderer.draw_caption(at, size)
-            return gloo.read_pixels((0, 0, *size), alpha=False)
-    finally:
-        canvas.close()
+    with Studio(recording, size, look) as studio:
+        studio.draw(at, camera, with_hud)
+        return studio.read()
 
 
 def save_picture(

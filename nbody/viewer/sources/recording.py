@@ -96,7 +96,7 @@ class Recording(Source):
         """The number of frames at the last :meth:`update`."""
         return len(self._energy)
 
-    def index(self, frame: int) -> int:
+    def index(self, frame: int, option: str = "--frame") -> int:
         """The index of ``frame`` counted from the start; a negative ``frame`` counts from the end.
 
         Raises:
@@ -104,7 +104,7 @@ class Recording(Source):
         """
         if not -self.frames <= frame < self.frames:
             raise InputError(
-                f"--frame {frame}: {self.run.path} has frames 0 to {self.frames - 1}, "
+                f"{option} {frame}: {self.run.path} has frames 0 to {self.frames - 1}, "
                 f"or from the end -1 to -{self.frames}"
             )
         return frame % self.frames

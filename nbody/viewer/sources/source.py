@@ -73,9 +73,9 @@ class Moment:
         first = self.first.position[rows].astype(np.float64)
         if self.second is None or not self.share:
             return first
-        second = self.second.position[rows].astype(np.float64)
+        end = self.second.position[rows].astype(np.float64)
         out, into = (self.interval * each.velocity[rows].astype(np.float64) for each in (self.first, self.second))
-        return interpolated(first, second, out, into, self.share)
+        return interpolated(first, end, out, into, self.share)
 
     def velocities(self, rows: slice | int | Array = slice(None)) -> Array:
         """The velocities of ``rows`` in float64, interpolated linearly, as their colours are."""
