@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -57,6 +58,24 @@ class Beat(NamedTuple):
     state: State
     progress: Progress
     energies: Energies
+
+
+class Pace(Protocol):
+    """Decides when a run makes its next steps: while a window shows it, or a user has paused it."""
+
+    def stopping(self) -> AbstractContextManager[StopRequest]:
+        """A context with the request that stops the run."""
+
+    def steps(self) -> int:
+        """Return when the next steps may be made, and how many at most before the next beat. Called between two steps."""
+
+
+def _paced(pace: Pace, clock: Clock) -> int:
+    began = time.perf_counter()
+    try:
+        return pace.steps()
+    finally:
+        clock.exclude(time.perf_counter() - began)
 
 
 class Simulation:
@@ -128,6 +147,11 @@ class Simulation:
         """The time of the state."""
         return self.state.time
 
+    @property
+    def summary(self) -> Summary | None:
+        """The summary of the run; None before its end."""
+        return self._summary
+
     def run(self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None) -> Summary:
         """Run to the scenario's end, or make ``steps`` steps. Records the first frame, those of the schedule, and the last.
 
@@ -144,12 +168,15 @@ class Simulation:
         return self._summary
 
     def beats(
-        self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None
+        self,
+        steps: int | None = None,
+        progress: Callable[[Progress], None] = lambda now: None,
+        pace: Pace | None = None,
     ) -> Iterator[Beat]:
         """Run as :meth:`run` does, and yield several times per second between two steps, for a viewer or a notebook.
 
         To stop the run, stop iterating; it then records a frame of the current step. ``progress`` is called during long
-        steps.
+        steps. A ``pace`` decides when the next steps are made, and stops the run in place of Ctrl-C.
         """
         if steps is not None and steps < 0:
             raise InputError(f"run: steps must be zero or more, got {steps}")
@@ -162,13 +189,13 @@ class Simulation:
         schedule, clock, first = self._schedule(steps), Clock(self.integrator.evaluations), self.step
         self._schedule_in_use, left = schedule, False
         try:
-            with stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
+            with pace.stopping() if pace else stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
 
                 def show(doing: str = "", fraction: float = 0.0) -> None:
                     progress(self._progress(clock, recorder, schedule, doing, fraction))
 
                 self._watch = Watch(self.integrator, self._motion, stop, show, self.notify)
-                for beat in self._run(schedule, recorder, clock, stop):
+                for beat in self._run(schedule, recorder, clock, stop, pace):
                     if not left:
                         try:
                             yield beat
@@ -185,7 +212,9 @@ class Simulation:
         if clock.settled and not stop.requested:
             self.plan.remember_rate(self._summary.interactions_per_s)
 
-    def _run(self, schedule: Schedule, recorder: Recorder, clock: Clock, stop: StopRequest) -> Iterator[Beat]:
+    def _run(
+        self, schedule: Schedule, recorder: Recorder, clock: Clock, stop: StopRequest, pace: Pace | None
+    ) -> Iterator[Beat]:
         """The loop, from the first frame until the file is closed."""
         first = self.step
         if self._start is None and not self._begun:
@@ -194,9 +223,14 @@ class Simulation:
             self._record(recorder)
             self._checkpoint(recorder)
         self._begun = True
-        queued = 0
+        queued = at_most = 0
         while not schedule.ended(self.step, self.time) and not stop.requested:
-            at_most = clock.steps_in_a_beat()
+            if not queued:
+                at_most = clock.steps_in_a_beat()
+                if pace is not None:
+                    at_most = min(at_most, _paced(pace, clock))
+                    if stop.requested:
+                        break
             self._within_a_step = True  # stays True if a second Ctrl-C ends the step between two pieces of a force
             queued += self._advance(recorder, schedule, at_most)
             self._within_a_step = False
