@@ -20,7 +20,7 @@ PACKAGE = ROOT / "nbody"
 FLOORS = (
     ("errors", "units", "opengl", "cache"),
     ("registry", "machine", "gpu", "particles"),
-    ("unroll",),
+    ("unroll", "diagnostics"),
     ("law",),
     ("scenario",),
     ("state", "linalg", "trajectory"),

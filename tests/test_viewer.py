@@ -18,6 +18,8 @@ from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
 from nbody.viewer import backends
 from nbody.viewer.display import hud
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.choices import COLOURS
+from nbody.viewer.picture.look import TRAILS, Look
 from nbody.viewer.picture.palette import LIGHTNESS, palette
 from nbody.viewer.screenshot import draw_frame
 from nbody.viewer.sources.recording import Recording, speed_scale
@@ -161,6 +163,17 @@ def test_the_palette_is_equally_light_in_equal_steps_and_all_on_the_screen():
     assert steps.min() > 0.002
 
 
+def test_a_look_is_made_from_options_and_changed_by_keys():
+    look = Look.of({"color": "density", "trails": "0,3,7", "map": None, "frame": 9})
+    assert (look.color, look.trail_ids(), look.map) == ("density", (0, 3, 7), Look().map)
+    assert look.next_trails().trails == TRAILS[0] and not look.toggle("axes").toggle("axes").axes
+    seen = [look.color]
+    while (look := look.next_color()).color not in seen:
+        seen.append(look.color)
+    assert sorted(seen) == sorted(COLOURS)
+    assert look.brighter(99).exposure == look.brighter(99).brighter(1).exposure
+
+
 def test_colours_are_on_one_scale_for_the_whole_run(tmp_path):
     (x, v), *_ = cloud(500)
     path = record(tmp_path / "run.h5", [(x, v), (x, 10 * v), (x, 100 * v)])
@@ -186,10 +199,10 @@ def test_every_key_does_something_and_most_are_in_the_help():
     for key in KEYS:
         for name in key.names:
             ours, _ = controls()
-            ours.playback.seek(50)
-            before = (repr(ours.camera), vars(ours.playback).copy(), ours.show_hud, ours.closed)
+            ours.transport.seek(50)
+            before = (repr(ours.camera), vars(ours.transport).copy(), ours.show_hud, ours.closed)
             assert ours.key(name)
-            after = (repr(ours.camera), vars(ours.playback), ours.show_hud, ours.closed)
+            after = (repr(ours.camera), vars(ours.transport), ours.show_hud, ours.closed)
             assert before != after or name == "R", name
     assert not ours.key("F13")
     for word in ("Space", "←", "Home", "R ", "H ", "Q ", "drag", "wheel"):
@@ -216,11 +229,11 @@ def test_the_time_line_reaches_every_frame_and_no_other():
     y = line.top + line.height / 2
     for x, frame in ((line.left, 0), (200, 50), (line.left + line.width - 1, 100)):
         ours.press((x, y), LEFT, False, line)
-        assert (ours.playback.frame, ours.playback.playing) == (frame, False)
+        assert (ours.transport.frame, ours.transport.playing) == (frame, False)
     ours.move((-500, 0), (200, y), line, SIZE)
-    assert ours.playback.frame == 0
+    assert ours.transport.frame == 0
     ours.move((9999, 0), (200, y), line, SIZE)
-    assert ours.playback.frame == 100
+    assert ours.transport.frame == 100
     for frame in (0, 37, 100):
         assert line.frame_at(line.left + line.column_of(frame, 101), 101) == frame
 
@@ -444,6 +457,9 @@ def test_what_the_user_got_wrong_is_said_in_one_line(run_file, tmp_path, capsys,
         ((*shot, tmp_path / "no/out.png"), "there is no folder"),
         ((*shot, tmp_path / "out.jpg"), ".png"),
         ((*shot, tmp_path), ".png"),
+        ((*shot, png, "--color", "sped"), "--color: unknown color 'sped' (did you mean 'speed'?)"),
+        ((*shot, png, "--trails", "sun"), "ids like 0,3,7"),
+        ((*shot, png, "--exposure", "99"), "--exposure 99: must be -8 to 8"),
     ):
         assert words in error_of(capsys, *arguments), arguments
     assert not png.exists()
@@ -550,11 +566,11 @@ import os, signal, sys
 from nbody.cli import main
 from nbody.viewer.window import show as window
 
-def show(recording, playback, real=window.show):
+def show(recording, playback, real=window.show, **options):
     def opened(_):
         from vispy import app
         opened.timer = app.Timer(0.5, lambda event: os.kill(os.getpid(), signal.SIGINT), iterations=1, start=True)
-    real(recording, playback, opened)
+    real(recording, playback, opened, **options)
 
 window.show = show
 sys.exit(main(["view", sys.argv[1]]))

@@ -56,7 +56,7 @@ def drive(window):
 
     def go_on():
         if state["name"]:
-            playback, camera = window.playback, window.controls.camera
+            playback, camera = window.transport, window.controls.camera
             seen[state["name"]] = {
                 "frame": playback.frame, "playing": playback.playing, "azimuth": camera.azimuth,
                 "centre": camera.centre.tolist(),

@@ -6,10 +6,13 @@ from typing import Annotated
 import typer
 
 from nbody.cli.completion import RECORDINGS, SCENARIOS, files
+from nbody.cli.look import look_options
 from nbody.cli.numbers import between, count_option
 from nbody.cli.streams import result
+from nbody.viewer.picture.look import Look
 
 
+@look_options
 def view(
     run: Annotated[
         Path,
@@ -33,13 +36,15 @@ def view(
     fps: Annotated[
         float, typer.Option(help="Frames shown per second.", parser=between(0.25, 480), metavar="<float>")
     ] = 30.0,
+    look: Look = Look(),
 ) -> int:
     """Play a recorded run in a window, or save a picture of one frame.
 
-    Colours show speeds, from amber (slow) to blue (fast), on the same scale
-    in every frame. In the window: Space plays and pauses, the arrow keys and
-    the bar at the bottom choose the frame, dragging turns the view (in a
-    plane: moves it), the wheel zooms; the window shows the other keys.
+    Colours show speeds, from amber (slow) to blue (fast), or another quantity
+    (--color), on the same scale in every frame. In the window: Space plays and
+    pauses, the arrow keys and the bar at the bottom choose the frame, dragging
+    turns the view (in a plane: moves it), the wheel zooms; the window shows the
+    other keys.
 
     Examples:
 
@@ -48,6 +53,10 @@ def view(
       nbody view output/run.h5 --follow
 
       nbody view output/run.h5 --screenshot disk.png --frame 9 --size 1920x1080
+
+      nbody view output/run.h5 --color density --map viridis --scale-bar
+
+      nbody view output/run.h5 --trails 0,3 --axes --background print
     """
     from nbody.cli.progress import say
     from nbody.errors import InputError
@@ -67,15 +76,15 @@ def view(
                 parse_size(size),
                 recording.index(-1 if frame is None else frame),
             )
-            save_picture(draw_frame(recording, k, sides, hud), path, overwrite, say)
+            save_picture(draw_frame(recording, k, sides, hud, look), path, overwrite, say)
             result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {trajectory.time[k]:.6g}")
             return 0
         from nbody.viewer.window.playback import Playback
         from nbody.viewer.window.show import show
 
-        playback = Playback(recording.frames, fps, follow)
+        playback = Playback(recording.frames, fps, follow, recording)
         if frame is not None or follow:
             playback.seek(recording.index(-1 if frame is None else frame))
         playback.playing = frame is None or follow
-        show(recording, playback)
+        show(recording, playback, look=look)
     return 0

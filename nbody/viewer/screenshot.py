@@ -10,6 +10,8 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.trajectory.output_path import FileKind, check_output, keep_older_file
+from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.source import Source
 
 SMALLEST, LARGEST = 16, 16384
@@ -50,8 +52,16 @@ def check_picture(path: Path, overwrite: bool = False) -> Path:
     return path
 
 
-def draw_frame(recording: Source, at: float, size: tuple[int, int], with_hud: bool = True) -> np.ndarray:
-    """Draw the moment ``at``, counted in frames: (height, width, RGB) uint8. The view frames the bodies of that moment.
+def draw_frame(
+    recording: Source,
+    at: float,
+    size: tuple[int, int],
+    with_hud: bool = True,
+    look: Look = Look(),
+    camera: Camera | None = None,
+) -> np.ndarray:
+    """Draw the moment ``at``, counted in frames: (height, width, RGB) uint8, as seen by ``camera``, by default the view of
+    the run.
 
     Raises:
         DeviceError: no OpenGL without a screen.
@@ -73,11 +83,11 @@ def draw_frame(recording: Source, at: float, size: tuple[int, int], with_hud: bo
         largest = gl.glGetParameter(gl.GL_MAX_TEXTURE_SIZE)
         if max(size) > largest:
             raise InputError(f"--size {size[0]}x{size[1]}: OpenGL draws up to {largest} pixels a side here")
-        renderer = Renderer(canvas, recording, first=int(at))
+        renderer = Renderer(canvas, recording, look=look)
         renderer.load(at)
         picture = gloo.Texture2D((size[1], size[0], 4), format="rgba", internalformat="rgba8")
         with gloo.FrameBuffer(color=picture):
-            renderer.draw(renderer.home, size)
+            renderer.draw(camera or renderer.home, size)
             if with_hud:
                 renderer.draw_caption(at, size)
             return gloo.read_pixels((0, 0, *size), alpha=False)

@@ -3,9 +3,11 @@
 from vispy import gloo
 from vispy.gloo import gl
 
+from nbody.errors import InputError
 from nbody.viewer.display import hud
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.glow import Glow
+from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
 from nbody.viewer.picture.tonemap import ToneMap, metered
@@ -13,6 +15,9 @@ from nbody.viewer.sources.source import Source
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
 """Words in the names of OpenGL renderers that run on the processor."""
+
+METER_ATTEMPTS = 10
+"""The frames that are tried for the exposure, if the first ones are damaged."""
 
 METER_SIZE = (1280, 720)
 """The size at which the exposure is measured, so that it does not depend on the window's size."""
@@ -25,25 +30,38 @@ class Renderer:
         canvas: a vispy canvas; its context is current.
         source: what to draw.
         budget: the most particles to draw if OpenGL runs on the processor; None for no limit.
-        first: the frame from which view and exposure are determined.
+        look: how the bodies are drawn.
+
+    Attributes:
+        home: the view of the run, in which the exposure is measured.
+        look: give another value at any time. It takes effect with the next :meth:`load` and :meth:`draw`.
+
+    Raises:
+        InputError: the first frame is damaged, and so are those after it.
     """
 
-    def __init__(self, canvas, source: Source, budget: int | None = None, first: int = 0) -> None:
-        self.source = source
+    def __init__(self, canvas, source: Source, budget: int | None = None, look: Look = Look()) -> None:
+        self.source, self.look = source, look
         self.name = str(gl.glGetParameter(gl.GL_RENDERER))
         self.software = any(word in self.name.lower() for word in SOFTWARE)
         if budget and self.software:
             source.thin_out(budget)
-        self.home = source.home(first)
+        self.home = source.home()
         self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas))
         self._glow = Glow(self.sprites.format)
         self._tonemap = ToneMap()
         self._caption, self._keys, self._timeline = Overlay(), Overlay(), Overlay()
-        self._meter(first)
+        self._meter()
 
-    def _meter(self, frame: int) -> None:
-        """Set the exposure from one frame in the initial view. It stays fixed, so that brightness can be compared."""
-        self.load(frame)
+    def _meter(self) -> None:
+        """Set the exposure from the first frame, in the initial view. It stays fixed, so that brightness can be compared."""
+        for k in range(attempts := min(self.source.frames, METER_ATTEMPTS)):
+            try:
+                self.load(k)
+                break
+            except InputError:  # damaged
+                if k == attempts - 1:
+                    raise
         self.sprites.draw(self.home, METER_SIZE)
         self._tonemap.white = metered(self.sprites.read())
 

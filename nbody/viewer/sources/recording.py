@@ -6,16 +6,23 @@ from functools import cached_property
 
 import numpy as np
 
+from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, printable, shortened
-from nbody.run.diagnostics import relative_energy_error
+from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.recorded_series import RecordedSeries
+from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 Array = np.ndarray
 
 SAMPLES = 9
-"""The number of frames that determine the speed scale, evenly spread over the run."""
+"""The number of frames that determine the speed scale and the initial view, evenly spread over the run."""
+
+LARGE_RUN, FEW_SAMPLES, SAMPLED_BODIES = 1_000_000, 3, 100_000
+"""A run with more bodies has fewer samples, because reading them would delay the first picture. Of each sample the initial
+view takes so many bodies into account."""
 
 PERCENTILES = (5.0, 98.0)
 """The percentiles of the speeds at the ends of the palette; slower and faster particles get the colour of the end."""
@@ -42,9 +49,12 @@ class Recording(Source):
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; look again when the run has begun")
         self.run, self.count, self.dimensions = run, run.count, run.dimensions
+        self.mass, self.id, self.gravity = run.mass, run.id, recorded_gravity(run)
+        self.species, self.species_names = getattr(run, "species", None), getattr(run, "species_names", ("",))
         self.name = shortened(printable(run.resolved.get("name", "")), LONGEST_NAME) or "run"
         self._scaled_at = 0
         self._read: dict[int, Frame] = {}
+        self._series: RecordedSeries | None = None
         self.update()
 
     def update(self) -> int:
@@ -56,10 +66,18 @@ class Recording(Source):
             self.speeds = speed_scale(self._readable_velocities())
         return self.frames
 
+    def refresh(self) -> int:
+        """See :meth:`Source.refresh`."""
+        self.run.refresh()
+        return self.update()
+
     def _readable_velocities(self) -> Iterator[Array]:
-        for k in spread(self.frames, SAMPLES):
+        for k in self._samples():
             with suppress(InputError):  # a damaged frame is reported when it is shown
                 yield self.run.velocity[k]
+
+    def _samples(self) -> list[int]:
+        return spread(self.frames, SAMPLES if self.count <= LARGE_RUN else FEW_SAMPLES)
 
     @property
     def frames(self) -> int:
@@ -84,7 +102,7 @@ class Recording(Source):
         k, share = int(at), at % 1.0
         if not share or k + 1 >= self.frames:
             return Moment(self.frame(k))
-        unit = unit_near(self.speeds[1]) / self._length
+        unit = self.speed_unit / self.length_unit
         interval = float(self.run.time[k + 1] - self.run.time[k]) * unit
         return Moment(self.frame(k), self.frame(k + 1), share, interval)
 
@@ -92,21 +110,41 @@ class Recording(Source):
         """Frame ``k``. Raises InputError if it is damaged."""
         if k not in self._read:
             position, velocity = self.run.position[k], self.run.velocity[k]
-            frame = Frame(k, self.chosen(position, self._length), self.chosen(velocity, unit_near(self.speeds[1])))
+            frame = Frame(k, self.chosen(position, self.length_unit), self.chosen(velocity, self.speed_unit))
             self._read = {number: each for number, each in self._read.items() if abs(number - k) == 1} | {k: frame}
         return self._read[k]
 
     @cached_property
-    def _length(self) -> float:
-        """The picture's unit of length."""
+    def length_unit(self) -> float:  # type: ignore[override]
+        """The picture's unit of length, in the scenario's."""
         with suppress(InputError):  # a damaged frame is reported when it is shown
             position = self.run.position[0]
             return unit_near(float(np.abs(position[np.isfinite(position)]).max(initial=0.0)))
         return 1.0
 
-    def home(self, frame: int = 0) -> Camera:
-        """The initial view, in the picture's units, which frames the particles of ``frame``."""
-        return Camera.framing(self.run.position[frame] / self._length, self.run.dimensions)
+    def home(self, frame: int | None = None) -> Camera:
+        """See :meth:`Source.home`. The view of the run frames the bodies of its samples, taken together."""
+        if frame is None:
+            return self._home.copy()
+        return Camera.framing(self.run.position[frame] / self.length_unit, self.dimensions)
+
+    @cached_property
+    def _home(self) -> Camera:
+        stride, seen = -(-self.count // SAMPLED_BODIES), []
+        for k in self._samples():
+            with suppress(InputError):
+                seen.append(self.run.position[k][::stride] / self.length_unit)
+        return Camera.framing(np.concatenate(seen or [np.zeros((0, self.dimensions))]), self.dimensions)
+
+    def series(self) -> Series:
+        """See :meth:`Source.series`. Lagrangian radii that were not recorded are computed on a thread."""
+        self._series = self._series or RecordedSeries(self.run)
+        return self._series.read()
+
+    def close(self) -> None:
+        """End the thread of :meth:`series`."""
+        if self._series:
+            self._series.close()
 
     def caption(self, at: float) -> Caption:
         """See :meth:`Source.caption`. Between two frames, time and step are interpolated."""
@@ -115,6 +153,14 @@ class Recording(Source):
         frames = np.arange(self.frames)
         time, step = float(np.interp(at, frames, self.run.time)), int(np.interp(at, frames, self.run.step))
         return Caption(self.name, time, step, k, self.frames, error, self.count, self.shown, self.speeds)
+
+
+def recorded_gravity(run: Trajectory) -> Gravity | None:
+    """The law of a recorded run; None if the file does not say."""
+    stored = run.resolved.get("gravity")
+    with suppress(TypeError, ValueError, AttributeError, InputError):
+        return Gravity(**{"dimensions": run.dimensions, **stored}).check()  # type: ignore[dict-item]
+    return None
 
 
 def spread(frames: int, samples: int) -> list[int]:

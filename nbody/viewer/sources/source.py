@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nbody.law.gravity import Gravity
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.series import Series
 
 Array = np.ndarray
 
@@ -65,6 +67,20 @@ class Moment:
     share: float = 0.0
     interval: float = 0.0
 
+    def positions(self, rows: slice | int | Array = slice(None)) -> Array:
+        """The positions of ``rows`` in float64, interpolated as the shader does it: (rows, 3), or (3,) of one row."""
+        s, first = self.share, self.first.position[rows].astype(np.float64)
+        if self.second is None or not s:
+            return first
+        before, after = self.first.velocity[rows], self.second.velocity[rows]
+        bend = self.interval * ((1 - s) ** 2 * s * before.astype(np.float64) - s**2 * (1 - s) * after)
+        return first + s * s * (3 - 2 * s) * (self.second.position[rows] - first) + bend
+
+    def velocities(self, rows: slice | int | Array = slice(None)) -> Array:
+        """The velocities of ``rows`` in float64, interpolated linearly, as their colours are."""
+        first = self.first.velocity[rows].astype(np.float64)
+        return first if self.second is None else first + self.share * (self.second.velocity[rows] - first)
+
 
 class Source(ABC):
     """The bodies that a window, a picture or a movie shows.
@@ -73,14 +89,25 @@ class Source(ABC):
         name: the title.
         count: N, the number of bodies.
         dimensions: 2 or 3.
+        mass: (N,) float64 in the scenario's units.
+        id: (N,) int64.
+        species, species_names: (N,) int64 that count ``species_names``.
+        gravity: the law between the bodies, for the potential of a chosen body; None if it is not known.
         speeds: (slow, fast), the speeds at the ends of the palette in the scenario's units.
         palette_speeds: the same in the picture's units.
+        length_unit: the picture's unit of length, in the scenario's.
     """
 
     name: str
     count: int
     dimensions: int
+    mass: Array
+    id: Array
+    species: Array | None = None
+    species_names: tuple[str, ...] = ("",)
+    gravity: Gravity | None = None
     speeds: tuple[float, float]
+    length_unit: float = 1.0
 
     def __init__(self) -> None:
         self._choice: slice | Array = slice(None)
@@ -95,11 +122,31 @@ class Source(ABC):
         """The number of bodies that are drawn."""
         return self.count if isinstance(self._choice, slice) else len(self._choice)
 
+    def body(self, row: int) -> int:
+        """The body (0 to N-1) that is row ``row`` of the arrays of a :class:`Frame`."""
+        return row if isinstance(self._choice, slice) else int(self._choice[row])
+
+    def row(self, body: int) -> int | None:
+        """The inverse of :meth:`body`; None if the body is not shown."""
+        if isinstance(self._choice, slice):
+            return body
+        row = int(np.searchsorted(self._choice, body))
+        return row if row < len(self._choice) and self._choice[row] == body else None
+
+    @property
+    def shown_mass(self) -> Array:
+        """The masses of the shown bodies, (shown,) float64."""
+        return self.mass[self._choice]
+
+    @property
+    def speed_unit(self) -> float:
+        """The picture's unit of speed, in the scenario's."""
+        return unit_near(self.speeds[1])
+
     @property
     def palette_speeds(self) -> tuple[float, float]:
         """:attr:`speeds` in the picture's units."""
-        unit = unit_near(self.speeds[1])
-        return self.speeds[0] / unit, self.speeds[1] / unit
+        return self.speeds[0] / self.speed_unit, self.speeds[1] / self.speed_unit
 
     @np.errstate(over="ignore")  # a body that far away is outside every picture
     def chosen(self, values: Array, unit: float) -> Array:
@@ -126,8 +173,22 @@ class Source(ABC):
         """The facts about the moment ``at``."""
 
     @abstractmethod
-    def home(self, frame: int = 0) -> Camera:
-        """The initial view, in the picture's units, which frames the bodies of ``frame``."""
+    def home(self, frame: int | None = None) -> Camera:
+        """The initial view, in the picture's units: of the whole run, or one that frames the bodies of ``frame``."""
+
+    def refresh(self) -> int:
+        """Look for new frames (of a recording that grows). Returns their number. Raises InputError."""
+        return self.frames
+
+    def series(self) -> Series:
+        """Energy error, virial ratio and Lagrangian radii against time, as far as they are known now.
+
+        Called a few times per second while the panel is shown; it returns at once (work belongs on a thread).
+        """
+        return Series()
+
+    def close(self) -> None:  # noqa: B027
+        """End threads."""
 
 
 def unit_near(size: float) -> float:

@@ -10,10 +10,11 @@ from vispy import app
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display import hud
+from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.renderer import Renderer
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.source import Source
 from nbody.viewer.window.controls import Controls
-from nbody.viewer.window.playback import Playback
+from nbody.viewer.window.transport import Transport
 
 SIZE = (1280, 720)
 """Width and height of a new window, in pixels at scale 1."""
@@ -22,18 +23,16 @@ BUDGET = 50_000
 """The most particles that are drawn where OpenGL runs on the processor (no graphics card)."""
 
 TICK = 1 / 60
-"""Seconds between updates of the playback."""
-
-REFRESH = 0.5
-"""Seconds between checks for new frames, with ``--follow``."""
+"""Seconds between updates of the clock."""
 
 
 class Window(app.Canvas):
-    """Shows the current frame of the playback, seen by the camera.
+    """Shows the moment that is due, seen by the camera.
 
     Args:
-        recording: what to draw.
-        playback: the clock, which chooses the frame.
+        source: what to draw.
+        transport: the clock, which chooses the moment.
+        look: how the bodies are drawn at first; the keys change ``controls.look``.
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
@@ -41,22 +40,22 @@ class Window(app.Canvas):
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
-    def __init__(self, recording: Recording, playback: Playback) -> None:
+    def __init__(self, source: Source, transport: Transport, look: Look = Look()) -> None:
         # With show=True vispy would draw before this constructor has returned.
-        super().__init__(title=f"{recording.name} · nbody", size=SIZE, show=False, dpi=96, vsync=True)
-        self.recording, self.playback = recording, playback
-        self.controls = Controls(recording.home(), playback)
+        super().__init__(title=f"{source.name} · nbody", size=SIZE, show=False, dpi=96, vsync=True)
+        self.source, self.transport = source, transport
+        self.controls = Controls(source.home(), transport, look)
         self.renderer: Renderer | None = None  # Qt has no OpenGL context before the window is on the screen
         self.alert = ""
         self.failure: BaseException | None = None
         self.stop = StopRequest()
-        self._tick_at = self._refresh_at = perf_counter()
+        self._tick_at = perf_counter()
         self._timer = app.Timer(TICK, connect=self.on_timer, start=True)
 
     def on_draw(self, event) -> None:
         """Draw the picture. An error closes the window, because every later frame would fail in the same way."""
         try:
-            self._draw(self.playback.at, self.physical_size, self.pixel_scale)
+            self._draw(self.transport.at, self.physical_size, self.pixel_scale)
         except Exception as error:
             self.failure = error
             self._timer.stop()
@@ -64,7 +63,8 @@ class Window(app.Canvas):
             self._closing = app.Timer(0.0, connect=lambda event: self.close(), iterations=1, start=True)
 
     def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
-        self.renderer = self.renderer or Renderer(self, self.recording, BUDGET)
+        self.renderer = self.renderer or Renderer(self, self.source, BUDGET)
+        self.renderer.look = self.controls.look
         try:
             self.renderer.load(at)
         except NBodyError as error:  # this frame is damaged; others may be intact
@@ -72,38 +72,25 @@ class Window(app.Canvas):
         self.renderer.draw(self.controls.camera, size, scale)
         if self.controls.show_hud:
             self.renderer.draw_caption(at, size, scale, self.alert)
-            self.renderer.draw_controls(self.controls.key_help, int(at), self.playback.frames, size, scale)
+            self.renderer.draw_controls(self.controls.key_help, int(at), self.transport.frames, size, scale)
 
     def on_timer(self, event) -> None:
-        """Advance the playback; with ``--follow`` also check for new frames. Close the window after Ctrl-C."""
+        """Advance the clock. Close the window after Ctrl-C."""
         if self.stop.requested:
             self._timer.stop()
             self.close()
             return
-        now, before = perf_counter(), self.playback.at
-        self.playback.advance(now - self._tick_at)
+        now = perf_counter()
+        changed = self.transport.advance(now - self._tick_at)
         self._tick_at = now
-        if self.playback.follow and now - self._refresh_at >= REFRESH:
-            self._refresh_at = now
-            self._refresh()
-        if self.playback.at != before:
-            self.update()
-
-    def _refresh(self) -> None:
-        try:
-            self.recording.run.refresh()
-            frames = self.recording.update()
-        except NBodyError as error:
-            self.playback.follow = False
-            self._stop(error)
-            return
-        if frames != self.playback.frames:
-            self.playback.grow(frames)
+        if self.transport.message:
+            self.alert, self.transport.message, changed = self.transport.message, "", True
+        if changed:
             self.update()
 
     def _stop(self, error: NBodyError) -> None:
         if self.alert != str(error):  # without this check the damaged frame would be redrawn forever
-            self.playback.playing = False
+            self.transport.playing = False
             self.alert = str(error)
             self.update()
 

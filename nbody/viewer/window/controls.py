@@ -1,11 +1,12 @@
-"""What keys and mouse do to camera and playback. Nothing here draws, so tests need no window."""
+"""What keys and mouse do to camera and clock. Nothing here draws, so tests need no window."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.window.playback import Playback
+from nbody.viewer.picture.look import Look
+from nbody.viewer.window.transport import Transport
 
 Pixel = tuple[float, float]
 Size = tuple[int, int]
@@ -29,15 +30,15 @@ class Key:
 
 
 class Controls:
-    """Turns events into changes of :attr:`camera` and :attr:`playback`.
+    """Turns events into changes of :attr:`camera` and :attr:`transport`.
 
     Attributes:
         show_hud: True if text and time line are drawn.
         closed: True if the user asked to close the window.
     """
 
-    def __init__(self, camera: Camera, playback: Playback) -> None:
-        self.camera, self.playback = camera, playback
+    def __init__(self, camera: Camera, transport: Transport, look: Look = Look()) -> None:
+        self.camera, self.transport, self.look = camera, transport, look
         self.show_hud, self.closed = True, False
         self._home = camera.copy()
         self._dragged: str = ""  # what the pressed mouse button moves: "timeline", "centre" or "angle"
@@ -54,8 +55,8 @@ class Controls:
         """Handle a mouse button pressed at pixel ``at``."""
         if button == LEFT and self.show_hud and timeline.contains(*at):
             self._dragged = "timeline"
-            self.playback.playing = False
-            self.playback.seek(timeline.frame_at(at[0], self.playback.frames))
+            self.transport.playing = False
+            self.transport.seek(timeline.frame_at(at[0], self.transport.frames))
         else:
             self._dragged = "centre" if self.camera.flat or shift or button != LEFT else "angle"
 
@@ -63,7 +64,7 @@ class Controls:
         """Handle a mouse move from ``before`` to ``at``. Returns True if it was a drag."""
         dx, dy = at[0] - before[0], at[1] - before[1]
         if self._dragged == "timeline":
-            self.playback.seek(timeline.frame_at(at[0], self.playback.frames))
+            self.transport.seek(timeline.frame_at(at[0], self.transport.frames))
         elif self._dragged == "centre":
             self.camera.pan(dx, dy, size)
         elif self._dragged == "angle":
@@ -102,13 +103,13 @@ class Controls:
 
 
 KEYS = (
-    Key((" ", "Space"), lambda c, n: c.playback.toggle(), "Space play/pause"),
-    Key(("Left",), lambda c, n: c.playback.step(-n)),
-    Key(("Right",), lambda c, n: c.playback.step(n), "← → frame (Shift: ten)"),
-    Key(("Up",), lambda c, n: c.playback.faster(SPEED_UP)),
-    Key(("Down",), lambda c, n: c.playback.faster(1 / SPEED_UP), "↑ ↓ speed"),
-    Key(("Home",), lambda c, n: c.playback.step(-c.playback.frames)),
-    Key(("End",), lambda c, n: c.playback.step(c.playback.frames), "Home End"),
+    Key((" ", "Space"), lambda c, n: c.transport.toggle(), "Space play/pause"),
+    Key(("Left",), lambda c, n: c.transport.step(-n)),
+    Key(("Right",), lambda c, n: c.transport.step(n), "← → frame (Shift: ten)"),
+    Key(("Up",), lambda c, n: c.transport.faster(SPEED_UP)),
+    Key(("Down",), lambda c, n: c.transport.faster(1 / SPEED_UP), "↑ ↓ speed"),
+    Key(("Home",), lambda c, n: c.transport.restart()),
+    Key(("End",), lambda c, n: c.transport.finish(), "Home End"),
     Key(("+", "="), lambda c, n: c.zoom_in_middle(KEY_ZOOM)),
     Key(("-",), lambda c, n: c.zoom_in_middle(1 / KEY_ZOOM)),
     Key(("R",), lambda c, n: c.go_home(), "R reset view"),

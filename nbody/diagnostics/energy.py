@@ -1,4 +1,4 @@
-"""Conserved quantities of a run and the energy error."""
+"""Conserved quantities of a run, the virial ratio and the energy error."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,8 +21,13 @@ def observables(sums: np.ndarray) -> dict[str, float | np.ndarray]:
         "total_energy": kinetic + binding,
         "momentum": sums[2:5].copy(),
         "angular_momentum": sums[5:8].copy(),
-        "virial_ratio": kinetic / abs(binding) if binding else float("inf"),
+        "virial_ratio": virial_ratio(kinetic, binding),
     }
+
+
+def virial_ratio(kinetic: float, potential: float) -> float:
+    """T/|W|: 1/2 in equilibrium, 0 for bodies at rest, infinite without a force."""
+    return kinetic / abs(potential) if potential else math.inf
 
 
 def relative_energy_error(energy: float, initial: float) -> float:
