@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nbody.errors import InputError, NBodyError
-from nbody.particles import Particles
 from nbody.run.plan import Notify
 from nbody.run.progress import Progress, Summary
 from nbody.run.signals import StopRequest, stop_on_signals
@@ -212,7 +211,7 @@ class LiveRun:
 
     def _work(self) -> None:
         try:
-            simulation = self._new(None, self.output if self._records else None)
+            simulation = self._new(self.output if self._records else None)
             self._ready.put(None)
             while True:
                 self._run(simulation)
@@ -226,10 +225,8 @@ class LiveRun:
             self._finished, self.recording = True, None
             self._ready.put(None)
 
-    def _new(self, particles: Particles | None, output: Path | None) -> Simulation:
-        simulation = self._make(
-            self.scenario, output, overwrite=self._overwrite, notify=self._notify, particles=particles
-        )
+    def _new(self, output: Path | None = None) -> Simulation:
+        simulation = self._make(self.scenario, output, overwrite=self._overwrite, notify=self._notify)
         self._simulation, self.recording, self.ended = simulation, output, False
         self.progress = None
         return simulation
@@ -262,19 +259,20 @@ class LiveRun:
         return self._wish
 
     def _obey(self, simulation: Simulation) -> Simulation:
-        """The simulation that the user wishes, from the present state or from the initial conditions."""
+        """Do what the user wishes. Returns the simulation to go on with."""
         wish, self._wish = self._wish, ""
         if wish == "restart":
-            self._first_energy, self.energy_error = math.nan, math.nan
-            simulation = self._new(None, None)
+            self._first_energy = self.energy_error = math.nan
+            simulation = self._new()
+            self._show(simulation.state)
+        elif wish == "stop recording":
+            simulation.record(None)
         else:
-            now = present(simulation)
             try:
-                simulation = self._new(now, self.output if wish == "record" else None)
-            except (InputError, OSError) as error:  # the file can't be written
+                simulation.record(self.output, self._overwrite)
+                self.recording = self.output
+            except InputError as error:
                 self.messages.put(str(error))
-                simulation = self._new(now, None)
-        self._show(simulation.state)
         return simulation
 
     def stopping(self):
@@ -346,10 +344,3 @@ class LiveRun:
             return
         self._made, self._turn_at, self._shown = 0, time.perf_counter(), False
         publish(state)
-
-
-def present(simulation: Simulation) -> Particles:
-    """The bodies of a simulation between two steps."""
-    bodies, state = simulation.particles, simulation.state
-    position, velocity = state.phase_space()
-    return Particles(bodies.mass, position, velocity, bodies.id, state.time, state.step)

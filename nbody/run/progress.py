@@ -33,7 +33,8 @@ class Summary:
     """The result of a run.
 
     Rates exclude the first steps, which compile kernels and record GPU graphs, and the end of the recording, which waits for
-    the disk; ``wall_s`` includes both. ``energy_error`` is (E - E₀)/|E₀|. ``steps`` counts the steps of this call, ``step``
+    the disk; ``wall_s`` includes both. ``energy_error`` is (E - E₀)/|E₀| of the last frame,
+    ``energy_error_largest`` that of the frame where it is largest. ``steps`` counts the steps of this call, ``step``
     is the number of the last step, ``frames`` counts all frames of the recording (also if no file is written).
     """
 
@@ -55,6 +56,7 @@ class Summary:
     energy_error: float
     frames: int
     interrupted: bool
+    energy_error_largest: float = 0.0
 
     def as_dict(self) -> dict:
         """For JSON."""

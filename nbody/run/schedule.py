@@ -143,7 +143,6 @@ def whole_steps(where: str, time: float, dt: float) -> int:
     if abs(time - steps * dt) > 1e-6 * dt or (time and not steps):
         nearest = max(1, steps) * dt
         raise InputError(
-            f"{where}{time:g} is not a whole number of steps of {dt:g}; write {nearest:.12g}, or change "
-            "integrator.dt"
+            f"{where}{time:g} is not a whole number of steps of {dt:g}; write {nearest:.12g}, or change integrator.dt"
         )
     return steps
