@@ -30,7 +30,9 @@ def run(
         bool, typer.Option("--quiet", "-q", help="Only the summary: no progress bar, no messages.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
-    view: Annotated[bool, typer.Option("--view", help="Show the run in a window; it goes on when that is closed.")] = False,
+    view: Annotated[
+        bool, typer.Option("--view", help="Show the run in a window; it goes on when that is closed.")
+    ] = False,
 ) -> int:
     """Run a scenario and record it.
 

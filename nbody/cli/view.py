@@ -1,12 +1,11 @@
-"""``nbody view``: plays a recorded run in a window, saves one of its frames as a picture, or computes a scenario and shows it
-at once."""
+"""``nbody view``: plays a recorded run in a window, saves a picture of it, or shows a scenario while it computes."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nbody.cli.completion import RECORDINGS, SCENARIOS, recordings_and_scenarios
+from nbody.cli.completion import SCENARIOS, recordings_and_scenarios
 from nbody.cli.look import look_options
 from nbody.cli.numbers import between, count_option
 from nbody.cli.scenario_options import Replaced, scenario_options

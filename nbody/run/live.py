@@ -1,4 +1,4 @@
-"""A simulation on a thread of its own, which a window controls while it runs: pause, single steps, speed, restart, recording.
+"""A simulation on a thread of its own, which a window controls: pause, single steps, speed, restart, recording.
 
     window ── toggle, step, faster, record … ──► LiveRun ◄── pace ── thread: Simulation.beats()
        ▲                                                               │
@@ -239,13 +239,17 @@ class LiveRun:
             for beat in simulation.beats(progress=self._note, pace=self):
                 self._after(beat)
             self.ended = not self._stop.requested
+            self._show(simulation.state)
         except _Left:
             return
         except NBodyError as error:
             if self._records:
                 raise
-            self.playing, self.ended = False, True
             self.messages.put(str(error))
+            if isinstance(error, InputError) and self.recording:  # the file can't be written: go on without it
+                self.recording, self._wish = None, "stop recording"
+                return
+            self.playing, self.ended = False, True
         if self.recording:
             self.messages.put(f"recorded: {self.recording}")
             self.recording = None
@@ -290,6 +294,8 @@ class LiveRun:
                 if self._begun and (now := self._steps_now()):
                     self._granted = now
                     return now
+                if self._made and not self.playing:  # paused between two pictures
+                    self._show(self.simulation.state)
                 self._sleep()
             if self.recording is None:
                 raise _Left

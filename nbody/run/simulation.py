@@ -1,5 +1,6 @@
 """The simulation: makes the steps of a run and records its frames."""
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -137,6 +138,7 @@ class Simulation:
         self._recorder: Recorder | None = None
         self._calls: Calls | None = None
         self._summary: Summary | None = None
+        self._origin = "arrays of a Python program"
 
     @property
     def engine_name(self) -> str:
@@ -186,6 +188,8 @@ class Simulation:
         self.frames, self.energies = 0, Energies()
         self._recorded = self._has_first_frame = False
         if self.step != self._bodies.step and not isinstance(self.scenario.initial, FromArrays):
+            began = json.dumps(self.scenario.resolved()["initial"])
+            self._origin = f"step {self.step}, t = {self.time:.9g}, of a run that began with {began}"
             self.scenario = self.scenario.with_arrays(self.state.count)
             self.plan = replace(self.plan, scenario=self.scenario)
 
@@ -319,7 +323,7 @@ class Simulation:
                     if stop.requested:
                         break
             self._within_a_step = True  # stays True if a second Ctrl-C ends the step between two pieces of a force
-            queued += self._advance(recorder, schedule, at_most)
+            queued += self._advance(recorder, schedule, at_most - queued if pace else at_most)
             self._within_a_step = False
             if self._calls and self._calls.due(self.state):
                 try:
@@ -467,7 +471,7 @@ class Simulation:
         seed = getattr(initial, "seed", "none: the bodies come from a file")
         facts = {"seed": seed}
         if isinstance(initial, FromArrays):
-            facts = {"seed": "none: the bodies were given as arrays", "bodies": "arrays of a Python program"}
+            facts = {"seed": "none: the bodies were given as arrays", "bodies": self._origin}
         header = self.plan.header(**collect_provenance(**self.scope() | facts))
         if self._file.start is None:
             header = replace(header, state_bytes=state_bytes(self._arrays(), self._meta()))

@@ -118,7 +118,11 @@ class DeviceFrames:
     def share(self) -> None:
         """Find out whether the current OpenGL context can share its buffers."""
         from vispy.gloo import gl
+        from vispy.gloo.context import get_current_canvas
 
+        if get_current_canvas() is None:
+            self.problem = "nothing is drawn"
+            return
         vendor = str(gl.glGetParameter(gl.GL_VENDOR))
         if "NVIDIA" not in vendor:
             self.problem = f"{shortened(printable(vendor), 40)} draws"

@@ -32,6 +32,7 @@ class LiveClock(Transport):
         self.source, self.run, self._let_go = source, source.run, let_go
         self.message = ""
         self._status, self._status_at = "", -math.inf
+        self._facts: tuple = ()
         self._told = False  # that the run has failed
 
     @property
@@ -70,15 +71,18 @@ class LiveClock(Transport):
     @property
     def status(self) -> str:
         """See :attr:`Transport.status`."""
-        now = time.monotonic()
-        if now - self._status_at >= STATUS_SECONDS:
-            self._status, self._status_at = self._describe(), now
+        run, now = self.run, time.monotonic()
+        facts = run.ended, run.playing, run.steps_per_picture, run.recording, run.progress is None
+        if facts != self._facts or now - self._status_at >= STATUS_SECONDS:
+            self._status, self._status_at, self._facts = self._describe(), now, facts
         return self._status
 
     def _describe(self) -> str:
         run, words = self.run, []
-        if run.ended:
+        if run.ended or run.failure is not None:
             words.append("■ at its end" if run.failure is None else "■ stopped")
+        elif run.progress is None and run.playing:
+            words.append("▶ preparing")
         else:
             words.append("▶" if run.playing else "❚❚ paused,")
             words.append(_speed(run.steps_per_picture))
@@ -100,17 +104,14 @@ class LiveClock(Transport):
             self.run.step(frames)
         else:
             self.seek(0)
-        self._status_at = -math.inf
 
     def faster(self, factor: float) -> None:
         """See :meth:`Transport.faster`: twice or half the steps per picture."""
         self.run.faster(2.0 if factor > 1 else 0.5)
-        self._status_at = -math.inf
 
     def toggle(self) -> None:
         """See :meth:`Transport.toggle`."""
         self.run.toggle()
-        self._status_at = -math.inf
 
     def restart(self) -> None:
         """See :meth:`Transport.restart`."""
