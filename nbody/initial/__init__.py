@@ -14,7 +14,7 @@ from nbody.initial.generator import Generator
 from nbody.machine import memory_available
 from nbody.particles import Particles
 from nbody.registry import Entry, Registry
-from nbody.scenario import FromFile, Generated, Scenario
+from nbody.scenario import FromArrays, FromFile, Generated, Scenario
 from nbody.scenario.components import component
 
 GENERATORS = Registry(
@@ -37,6 +37,8 @@ def make_particles(scenario: Scenario) -> Particles:
         InputError: one line about a wrong name, parameter or file, or more particles than the memory holds.
     """
     chosen = scenario.initial
+    if isinstance(chosen, FromArrays):
+        raise _only_arrays(scenario)
     if isinstance(chosen, FromFile):
         path, where = scenario.folder / chosen.file, scenario.where("initial.file")
         return read_bodies(path, scenario.gravity.dimensions, chosen.frame, where)
@@ -54,8 +56,18 @@ def check_initial(scenario: Scenario) -> None:
     chosen = scenario.initial
     if isinstance(chosen, FromFile):
         find_bodies(scenario.folder / chosen.file, chosen.frame, scenario.where("initial.file"))
+    elif isinstance(chosen, FromArrays):
+        raise _only_arrays(scenario)
     else:
         _generator(scenario, chosen)
+
+
+def _only_arrays(scenario: Scenario) -> InputError:
+    """The error for a scenario whose bodies only the program that ran it had."""
+    return InputError(
+        f"{scenario.where('initial.source')}the bodies were arrays of a Python program; take them from its recording: "
+        "'initial: {file: run.h5, frame: 0}'"
+    )
 
 
 def resolved_initial(scenario: Scenario) -> dict[str, Any]:

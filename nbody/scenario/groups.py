@@ -67,10 +67,20 @@ class FromFile(Group):
     frame: Whole | None = None
 
 
-def initial_from(values: Any) -> Generated | FromFile:
-    """Convert a group of keys to generated bodies (``generator``) or bodies from a file (``file``)."""
-    if isinstance(values, Generated | FromFile):
+class FromArrays(Group):
+    """Bodies that a Python program gave as arrays. Only their number is known here: they are in the recording's frames."""
+
+    source: Literal["arrays"] = "arrays"
+    particles: Count
+
+
+def initial_from(values: Any) -> Generated | FromFile | FromArrays:
+    """Convert a group of keys to generated bodies (``generator``), bodies from a file (``file``), or bodies that a program
+    gave as arrays (``source: arrays``, in recordings)."""
+    if isinstance(values, Generated | FromFile | FromArrays):
         return values
+    if isinstance(values, Mapping) and values.get("source") == "arrays":
+        return FromArrays.model_validate(values)
     either = "needs 'generator: NAME' with 'particles: N', or 'file: PATH'"
     if not isinstance(values, Mapping):
         raise ValueError(f"{either}; got {shown(values)}")

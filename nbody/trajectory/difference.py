@@ -47,8 +47,8 @@ def first_difference(a: str | os.PathLike, b: str | os.PathLike) -> Difference |
             found = _compare(field, getattr(one, field), getattr(two, field), None)
             if found:
                 return found
-        if list(one.observables) != list(two.observables):
-            return Difference("observables", (", ".join(one.observables), ", ".join(two.observables)))
+        if list(one.widths) != list(two.widths):
+            return Difference("observables", (", ".join(one.widths), ", ".join(two.widths)))
         for k in range(min(len(one), len(two))):
             found = _compare_frames(one, two, k)
             if found:

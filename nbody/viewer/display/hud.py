@@ -21,15 +21,18 @@ TIMELINE_HEIGHT = 22
 def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
     """The caption of a frame, above the palette and the speeds at its ends."""
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
+    frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
     lines: list[Line] = [
         (caption.name, TITLE, BRIGHT),
         (f"t = {caption.time:.5g}", TEXT, BRIGHT),
-        (f"frame {caption.frame} / {caption.frames - 1},  step {_thousands(caption.step)}", TEXT, DIM),
+        (f"{frame}step {_thousands(caption.step)}", TEXT, DIM),
         (f"energy error {_signed(caption.energy_error)}", TEXT, DIM),
         (f"{some}{_thousands(caption.count)} particles", TEXT, DIM),
     ]
     if some:
         lines.append(("(no GPU draws here: some are left out)", SMALL, DIM))
+    if caption.note:
+        lines.append((caption.note, SMALL, DIM))
     if alert:
         lines.append((alert, TEXT, ALERT))
     image = panel(lines, scale, CAPTION_WIDTH * scale, round(LEGEND_HEIGHT * scale))
