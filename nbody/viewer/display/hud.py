@@ -1,5 +1,7 @@
 """The head-up display: caption and time line, as pixels (h, w, RGBA), uint8."""
 
+from textwrap import wrap
+
 import numpy as np
 from PIL import Image, ImageDraw
 
@@ -15,6 +17,9 @@ pixels at scale 1."""
 
 PALETTE_BAR = (110, 5)
 LEGEND_HEIGHT = 22
+ALERT_WIDTH = 48
+"""Characters per line of an alert."""
+
 TIMELINE_HEIGHT = 22
 
 
@@ -34,7 +39,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
     if caption.note:
         lines.append((caption.note, SMALL, DIM))
     if alert:
-        lines.append((alert, TEXT, ALERT))
+        lines += [(line, TEXT, ALERT) for line in wrap(alert, ALERT_WIDTH)]
     image = panel(lines, scale, CAPTION_WIDTH * scale, round(LEGEND_HEIGHT * scale))
     at = round(PAD * scale), image.height - round((PAD + LEGEND_HEIGHT - 4) * scale)
     _draw_palette(image, at, caption.speeds, scale)

@@ -12,6 +12,7 @@ from vispy import app, gloo
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
+from nbody.viewer.picture.aim import Aim
 from nbody.viewer.picture.camera_file import camera_text
 from nbody.viewer.picture.follow import Follow
 from nbody.viewer.picture.look import Look
@@ -43,6 +44,7 @@ class Window(app.Canvas):
         source: what to draw.
         transport: the clock, which chooses the moment.
         look: how the bodies are drawn at first; the keys change ``controls.look``.
+        aim: where the camera is at first, and what it follows.
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
@@ -51,11 +53,14 @@ class Window(app.Canvas):
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
-    def __init__(self, source: Source, transport: Transport, look: Look = Look()) -> None:
+    def __init__(self, source: Source, transport: Transport, look: Look = Look(), aim: Aim = Aim()) -> None:
+        camera, follow = aim.start(source, transport.at), aim.follow(source)
         # With show=True vispy would draw before this constructor has returned.
         super().__init__(title=f"{source.name} · nbody", size=SIZE, show=False, dpi=96, vsync=True)
         self.source, self.transport = source, transport
-        self.controls = Controls(source.home(), transport, look)
+        self.controls = Controls(camera, transport, look)
+        if follow:
+            self.controls.chosen, self.controls.follow = follow.body, BODY if follow.body is not None else follow.target
         self.panels = Panels(source, self.controls)
         self.renderer: Renderer | None = None  # Qt has no OpenGL context before the window is on the screen
         self.alert = self.notice = ""
