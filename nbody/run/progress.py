@@ -108,6 +108,11 @@ class Clock:
         if steps > before:
             self.steps_per_s = (steps - before) / (self.last_look - begun)
 
+    def exclude(self, seconds: float) -> None:
+        """Leave out a pause that has just ended from the rate of the steps."""
+        self.last_look += seconds
+        self._begun = [(steps, begun + seconds) for steps, begun in self._begun]
+
     def steps_in_a_beat(self) -> int:
         """How many steps may be queued before the next look: one until the rate is known."""
         return max(1, int(self.steps_per_s * HEARTBEAT / 2))

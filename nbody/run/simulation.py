@@ -1,11 +1,13 @@
 """The simulation: makes the steps of a run and records its frames."""
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,6 +44,24 @@ class Beat(NamedTuple):
     state: State
     progress: Progress
     energies: Energies
+
+
+class Pace(Protocol):
+    """Decides when a run makes its next steps: while a window shows it, or a user has paused it."""
+
+    def stopping(self) -> AbstractContextManager[StopRequest]:
+        """A context with the request that stops the run."""
+
+    def steps(self) -> int:
+        """Return when the next steps may be made, and how many at most before the next beat. Called between two steps."""
+
+
+def _paced(pace: Pace, clock: Clock) -> int:
+    began = time.perf_counter()
+    try:
+        return pace.steps()
+    finally:
+        clock.exclude(time.perf_counter() - began)
 
 
 class Simulation:
@@ -118,6 +138,7 @@ class Simulation:
         self._recorder: Recorder | None = None
         self._calls: Calls | None = None
         self._summary: Summary | None = None
+        self._origin = "arrays of a Python program"
 
     @property
     def engine_name(self) -> str:
@@ -147,17 +168,28 @@ class Simulation:
         position, velocity = self.state.phase_space()
         return replace(self._bodies, position=position, velocity=velocity, time=self.time, step=self.step)
 
-    def record(self, output: str | Path, overwrite: bool = False) -> None:
-        """Record the next runs in a new file, whose first frame is the present moment. An earlier file is finished.
+    @property
+    def summary(self) -> Summary | None:
+        """The summary of the last run; None before its end."""
+        return self._summary
+
+    def record(self, output: str | Path | None, overwrite: bool = False) -> None:
+        """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
+        file is finished.
 
         Raises:
             InputError: the path can't be written, or the simulation is running.
         """
         self._check_idle()
+        if output is None:
+            self._file, self._recorded = None, False
+            return
         self._file = Output(output, overwrite, self.notify)
         self.frames, self.energies = 0, Energies()
         self._recorded = self._has_first_frame = False
         if self.step != self._bodies.step and not isinstance(self.scenario.initial, FromArrays):
+            began = json.dumps(self.scenario.resolved()["initial"])
+            self._origin = f"step {self.step}, t = {self.time:.9g}, of a run that began with {began}"
             self.scenario = self.scenario.with_arrays(self.state.count)
             self.plan = replace(self.plan, scenario=self.scenario)
 
@@ -215,12 +247,13 @@ class Simulation:
         progress: Callable[[Progress], None] = lambda now: None,
         until: float | None = None,
         calls: Calls | None = None,
+        pace: Pace | None = None,
     ) -> Iterator[Beat]:
         """Run as :meth:`run` does (to the time ``until``, if it is given), and yield several times per second between two
         steps, for a viewer or a notebook. It may be iterated over in any thread; only the main thread handles signals.
 
         To stop the run, stop iterating; it then records a frame of the current step. ``progress`` is called during long
-        steps.
+        steps. A ``pace`` decides when the next steps are made, and stops the run in place of Ctrl-C.
         """
         self._check_idle()
         if steps is not None and steps < 0:
@@ -239,13 +272,13 @@ class Simulation:
         self._schedule_in_use, left = schedule, False
         self._running, self._calls = True, calls
         try:
-            with stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
+            with pace.stopping() if pace else stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
 
                 def show(doing: str = "", fraction: float = 0.0) -> None:
                     progress(self._progress(clock, recorder, schedule, doing, fraction))
 
                 self._watch = Watch(self.integrator, self._motion, stop, show, self.notify)
-                for beat in self._run(schedule, recorder, clock, stop):
+                for beat in self._run(schedule, recorder, clock, stop, pace):
                     if not left:
                         try:
                             yield beat
@@ -267,7 +300,9 @@ class Simulation:
         if self._running:
             raise InputError("this simulation is running; end that run first (stop iterating over its beats)")
 
-    def _run(self, schedule: Schedule, recorder: Recorder, clock: Clock, stop: StopRequest) -> Iterator[Beat]:
+    def _run(
+        self, schedule: Schedule, recorder: Recorder, clock: Clock, stop: StopRequest, pace: Pace | None
+    ) -> Iterator[Beat]:
         """The loop, from the first frame until the file is closed."""
         first = self.step
         if not self._resumed and not self._begun:
@@ -278,12 +313,17 @@ class Simulation:
             self._record(recorder)
             self._checkpoint(recorder)
             self._has_first_frame = True
-        queued = 0
+        queued = at_most = 0
         failure: BaseException | None = None
         while not schedule.ended(self.step, self.time) and not stop.requested:
-            at_most = clock.steps_in_a_beat()
+            if not queued:
+                at_most = clock.steps_in_a_beat()
+                if pace is not None:
+                    at_most = min(at_most, _paced(pace, clock))
+                    if stop.requested:
+                        break
             self._within_a_step = True  # stays True if a second Ctrl-C ends the step between two pieces of a force
-            queued += self._advance(recorder, schedule, at_most)
+            queued += self._advance(recorder, schedule, at_most - queued if pace else at_most)
             self._within_a_step = False
             if self._calls and self._calls.due(self.state):
                 try:
@@ -431,7 +471,7 @@ class Simulation:
         seed = getattr(initial, "seed", "none: the bodies come from a file")
         facts = {"seed": seed}
         if isinstance(initial, FromArrays):
-            facts = {"seed": "none: the bodies were given as arrays", "bodies": "arrays of a Python program"}
+            facts = {"seed": "none: the bodies were given as arrays", "bodies": self._origin}
         header = self.plan.header(**collect_provenance(**self.scope() | facts))
         if self._file.start is None:
             header = replace(header, state_bytes=state_bytes(self._arrays(), self._meta()))

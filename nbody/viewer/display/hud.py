@@ -1,5 +1,7 @@
 """The head-up display: caption and time line, as pixels (h, w, RGBA), uint8."""
 
+from textwrap import wrap
+
 import numpy as np
 from PIL import Image, ImageDraw
 
@@ -12,23 +14,29 @@ CAPTION_WIDTH = 250
 """The least width of the caption's text: a fixed one, else the edge moves when the numbers change. All lengths here are in
 pixels at scale 1."""
 
+ALERT_WIDTH = 48
+"""Characters per line of an alert."""
+
 TIMELINE_HEIGHT = 22
 
 
 def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
     """The caption of a frame."""
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
+    frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
     lines: list[Line] = [
         (caption.name, TITLE, BRIGHT),
         (f"t = {caption.time:.5g}", TEXT, BRIGHT),
-        (f"frame {caption.frame} / {caption.frames - 1},  step {_thousands(caption.step)}", TEXT, DIM),
+        (f"{frame}step {_thousands(caption.step)}", TEXT, DIM),
         (f"energy error {_signed(caption.energy_error)}", TEXT, DIM),
         (f"{some}{_thousands(caption.count)} particles", TEXT, DIM),
     ]
     if some:
         lines.append(("(no GPU draws here: some are left out)", SMALL, DIM))
+    if caption.note:
+        lines.append((caption.note, SMALL, DIM))
     if alert:
-        lines.append((alert, TEXT, ALERT))
+        lines += [(line, TEXT, ALERT) for line in wrap(alert, ALERT_WIDTH)]
     return np.asarray(panel(lines, scale, CAPTION_WIDTH * scale))
 
 
@@ -64,12 +72,12 @@ class Timeline:
         fraction = (x - self.left) / self.width
         return min(max(int(fraction * frames), 0), frames - 1)
 
-    def column_of(self, frame: int, frames: int) -> float:
+    def column_of(self, frame: float, frames: int) -> float:
         """The middle of the pixel columns of ``frame``, counted from the bar's left end."""
         return (frame + 0.5) / frames * self.width
 
-    def image(self, frame: int, frames: int) -> Array:
-        """The bar with its knob at ``frame``, (h, w, RGBA) uint8."""
+    def image(self, frame: float, frames: int) -> Array:
+        """The bar with its knob at the moment ``frame``, (h, w, RGBA) uint8."""
         image = Image.new("RGBA", (self.width, self.height))
         draw = ImageDraw.Draw(image)
         middle, thick, knob = self.height / 2, 2 * self.scale, 5 * self.scale

@@ -21,7 +21,8 @@ this power."""
 
 @dataclass(frozen=True)
 class Caption:
-    """The facts shown about a moment. ``energy_error`` is (E - E₀)/|E₀|, NaN if no energy is known."""
+    """The facts shown about a moment. ``energy_error`` is (E - E₀)/|E₀|, NaN if no energy is known; ``frames`` is 0 while a
+    simulation is running, and ``note`` another line."""
 
     name: str
     time: float
@@ -32,6 +33,7 @@ class Caption:
     count: int
     shown: int
     speeds: tuple[float, float]
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
