@@ -10,12 +10,12 @@ from nbody.errors import InputError
 from nbody.forces import ENGINES, resolve
 from nbody.forces.engine import Engine
 from nbody.forces.memory import check_fits, needs
-from nbody.initial import check_initial, make_particles, resolved_initial
+from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
-from nbody.scenario import Generated, Scenario
+from nbody.scenario import Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group
 from nbody.state import itemsize
@@ -55,9 +55,14 @@ class Plan:
         return needs(self.engine_kind, self.count, self.scenario.precision, self.integrator.columns)
 
     @property
+    def first(self) -> int:
+        """The number of steps that the bodies have made before the run."""
+        return self.particles.step if self.particles else 0
+
+    @property
     def frames(self) -> int:
         """The number of frames of the whole run."""
-        return 1 + self.schedule.count_after()
+        return 1 + self.schedule.count_after(self.first)
 
     def resolved(self) -> dict[str, Any]:
         """The scenario with all values that the run uses."""
@@ -96,7 +101,7 @@ class Plan:
         rate = cache.recall(RATES).get(self._rate_key())
         if not rate or isinstance(self.schedule, TimeSchedule):
             return None
-        return self.schedule.last * self.integrator.evaluations * self.count**2 / float(rate)
+        return max(0, self.schedule.last - self.first) * self.integrator.evaluations * self.count**2 / float(rate)
 
     def remember_rate(self, interactions_per_s: float) -> None:
         """Store the speed of a run for :attr:`expected_seconds` of later runs."""
@@ -148,10 +153,12 @@ def plan(
     if particles is None:
         check_initial(scenario)
     integrator = _integrator(scenario)
-    if particles is None and not isinstance(scenario.initial, Generated):
-        particles = make_particles(scenario)  # the number of bodies in a file is known only after reading it
-    count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
-    schedule = schedule_for(scenario, integrator, particles.time if particles else 0.0)
+    count = particles.count if particles else number_of_bodies(scenario)
+    if count is None:
+        particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
+        count = particles.count
+    began = (particles.time, particles.step) if particles else (0.0, 0)
+    schedule = schedule_for(scenario, integrator, *began)
     written, where = scenario.engine.name, scenario.where("engine")
     name, why = resolve(written, scenario.precision, count, where, notify, measure, integrator.needs)
     kind, options = component(scenario, "engine", scenario.engine, ENGINES, name)

@@ -64,6 +64,8 @@ class Watch:
 
     def __call__(self, computed: int) -> None:
         """Report that ``computed`` interactions have been computed since the state was made."""
+        if self._stop.now:
+            raise KeyboardInterrupt
         now, done = time.perf_counter(), max(0, computed - self._before)
         seconds = now - self._began
         if self._sample is None:  # the time until now may have been spent compiling kernels

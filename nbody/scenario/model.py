@@ -16,14 +16,16 @@ from nbody.scenario.groups import (
     CheckpointKeys,
     EnergyLimit,
     EngineChoice,
+    FromArrays,
     FromFile,
-    Generated,
+    Initial,
     Integrator,
     Record,
     engine_from,
     gravity_from,
     initial_from,
 )
+from nbody.scenario.keywords import assignments as keyword_assignments
 from nbody.scenario.source import Keys, Source
 from nbody.scenario.yaml_reader import dump, read_assignment, read_file, read_text
 
@@ -56,7 +58,7 @@ class Scenario(Group):
     """
 
     name: Text = "run"
-    initial: Annotated[Generated | FromFile, BeforeValidator(initial_from)]
+    initial: Annotated[Initial, BeforeValidator(initial_from)]
     gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
     integrator: Integrator
     engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
@@ -143,8 +145,9 @@ class Scenario(Group):
             if value is None:
                 continue
             group = OPTIONS[option]
-            if group.startswith("initial.") and isinstance(self.initial, FromFile):
-                raise InputError(f"--{option}: the bodies come from {shown(self.initial.file)}; leave this option out")
+            if group.startswith("initial.") and isinstance(self.initial, FromFile | FromArrays):
+                origin = shown(self.initial.file) if isinstance(self.initial, FromFile) else "arrays"
+                raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
             keys = tuple(group.split("."))
             source = _without_foreign_options(source, keys, value)
             source = replaced(keys, f"--{option}", value)
@@ -152,6 +155,23 @@ class Scenario(Group):
             keys, value = read_assignment(assignment)
             source = replaced(keys, f"--set {'.'.join(keys)}", value)
         return self._of(source)
+
+    def with_keywords(self, values: Mapping[str, Any]) -> Self:
+        """A copy in which keyword arguments of Python replace values (:mod:`nbody.scenario.keywords`).
+
+        Raises:
+            InputError: one line that begins with the keyword.
+        """
+        source, plain = self._source, _plain_python(values)
+        for keys, name, value in keyword_assignments(plain, type(self).model_fields):
+            source = _without_foreign_options(source, keys, value)
+            source = source.with_option(keys, name, value, EXCLUDES.get(keys))
+        return self._of(source)
+
+    def with_arrays(self, particles: int) -> Self:
+        """A copy whose bodies are given as arrays, instead of being made as this scenario says."""
+        initial = FromArrays(particles=particles).model_dump()
+        return self._of(replace(self._source, values={**self._source.values, "initial": initial}))
 
     def where(self, field: str) -> str:
         """The beginning of an error about ``field``: ``disk.yaml:7: integrator.dt: ``, or ``--dt: ``."""

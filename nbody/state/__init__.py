@@ -125,6 +125,10 @@ class State(ABC):
         """Copies on the host of the accelerations (N, D) and of the potential per unit mass (N,). The potential is defined
         only after ``Want.POTENTIAL``."""
 
+    @abstractmethod
+    def phase_space(self) -> tuple[np.ndarray, np.ndarray]:
+        """Copies on the host of the positions and the velocities, (N, D) each, in the dtype of the state."""
+
     def synchronize(self, soon: bool = False) -> None:  # noqa: B027  (nothing to wait for on the host)
         """Return when the device has finished its work. Signals are handled meanwhile, unless ``soon`` (the work is almost
         done)."""

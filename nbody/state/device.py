@@ -148,6 +148,13 @@ class DeviceState(State):
         rows = self.acceleration.copy_to_host()
         return rows[:, : self.dimensions].copy(), rows[:, 3].copy()
 
+    def phase_space(self) -> tuple[np.ndarray, np.ndarray]:
+        """See :meth:`State.phase_space`."""
+        self.settle()
+        self.synchronize()
+        position, velocity = (array.copy_to_host()[:, : self.dimensions] for array in (self.body, self.velocity))
+        return np.ascontiguousarray(position), np.ascontiguousarray(velocity)
+
     def arrays(self) -> dict[str, np.ndarray]:
         """See :meth:`State.arrays`."""
         self.settle()

@@ -73,12 +73,13 @@ def draw_frame(
     from nbody.viewer.picture.studio import Studio
 
     with Studio(recording, size, look) as studio:
+        studio.run_up(at, camera)
         studio.draw(at, camera, with_hud)
         return studio.read()
 
 
 def save_picture(
-    picture: np.ndarray, path: Path, overwrite: bool, notify: Callable[[str], object] = lambda line: None
+    picture: np.ndarray, path: Path, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
 ) -> None:
     """Write ``picture`` as a PNG, whole or not at all; an older file keeps a numbered name unless ``overwrite``.
 
@@ -87,15 +88,26 @@ def save_picture(
     """
     from PIL import Image
 
-    path = path.resolve()  # a link stays a link; its target is replaced
-    part = path.with_name(f".{path.name}.part")
+    _save(lambda part: Image.fromarray(picture).save(part, format="PNG"), path, overwrite, notify, "--screenshot ")
+
+
+def save_text(text: str, path: Path) -> None:
+    """Write ``text``, whole or not at all; an older file keeps a numbered name. Raises InputError."""
+    _save(lambda part: part.write_text(text, encoding="utf-8"), path, False, lambda line: None, "")
+
+
+def _save(
+    write: Callable[[Path], object], path: Path, overwrite: bool, notify: Callable[[str], object], option: str
+) -> None:
+    target = path.resolve()  # a link stays a link; its target is replaced
+    part = target.with_name(f".{target.name}.part")
     try:
-        Image.fromarray(picture).save(part, format="PNG")
+        write(part)
         if not overwrite:
-            keep_older_file(path, notify)
-        os.replace(part, path)
+            keep_older_file(target, notify)
+        os.replace(part, target)
     except OSError as error:
-        raise InputError(f"--screenshot {path}: can't be written ({error.strerror or error})") from error
+        raise InputError(f"{option}{target}: can't be written ({error.strerror or error})") from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)

@@ -64,7 +64,7 @@ def draw_diagram(series: Series, span: tuple[float, float], size: tuple[int, int
         place = (left / size[0], 1 - bottom / size[1], (right - left) / size[0], (bottom - top) / size[1])
         axes = figure.add_axes(place, facecolor="none")
         axes.set_xlim(*limits)
-        _style(axes, scale, stacked and k < len(boxes) - 1)
+        _style(axes, scale, stacked, stacked and k < len(boxes) - 1)
         draw(axes, series, scale)
     canvas.draw()
     image = blank(*size, scale, (*BACKGROUND[:3], 205))
@@ -83,11 +83,11 @@ def _boxes(size: tuple[int, int], scale: float) -> tuple[tuple[int, int, int, in
     return tuple((round(k * each) + left, top, round((k + 1) * each) - right, height - bottom) for k in range(3))
 
 
-def _style(axes, scale: float, hide_times: bool) -> None:
+def _style(axes, scale: float, wide: bool, hide_times: bool) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.tick_params(labelsize=SIZE * scale, colors=_hex(DIM), length=2.5 * scale, width=0.6 * scale, pad=2 * scale)
-    axes.xaxis.set_major_locator(MaxNLocator(4, prune=None))
+    axes.xaxis.set_major_locator(MaxNLocator(4 if wide else 2))
     axes.tick_params(axis="x", labelbottom=not hide_times)
     axes.tick_params(which="minor", left=False, labelleft=False)
     for spine in axes.spines.values():
@@ -146,7 +146,7 @@ def _virial(axes, series: Series, scale: float) -> None:
 
 def _radii(axes, series: Series, scale: float) -> None:
     names = " ".join(f"{100 * f:.3g}" for f in series.fractions if np.isfinite(f))
-    _title(axes, f"radii: {names} % of mass" if names else "Lagrangian radii", scale)
+    _title(axes, f"radii {names} %" if names else "Lagrangian radii", scale)
     radii = series.radii
     if _nothing(axes, radii, scale, "not known" if series.complete else "being computed …"):
         return

@@ -7,6 +7,7 @@ from nbody.viewer.display.text import (
     ACCENT,
     BRIGHT,
     DIM,
+    HINT_GAP,
     MARGIN,
     PAD,
     SMALL,
@@ -27,28 +28,29 @@ Size = tuple[int, int]
 Table = list[tuple[str, list[tuple[str, str]]]]
 """Groups: a title, and rows of a key and what it does."""
 
-MOST_HINT_LINES = 2
-LAST_HINT = "F1 all keys"
-COLUMN_GAP, SMALLEST_SCALE = 26, 0.62
+FIRST_HINT, ENOUGH_HINTS = "F1 all keys", 6
+"""The hint that is always shown; and so many are enough for one line, else there are two."""
+
+COLUMN_GAP, SMALLEST_SCALE = 26, 0.54
 
 
 def state_panel(status: str, notice: str, hints: list[str], width: float, scale: float) -> Array:
-    """What the clock does, a notice, and as many key hints as fit into two lines of ``width`` pixels."""
+    """What the clock does, a notice, and key hints: those that fit into one line of ``width`` pixels, or two if these are
+    few."""
     inner = width - 2 * round(PAD * scale)
     lines: list[Line] = [(fitted(status, TEXT, scale, inner), TEXT, BRIGHT)]
     if notice:
         lines.insert(0, (fitted(notice, TEXT, scale, inner), TEXT, ACCENT))
-    shown = list(hints)
-    while shown and len(wrapped([*shown, LAST_HINT], SMALL, scale, inner)) > MOST_HINT_LINES:
-        shown.pop()
-    lines += [(line, SMALL, DIM) for line in wrapped([*shown, LAST_HINT], SMALL, scale, inner)]
+    hint_lines = wrapped([FIRST_HINT, *hints], SMALL, scale, inner)
+    most = 1 if hint_lines[0].count(HINT_GAP) + 1 >= ENOUGH_HINTS else 2
+    lines += [(line, SMALL, DIM) for line in hint_lines[:most]]
     return np.asarray(panel(lines, scale))
 
 
 def key_table(groups: Table, size: Size, scale: float) -> Array:
     """All keys, in as many columns as fit into a picture of ``size``; smaller text if they do not fit."""
     room = size[0] - 2 * round(MARGIN * scale), size[1] - 2 * round(MARGIN * scale)
-    for factor in (1.0, 0.9, 0.8, 0.7, SMALLEST_SCALE):
+    for factor in (1.0, 0.9, 0.8, 0.7, 0.62, SMALLEST_SCALE):
         for columns in (1, 2, 3, 4):
             image = _table(groups, columns, factor * scale)
             if image.shape[1] <= room[0] and image.shape[0] <= room[1]:

@@ -84,7 +84,10 @@ def panel(lines: list[Line], scale: float, width: float = 0, below: int = 0) -> 
     return image
 
 
-def wrapped(pieces: list[str], size: int, scale: float, width: float, gap: str = "   ") -> list[str]:
+HINT_GAP = "   "
+
+
+def wrapped(pieces: list[str], size: int, scale: float, width: float, gap: str = HINT_GAP) -> list[str]:
     """``pieces`` joined to lines that are not wider than ``width`` pixels (a piece is never divided)."""
     lines = [""]
     for piece in pieces:

@@ -9,6 +9,7 @@ from nbody.diagnostics.core import density_centre
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.recording import FAR
 from nbody.viewer.sources.source import Frame, Moment, Source
 
 Array = np.ndarray
@@ -41,7 +42,7 @@ class Follow:
         self._known: dict[int, Array] = {}
         if target in CENTRES:
             return
-        found = np.flatnonzero(source.id == int(target)) if target.isdecimal() else ()
+        found = np.flatnonzero(source.id == int(target)) if target.isdecimal() else np.zeros(0)
         if not len(found):
             raise InputError(f"{where}{target}: must be {', '.join(CENTRES)} or the id of a body of the run")
         self.body = int(found[0])
@@ -56,19 +57,18 @@ class Follow:
         """The point (3,) at ``moment``; a NaN where the bodies have no finite positions."""
         if self.body is not None:
             row = self.source.row(self.body)
-            return np.full(3, np.nan) if row is None else moment.positions(row)
+            point = np.full(3, np.nan) if row is None else moment.positions(row)
+            return np.where(np.abs(point) < FAR, point, np.nan)
         first = self._centre(moment.first)
         if moment.second is None:
             return first
         return first + moment.share * (self._centre(moment.second) - first)
 
-    def aim(self, camera: Camera, moment: Moment, offset: Array | None = None) -> Array:
-        """Turn the middle of the picture to the point, plus ``offset`` (3,). Returns the point; does nothing if it is not
-        finite."""
+    def aim(self, camera: Camera, moment: Moment) -> None:
+        """Put the point in the middle of the picture; does nothing if it is not finite."""
         point = self.point(moment)
         if np.isfinite(point).all():
-            camera.centre = point if offset is None else point + offset
-        return point
+            camera.centre = point
 
     def _centre(self, frame: Frame) -> Array:
         """The centre of a frame; that of the last two is known."""
@@ -80,12 +80,12 @@ class Follow:
     def _computed(self, frame: Frame) -> Array:
         stride = 1 if self.target == "com" else -(-len(frame.position) // SAMPLE)
         position, mass = frame.position[::stride, : self.source.dimensions], self._mass[::stride]
-        finite = np.isfinite(position).all(axis=1)
+        finite = (np.abs(position) < FAR).all(axis=1)
         if not mass[finite].any():
             return np.full(3, np.nan)
         bodies = Particles(mass[finite], position[finite], np.zeros_like(position[finite]))
         centre = (centre_of_mass if self.target == "com" else density_centre)(bodies)
-        return np.array([*centre, 0.0][:3])
+        return np.resize(np.append(centre, 0.0), 3)
 
     @cached_property
     def _mass(self) -> Array:
