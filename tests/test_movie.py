@@ -7,11 +7,11 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from test_viewer import ROOT, cloud, record
 
 from nbody import opengl
 from nbody.cli import main
@@ -26,7 +26,25 @@ from nbody.viewer.sources import source
 from nbody.viewer.sources.read_ahead import ReadAhead
 from nbody.viewer.sources.recording import SAMPLE, Recording
 
+ROOT = Path(__file__).resolve().parents[1]
 SIZE = (320, 240)
+
+
+def record(path, frames, dtype="float32", times=None):
+    """A recording of (position, velocity) pairs, 0.1 apart unless there are ``times``."""
+    times = 0.1 * np.arange(len(frames)) if times is None else times
+    header = RunHeader(len(frames), dtype, resolved={"name": "test"})
+    particles = Particles(np.ones(len(frames[0][0])), *frames[0])
+    with TrajectoryWriter(path, particles, header) as writer:
+        for k, (time, (position, velocity)) in enumerate(zip(times, frames, strict=True)):
+            writer.append(Frame(k, time, position.astype(dtype), velocity.astype(dtype), {"total_energy": -2.0}))
+    return path
+
+
+def cloud(count, frames=1, seed=1):
+    """Normally distributed bodies in space, different in every frame."""
+    rng = np.random.default_rng(seed)
+    return [tuple(rng.standard_normal((2, count, 3))) for _ in range(frames)]
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +107,8 @@ def test_a_body_at_the_top_of_its_way_turns_there_as_gravity_tells():
 def test_frames_of_unequal_spacing_are_interpolated_in_time(tmp_path):
     """A body on a parabola, recorded at the times 0, 1, 1.5 and 4."""
     times = np.array([0.0, 1.0, 1.5, 4.0])
-    writer = TrajectoryWriter(
-        tmp_path / "run.h5", Particles(np.ones(1), np.zeros((1, 3)), np.zeros((1, 3))), RunHeader(4, "float64")
-    )
-    with writer:
-        for k, t in enumerate(times):
-            writer.append(Frame(k, t, np.array([[t * t, 0, 0]]), np.array([[2 * t, 0, 0]])))
+    frames = [(np.array([[t * t, 0, 0]]), np.array([[2 * t, 0, 0]])) for t in times]
+    record(tmp_path / "run.h5", frames, "float64", times)
     with Trajectory(tmp_path / "run.h5") as run:
         recording = Recording(run)
         for at in (0.25, 1.5, 2.1, 2.75):
@@ -123,7 +137,7 @@ def test_frames_are_read_ahead_within_a_bound_in_both_directions():
 
 
 def test_playing_forward_and_backward_shows_the_frames_of_the_file(tmp_path):
-    frames = cloud(20, 3, frames=30)
+    frames = cloud(20, frames=30)
     with Trajectory(record(tmp_path / "run.h5", frames)) as run:
         recording = Recording(run)
         for at in (*np.arange(0, 29, 0.7), *np.arange(29, 0, -0.9), 12, 5, 28):
@@ -154,7 +168,7 @@ def test_a_damaged_frame_is_bridged_if_somebody_is_told(tmp_path):
 
 
 def test_bodies_without_a_finite_position_are_left_out_and_said(tmp_path):
-    (first, velocity), (second, _) = cloud(10, 3, frames=2)
+    (first, velocity), (second, _) = cloud(10, frames=2)
     second[3] = np.nan
     said = []
     with Trajectory(record(tmp_path / "run.h5", [(first, velocity), (second, velocity)])) as run:
@@ -450,7 +464,7 @@ def test_a_full_disk_is_said_in_one_line_and_leaves_nothing_half(egl, run_file, 
 
 
 def test_what_is_wrong_about_a_movie_is_said_before_anything_is_drawn(run_file, tmp_path, capsys, monkeypatch):
-    one = record(tmp_path / "one.h5", cloud(5, 3))
+    one = record(tmp_path / "one.h5", cloud(5))
     text = tmp_path / "text.h5"
     text.write_text("not HDF5")
     out = tmp_path / "a.webp"
