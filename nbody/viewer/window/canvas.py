@@ -84,7 +84,7 @@ class Window(app.Canvas):
             self._closing = app.Timer(0.0, connect=lambda event: self.close(), iterations=1, start=True)
 
     def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
-        self.renderer = self.renderer or Renderer(self, self.source, BUDGET)
+        self.renderer = self.renderer or Renderer(self, self.source, BUDGET, self.controls.look, patient=False)
         self.renderer.look = self.controls.look
         try:
             self.renderer.load(at)

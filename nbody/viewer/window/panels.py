@@ -10,6 +10,7 @@ from nbody.viewer.display.diagram import HEIGHT, WIDTH
 from nbody.viewer.display.hud import CAPTION_WIDTH, Timeline
 from nbody.viewer.display.keys import key_table, state_panel
 from nbody.viewer.display.text import MARGIN, text_scale
+from nbody.viewer.picture.choices import BACKGROUNDS
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.sources.facts import facts
 from nbody.viewer.sources.source import Moment, Source
@@ -148,4 +149,5 @@ class Panels:
         return self._images[name][1]
 
     def _draw(self, name: str, image: Array, at: tuple[int, int], size: Size) -> None:
-        self._overlays.setdefault(name, Overlay()).draw(image, at, size)
+        paper = BACKGROUNDS.load(self._controls.look.background).paper
+        self._overlays.setdefault(name, Overlay()).draw(image, at, size, paper)
