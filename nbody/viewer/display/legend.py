@@ -27,7 +27,7 @@ def legend_panel(legend: Legend, scale: float, background: str) -> Array:
         return _names(title, legend, scale, background)
     if not legend.high > legend.low:  # one value, or none
         value = "the same for all bodies: " + number(legend.high) if legend.high else "zero for all bodies"
-        return _panel([title, legend.note or value], scale, background)
+        return np.asarray(_ground([title, legend.note or value], scale)[0])
     how = f"{legend.scale}, least to greatest" if legend.whole else f"{legend.scale}, 5th to 98th percentile"
     image, draw, rows = _ground([title, "", "", legend.note or how], scale)
     small, pad, (width, height) = font(round(SMALL * scale)), round(PAD * scale), (round(side * scale) for side in BAR)
@@ -35,8 +35,8 @@ def legend_panel(legend: Legend, scale: float, background: str) -> Array:
     low, high = number(legend.low), number(legend.high)
     draw.text((pad, rows[2]), low, BRIGHT, small)
     draw.text((pad + width - small.getlength(high), rows[2]), high, BRIGHT, small)
-    pixels = BACKGROUNDS.load(background).panel(np.array(image))
-    pixels[y : y + height, pad : pad + width, :3] = BACKGROUNDS.load(background).shown(legend.colours(width))
+    pixels = np.array(image)
+    pixels[y : y + height, pad : pad + width, :3] = BACKGROUNDS.load(background).in_panel(legend.colours(width))
     pixels[y : y + height, pad : pad + width, 3] = 255
     return pixels
 
@@ -48,8 +48,7 @@ def _names(title: str, legend: Legend, scale: float, background: str) -> Array:
     lines = [title, *("      " + name for name in names[:MOST_NAMES]), *([f"and {more} more"] if more > 0 else [])]
     image, _, rows = _ground(lines, scale)
     side, pad = round(9 * scale), round(PAD * scale)
-    style = BACKGROUNDS.load(background)
-    pixels, colours = style.panel(np.array(image)), style.shown(legend.colours(len(names)))
+    pixels, colours = np.array(image), BACKGROUNDS.load(background).in_panel(legend.colours(len(names)))
     for y, colour in zip(rows[1:], colours[:MOST_NAMES], strict=False):
         top = y + round(3 * scale)
         pixels[top : top + side, pad : pad + side] = (*colour, 255)
@@ -57,7 +56,7 @@ def _names(title: str, legend: Legend, scale: float, background: str) -> Array:
 
 
 @lru_cache(maxsize=8)
-def bar_panel(length: float, pixels: int, unit: str, scale: float, background: str) -> Array:
+def bar_panel(length: float, pixels: int, unit: str, scale: float) -> Array:
     """A bar of ``pixels`` pixels with its length above it, without a ground: it stands on the picture."""
     text, medium = f"{number(length)} {printable(unit)}".strip(), font(round(TEXT * scale))
     height, thick = round(26 * scale), max(1, round(2 * scale))
@@ -69,19 +68,15 @@ def bar_panel(length: float, pixels: int, unit: str, scale: float, background: s
     draw.rectangle((left, bottom - thick + 1, left + pixels - 1, bottom), fill=BRIGHT)
     for x in (left, left + pixels - thick):
         draw.rectangle((x, bottom - round(6 * scale), x + thick - 1, bottom), fill=BRIGHT)
-    return BACKGROUNDS.load(background).panel(np.array(image))
+    return np.asarray(image)
 
 
 @lru_cache(maxsize=32)
-def text_panel(text: str, scale: float, background: str) -> Array:
+def text_panel(text: str, scale: float) -> Array:
     """One line of text without a ground."""
     image = Image.new("RGBA", (round(width_of(text, TEXT, scale)) + 2, height_of(TEXT, scale)))
     ImageDraw.Draw(image).text((0, 0), text, BRIGHT, font(round(TEXT * scale)))
-    return BACKGROUNDS.load(background).panel(np.array(image))
-
-
-def _panel(lines: list[str], scale: float, background: str) -> Array:
-    return BACKGROUNDS.load(background).panel(np.array(_ground(lines, scale)[0]))
+    return np.asarray(image)
 
 
 def _ground(lines: list[str], scale: float) -> tuple[Image.Image, ImageDraw.ImageDraw, list[int]]:

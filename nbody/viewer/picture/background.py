@@ -23,20 +23,18 @@ class Background:
     ink: tuple[float, float, float]
     paper: bool = False
 
-    def panel(self, image: Array) -> Array:
-        """A panel (h, w, RGBA) of bright text on a dark ground, for this background."""
-        if not self.paper:
-            return image
-        image = image.copy()
-        image[..., :3] = 255 - image[..., :3]
-        return image
-
     def shown(self, linear: Array) -> Array:
         """Linear RGB of a map as this background shows it in regions of ordinary brightness, uint8."""
         if not self.paper:
             return on_screen(linear)
-        hue = linear / np.maximum(linear.max(axis=-1, keepdims=True), 1e-9)
-        return np.rint(255 * INK * hue).astype(np.uint8)
+        return np.rint(255 * INK * linear / np.maximum(linear.max(axis=-1, keepdims=True), 1e-9)).astype(np.uint8)
+
+    def in_panel(self, linear: Array) -> Array:
+        """The same for the pixels of a panel, whose light and dark are exchanged when it is drawn on paper."""
+        shown = self.shown(linear).astype(int)
+        if not self.paper:
+            return shown
+        return shown + 255 - shown.max(axis=-1, keepdims=True) - shown.min(axis=-1, keepdims=True)
 
 
 INK = 0.72

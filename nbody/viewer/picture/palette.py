@@ -31,12 +31,12 @@ CATEGORIES = ("#e69f00", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#f0e442", 
 
 def ember(steps: int = 256) -> Array:
     """Amber, rose, violet, blue. The arc avoids green, which no star has."""
-    return _arc(68.0, -130.0, steps)
+    return _arc(68.0, -130.0, CHROMA, steps)
 
 
 def reef(steps: int = 256) -> Array:
     """Green, cyan, blue, magenta."""
-    return _arc(135.0, 345.0, steps)
+    return _arc(135.0, 345.0, 0.115, steps)  # there is no purer cyan of this lightness on a screen
 
 
 def viridis(steps: int = 256) -> Array:
@@ -65,10 +65,10 @@ def categories(count: int) -> Array:
     return _levelled(from_screen(np.array([screen[k % len(screen)] for k in range(max(count, 1))])))
 
 
-def _arc(first: float, last: float, steps: int) -> Array:
+def _arc(first: float, last: float, chroma: float, steps: int) -> Array:
     """An arc of hue (degrees in Oklab's a-b plane)."""
     hue = np.radians(np.linspace(first, last, steps))
-    oklab = np.stack([np.full(steps, LIGHTNESS), CHROMA * np.cos(hue), CHROMA * np.sin(hue)], axis=1)
+    oklab = np.stack([np.full(steps, LIGHTNESS), chroma * np.cos(hue), chroma * np.sin(hue)], axis=1)
     linear = (oklab @ _OKLAB_TO_LMS.T) ** 3 @ _LMS_TO_RGB.T
     return linear.clip(0.0, 1.0).astype(np.float32)
 

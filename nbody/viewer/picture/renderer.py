@@ -147,24 +147,26 @@ class Renderer:
         if look.axes:
             marks = self._axes.draw(camera, self.home, size, text, background, unit)
             for mark, overlay in zip(marks, self._texts, strict=False):
-                image = text_panel(mark.text, text, look.background)
-                overlay.draw(image, mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text), size)
+                image = text_panel(mark.text, text)
+                overlay.draw(
+                    image, mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text), size, background.paper
+                )
         if look.scale_bar:
             length, pixels = bar_length(camera, size, unit)
             symbol = self.source.units.symbol("length") if self.source.units else ""
-            image = bar_panel(length, round(pixels), symbol, text, look.background)
+            image = bar_panel(length, round(pixels), symbol, text)
             corner = size[0] - image.shape[1] - round(2 * MARGIN * text), size[1] - round(BAR_BOTTOM * text)
-            self._bar.draw(image, corner, size)
+            self._bar.draw(image, corner, size, background.paper)
 
     def draw_caption(
         self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""
     ) -> tuple[int, int]:
         """Draw the caption of the moment ``at`` and the legend at the top left. Returns their right and lower edge."""
         scale = text_scale(size, pixel_scale)
-        margin, background = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background)
+        margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
         caption = hud.caption_panel(self.source.caption(at), scale, alert or self.problem)
         legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
         below = margin + caption.shape[0] + round(GAP * scale)
-        self._caption.draw(background.panel(caption), (margin, margin), size)
-        self._legend.draw(legend, (margin, below), size)
+        self._caption.draw(caption, (margin, margin), size, paper)
+        self._legend.draw(legend, (margin, below), size, paper)
         return margin + max(caption.shape[1], legend.shape[1]), below + legend.shape[0]

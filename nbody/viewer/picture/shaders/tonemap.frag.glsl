@@ -34,7 +34,7 @@ void main() {
     vec3 hue = sqrt(light / most);  // nearly the screen's curve
 #ifdef PAPER
     // Light becomes ink: a little gives a pale tint, more the full hue, most a dark shade of it.
-    vec3 ink = hue * (0.92 - 0.5 * square * square / (1.0 + square * square));
+    vec3 ink = hue * (0.94 - 0.4 * square * square / (1.0 + square * square));
     vec3 picture = mix(u_sky, ink * ink, min(1.15 * bright, 1.0));
 #else
     // The brightest parts lose some saturation, as in a photograph, but never become white.
