@@ -1,5 +1,6 @@
 """Movies: motion between frames, frames read ahead, camera paths, encoded files decoded back and compared with stills."""
 
+import io
 import os
 import resource
 import signal
@@ -7,24 +8,27 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+import nbody
 from nbody import opengl
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
-from nbody.viewer import backends
+from nbody.viewer import backends, notebook
 from nbody.viewer.movie.cameras import CameraMove, read_path
 from nbody.viewer.movie.moments import moments
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.sources import source
 from nbody.viewer.sources.read_ahead import ReadAhead
 from nbody.viewer.sources.recording import SAMPLE, Recording
+from nbody.viewer.window.playback import Playback
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = (320, 240)
@@ -130,7 +134,7 @@ def test_frames_are_read_ahead_within_a_bound_in_both_directions():
     assert sorted(read) == list(range(3, 11))  # frame 3 was not read again
     ahead.prepare(range(10, 0, -1))
     assert ahead.get(9).number == 9 and read.count(9) == 1
-    assert not ahead.ready(11)
+    assert not ahead.waiting(11)
     ahead.close()
     assert threading.active_count() <= before
     assert ReadAhead(lambda k: None, 10**12).capacity == 3
@@ -145,7 +149,26 @@ def test_playing_forward_and_backward_shows_the_frames_of_the_file(tmp_path):
             np.testing.assert_array_equal(moment.first.position, frames[int(at)][0].astype("f4"))
             if at % 1:
                 np.testing.assert_array_equal(moment.second.velocity, frames[int(at) + 1][1].astype("f4"))
-            assert recording.ready(float(at))
+            assert not recording.waiting(float(at))
+        recording.close()
+
+
+def test_the_clock_of_a_window_waits_for_the_disk(tmp_path):
+    disk = threading.Event()
+    with Trajectory(record(tmp_path / "run.h5", cloud(20, frames=30))) as run:
+        recording = Recording(run)
+        read = recording._ahead._read
+        recording._ahead._read = lambda k: (disk.wait(10), read(k))[1] if k > 2 else read(k)
+        playback = Playback(30, 10, source=recording)
+        for _ in range(8):  # 0.5 frames each: frame 3 can't be had
+            recording.moment(playback.at)
+            playback.advance(0.05)
+        assert playback.at == 2.0
+        disk.set()
+        while recording.waiting(2.5):
+            time.sleep(0.01)
+        playback.advance(0.05)
+        assert playback.at == 2.5
         recording.close()
 
 
@@ -489,3 +512,60 @@ def test_what_is_wrong_about_a_movie_is_said_before_anything_is_drawn(run_file, 
     assert movie(run_file, tmp_path / "a.mp4") == 2
     assert "[movie]'" in capsys.readouterr().err
     assert sorted(each.name for each in tmp_path.iterdir()) == ["one.h5", "text.h5"]
+
+
+# --- Notebooks ------------------------------------------------------------------------------------------------------
+
+
+def test_a_notebook_shows_a_movie_where_jupyter_rfb_is_missing(egl, run_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(notebook, "find_spec", lambda name: None)
+    shown = nbody.show(str(run_file), size=(160, 101), color="id")
+    assert shown.kind == "image/webp" and shown.size == (160, 100)
+    assert '<img width="160" height="100" src="data:image/webp;base64,UklGR' in shown._repr_html_()
+    with Image.open(io.BytesIO(shown.data)) as image:
+        assert image.n_frames == 8 and image.size == (160, 100)
+    monkeypatch.setattr(notebook, "find_spec", lambda name: name == "av" or None)
+    if find_spec("av"):
+        shown = nbody.show(Trajectory(run_file), size=(160, 100))
+        assert shown._repr_html_().startswith("<video ")
+        (tmp_path / "a.mp4").write_bytes(shown.data)
+        assert len(list(decoded(tmp_path / "a.mp4"))) == 8
+    with pytest.raises(InputError, match="unknown option 'colour'"):
+        nbody.show(str(run_file), colour="id")
+
+
+def test_a_notebook_shows_a_simulation_by_running_it(egl, monkeypatch):
+    monkeypatch.setattr(notebook, "find_spec", lambda name: None)
+    simulation = nbody.Simulation(nbody.plummer(8), dt=0.01, steps=4, engine="reference", precision="float64")
+    with Image.open(io.BytesIO(nbody.show(simulation, size=(64, 48)).data)) as image:
+        assert image.n_frames == 5
+    assert simulation.step == 0  # a copy of it was run
+
+
+def test_a_canvas_of_a_notebook_plays_turns_and_ends(egl, run_file):
+    pytest.importorskip("jupyter_rfb")
+    canvas = nbody.show(str(run_file), size=(320, 240))
+    first = canvas.get_frame()
+    assert first.shape == (240, 320, 3) and first.max() > 100
+
+    def send(kind, **more):
+        canvas.handle_event({"type": kind, "x": 0, "y": 0, "modifiers": (), "ratio": 1.0, "button": 1, **more})
+
+    send("key_down", key=" ")
+    assert not canvas.window.transport.playing
+    send("key_down", key="End")
+    assert canvas.window.transport.frame == 7
+    last = canvas.get_frame()
+    assert (abs(last.astype(int) - first).max(axis=2) > 40).mean() > 0.005
+    before = canvas.window.controls.camera.azimuth
+    send("pointer_down", x=100, y=50)
+    send("pointer_move", x=140, y=50)
+    send("pointer_up", x=140, y=50)
+    assert canvas.window.controls.camera.azimuth < before
+    radius = canvas.window.controls.camera.radius
+    send("wheel", x=160, y=120, dx=0, dy=-100)
+    assert canvas.window.controls.camera.radius < radius
+    send("resize", width=200, height=150, ratio=2.0)
+    assert canvas.get_frame().shape == (300, 400, 3)
+    send("close")
+    assert canvas.get_frame() is None

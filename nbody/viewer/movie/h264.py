@@ -11,8 +11,8 @@ from nbody.errors import DeviceError, InputError, RunFailed
 from nbody.viewer.movie.formats import Film
 
 QUALITY, PRESET = 18, "superfast"
-"""x264's constant rate factor (18 looks like the original; smaller is better) and effort. The next step, veryfast, takes 11.6
-instead of 7.6 ms per picture of 960x600 pixels for files that are 16 % smaller (20480 bodies, Zen 4)."""
+"""x264's constant rate factor (18 looks like the original; smaller is better) and effort. The next step, veryfast, takes
+11.6 instead of 7.6 ms per picture of 960x600 pixels for files that are 16 % smaller (20480 bodies, Zen 4)."""
 
 BT709 = 1
 LIMITED_RANGE = 1
