@@ -11,7 +11,7 @@ import numpy as np
 from nbody.errors import printable, shortened
 from nbody.run.live import LiveRun
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLES, speed_scale
+from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLED_BODIES, SAMPLES, speed_scale
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class Live(Source):
         self.species, self.species_names = getattr(bodies, "species", None), getattr(bodies, "species_names", ("",))
         self.name = shortened(printable(run.scenario.name), LONGEST_NAME) or "run"
         self.length_unit = unit_near(float(np.abs(bodies.position).max(initial=0.0)))
+        stride = -(-self.count // SAMPLED_BODIES)
+        self._home = Camera.framing(bodies.position[::stride] / self.length_unit, self.dimensions)
         self._sampled = np.sort(np.random.default_rng(0).permutation(self.count)[:SAMPLED])
         self._samples: deque[Array] = deque([bodies.velocity[self._sampled]], maxlen=SAMPLES)
         self._scaled_at = 0
@@ -80,8 +82,7 @@ class Live(Source):
 
     def home(self, frame: int | None = None) -> Camera:
         """See :meth:`Source.home`: the initial conditions, framed."""
-        stride = -(-self.count // 100_000)
-        return Camera.framing(self.run.simulation.particles.position[::stride] / self.length_unit, self.dimensions)
+        return self._home.copy()
 
     def moment(self, at: float) -> Moment:
         """The latest picture; the first call begins the run."""
