@@ -23,7 +23,8 @@ from nbody.viewer.picture.look import TRAILS, Look
 from nbody.viewer.picture.palette import LIGHTNESS, palette
 from nbody.viewer.screenshot import draw_frame
 from nbody.viewer.sources.recording import Recording, speed_scale
-from nbody.viewer.window.controls import KEYS, LEFT, RIGHT, Controls
+from nbody.viewer.window.controls import LEFT, RIGHT, Controls
+from nbody.viewer.window.keys import KEYS, LIVE
 from nbody.viewer.window.playback import Playback
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -195,18 +196,36 @@ def controls(flat=False, frames=101):
     return Controls(Camera(flat=flat), Playback(frames)), hud.Timeline(SIZE)
 
 
-def test_every_key_does_something_and_most_are_in_the_help():
+class LiveClock(Playback):
+    """A clock that says it is that of a simulation."""
+
+    live = True
+
+    def record(self):
+        self.recording = True
+
+
+def state_of(ours):
+    return [repr(vars(each)) for each in (ours, ours.transport)]
+
+
+def test_every_key_does_something_and_is_in_the_table():
     for key in KEYS:
         for name in key.names:
             ours, _ = controls()
+            ours.transport = LiveClock(101) if key.only == LIVE else ours.transport
             ours.transport.seek(50)
-            before = (repr(ours.camera), vars(ours.transport).copy(), ours.show_hud, ours.closed)
+            before = state_of(ours)
             assert ours.key(name)
-            after = (repr(ours.camera), vars(ours.transport), ours.show_hud, ours.closed)
-            assert before != after or name == "R", name
-    assert not ours.key("F13")
-    for word in ("Space", "←", "Home", "R ", "H ", "Q ", "drag", "wheel"):
-        assert word in ours.key_help
+            assert state_of(ours) != before or name == "R", name
+        rows = [row for _, rows in ours.key_table for row in rows]
+        assert not key.label or (key.label, key.help) in rows
+    ours, _ = controls()
+    assert not ours.key("F13") and not ours.key("O")  # only a simulation that is running can be recorded
+    labels = "  ".join(label for _, rows in ours.key_table for label, _ in rows)
+    for word in ("Space", "←", "Home", "R ", "H ", "Q", "drag", "wheel", "click"):
+        assert word in labels
+    assert {"Space play/pause", "R reset view"} <= set(ours.hints)
 
 
 def test_the_reset_undoes_turning_moving_and_zooming():
@@ -449,7 +468,10 @@ def test_what_the_user_got_wrong_is_said_in_one_line(run_file, tmp_path, capsys,
         ((tmp_path / "none.h5",), "there is no such file"),
         ((tmp_path,), "is a directory"),
         ((tmp_path / "text.h5", "--screenshot", png), "not an HDF5 file"),
-        ((ROOT / "scenarios/disk.yaml",), "nbody run"),
+        ((ROOT / "scenarios/disk.yaml", "--screenshot", png), "nbody run"),
+        ((*shot, png, "--camera", "fram"), "run, frame or a file"),
+        ((*shot, png, "--camera", "none.yaml"), "there is no such file"),
+        ((*shot, png, "--track", "99"), "com, densest or the id of a body"),
         ((*shot, png, "--frame", 3), "frames 0 to 2"),
         ((*shot, png, "--frame", -4), "-1 to -3"),
         ((*shot, png, "--size", "large"), "1280x720"),

@@ -39,6 +39,11 @@ def recordings_and_scenarios(incomplete: str) -> list[str]:
     return [*files(*RECORDINGS)(incomplete), *scenarios(incomplete)]
 
 
+def cameras(incomplete: str) -> list[str]:
+    """The words of ``--camera``, and files."""
+    return [*_begins(["run", "frame"], incomplete), *files(*SCENARIOS)(incomplete)]
+
+
 def _begins(words: Iterable[str], incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 

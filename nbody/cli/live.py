@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from nbody.run.live import LiveRun
     from nbody.run.progress import Progress, Summary
     from nbody.scenario import Scenario
+    from nbody.viewer.picture.aim import Aim
     from nbody.viewer.picture.look import Look
 
 
-def view_scenario(settings: "Scenario", output: Path, overwrite: bool, look: "Look") -> int:
+def view_scenario(settings: "Scenario", output: Path, overwrite: bool, look: "Look", aim: "Aim") -> int:
     """Compute and show a scenario until the window is closed; ``output`` is what its key for recording writes."""
     from nbody.run.live import LiveRun
     from nbody.viewer import backends
@@ -22,7 +23,7 @@ def view_scenario(settings: "Scenario", output: Path, overwrite: bool, look: "Lo
     backends.use_window()  # before anything is computed
     run = LiveRun(settings, output, overwrite=overwrite, notify=tell)
     try:
-        _show(run, look)
+        _show(run, look, aim)
     finally:
         run.close()
     if run.failure is not None:
@@ -40,6 +41,7 @@ def run_in_view(
     """Run and record a scenario as ``nbody run`` does, and show it. The run goes on when the window is closed."""
     from nbody.run.live import LiveRun
     from nbody.viewer import backends
+    from nbody.viewer.picture.aim import Aim
     from nbody.viewer.picture.look import Look
 
     try:
@@ -49,7 +51,7 @@ def run_in_view(
         raise DeviceError(f"--view: {problem}; leave --view out to run without a window") from error
     run = LiveRun(settings, output, True, overwrite, notify, progress)
     try:
-        _show(run, Look(), goes_on=True)
+        _show(run, Look(), Aim(), goes_on=True)
         if run.thread.is_alive():
             notify("the window is closed, the run goes on; Ctrl-C stops it")
     except KeyboardInterrupt:
@@ -63,13 +65,13 @@ def run_in_view(
     return summary
 
 
-def _show(run: "LiveRun", look: "Look", goes_on: bool = False) -> None:
+def _show(run: "LiveRun", look: "Look", aim: "Aim", goes_on: bool = False) -> None:
     from nbody.viewer.sources.live import Live
     from nbody.viewer.window.live_clock import LiveClock
     from nbody.viewer.window.show import show
 
     source = Live(run)
-    show(source, LiveClock(source, let_go=goes_on), look=look)
+    show(source, LiveClock(source, let_go=goes_on), look=look, aim=aim)
 
 
 def refuse_options_of_recordings(path: Path, **given: bool) -> None:

@@ -124,9 +124,20 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
+Tell = Callable[[float, str], None]
+"""Shows the fraction that is done, 0 to 1, and a text."""
+
+
 @contextmanager
 def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """A progress bar with the remaining time, steps/s, interactions/s and the energy error.
+    """A progress bar with the remaining time, steps/s, interactions/s and the energy error; see :func:`fraction_bar`."""
+    with fraction_bar(hidden) as tell:
+        yield lambda now: tell(now.fraction_done, f"{_position(now)}  {facts(now)}")
+
+
+@contextmanager
+def fraction_bar(hidden: bool = False) -> Iterator[Tell]:
+    """A progress bar with the remaining time and a text.
 
     If standard error is not a terminal (a batch job's log), one line every ten seconds instead.
     """
@@ -141,17 +152,17 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
     terminal: Any = Unbroken(sys.stderr)
     with Bar(*columns, console=Console(file=terminal)) as bar:
         task = bar.add_task("", total=1.0)
-        yield lambda now: bar.update(task, completed=now.fraction_done, description=f"{_position(now)}  {facts(now)}")
+        yield lambda fraction, text: bar.update(task, completed=fraction, description=text)
 
 
-def _log_lines(hidden: bool) -> Callable[[Progress], None]:
+def _log_lines(hidden: bool) -> Tell:
     last = time.monotonic()
 
-    def show(now: Progress) -> None:
+    def show(fraction: float, text: str) -> None:
         nonlocal last
         if not hidden and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
-            say(f"{_position(now)}  {facts(now)}")
+            say(text)
 
     return show
 

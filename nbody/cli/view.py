@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.completion import SCENARIOS, recordings_and_scenarios
+from nbody.cli.completion import SCENARIOS, cameras, recordings_and_scenarios
 from nbody.cli.look import look_options
 from nbody.cli.numbers import between, count_option
 from nbody.cli.scenario_options import Replaced, scenario_options
@@ -40,6 +40,17 @@ def view(
     fps: Annotated[
         float, typer.Option(help="Frames shown per second.", parser=between(0.25, 480), metavar="<float>")
     ] = 30.0,
+    camera: Annotated[
+        str,
+        typer.Option(
+            help="One view for the whole run (run), one that frames the frame (frame), or a file (.yaml) that the window's "
+            "key V writes.",
+            autocompletion=cameras,
+        ),
+    ] = "run",
+    track: Annotated[
+        str, typer.Option(help="Keep a body (its id), com or densest in the middle.", show_default=False)
+    ] = "",
     output: Annotated[Path, typer.Option("--output", "-o", help="The recording of a scenario, made by a key.")] = Path(
         "output/run.h5"
     ),
@@ -71,17 +82,21 @@ def view(
 
       nbody view output/run.h5 --color density --map viridis --scale-bar
 
+      nbody view output/run.h5 --camera disk-camera.yaml --track densest
+
       nbody view output/run.h5 --trails 0,3 --axes --background print
     """
     from nbody.cli.progress import say
     from nbody.errors import InputError
+    from nbody.viewer.picture.aim import Aim
 
+    aim = Aim(camera, track)
     if _is_scenario(run):
         from nbody.cli.live import refuse_options_of_recordings, view_scenario
         from nbody.scenario.packaged import locate
 
         refuse_options_of_recordings(run, screenshot=screenshot is not None, frame=frame is not None, follow=follow)
-        return view_scenario(replaced.load(locate(run, say)), output, overwrite, look)
+        return view_scenario(replaced.load(locate(run, say)), output, overwrite, look, aim)
     for name in replaced:
         raise InputError(f"--{name}: belongs to a scenario, and {run} is a recording; leave it out")
     from nbody.trajectory import Trajectory
@@ -97,7 +112,7 @@ def view(
                 parse_size(size),
                 recording.index(-1 if frame is None else frame),
             )
-            save_picture(draw_frame(recording, k, sides, hud, look), path, overwrite, say)
+            save_picture(draw_frame(recording, k, sides, hud, look, aim.view(recording, k)), path, overwrite, say)
             result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {trajectory.time[k]:.6g}")
             return 0
         from nbody.viewer.window.playback import Playback
@@ -107,7 +122,7 @@ def view(
         if frame is not None or follow:
             playback.seek(recording.index(-1 if frame is None else frame))
         playback.playing = frame is None or follow
-        show(recording, playback, look=look)
+        show(recording, playback, look=look, aim=aim)
     return 0
 
 

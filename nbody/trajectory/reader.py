@@ -26,6 +26,9 @@ TORN = 5
 """The number of attempts to read a commit record: its checksum is wrong while it is being written."""
 
 
+SAMPLE_BLOCKS = 64
+
+
 class Column:
     """The positions or velocities of a trajectory, an array (T, N, D) that is read frame by frame, with its checksums
     verified: ``column[k]`` is frame ``k``, (N, D). Indices and slices mean what they mean in NumPy, and
@@ -84,6 +87,21 @@ class Column:
             raise InputError(f"{self._trajectory.path}: frame {k}: the {what} has been damaged since it was recorded")
         dimensions = self._trajectory.dimensions
         return values if dimensions == 3 else np.ascontiguousarray(values[:, :2])
+
+    def sample(self, frame: int, most: int) -> Array:
+        """About ``most`` bodies of frame ``frame``, the same in every frame: blocks of neighbours, evenly spread. All bodies
+        if there are fewer. The checksum is verified only if all are read.
+
+        Raises:
+            IndexError: there is no such frame.
+            InputError: the checksum is wrong, or the file became shorter.
+        """
+        run = self._trajectory
+        if run.count <= most:
+            return self[frame]
+        k, block = run.index(frame), -(-most // SAMPLE_BLOCKS)
+        starts = np.linspace(0, run.count - block, SAMPLE_BLOCKS).astype(int)
+        return np.concatenate([run.part(self._name, k, start, block) for start in starts])[:, : run.dimensions]
 
 
 class Trajectory:
@@ -176,6 +194,12 @@ class Trajectory:
         self._opened()
         with one_line(self.path):
             return [self._rows[name].read(k, 1)[0] for name in names]
+
+    def part(self, name: str, k: int, start: int, count: int) -> Array:
+        """Bodies ``start`` to ``start`` + ``count`` of row ``k`` of a dataset of :mod:`.layout`, not verified."""
+        self._opened()
+        with one_line(self.path):
+            return self._rows[name].part(k, start, count)
 
     def frame(self, frame: int) -> Frame:
         """Frame ``frame``, with its observables."""

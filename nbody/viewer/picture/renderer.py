@@ -5,6 +5,7 @@ from vispy.gloo import gl
 
 from nbody.errors import InputError
 from nbody.viewer.display import hud
+from nbody.viewer.display.text import MARGIN, text_scale
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.glow import Glow
 from nbody.viewer.picture.look import Look
@@ -34,6 +35,7 @@ class Renderer:
 
     Attributes:
         home: the view of the run, in which the exposure is measured.
+        moment: the moment loaded last.
         look: give another value at any time. It takes effect with the next :meth:`load` and :meth:`draw`.
 
     Raises:
@@ -50,7 +52,7 @@ class Renderer:
         self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas))
         self._glow = Glow(self.sprites.format)
         self._tonemap = ToneMap()
-        self._caption, self._keys, self._timeline = Overlay(), Overlay(), Overlay()
+        self._caption = Overlay()
         self._meter()
 
     def _meter(self) -> None:
@@ -67,7 +69,8 @@ class Renderer:
 
     def load(self, at: float) -> None:
         """Load the moment ``at``, counted in frames, for :meth:`draw`. Raises InputError for a damaged frame."""
-        self.sprites.load(self.source.moment(at), self.source.palette_speeds)
+        self.moment = self.source.moment(at)
+        self.sprites.load(self.moment, self.source.palette_speeds)
 
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
         """Draw the loaded moment into the whole target, ``size`` (width, height) in pixels."""
@@ -76,15 +79,12 @@ class Renderer:
         gloo.set_viewport(0, 0, *size)
         self._tonemap.draw(self.sprites.light, self._glow.light, self.sprites.range)
 
-    def draw_caption(self, at: float, size: tuple[int, int], scale: float = 1.0, alert: str = "") -> None:
-        """Draw the caption of the moment ``at`` at the top left."""
-        margin = round(hud.MARGIN * scale)
+    def draw_caption(
+        self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""
+    ) -> tuple[int, int]:
+        """Draw the caption of the moment ``at`` at the top left. Returns its right and lower edge."""
+        scale = text_scale(size, pixel_scale)
+        margin = round(MARGIN * scale)
         panel = hud.caption_panel(self.source.caption(at), scale, alert)
         self._caption.draw(panel, (margin, margin), size)
-
-    def draw_controls(self, keys: str, frame: int, frames: int, size: tuple[int, int], scale: float) -> None:
-        """Draw the time line at the bottom and the key help above it."""
-        line = hud.Timeline(size, scale)
-        self._timeline.draw(line.image(frame, frames), (line.left, line.top), size)
-        panel = hud.key_panel(keys, scale)
-        self._keys.draw(panel, (line.left, line.top - panel.shape[0] - round(2 * scale)), size)
+        return margin + panel.shape[1], margin + panel.shape[0]

@@ -8,6 +8,7 @@ import numpy as np
 
 from nbody.law.gravity import Gravity
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.interpolation import interpolated
 from nbody.viewer.sources.series import Series
 
 Array = np.ndarray
@@ -71,12 +72,12 @@ class Moment:
 
     def positions(self, rows: slice | int | Array = slice(None)) -> Array:
         """The positions of ``rows`` in float64, interpolated as the shader does it: (rows, 3), or (3,) of one row."""
-        s, first = self.share, self.first.position[rows].astype(np.float64)
-        if self.second is None or not s:
+        first = self.first.position[rows].astype(np.float64)
+        if self.second is None or not self.share:
             return first
-        before, after = self.first.velocity[rows], self.second.velocity[rows]
-        bend = self.interval * ((1 - s) ** 2 * s * before.astype(np.float64) - s**2 * (1 - s) * after)
-        return first + s * s * (3 - 2 * s) * (self.second.position[rows] - first) + bend
+        end = self.second.position[rows].astype(np.float64)
+        out, into = (self.interval * each.velocity[rows].astype(np.float64) for each in (self.first, self.second))
+        return interpolated(first, end, out, into, self.share)
 
     def velocities(self, rows: slice | int | Array = slice(None)) -> Array:
         """The velocities of ``rows`` in float64, interpolated linearly, as their colours are."""
@@ -113,11 +114,17 @@ class Source(ABC):
 
     def __init__(self) -> None:
         self._choice: slice | Array = slice(None)
+        self._kept: list[int] = []
 
     def thin_out(self, budget: int) -> None:
         """Show at most ``budget`` bodies: a random choice, the same in every frame."""
         if self.count > budget:
-            self._choice = np.sort(np.random.default_rng(0).permutation(self.count)[:budget])
+            self._choice = np.random.default_rng(0).permutation(self.count)[:budget]
+            self._choice = np.unique(np.concatenate([self._choice, np.array(self._kept, np.int64)]))
+
+    def keep(self, body: int) -> None:
+        """Show ``body`` (0 to N-1) even if others are left out; call this before :meth:`thin_out`."""
+        self._kept.append(body)
 
     @property
     def shown(self) -> int:
@@ -152,7 +159,9 @@ class Source(ABC):
 
     @np.errstate(over="ignore")  # a body that far away is outside every picture
     def chosen(self, values: Array, unit: float) -> Array:
-        """The rows of ``values`` (N, D) that are shown, divided by ``unit``: (shown, 3) float32."""
+        """The rows of ``values`` (N, D) that are shown, divided by ``unit``: (shown, 3) float32; perhaps a view."""
+        if values.dtype == np.float32 and values.shape[1] == 3 and unit == 1.0:
+            return values[self._choice]
         out = np.zeros((self.shown, 3), np.float32)
         out[:, : values.shape[1]] = values[self._choice] / unit
         return out

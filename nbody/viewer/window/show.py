@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from nbody.run.signals import stop_on_signals
 from nbody.viewer import backends
+from nbody.viewer.picture.aim import Aim
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.transport import Transport
@@ -18,6 +19,7 @@ def show(
     transport: Transport,
     opened: Callable[["Window"], object] = lambda window: None,
     look: Look = Look(),
+    aim: Aim = Aim(),
 ) -> None:
     """Open the window and show moments until the user closes it.
 
@@ -26,9 +28,11 @@ def show(
         transport: the clock, which chooses the moment. Both are closed with the window.
         opened: called with the window once it is on the screen.
         look: how the bodies are drawn.
+        aim: where the camera is at first, and what it follows.
 
     Raises:
         DeviceError: no window can be opened on this machine.
+        InputError: a wrong camera file, or no such body to follow.
         KeyboardInterrupt: Ctrl-C (or SIGTERM, or a lost terminal) closed the window.
     """
     backends.use_window()
@@ -37,7 +41,7 @@ def show(
     from nbody.viewer.window.canvas import Window
 
     try:
-        window = Window(source, transport, look)
+        window = Window(source, transport, look, aim)
         window.show()
         opened(window)
         with stop_on_signals() as window.stop:  # Qt drops an exception of a handler

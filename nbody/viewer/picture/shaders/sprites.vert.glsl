@@ -20,11 +20,18 @@ attribute vec3 a_next_velocity;
 varying vec3 v_peak;           // light at the middle of the sprite
 varying float v_half_width;    // of the sprite, in sigmas
 
-// The cubic Hermite polynomial through the positions and velocities of both frames.
+// The cubic Hermite polynomial through the positions and velocities of both frames, with limited tangents. (The same as
+// nbody/viewer/sources/interpolation.py, which explains the limit.)
 vec3 interpolated_position() {
     float s = u_share;
     vec3 chord = a_next_position - a_position;
-    vec3 bend = u_interval * ((1.0 - s) * (1.0 - s) * s * a_velocity - s * s * (1.0 - s) * a_next_velocity);
+    vec3 first = u_interval * a_velocity, second = u_interval * a_next_velocity;
+    float moved = length(chord);
+    float mismatch = length(chord - 0.5 * (first + second));
+    float most = moved * mix(12.0, 3.0, smoothstep(0.5, 1.0, mismatch / max(moved, 1e-37)));
+    first *= min(1.0, most / max(length(first), 1e-37));
+    second *= min(1.0, most / max(length(second), 1e-37));
+    vec3 bend = (1.0 - s) * (1.0 - s) * s * first - s * s * (1.0 - s) * second;
     return a_position + s * s * (3.0 - 2.0 * s) * chord + bend;
 }
 
