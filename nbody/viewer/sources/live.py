@@ -11,13 +11,16 @@ import numpy as np
 from nbody.errors import printable, shortened
 from nbody.run.live import LiveRun
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLED_BODIES, SAMPLES, speed_scale
+from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLES, speed_scale
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 if TYPE_CHECKING:
     from nbody.viewer.sources.device_frames import DeviceFrames
 
 Array = np.ndarray
+
+FRAMED = 100_000
+"""The number of bodies that the initial view takes into account."""
 
 SAMPLED = 4096
 """The number of bodies whose speeds determine the palette's ends."""
@@ -57,7 +60,7 @@ class Live(Source):
         self.species, self.species_names = getattr(bodies, "species", None), getattr(bodies, "species_names", ("",))
         self.name = shortened(printable(run.scenario.name), LONGEST_NAME) or "run"
         self.length_unit = unit_near(float(np.abs(bodies.position).max(initial=0.0)))
-        stride = -(-self.count // SAMPLED_BODIES)
+        stride = -(-self.count // FRAMED)
         self._home = Camera.framing(bodies.position[::stride] / self.length_unit, self.dimensions)
         self._sampled = np.sort(np.random.default_rng(0).permutation(self.count)[:SAMPLED])
         self._samples: deque[Array] = deque([bodies.velocity[self._sampled]], maxlen=SAMPLES)
@@ -143,8 +146,9 @@ class Live(Source):
 
     def _on_host(self, position: Array, velocity: Array) -> Frame:
         self._number += 1
-        frame = Frame(self._number, self.chosen(position, self.length_unit), self.chosen(velocity, self.speed_unit))
-        return frame
+        shown = self.chosen(position, self.length_unit), self.chosen(velocity, self.speed_unit)
+        # The state's arrays change with the next step.
+        return Frame(self._number, *(rows.copy() if rows.base is not None else rows for rows in shown))
 
     def publish(self, state: Any) -> None:
         """Make a picture of the state, which replaces one that the window has not taken."""
