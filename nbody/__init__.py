@@ -19,6 +19,7 @@ Every generator is a function here: ``nbody.plummer``, ``nbody.disk`` … Each n
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def __getattr__(name: str) -> Any:
         from nbody.machine import version
 
         return version()
-    if not name.startswith("_"):
+    if not name.startswith("_") and find_spec(f"nbody.{name}") is None:  # 'from nbody import machine' asks here first
         from nbody.initial import GENERATORS
 
         if name in GENERATORS:

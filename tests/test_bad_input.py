@@ -109,7 +109,7 @@ VALUES = [
     ("seed: -1", "seed: 1", "2: initial.seed: ", "must be at least 0"),
     ("seed: 1e30", "seed: 1", "2: initial.seed: ", "must be at most 9223372036854775807"),
     (
-        "{generator: disk, particles: 8, spin: 1e308}\ngravity: {dimensions: 2}",
+        "{generator: lecture, particles: 8, spin: 1e308}\ngravity: {dimensions: 2}",
         "\n".join(GOOD.splitlines()[1:3]).removeprefix("initial: "),
         "2: initial: ",
         "velocity of particle 0",
@@ -327,7 +327,7 @@ TABLES = {
     "an underscore": (HEADER + ROW.replace("2", "1_0"), "line 2: x: '1_0' is not a finite number"),
     "a negative mass": (HEADER + ROW.replace("1,", "-1,"), "mass of particle 0 (counted from 0) is negative"),
     "no mass at all": (HEADER + ROW.replace("1,", "0,"), "every mass is zero"),
-    "an unknown column": (HEADER.replace("m,", "mass,") + ROW, "line 1: unknown column 'mass'"),
+    "an unknown column": (HEADER.replace("m,", "weight,") + ROW, "line 1: unknown column 'weight'"),
     "a column twice": (HEADER.replace("y", "x", 1) + ROW, "line 1: column 'x' appears twice"),
     "a missing column": ("m,x,y,z,vx,vy\n1,2,3,4,5,6\n", "line 1: there is no column 'vz'"),
     "half an id": (HEADER.replace("m", "id,m") + "1.5," + ROW, "line 2: id: '1.5' is not a whole number"),

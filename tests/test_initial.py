@@ -68,7 +68,7 @@ def test_the_seed_decides_every_bit(generator):
 
 @pytest.mark.parametrize(
     ("generator", "digest"),
-    [("disk", "a6ab0ef315098a24"), ("plummer", "f9681bb9462e260e")],
+    [("lecture", "a6ab0ef315098a24"), ("plummer", "f9681bb9462e260e")],
 )
 def test_the_bits_are_the_same_on_every_machine(generator, digest):
     """Recorded once; only arithmetic that IEEE 754 fixes to the last bit goes into them."""
@@ -84,11 +84,11 @@ def test_a_few_bodies_are_bodies_too(generator, particles):
     bodies.check()
 
 
-# --- disk ------------------------------------------------------------------------------------------------------------
+# --- lecture ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_discs_bodies_spin_with_the_square_of_the_distance():
-    disc = made("disk", dimensions=2)
+    disc = made("lecture", dimensions=2)
     x, y = disc.position.T
     speed = np.hypot(*disc.velocity.T)
     np.testing.assert_allclose(speed, 10 * (x**2 + y**2), rtol=1e-12)
@@ -100,7 +100,7 @@ def test_the_discs_bodies_spin_with_the_square_of_the_distance():
 
 
 def test_the_discs_angles_and_distances_are_uniform_and_independent():
-    disc = made("disk", dimensions=2)
+    disc = made("lecture", dimensions=2)
     x, y = disc.position.T
     speed = np.hypot(*disc.velocity.T)
     sine, cosine = -disc.velocity[:, 0] / speed, disc.velocity[:, 1] / speed
@@ -114,13 +114,13 @@ def test_the_discs_angles_and_distances_are_uniform_and_independent():
 
 
 def test_a_disc_in_space_lies_in_the_plane_of_the_one_in_the_plane():
-    flat, thick = made("disk", 50, dimensions=2), made("disk", 50, dimensions=3)
+    flat, thick = made("lecture", 50, dimensions=2), made("lecture", 50, dimensions=3)
     np.testing.assert_array_equal(thick.position[:, :2], flat.position)
     assert not thick.position[:, 2].any() and not thick.velocity[:, 2].any()
 
 
 def test_the_discs_own_parameters_scale_it():
-    plain, scaled = made("disk", 50), made("disk", 50, radius=2 * 3.2767, spin=5)
+    plain, scaled = made("lecture", 50), made("lecture", 50, radius=2 * 3.2767, spin=5)
     np.testing.assert_allclose(scaled.position, 2 * plain.position, rtol=1e-15)
     np.testing.assert_allclose(scaled.velocity, 2 * plain.velocity, rtol=1e-14)
 

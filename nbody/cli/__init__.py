@@ -15,6 +15,7 @@ from nbody.cli import streams
 from nbody.cli.bench import bench
 from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
+from nbody.cli.export import export
 from nbody.cli.info import info
 from nbody.cli.lists import ListCommand
 from nbody.cli.movie import movie
@@ -78,7 +79,7 @@ def options(
     """
 
 
-for command in (run, resume, view, movie, info, doctor, rerun, diff):
+for command in (run, resume, view, movie, info, export, doctor, rerun, diff):
     app.command(cls=ListCommand)(command)
 app.add_typer(bench)
 

@@ -15,10 +15,11 @@ def function(name: str) -> Callable[..., Particles]:
     space = kind.dimensions[0]
 
     def generate(
-        particles: int, seed: int = 1, *, G: float = 1.0, dimensions: int = space, **options: Any
+        particles: int | None = None, seed: int = 1, *, G: float = 1.0, dimensions: int = space, **options: Any
     ) -> Particles:
+        given = {} if particles is None else {"particles": particles}  # some generators have a fixed number of bodies
         values = {
-            "initial": {"generator": name, "particles": particles, "seed": seed, **options},
+            "initial": {"generator": name, "seed": seed, **given, **options},
             "gravity": {"G": G, "dimensions": dimensions},
             "integrator": {"steps": 0},
         }

@@ -10,12 +10,12 @@ from nbody.errors import InputError
 from nbody.forces import ENGINES, resolve
 from nbody.forces.engine import Engine
 from nbody.forces.memory import check_fits, needs
-from nbody.initial import check_initial, make_particles, resolved_initial
+from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
-from nbody.scenario import Generated, Scenario
+from nbody.scenario import Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group
 from nbody.state import itemsize
@@ -153,9 +153,10 @@ def plan(
     if particles is None:
         check_initial(scenario)
     integrator = _integrator(scenario)
-    if particles is None and not isinstance(scenario.initial, Generated):
-        particles = make_particles(scenario)  # the number of bodies in a file is known only after reading it
-    count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
+    count = particles.count if particles else number_of_bodies(scenario)
+    if count is None:
+        particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
+        count = particles.count
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
     written, where = scenario.engine.name, scenario.where("engine")

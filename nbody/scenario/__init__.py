@@ -5,7 +5,17 @@
 and the line. ``packaged.py`` finds the scenarios that come with nbody.
 """
 
-from nbody.scenario.groups import EnergyLimit, FromArrays, FromFile, Generated, Integrator, Record
+from nbody.scenario.groups import Combined, EnergyLimit, FromArrays, FromFile, Generated, Integrator, Record
 from nbody.scenario.model import OPTIONS, Scenario
 
-__all__ = ["OPTIONS", "EnergyLimit", "FromArrays", "FromFile", "Generated", "Integrator", "Record", "Scenario"]
+__all__ = [
+    "OPTIONS",
+    "Combined",
+    "EnergyLimit",
+    "FromArrays",
+    "FromFile",
+    "Generated",
+    "Integrator",
+    "Record",
+    "Scenario",
+]

@@ -33,4 +33,4 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
             known = [*type(chosen).model_fields, *model.model_fields]
             message = unknown_key(option, model.model_fields or known, known)
             raise InputError(scenario.where(f"{at}.{option}") + message)
-    return kind, validated(model, chosen.options, scenario.source, (at,))
+    return kind, validated(model, chosen.options, scenario.source, tuple(at.split(".")))

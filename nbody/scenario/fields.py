@@ -5,7 +5,7 @@ whole number) and turns pydantic's findings into one line with the file and the 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Annotated, Any, TypeVar
@@ -84,12 +84,26 @@ def short_name(value: object) -> str:
     return _text(value)
 
 
+def a_list(wanted: str) -> Callable[[Any], Any]:
+    """A validator that refuses what is not a list: ``must be a list of 2 or 3 numbers, got 5``."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"must be {wanted}, got {shown(value)}")
+        return value
+
+    return check
+
+
 Finite = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
 NotNegative = Annotated[Finite, Field(ge=0)]
 Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**53)]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=2**53)]
 Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**63 - 1)]
+Vector = Annotated[
+    tuple[Finite, ...], BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3)
+]
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(short_name)]
 

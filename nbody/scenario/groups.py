@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, model_serializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_serializer, model_validator
 
 from nbody.errors import did_you_mean, unknown
 from nbody.law import LAWS, Gravity, Law
 from nbody.scenario.fields import (
     Count,
+    Finite,
     Group,
     KeyProblem,
     Name,
@@ -16,7 +17,9 @@ from nbody.scenario.fields import (
     Positive,
     Seed,
     Text,
+    Vector,
     Whole,
+    a_list,
     short_name,
     shown,
     unknown_key,
@@ -36,10 +39,10 @@ class Component(Group):
 
 
 class Generated(Component):
-    """Bodies that a generator makes."""
+    """Bodies that a generator makes. Some generators make a fixed number of bodies; all others need ``particles``."""
 
     generator: Name
-    particles: Count
+    particles: Count | None = None
     seed: Seed = 1
 
 
@@ -74,24 +77,81 @@ class FromArrays(Group):
     particles: Count
 
 
-def initial_from(values: Any) -> Generated | FromFile | FromArrays:
-    """Convert a group of keys to generated bodies (``generator``), bodies from a file (``file``), or bodies that a program
-    gave as arrays (``source: arrays``, in recordings)."""
-    if isinstance(values, Generated | FromFile | FromArrays):
+class Rotation(Group):
+    """A rotation by the angles of an orbit, in degrees: by ``argument`` about z, then by ``inclination`` about x, then by
+    ``node`` about z."""
+
+    inclination: Finite = 0.0
+    node: Finite = 0.0
+    argument: Finite = 0.0
+
+
+class Placed(Group):
+    """Where a part of ``combine`` goes: it is rotated, and then moved. ``species`` names its bodies."""
+
+    offset: Vector | None = None
+    velocity: Vector | None = None
+    rotate: Rotation | None = None
+    species: Name | None = None
+
+
+class GeneratedPart(Placed, Generated):
+    """A part that a generator makes. Without ``seed`` it gets one from the scenario's seed and its place in the list."""
+
+    seed: Seed | None = None  # type: ignore[assignment]
+
+
+class FilePart(Placed, FromFile):
+    """A part that comes from a file."""
+
+
+def part_from(values: Any) -> GeneratedPart | FilePart:
+    """Convert an item of ``combine`` to a part."""
+    if isinstance(values, GeneratedPart | FilePart):
+        return values
+    return _either(values, GeneratedPart, FilePart)
+
+
+class Combined(Group):
+    """Bodies from several parts. ``particles`` is the number of generated bodies in all, if it differs from the sum of the
+    parts' numbers, whose proportions then stay."""
+
+    combine: Annotated[
+        tuple[Annotated[GeneratedPart | FilePart, BeforeValidator(part_from)], ...],
+        BeforeValidator(a_list("a list of parts, each with 'generator:' or 'file:'")),
+        Field(min_length=1, max_length=100),
+    ]
+    particles: Count | None = None
+    seed: Seed = 1
+
+
+Initial = Generated | FromFile | FromArrays | Combined
+
+
+def initial_from(values: Any) -> Initial:
+    """Convert a group of keys to generated bodies (``generator``), bodies from a file (``file``), both
+    (``combine``), or bodies that a program gave as arrays (``source: arrays``, in recordings)."""
+    if isinstance(values, Initial):
         return values
     if isinstance(values, Mapping) and values.get("source") == "arrays":
         return FromArrays.model_validate(values)
+    if isinstance(values, Mapping) and "combine" in values:
+        return Combined.model_validate(values)
+    return _either(values, Generated, FromFile)
+
+
+def _either(values: Any, generated: type[Any], from_file: type[Any]) -> Any:
     either = "needs 'generator: NAME' with 'particles: N', or 'file: PATH'"
     if not isinstance(values, Mapping):
         raise ValueError(f"{either}; got {shown(values)}")
     if "file" in values and "generator" in values:
         raise KeyProblem("file", "the bodies come from a file or from a generator, not both; remove one of the two")
     if "file" not in values and "generator" not in values:
-        strange = [str(key) for key in values if did_you_mean(key, ("generator", "file"))]
+        strange = [str(key) for key in values if did_you_mean(key, ("generator", "file", "combine"))]
         if strange:
-            raise KeyProblem(strange[0], unknown_key(strange[0], ("generator", "file"), ()))
+            raise KeyProblem(strange[0], unknown_key(strange[0], ("generator", "file", "combine"), ()))
         raise ValueError(either)
-    return (FromFile if "file" in values else Generated).model_validate(values)
+    return (from_file if "file" in values else generated).model_validate(values)
 
 
 def _softening(name: str) -> str:
@@ -155,7 +215,12 @@ class Integrator(Component):
         return self
 
 
-NAMES: dict[type[Component], str] = {Generated: "generator", EngineChoice: "name", Integrator: "scheme"}
+NAMES: dict[type[Component], str] = {
+    Generated: "generator",
+    GeneratedPart: "generator",
+    EngineChoice: "name",
+    Integrator: "scheme",
+}
 """The key under which each group names its component."""
 
 

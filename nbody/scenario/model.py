@@ -18,7 +18,7 @@ from nbody.scenario.groups import (
     EngineChoice,
     FromArrays,
     FromFile,
-    Generated,
+    Initial,
     Integrator,
     Record,
     engine_from,
@@ -58,7 +58,7 @@ class Scenario(Group):
     """
 
     name: Text = "run"
-    initial: Annotated[Generated | FromFile | FromArrays, BeforeValidator(initial_from)]
+    initial: Annotated[Initial, BeforeValidator(initial_from)]
     gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
     integrator: Integrator
     engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
@@ -145,7 +145,7 @@ class Scenario(Group):
             if value is None:
                 continue
             group = OPTIONS[option]
-            if group.startswith("initial.") and not isinstance(self.initial, Generated):
+            if group.startswith("initial.") and isinstance(self.initial, FromFile | FromArrays):
                 origin = shown(self.initial.file) if isinstance(self.initial, FromFile) else "arrays"
                 raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
             keys = tuple(group.split("."))

@@ -14,7 +14,7 @@ import numpy as np
 from nbody.errors import InputError, printable, unknown
 from nbody.particles import Particles
 from nbody.trajectory import layout
-from nbody.trajectory.contents import parse_json
+from nbody.trajectory.contents import MISSING, parse_json
 from nbody.trajectory.lock import same_file, writing_process
 from nbody.trajectory.opening import OpenFile, one_line
 from nbody.trajectory.records import OBSERVABLES, Frame
@@ -114,6 +114,8 @@ class Trajectory:
         dimensions: 2 or 3.
         mass: (N,) float64.
         id: (N,) int64.
+        species: (N,) int64, the component of each body: an index into ``species_names``.
+        species_names: the name of each species.
         position: ``position[k]`` is (N, D); see :class:`Column`.
         velocity: likewise.
         scenario_text: the scenario as the user wrote it.
@@ -135,6 +137,7 @@ class Trajectory:
             self.dimensions = int(file.found[layout.NBODY].attributes[layout.DIMENSIONS])
             self.mass: Array = file.value(layout.MASS).astype(np.float64, copy=False)
             self.id: Array = file.value(layout.ID).astype(np.int64, copy=False)
+            self.species, self.species_names = _species(file, len(self.mass))
             self.scenario_text = file.text(layout.SCENARIO)
             self.resolved: dict[str, Any] = parse_json(file.text(layout.RESOLVED))
             if not isinstance(self.resolved, dict):
@@ -217,7 +220,10 @@ class Trajectory:
         if damaged := damaged_constants(self._opened()):
             raise InputError(f"{self.path}: {damaged[0]}: has been damaged since it was recorded")
         moment = self.frame(frame)
-        return Particles(self.mass, moment.position, moment.velocity, self.id, moment.time, moment.step)
+        return Particles(
+            self.mass, moment.position, moment.velocity, self.id, moment.time, moment.step,
+            self.species, self.species_names,
+        )  # fmt: skip
 
     def __getitem__(self, frame: Any) -> Any:
         """``run[k]``: the :class:`~nbody.particles.Particles` of frame ``k``; a slice or a list of frames gives a list."""
@@ -304,6 +310,20 @@ class Trajectory:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _species(file: OpenFile, count: int) -> tuple[Array, tuple[str, ...]]:
+    """The species of each body, and their names: one species without a name if the file has none."""
+    found = file.found[layout.SPECIES]
+    if found.kind == MISSING or layout.SPECIES_NAMES not in found.attributes:
+        return np.zeros(count, np.int64), ("",)
+    names = parse_json(found.attributes[layout.SPECIES_NAMES])
+    species: Array = file.value(layout.SPECIES).astype(np.int64, copy=False)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not names:
+        raise ValueError(f"/{layout.SPECIES} has no names")
+    if species.min(initial=0) < 0 or species.max(initial=0) >= len(names):
+        raise ValueError(f"/{layout.SPECIES} has a species without a name")
+    return species, tuple(map(printable, names))
 
 
 def _parsed(value: Any) -> Any:

@@ -77,6 +77,6 @@ def required_bytes(count: int, header: RunHeader) -> int:
     vectors = 2 * 3 * np.dtype(header.dtype).itemsize * count
     numbers = 8 * (2 + sum(header.observables.values())) + 12  # step, time, observables, checksums
     vtk = 8 * 11  # the VTKHDF view's offsets of a frame
-    constant = (8 + 8 + 1 + 8 + 8) * count + 2 * header.state_bytes
+    constant = (8 + 8 + 4 + 8 + 8) * count + 2 * header.state_bytes
     text = len(header.scenario_text.encode()) + len(header.resolved_json)
     return header.frames * (vectors + numbers + vtk) + constant + text + 2**17

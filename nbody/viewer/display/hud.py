@@ -5,8 +5,7 @@ from textwrap import wrap
 import numpy as np
 from PIL import Image, ImageDraw
 
-from nbody.viewer.display.text import ALERT, BRIGHT, DIM, MARGIN, PAD, SMALL, TEXT, TITLE, Line, font, panel
-from nbody.viewer.picture.palette import on_screen, palette
+from nbody.viewer.display.text import ALERT, BRIGHT, DIM, MARGIN, SMALL, TEXT, TITLE, Line, panel
 from nbody.viewer.sources.source import Caption
 
 Array = np.ndarray
@@ -15,8 +14,6 @@ CAPTION_WIDTH = 250
 """The least width of the caption's text: a fixed one, else the edge moves when the numbers change. All lengths here are in
 pixels at scale 1."""
 
-PALETTE_BAR = (110, 5)
-LEGEND_HEIGHT = 22
 ALERT_WIDTH = 48
 """Characters per line of an alert."""
 
@@ -24,7 +21,7 @@ TIMELINE_HEIGHT = 22
 
 
 def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
-    """The caption of a frame, above the palette and the speeds at its ends."""
+    """The caption of a frame."""
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
     frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
     lines: list[Line] = [
@@ -40,22 +37,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
         lines.append((caption.note, SMALL, DIM))
     if alert:
         lines += [(line, TEXT, ALERT) for line in wrap(alert, ALERT_WIDTH)]
-    image = panel(lines, scale, CAPTION_WIDTH * scale, round(LEGEND_HEIGHT * scale))
-    at = round(PAD * scale), image.height - round((PAD + LEGEND_HEIGHT - 4) * scale)
-    _draw_palette(image, at, caption.speeds, scale)
-    return np.asarray(image)
-
-
-def _draw_palette(image: Image.Image, at: tuple[int, int], speeds: tuple[float, float], scale: float) -> None:
-    """Draw ``speed 0.1 ▬▬▬ 2.5`` at pixel ``at``."""
-    draw, small, (x, y) = ImageDraw.Draw(image), font(round(SMALL * scale)), at
-    width, height = (round(length * scale) for length in PALETTE_BAR)
-    colours = on_screen(palette(width))
-    slow, fast = (f"{speed:.3g}" for speed in speeds)
-    draw.text((x, y), f"speed {slow}", DIM, small)
-    x += round(small.getlength(f"speed {slow} ") + 3 * scale)
-    image.paste(Image.fromarray(np.tile(colours, (height, 1, 1))), (x, y + round(5 * scale)))
-    draw.text((x + width + round(6 * scale), y), fast, DIM, small)
+    return np.asarray(panel(lines, scale, CAPTION_WIDTH * scale))
 
 
 def _thousands(count: int) -> str:

@@ -23,10 +23,8 @@ COLOURS = Registry(
 MAPS = Registry(
     "map",
     {
-        "auto": Entry(f"{_MAPS}:ember", "'ember', or on a light background the darker 'dusk'"),
-        "ember": Entry(f"{_MAPS}:ember", "amber, rose, violet, blue: all of one lightness"),
-        "dusk": Entry(f"{_MAPS}:dusk", "the same hues, darker: for light backgrounds"),
-        "ice": Entry(f"{_MAPS}:ice", "from deep blue over cyan to white"),
+        "ember": Entry(f"{_MAPS}:ember", "amber, rose, violet, blue, all of one lightness"),
+        "reef": Entry(f"{_MAPS}:reef", "green, cyan, blue, magenta, all of one lightness"),
         "viridis": Entry(f"{_MAPS}:viridis", "matplotlib's viridis: from violet over green to yellow"),
         "cividis": Entry(f"{_MAPS}:cividis", "matplotlib's cividis: the same to colour-blind and other eyes"),
         "inferno": Entry(f"{_MAPS}:inferno", "matplotlib's inferno: from violet over red to yellow"),

@@ -38,7 +38,7 @@ class Look:
     """
 
     color: str = _choice("speed", "What colours show", COLOURS)
-    map: str = _choice("auto", "The colour map", MAPS)
+    map: str = _choice("ember", "The colour map", MAPS)
     background: str = _choice("dark", "The background", BACKGROUNDS)
     sizes: str = _choice("auto", "Sizes of the bodies", SIZES)
     trails: str = _option(

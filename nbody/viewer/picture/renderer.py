@@ -1,18 +1,26 @@
-"""Draws one complete picture: sprites, glow, tone mapping, and the display over them."""
+"""Draws one complete picture: bodies, trails, glow, tone mapping, marks, and the caption with its legend."""
+
+from dataclasses import replace
 
 from vispy import gloo
 from vispy.gloo import gl
 
 from nbody.errors import InputError
 from nbody.viewer.display import hud
+from nbody.viewer.display.legend import bar_panel, legend_panel, text_panel
 from nbody.viewer.display.text import MARGIN, text_scale
+from nbody.viewer.picture.background import Background
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.choices import BACKGROUNDS, SIZES
+from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.glow import Glow
 from nbody.viewer.picture.look import Look
+from nbody.viewer.picture.marks import Arrows, Axes, bar_length
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
 from nbody.viewer.picture.tonemap import ToneMap, metered
-from nbody.viewer.sources.source import Source
+from nbody.viewer.picture.trails import FadingLight, Trails, leaves_light
+from nbody.viewer.sources.source import Moment, Source
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
 """Words in the names of OpenGL renderers that run on the processor."""
@@ -23,6 +31,12 @@ METER_ATTEMPTS = 10
 METER_SIZE = (1280, 720)
 """The size at which the exposure is measured, so that it does not depend on the window's size."""
 
+GAP = 6
+"""Pixels between the caption and the legend at scale 1."""
+
+BAR_BOTTOM = 62
+"""The distance of the scale bar from the lower edge in pixels at scale 1: it stands above a window's time line."""
+
 
 class Renderer:
     """Draws moments of a source into the current target of ``canvas``.
@@ -32,31 +46,42 @@ class Renderer:
         source: what to draw.
         budget: the most particles to draw if OpenGL runs on the processor; None for no limit.
         look: how the bodies are drawn.
+        patient: wait for values of colours that take long to compute, so that each picture is exact. A window does not wait:
+            it shows the values known so far.
 
     Attributes:
         home: the view of the run, in which the exposure is measured.
         moment: the moment loaded last.
-        look: give another value at any time. It takes effect with the next :meth:`load` and :meth:`draw`.
+        look: give another value at any time. It takes effect with the next :meth:`load` and :meth:`draw`. If it asks for
+            what this source does not have, its color stays what it was, and ``problem`` says why.
+        problem: a line about ``look``; empty if there is none.
 
     Raises:
-        InputError: the first frame is damaged, and so are those after it.
+        InputError: the first frame is damaged, and so are those after it; or the look can't be drawn for this source.
     """
 
-    def __init__(self, canvas, source: Source, budget: int | None = None, look: Look = Look()) -> None:
-        self.source, self.look = source, look
+    def __init__(
+        self, canvas, source: Source, budget: int | None = None, look: Look = Look(), patient: bool = True
+    ) -> None:
+        self.source, self.look, self._patient = source, look, patient
         self.name = str(gl.glGetParameter(gl.GL_RENDERER))
         self.software = any(word in self.name.lower() for word in SOFTWARE)
         if budget and self.software:
             source.thin_out(budget)
-        self.home = source.home()
+        self.home, self.problem = source.home(), ""
         self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas))
-        self._glow = Glow(self.sprites.format)
-        self._tonemap = ToneMap()
-        self._caption = Overlay()
+        self._glow, self._tonemap = Glow(self.sprites.format), ToneMap()
+        self._trails, self._fading = Trails(source), FadingLight(self.sprites.format)
+        self._arrows, self._axes = Arrows(), Axes()
+        self._caption, self._legend, self._bar = Overlay(), Overlay(), Overlay()
+        self._texts = [Overlay() for _ in "xyz"]
+        self._coloring = Coloring(source, look.color, look.map, patient)
+        self._drawn, self._at = look, 0.0
         self._meter()
 
     def _meter(self) -> None:
         """Set the exposure from the first frame, in the initial view. It stays fixed, so that brightness can be compared."""
+        self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
         for k in range(attempts := min(self.source.frames, METER_ATTEMPTS)):
             try:
                 self.load(k)
@@ -69,22 +94,79 @@ class Renderer:
 
     def load(self, at: float) -> None:
         """Load the moment ``at``, counted in frames, for :meth:`draw`. Raises InputError for a damaged frame."""
-        self.moment = self.source.moment(at)
-        self.sprites.load(self.moment, self.source.palette_speeds)
+        self.moment: Moment = self.source.moment(at)
+        self._at = at
+        self._follow_look()
+        self.sprites.load(self.moment, self._coloring)
+        self._trails.load(self.moment, self._drawn, self._coloring)
+        if self._drawn.vectors:
+            self._arrows.load(self.moment, self.source.palette_speeds[1])
+
+    def _follow_look(self) -> None:
+        """Take a new :attr:`look` over."""
+        if self.look == self._drawn:
+            return
+        before, self._drawn, self.problem = self._drawn, self.look, ""
+        if (self.look.color, self.look.map) != (before.color, before.map):
+            try:
+                coloring = Coloring(self.source, self.look.color, self.look.map, self._patient)
+            except InputError as error:
+                self.problem = str(error)
+                self._drawn = replace(self.look, color=before.color, map=before.map)
+            else:
+                self._coloring.close()
+                self._coloring = coloring
+        if self.look.sizes != before.sizes:
+            self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
+
+    def run_up(self, at: float) -> list[float]:
+        """Earlier moments that must be drawn before the moment ``at``, because their light is still seen in its picture."""
+        if not leaves_light(self.source, self.look):
+            return []
+        return [at - k for k in range(min(self.look.trail_frames // 2, int(at)), 0, -1)]
 
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
         """Draw the loaded moment into the whole target, ``size`` (width, height) in pixels."""
-        self.sprites.draw(camera, size, scale)
-        self._glow.draw(self.sprites.light, size, scale)
+        look, sprites = self._drawn, self.sprites
+        white = self._tonemap.white / sprites.range
+        sprites.draw(camera, size, scale, lambda: self._trails.draw(camera, size, scale, white))
+        self._glow.draw(sprites.light, size, scale)
+        trails = None
+        if leaves_light(self.source, look):
+            trails = self._fading.draw(sprites.light, size, camera, self._at, look.trail_frames)
         gloo.set_viewport(0, 0, *size)
-        self._tonemap.draw(self.sprites.light, self._glow.light, self.sprites.range)
+        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look, trails)
+        self._draw_marks(camera, size, scale)
+
+    def _draw_marks(self, camera: Camera, size: tuple[int, int], scale: float) -> None:
+        """Draw arrows, axes and the scale bar over the finished picture."""
+        look, unit, text = self._drawn, self.source.length_unit, text_scale(size, scale)
+        background: Background = BACKGROUNDS.load(look.background)
+        if look.vectors:
+            self._arrows.draw(camera, size, text, background)
+        if look.axes:
+            marks = self._axes.draw(camera, self.home, size, text, background, unit)
+            for mark, overlay in zip(marks, self._texts, strict=False):
+                image = text_panel(mark.text, text)
+                overlay.draw(
+                    image, mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text), size, background.paper
+                )
+        if look.scale_bar:
+            length, pixels = bar_length(camera, size, unit)
+            symbol = self.source.units.symbol("length") if self.source.units else ""
+            image = bar_panel(length, round(pixels), symbol, text)
+            corner = size[0] - image.shape[1] - round(2 * MARGIN * text), size[1] - round(BAR_BOTTOM * text)
+            self._bar.draw(image, corner, size, background.paper)
 
     def draw_caption(
         self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""
     ) -> tuple[int, int]:
-        """Draw the caption of the moment ``at`` at the top left. Returns its right and lower edge."""
+        """Draw the caption of the moment ``at`` and the legend at the top left. Returns their right and lower edge."""
         scale = text_scale(size, pixel_scale)
-        margin = round(MARGIN * scale)
-        panel = hud.caption_panel(self.source.caption(at), scale, alert)
-        self._caption.draw(panel, (margin, margin), size)
-        return margin + panel.shape[1], margin + panel.shape[0]
+        margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
+        caption = hud.caption_panel(self.source.caption(at), scale, alert or self.problem)
+        legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
+        below = margin + caption.shape[0] + round(GAP * scale)
+        self._caption.draw(caption, (margin, margin), size, paper)
+        self._legend.draw(legend, (margin, below), size, paper)
+        return margin + max(caption.shape[1], legend.shape[1]), below + legend.shape[0]

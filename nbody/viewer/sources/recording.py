@@ -11,6 +11,8 @@ from nbody.errors import InputError, printable, shortened
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.look import FEW
+from nbody.viewer.picture.scale import LOGARITHMIC, ends
 from nbody.viewer.sources.read_ahead import ReadAhead
 from nbody.viewer.sources.recorded_series import RecordedSeries
 from nbody.viewer.sources.series import Series
@@ -21,8 +23,8 @@ Array = np.ndarray
 SAMPLES = 9
 """The number of frames that determine the speed scale and the initial view, evenly spread over the run."""
 
-PERCENTILES = (5.0, 98.0)
-"""The percentiles of the speeds at the ends of the palette; slower and faster particles get the colour of the end."""
+ORBIT_SAMPLES = 200
+"""The frames that determine the initial view of a few bodies."""
 
 LARGEST_GROWTH = 3.0
 """The radius of the initial view, at most, in units of the one that frames the first frame."""
@@ -56,13 +58,16 @@ class Recording(Source):
             has a constant colour.
     """
 
+    recorded = True
+
     def __init__(self, run: Trajectory, notify: Callable[[str], object] | None = None) -> None:
         super().__init__()
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; look again when the run has begun")
         self.run, self.count, self.dimensions = run, run.count, run.dimensions
         self.mass, self.id, self.gravity = run.mass, run.id, recorded_gravity(run)
-        self.species, self.species_names = getattr(run, "species", None), getattr(run, "species_names", ("",))
+        self.species, self.species_names = run.species, run.species_names
+        self.units = getattr(run, "units", None)
         self.name = shortened(printable(run.resolved.get("name", "")), LONGEST_NAME) or "run"
         self._scaled_at = 0
         self._notify, self._reported = notify, set[str]()
@@ -123,6 +128,12 @@ class Recording(Source):
         now = float(np.interp(at, [k, k + 1], self.run.time[k : k + 2]))
         share = (now - begin) / (end - begin) if end > begin else 0.0
         return Moment(first, second, share, (end - begin) * self.speed_unit / self.length_unit)
+
+    def past(self, number: int) -> tuple[Frame, float] | None:
+        """See :meth:`Source.past`. A damaged frame can't be had."""
+        with suppress(InputError):
+            return self.frame(number), float(self.run.time[number]) * self.speed_unit / self.length_unit
+        return None
 
     def _prepare(self, at: float) -> None:
         """Read ahead from the moment ``at``, in the direction in which the playback goes."""
@@ -196,12 +207,14 @@ class Recording(Source):
 
     @cached_property
     def _home(self) -> Camera:
-        seen = []
-        for k in spread(self.frames, SAMPLES):
+        few, seen = self.count <= FEW, []
+        for k in spread(self.frames, ORBIT_SAMPLES if few else SAMPLES):
             with suppress(InputError):
                 seen.append(self.run.position.sample(k, SAMPLE) / self.length_unit)
         empty = np.zeros((0, self.dimensions))
         first, whole = (Camera.framing(np.concatenate(each or [empty]), self.dimensions) for each in (seen[:1], seen))
+        if few:  # their orbits belong to the picture, also if they begin near the centre
+            first.radius = float(np.median([Camera.framing(each, self.dimensions).radius for each in seen or [empty]]))
         if whole.radius > LARGEST_GROWTH * first.radius:  # bodies fly apart; the beginning must not be a dot
             whole, first.radius = first, LARGEST_GROWTH * first.radius
         whole.radius = max(first.radius, whole.radius)
@@ -241,17 +254,13 @@ def spread(frames: int, samples: int) -> list[int]:
 
 
 def speed_scale(velocities: Iterable[Array]) -> tuple[float, float]:
-    """The speeds (slow, fast) at the ends of the palette, 0 < slow < fast: :data:`PERCENTILES` of all speeds.
+    """The speeds (slow, fast) at the ends of the palette: see :func:`nbody.viewer.picture.scale.ends`.
 
-    Both are positive because the palette is linear in the logarithm of the speed.
+    They are equal if all bodies have one speed, and zero if all are at rest.
 
     Args:
         velocities: one (N, D) array per frame.
     """
     with np.errstate(over="ignore"):  # such a speed is left out
         speeds = [np.linalg.norm(velocity.astype(np.float64), axis=1) for velocity in velocities]
-    speed = np.concatenate(speeds) if speeds else np.zeros(0)
-    speed = speed[np.isfinite(speed)]
-    slow, fast = np.percentile(speed, PERCENTILES) if len(speed) else (0.0, 0.0)
-    fast = float(fast) or float(speed.max(initial=0.0)) or 1.0
-    return min(max(float(slow), fast / 1000), fast / 1.01), fast
+    return ends(np.concatenate(speeds) if speeds else np.zeros(0), LOGARITHMIC)

@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -95,9 +96,11 @@ class Source(ABC):
         mass: (N,) float64 in the scenario's units.
         id: (N,) int64.
         species, species_names: (N,) int64 that count ``species_names``.
+        units: the symbols of the scenario's units; None if they are not known.
         gravity: the law between the bodies, for the potential of a chosen body; None if it is not known.
         speeds: (slow, fast), the speeds at the ends of the palette in the scenario's units.
         palette_speeds: the same in the picture's units.
+        recorded: frames of the past can be had (:meth:`past`).
         length_unit: the picture's unit of length, in the scenario's.
     """
 
@@ -108,8 +111,10 @@ class Source(ABC):
     id: Array
     species: Array | None = None
     species_names: tuple[str, ...] = ("",)
+    units: Any = None
     gravity: Gravity | None = None
     speeds: tuple[float, float]
+    recorded: bool = False
     length_unit: float = 1.0
 
     def __init__(self) -> None:
@@ -145,7 +150,11 @@ class Source(ABC):
     @property
     def shown_mass(self) -> Array:
         """The masses of the shown bodies, (shown,) float64."""
-        return self.mass[self._choice]
+        return self.chosen_rows(self.mass)
+
+    def chosen_rows(self, values: Array) -> Array:
+        """The rows of ``values`` (N, ...) that are shown."""
+        return values[self._choice]
 
     @property
     def speed_unit(self) -> float:
@@ -186,6 +195,10 @@ class Source(ABC):
     @abstractmethod
     def home(self, frame: int | None = None) -> Camera:
         """The initial view, in the picture's units: of the whole run, or one that frames the bodies of ``frame``."""
+
+    def past(self, number: int) -> tuple[Frame, float] | None:
+        """Frame ``number`` and its time in the picture's units; None if it can't be had any more (a live simulation)."""
+        return None
 
     def refresh(self) -> int:
         """Look for new frames (of a recording that grows). Returns their number. Raises InputError."""

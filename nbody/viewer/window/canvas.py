@@ -13,7 +13,6 @@ from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.picture.aim import Aim
-from nbody.viewer.picture.camera_file import camera_text
 from nbody.viewer.picture.follow import Follow
 from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.picking import nearest
@@ -85,7 +84,7 @@ class Window(app.Canvas):
             self._closing = app.Timer(0.0, connect=lambda event: self.close(), iterations=1, start=True)
 
     def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
-        self.renderer = self.renderer or Renderer(self, self.source, BUDGET)
+        self.renderer = self.renderer or Renderer(self, self.source, BUDGET, self.controls.look, patient=False)
         self.renderer.look = self.controls.look
         try:
             self.renderer.load(at)
@@ -217,6 +216,8 @@ class Window(app.Canvas):
         self._save(Path(f"{self._file_name}-{self.transport.frame:05d}.png"), lambda path: save_picture(pixels, path))
 
     def _save_view(self) -> None:
+        from nbody.viewer.picture.camera_file import camera_text
+
         text = camera_text(self.controls.camera, self.source.length_unit)
         path = Path(f"{self._file_name}-camera.yaml")
         self._save(path, lambda path: save_text(text, path), f"; use it with --camera {path}")

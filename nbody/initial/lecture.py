@@ -9,7 +9,7 @@ from nbody.particles import Particles
 from nbody.scenario.fields import Finite, Positive
 
 
-class Disk(Generator):
+class Lecture(Generator):
     """x = u₁ cos φ, y = u₂ sin φ with φ uniform and u₁, u₂ independent, uniform in [0, radius); speed = spin·(x² + y²),
     at right angles to the direction φ: velocity = (−speed sin φ, speed cos φ). Masses 1. In 3-D, z = 0.
 
