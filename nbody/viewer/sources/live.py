@@ -11,7 +11,9 @@ import numpy as np
 from nbody.errors import printable, shortened
 from nbody.run.live import LiveRun
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.live_series import LiveSeries
 from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLES, speed_scale
+from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class Live(Source):
         self._number = 0
         self._device: DeviceFrames | None = None
         self._taken: deque[float] = deque()
+        self._series = LiveSeries(self)
 
     @property
     def speed_unit(self) -> float:
@@ -97,6 +100,10 @@ class Live(Source):
         return Caption(
             self.name, shown.time, shown.step, 0, 0, error, self.count, self.shown, self.speeds, self.way
         )  # fmt: skip
+
+    def series(self) -> Series:
+        """See :meth:`Source.series`."""
+        return self._series.read()
 
     @property
     def way(self) -> str:
@@ -125,6 +132,7 @@ class Live(Source):
             self._picture.release()
         self._picture = newest
         self._taken.append(time.perf_counter())
+        self._series.add(newest.time, self.run.energy, self.run.energy_error, lambda: newest.frame)
         self.run.shown()
         return True
 
