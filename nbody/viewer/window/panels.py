@@ -165,5 +165,7 @@ class Panels:
         return self._images[name][1]
 
     def _draw(self, name: str, image: Array, at: tuple[int, int], size: Size) -> None:
+        if name not in self._overlays:
+            self._overlays[name] = Overlay()  # compiles shaders
         paper = BACKGROUNDS.load(self._controls.look.background).paper
-        self._overlays.setdefault(name, Overlay()).draw(image, at, size, paper)
+        self._overlays[name].draw(image, at, size, paper)
