@@ -567,7 +567,9 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
     environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "xcb"}
     environment.pop("WAYLAND_DISPLAY", None)
     session = [sys.executable, str(ROOT / "tests/viewer_session.py"), str(path), str(tmp_path)]
-    done = subprocess.run(session, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    done = subprocess.run(
+        session, capture_output=True, text=True, env=environment, timeout=120, check=False, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     seen = json.loads(done.stdout)
     assert seen["played"]["playing"] and not seen["paused"]["playing"]
@@ -583,6 +585,33 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
     changed = abs(shown("end") - shown("bare")).max(axis=2) > 40
     assert changed[-30:].sum() > 500 and changed[:160, :280].sum() > 500  # the time line and the caption are gone
     assert not changed[240:-120].any()
+
+    row = int(done.stderr.split()[0])
+    assert seen["chosen"]["chosen"] == row and seen["followed"]["follow"] == "body"
+    for act in ("followed", "moved"):  # the body is in the middle, also in another frame
+        np.testing.assert_allclose(seen[act]["centre"], seen[act]["body"])
+        np.testing.assert_allclose(seen[act]["pixel"], (640, 360))
+    assert seen["moved"]["frame"] == 0 and seen["moved"]["body"] != seen["followed"]["body"]
+    for act in ("chosen", "followed", "moved"):  # the ring is where the body is
+        x, y = np.rint(seen[act]["pixel"]).astype(int)
+        angle = np.linspace(0, 2 * np.pi, 100)
+        circle = shown(act)[np.rint(y + 10 * np.sin(angle)).astype(int), np.rint(x + 10 * np.cos(angle)).astype(int)]
+        assert (circle.max(axis=1) > 120).mean() > 0.9, act
+    assert seen["centre"]["follow"] == "com"
+    panel = np.s_[20:320, -340:-20]  # at the top right
+    assert (abs(shown("centre") - shown("drawn"))[panel].max(axis=2) > 40).sum() > 1000  # the curves
+    moved = abs(shown("drawn") - shown("earlier"))[40:100, -290:-30].max(axis=2) > 40
+    assert moved.all(axis=0).sum() in range(1, 10)  # the cursor, before and after
+    assert (abs(shown("earlier") - shown("keys"))[100:500, 300:900].max(axis=2) > 80).mean() > 0.02  # the table
+    assert {"test-00010.png", "test-camera.yaml"} <= {path.name for path in tmp_path.iterdir()}
+    assert "--camera test-camera.yaml" in seen["viewed"]["notice"]
+    saved = np.asarray(Image.open(tmp_path / "test-00010.png"))
+    assert (
+        saved.shape == (720, 1280, 3) and abs(saved[:300] - shown("earlier")[:300]).max() <= 2
+    )  # but without the keys
+    assert "◀" in seen["backward"]["status"] and seen["backward"]["frame"] < 39
+    small = shown("small")
+    assert small.shape[:2] == (400, 500) and (small[-90:-40, 14:480].max(axis=2) > 150).sum() > 300  # the help
 
 
 INTERRUPTED = """

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from nbody.errors import InputError
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.camera_file import read_camera
 from nbody.viewer.picture.follow import Follow
 from nbody.viewer.sources.source import Source
 
@@ -39,6 +38,8 @@ class Aim:
             return source.home(int(at))
         if self.camera == RUN:
             return source.home()
+        from nbody.viewer.picture.camera_file import read_camera  # imports PyYAML and pydantic, 0.1 s
+
         return read_camera(Path(self.camera), source.home(), source.length_unit)
 
     def follow(self, source: Source) -> Follow | None:

@@ -13,7 +13,6 @@ from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.picture.aim import Aim
-from nbody.viewer.picture.camera_file import camera_text
 from nbody.viewer.picture.follow import Follow
 from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.picking import nearest
@@ -45,6 +44,8 @@ class Window(app.Canvas):
         transport: the clock, which chooses the moment.
         look: how the bodies are drawn at first; the keys change ``controls.look``.
         aim: where the camera is at first, and what it follows.
+        size: width and height in pixels at scale 1.
+        on_screen: False if no screen shows it, but a notebook's page.
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
@@ -53,10 +54,18 @@ class Window(app.Canvas):
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
-    def __init__(self, source: Source, transport: Transport, look: Look = Look(), aim: Aim = Aim()) -> None:
+    def __init__(
+        self,
+        source: Source,
+        transport: Transport,
+        look: Look = Look(),
+        aim: Aim = Aim(),
+        size: tuple[int, int] = SIZE,
+        on_screen: bool = True,
+    ) -> None:
         camera, follow = aim.start(source, transport.at), aim.follow(source)
         # With show=True vispy would draw before this constructor has returned.
-        super().__init__(title=f"{source.name} · nbody", size=SIZE, show=False, dpi=96, vsync=True)
+        super().__init__(title=f"{source.name} · nbody", size=size, show=False, dpi=96, vsync=on_screen)
         self.source, self.transport = source, transport
         self.controls = Controls(camera, transport, look)
         if follow:
@@ -217,6 +226,8 @@ class Window(app.Canvas):
         self._save(Path(f"{self._file_name}-{self.transport.frame:05d}.png"), lambda path: save_picture(pixels, path))
 
     def _save_view(self) -> None:
+        from nbody.viewer.picture.camera_file import camera_text
+
         text = camera_text(self.controls.camera, self.source.length_unit)
         path = Path(f"{self._file_name}-camera.yaml")
         self._save(path, lambda path: save_text(text, path), f"; use it with --camera {path}")

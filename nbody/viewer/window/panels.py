@@ -31,6 +31,10 @@ class Panels:
     Args:
         source: what the picture shows.
         controls: what the user has chosen.
+
+    Attributes:
+        diagrams: those of the source.
+        followed: what the camera follows, in words.
     """
 
     def __init__(self, source: Source, controls: Controls) -> None:
@@ -38,17 +42,17 @@ class Panels:
         self._transport = controls.transport
         self._overlays: dict[str, Overlay] = {}
         self._images: dict[str, tuple[Any, Array]] = {}
-        self._diagrams = Diagrams(source)
+        self.diagrams, self.followed = Diagrams(source), ""
         self._diagram_size, self._scale = (WIDTH, HEIGHT), 1.0
         self._caption = (CAPTION_WIDTH, 0)  # right and lower edge of the caption that was drawn last
 
     def tick(self, seconds: float) -> bool:
         """Let time pass. Returns True if there is something new to draw."""
-        return self._controls.show_diagrams and self._diagrams.tick(seconds, self._diagram_size, self._scale)
+        return self._controls.show_diagrams and self.diagrams.tick(seconds, self._diagram_size, self._scale)
 
     def close(self) -> None:
         """End the thread that draws diagrams."""
-        self._diagrams.close()
+        self.diagrams.close()
 
     def draw_marker(self, moment: Moment, size: Size, pixel_scale: float) -> None:
         """Draw the ring around the chosen body."""
@@ -92,7 +96,7 @@ class Panels:
 
     def _draw_diagrams(self, at: float, box: Box, size: Size, scale: float) -> None:
         self._diagram_size = box[2] - box[0], box[3] - box[1]
-        drawn = self._diagrams.drawn
+        drawn = self.diagrams.drawn
         if drawn is None:
             return
         self._draw("diagram", drawn.image, box[:2], size)
@@ -133,9 +137,6 @@ class Panels:
 
     def _following(self) -> str:
         return f",  following {self.followed}" if self.followed else ""
-
-    followed = ""
-    """What the camera follows, in words."""
 
     def _row(self) -> int | None:
         """The row of the chosen body in the arrays of a moment."""
