@@ -11,13 +11,18 @@ import numpy as np
 from nbody.errors import printable, shortened
 from nbody.run.live import LiveRun
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.live_series import LiveSeries
 from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLES, speed_scale
+from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 if TYPE_CHECKING:
     from nbody.viewer.sources.device_frames import DeviceFrames
 
 Array = np.ndarray
+
+FRAMED = 100_000
+"""The number of bodies that the initial view takes into account."""
 
 SAMPLED = 4096
 """The number of bodies whose speeds determine the palette's ends."""
@@ -57,6 +62,8 @@ class Live(Source):
         self.species, self.species_names = getattr(bodies, "species", None), getattr(bodies, "species_names", ("",))
         self.name = shortened(printable(run.scenario.name), LONGEST_NAME) or "run"
         self.length_unit = unit_near(float(np.abs(bodies.position).max(initial=0.0)))
+        stride = -(-self.count // FRAMED)
+        self._home = Camera.framing(bodies.position[::stride] / self.length_unit, self.dimensions)
         self._sampled = np.sort(np.random.default_rng(0).permutation(self.count)[:SAMPLED])
         self._samples: deque[Array] = deque([bodies.velocity[self._sampled]], maxlen=SAMPLES)
         self._scaled_at = 0
@@ -67,6 +74,7 @@ class Live(Source):
         self._number = 0
         self._device: DeviceFrames | None = None
         self._taken: deque[float] = deque()
+        self._series = LiveSeries(self)
 
     @property
     def speed_unit(self) -> float:
@@ -80,8 +88,7 @@ class Live(Source):
 
     def home(self, frame: int | None = None) -> Camera:
         """See :meth:`Source.home`: the initial conditions, framed."""
-        stride = -(-self.count // 100_000)
-        return Camera.framing(self.run.simulation.particles.position[::stride] / self.length_unit, self.dimensions)
+        return self._home.copy()
 
     def moment(self, at: float) -> Moment:
         """The latest picture; the first call begins the run."""
@@ -93,6 +100,10 @@ class Live(Source):
         return Caption(
             self.name, shown.time, shown.step, 0, 0, error, self.count, self.shown, self.speeds, self.way
         )  # fmt: skip
+
+    def series(self) -> Series:
+        """See :meth:`Source.series`."""
+        return self._series.read()
 
     @property
     def way(self) -> str:
@@ -121,6 +132,7 @@ class Live(Source):
             self._picture.release()
         self._picture = newest
         self._taken.append(time.perf_counter())
+        self._series.add(newest.time, self.run.energy, self.run.energy_error, lambda: newest.frame)
         self.run.shown()
         return True
 
@@ -142,8 +154,9 @@ class Live(Source):
 
     def _on_host(self, position: Array, velocity: Array) -> Frame:
         self._number += 1
-        frame = Frame(self._number, self.chosen(position, self.length_unit), self.chosen(velocity, self.speed_unit))
-        return frame
+        shown = self.chosen(position, self.length_unit), self.chosen(velocity, self.speed_unit)
+        # The state's arrays change with the next step.
+        return Frame(self._number, *(rows.copy() if rows.base is not None else rows for rows in shown))
 
     def publish(self, state: Any) -> None:
         """Make a picture of the state, which replaces one that the window has not taken."""
