@@ -1,5 +1,6 @@
 """The head-up display: caption and time line, as pixels (h, w, RGBA), uint8."""
 
+from functools import lru_cache
 from textwrap import wrap
 
 import numpy as np
@@ -22,6 +23,7 @@ LONGEST_ALERT = 400
 TIMELINE_HEIGHT = 22
 
 
+@lru_cache(maxsize=4)
 def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
     """The caption of a frame."""
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
