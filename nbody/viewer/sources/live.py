@@ -12,6 +12,7 @@ from nbody.errors import printable, shortened
 from nbody.run.live import LiveRun
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLES, speed_scale
+from nbody.viewer.sources.series import Curve, Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ FRAMED = 100_000
 
 SAMPLED = 4096
 """The number of bodies whose speeds determine the palette's ends."""
+
+POINTS = 2000
+"""Points of the diagram of the energy error, about."""
 
 RATE_SECONDS = 1.0
 """The pictures per second are counted over this time."""
@@ -53,11 +57,11 @@ class Live(Source):
 
     def __init__(self, run: LiveRun) -> None:
         super().__init__()
-        simulation = run.simulation
-        bodies = simulation.particles
+        bodies = run.simulation.particles
         self.run, self.count, self.dimensions = run, bodies.count, bodies.dimensions
         self.mass, self.id, self.gravity = bodies.mass, bodies.id, run.scenario.gravity
         self.species, self.species_names = getattr(bodies, "species", None), getattr(bodies, "species_names", ("",))
+        self.units = getattr(run.scenario, "units", None)
         self.name = shortened(printable(run.scenario.name), LONGEST_NAME) or "run"
         self.length_unit = unit_near(float(np.abs(bodies.position).max(initial=0.0)))
         stride = -(-self.count // FRAMED)
@@ -69,7 +73,9 @@ class Live(Source):
         self._speed_unit = unit_near(self.speeds[1])
         self._newest: queue.SimpleQueue[Picture] = queue.SimpleQueue()
         self._picture: Picture | None = None
-        self._number = 0
+        self._before: Picture | None = None  # the picture before it
+        self._number = 0  # of the picture, counted from 0
+        self._energy: list[tuple[float, float]] = []  # time and energy error
         self._device: DeviceFrames | None = None
         self._taken: deque[float] = deque()
 
@@ -80,8 +86,8 @@ class Live(Source):
 
     @property
     def frames(self) -> int:
-        """One: the present."""
-        return 1
+        """The pictures shown so far; only the present one can be shown."""
+        return self._number + 1
 
     def home(self, frame: int | None = None) -> Camera:
         """See :meth:`Source.home`: the initial conditions, framed."""
@@ -115,18 +121,41 @@ class Live(Source):
             self._taken.popleft()
         return len(self._taken) / RATE_SECONDS
 
+    def past(self, number: int) -> tuple[Frame, float] | None:
+        """See :meth:`Source.past`: the present picture, and the one before it."""
+        for each in (self._picture, self._before):
+            if each is not None and each.frame.number == number:
+                return each.frame, each.time * self.speed_unit / self.length_unit
+        return None
+
+    def series(self) -> Series:
+        """See :meth:`Source.series`: the energy error of the pictures so far."""
+        time, error = np.array(self._energy).reshape(-1, 2).T
+        return Series(energy_error=Curve(time, error), complete=False)
+
     def take(self) -> bool:
         """Show the newest picture from now on. Returns True if there is one that has not been shown."""
         try:
             newest = self._newest.get_nowait()
         except queue.Empty:
             return False
-        if self._picture:
-            self._picture.release()
-        self._picture = newest
+        if self._before:
+            self._before.release()
+        self._before, self._picture = self._picture, newest
+        self._number += 1
+        object.__setattr__(newest.frame, "number", self._number)  # a frozen dataclass
+        self._note_energy(newest.time)
         self._taken.append(time.perf_counter())
         self.run.shown()
         return True
+
+    def _note_energy(self, time: float) -> None:
+        if self._energy and time <= self._energy[-1][0]:  # the run was restarted
+            self._energy = []
+        if len(self._energy) >= 2 * POINTS:
+            self._energy = self._energy[::2]
+        if np.isfinite(self.run.energy_error):
+            self._energy.append((time, self.run.energy_error))
 
     # --- On the run's thread, except for the beginning ---
 
@@ -145,18 +174,16 @@ class Live(Source):
         return self._picture
 
     def _on_host(self, position: Array, velocity: Array) -> Frame:
-        self._number += 1
         shown = self.chosen(position, self.length_unit), self.chosen(velocity, self.speed_unit)
         # The state's arrays change with the next step.
-        return Frame(self._number, *(rows.copy() if rows.base is not None else rows for rows in shown))
+        return Frame(0, *(rows.copy() if rows.base is not None else rows for rows in shown))
 
     def publish(self, state: Any) -> None:
         """Make a picture of the state, which replaces one that the window has not taken."""
         if self._device is None:
             frame = self._on_host(state.position, state.velocity)
         else:
-            self._number += 1
-            frame = self._device.frame(self._number, state)
+            frame = self._device.frame(state)
         if state.step >= 2 * self._scaled_at:
             self._rescale(state)
         with suppress(queue.Empty):
