@@ -131,7 +131,7 @@ class Live(Source):
     def series(self) -> Series:
         """See :meth:`Source.series`: the energy error of the pictures so far."""
         time, error = np.array(self._energy).reshape(-1, 2).T
-        return Series(energy_error=Curve(time, error), complete=False)
+        return Series(energy_error=Curve(time, error), complete=True)
 
     def take(self) -> bool:
         """Show the newest picture from now on. Returns True if there is one that has not been shown."""
