@@ -45,7 +45,7 @@ class SharedBuffers:
             DeviceError: a buffer can't be shared.
         """
         driver, stream = self._driver, self._stream
-        _answer(driver.cuStreamWaitEvent, stream, after.handle, 0)
+        _answer(driver.cuStreamWaitEvent, stream, driver.CUevent(int(after.handle)), 0)
         for array, buffer in zip(arrays, buffers, strict=True):
             resource, size = self._resource(buffer), array.nbytes
             _answer(driver.cuGraphicsMapResources, 1, resource, stream)
@@ -56,7 +56,7 @@ class SharedBuffers:
                 _answer(driver.cuMemcpyDtoDAsync, target, array.device_ctypes_pointer.value, size, stream)
             finally:
                 _answer(driver.cuGraphicsUnmapResources, 1, resource, stream)
-        _answer(driver.cuEventRecord, done.handle, stream)
+        _answer(driver.cuEventRecord, driver.CUevent(int(done.handle)), stream)
 
     def _resource(self, buffer: int) -> Any:
         if buffer not in self._resources:

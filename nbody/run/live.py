@@ -94,6 +94,7 @@ class LiveRun:
         self._single_steps = 0
         self._shown = True  # the window has taken the latest picture
         self._turn_at = self._worked_since = time.perf_counter()
+        self._step = 0  # of the latest beat
         self._made = self._granted = 0  # steps since the latest picture; steps of the current beat
         self._first_energy = math.nan
         self._stop = StopRequest()
@@ -114,6 +115,11 @@ class LiveRun:
             with suppress(queue.Empty):
                 self._ready.get(timeout=0.1)
         return self._simulation
+
+    @property
+    def energy(self) -> float:
+        """The total energy of the latest frame; NaN before it."""
+        return self._first_energy + self.energy_error * (abs(self._first_energy) or 1.0)
 
     def begin(self, publish: Publish) -> None:
         """Begin to make steps. ``publish`` is called on the thread, between two steps, with each state to be shown."""
@@ -170,7 +176,7 @@ class LiveRun:
     def close(self) -> None:
         """Stop, end a recording, and return when the thread has ended. A step that takes longer than :data:`PATIENCE` is
         abandoned: the recording then ends with the last frame before it."""
-        self._closing = self._stop.requested = True
+        self._stop.silent = self._closing = self._stop.requested = True
         self._publish = None
         self._wake.put(None)
         self.thread.join(PATIENCE)
@@ -211,13 +217,13 @@ class LiveRun:
 
     def _work(self) -> None:
         try:
-            simulation = self._new(self.output if self._records else None)
+            self._new(self.output if self._records else None)
             self._ready.put(None)
             while True:
-                self._run(simulation)
+                self._run(self.simulation)
                 if self._records or self._wait_for_wish() is None:
                     return
-                simulation = self._obey(simulation)
+                self._obey()
         except BaseException as error:
             if not (self._closing and isinstance(error, _Left | KeyboardInterrupt) and not self._records):
                 self.failure = error
@@ -225,16 +231,16 @@ class LiveRun:
             self._finished, self.recording = True, None
             self._ready.put(None)
 
-    def _new(self, output: Path | None = None) -> Simulation:
-        simulation = self._make(self.scenario, output, overwrite=self._overwrite, notify=self._notify)
-        self._simulation, self.recording, self.ended = simulation, output, False
-        self.progress = None
-        return simulation
+    def _new(self, output: Path | None = None) -> None:
+        self._simulation = None  # frees its memory first
+        self._simulation = self._make(self.scenario, output, overwrite=self._overwrite, notify=self._notify)
+        self.recording, self.ended, self.progress = output, False, None
+        self._step = self._simulation.step
 
     def _run(self, simulation: Simulation) -> None:
         """Run until the end, a wish, or an error of the run, which the user is told."""
         self._stop = StopRequest()
-        self._stop.requested = self._closing
+        self._stop.requested = self._stop.silent = self._closing
         try:
             for beat in simulation.beats(progress=self._note, pace=self):
                 self._after(beat)
@@ -262,22 +268,21 @@ class LiveRun:
             self._sleep()
         return self._wish
 
-    def _obey(self, simulation: Simulation) -> Simulation:
-        """Do what the user wishes. Returns the simulation to go on with."""
+    def _obey(self) -> None:
+        """Do what the user wishes."""
         wish, self._wish = self._wish, ""
         if wish == "restart":
             self._first_energy = self.energy_error = math.nan
-            simulation = self._new()
-            self._show(simulation.state)
+            self._new()
+            self._show(self.simulation.state)
         elif wish == "stop recording":
-            simulation.record(None)
+            self.simulation.record(None)
         else:
             try:
-                simulation.record(self.output, self._overwrite)
+                self.simulation.record(self.output, self._overwrite)
                 self.recording = self.output
             except InputError as error:
                 self.messages.put(str(error))
-        return simulation
 
     def stopping(self):
         """See :class:`nbody.run.simulation.Pace`."""
@@ -299,7 +304,7 @@ class LiveRun:
                 self._sleep()
             if self.recording is None:
                 raise _Left
-            self._stop.requested = True
+            self._stop.silent = self._stop.requested = True
             return 0
         finally:
             self._worked_since = time.perf_counter()
@@ -324,7 +329,7 @@ class LiveRun:
     def _after(self, beat: Beat) -> None:
         """Take note of a beat, and show the state if it is time."""
         now, progress = time.perf_counter(), beat.progress
-        made = progress.step - (self.progress.step if self.progress else progress.step - 1)
+        made, self._step = progress.step - self._step, progress.step
         if made > 0 and now > self._worked_since:
             rate = made / (now - self._worked_since)
             self.steps_per_s += (rate - self.steps_per_s) * (0.1 if self.steps_per_s else 1.0)

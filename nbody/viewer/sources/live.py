@@ -11,13 +11,18 @@ import numpy as np
 from nbody.errors import printable, shortened
 from nbody.run.live import LiveRun
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.live_series import LiveSeries
 from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLES, speed_scale
+from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 if TYPE_CHECKING:
     from nbody.viewer.sources.device_frames import DeviceFrames
 
 Array = np.ndarray
+
+FRAMED = 100_000
+"""The number of bodies that the initial view takes into account."""
 
 SAMPLED = 4096
 """The number of bodies whose speeds determine the palette's ends."""
@@ -50,13 +55,15 @@ class Live(Source):
 
     def __init__(self, run: LiveRun) -> None:
         super().__init__()
-        simulation = run.simulation
-        bodies = simulation.particles
+        bodies = run.simulation.particles
         self.run, self.count, self.dimensions = run, bodies.count, bodies.dimensions
         self.mass, self.id, self.gravity = bodies.mass, bodies.id, run.scenario.gravity
         self.species, self.species_names = getattr(bodies, "species", None), getattr(bodies, "species_names", ("",))
+        self.units = getattr(run.scenario, "units", None)
         self.name = shortened(printable(run.scenario.name), LONGEST_NAME) or "run"
         self.length_unit = unit_near(float(np.abs(bodies.position).max(initial=0.0)))
+        stride = -(-self.count // FRAMED)
+        self._home = Camera.framing(bodies.position[::stride] / self.length_unit, self.dimensions)
         self._sampled = np.sort(np.random.default_rng(0).permutation(self.count)[:SAMPLED])
         self._samples: deque[Array] = deque([bodies.velocity[self._sampled]], maxlen=SAMPLES)
         self._scaled_at = 0
@@ -64,9 +71,11 @@ class Live(Source):
         self._speed_unit = unit_near(self.speeds[1])
         self._newest: queue.SimpleQueue[Picture] = queue.SimpleQueue()
         self._picture: Picture | None = None
-        self._number = 0
+        self._before: Picture | None = None  # the picture before it
+        self._number = 0  # of the picture, counted from 0
         self._device: DeviceFrames | None = None
         self._taken: deque[float] = deque()
+        self._series = LiveSeries(self)
 
     @property
     def speed_unit(self) -> float:
@@ -75,13 +84,12 @@ class Live(Source):
 
     @property
     def frames(self) -> int:
-        """One: the present."""
-        return 1
+        """The pictures shown so far; only the present one can be shown."""
+        return self._number + 1
 
     def home(self, frame: int | None = None) -> Camera:
         """See :meth:`Source.home`: the initial conditions, framed."""
-        stride = -(-self.count // 100_000)
-        return Camera.framing(self.run.simulation.particles.position[::stride] / self.length_unit, self.dimensions)
+        return self._home.copy()
 
     def moment(self, at: float) -> Moment:
         """The latest picture; the first call begins the run."""
@@ -93,6 +101,10 @@ class Live(Source):
         return Caption(
             self.name, shown.time, shown.step, 0, 0, error, self.count, self.shown, self.speeds, self.way
         )  # fmt: skip
+
+    def series(self) -> Series:
+        """See :meth:`Source.series`."""
+        return self._series.read()
 
     @property
     def way(self) -> str:
@@ -111,16 +123,26 @@ class Live(Source):
             self._taken.popleft()
         return len(self._taken) / RATE_SECONDS
 
+    def past(self, number: int) -> tuple[Frame, float] | None:
+        """See :meth:`Source.past`: the present picture, and the one before it."""
+        for each in (self._picture, self._before):
+            if each is not None and each.frame.number == number:
+                return each.frame, each.time * self.speed_unit / self.length_unit
+        return None
+
     def take(self) -> bool:
         """Show the newest picture from now on. Returns True if there is one that has not been shown."""
         try:
             newest = self._newest.get_nowait()
         except queue.Empty:
             return False
-        if self._picture:
-            self._picture.release()
-        self._picture = newest
+        if self._before:
+            self._before.release()
+        self._before, self._picture = self._picture, newest
+        self._number += 1
+        object.__setattr__(newest.frame, "number", self._number)  # a frozen dataclass
         self._taken.append(time.perf_counter())
+        self._series.add(newest.time, self.run.energy, self.run.energy_error, lambda: newest.frame)
         self.run.shown()
         return True
 
@@ -141,17 +163,16 @@ class Live(Source):
         return self._picture
 
     def _on_host(self, position: Array, velocity: Array) -> Frame:
-        self._number += 1
-        frame = Frame(self._number, self.chosen(position, self.length_unit), self.chosen(velocity, self.speed_unit))
-        return frame
+        shown = self.chosen(position, self.length_unit), self.chosen(velocity, self.speed_unit)
+        # The state's arrays change with the next step.
+        return Frame(0, *(rows.copy() if rows.base is not None else rows for rows in shown))
 
     def publish(self, state: Any) -> None:
         """Make a picture of the state, which replaces one that the window has not taken."""
         if self._device is None:
             frame = self._on_host(state.position, state.velocity)
         else:
-            self._number += 1
-            frame = self._device.frame(self._number, state)
+            frame = self._device.frame(state)
         if state.step >= 2 * self._scaled_at:
             self._rescale(state)
         with suppress(queue.Empty):

@@ -30,6 +30,8 @@ class LiveClock(Transport):
 
     def __init__(self, source: Live, let_go: bool = False) -> None:
         self.source, self.run, self._let_go = source, source.run, let_go
+        schedule = self.run.simulation.plan.schedule
+        self._frames = schedule.last + 1 if isinstance(schedule, StepSchedule) else COLUMNS
         self.message = ""
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
@@ -56,8 +58,7 @@ class LiveClock(Transport):
     @property
     def frames(self) -> int:
         """The length of the time line: the steps of the run."""
-        schedule = self.run.simulation.plan.schedule
-        return schedule.last + 1 if isinstance(schedule, StepSchedule) else COLUMNS
+        return self._frames
 
     def advance(self, seconds: float) -> bool:
         """See :meth:`Transport.advance`."""
