@@ -12,6 +12,8 @@
     scenario = nbody.Scenario.load("plummer").override(steps=100)  # or from YAML
     run = nbody.simulate(scenario)
 
+    nbody.show("output/plummer.h5")  # in a notebook
+
     a = nbody.accelerations(position, mass, G=1.0, softening="plummer", length=0.01)
 
 Every generator is a function here: ``nbody.plummer``, ``nbody.disk`` … Each name is imported when it is first used, so that
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
     from nbody.run.simulation import Simulation
     from nbody.scenario import Scenario
     from nbody.trajectory import Trajectory
+    from nbody.viewer.notebook import show
 
-__all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations", "simulate"]
+__all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations", "show", "simulate"]
 
 _HOMES = {
     "Particles": "nbody.particles",
@@ -38,6 +41,7 @@ _HOMES = {
     "Simulation": "nbody.run.simulation",
     "Trajectory": "nbody.trajectory",
     "accelerations": "nbody.forces",
+    "show": "nbody.viewer.notebook",
     "simulate": "nbody.run.simulate",
 }
 

@@ -60,6 +60,8 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _screenless()
     yield _window()
     yield _interop()
+    yield _movies()
+    yield _notebook()
     yield _disk(folder)
 
 
@@ -187,6 +189,27 @@ def _interop() -> Finding:
         remedy = "let NVIDIA's OpenGL draw: install its EGL or GLX library"
         return Finding(topic, MISSING, f"{begin} pass through the host ({problem})", remedy, facts)
     return Finding(topic, GOOD, f"{begin} go to OpenGL without the host", facts=facts)
+
+
+def _movies() -> Finding:
+    """The encoder of MP4 files."""
+    remedy = f"{machine.install_extra('movie')}; .gif, .webp and .png need nothing else"
+    try:
+        import av
+
+        av.codec.Codec("libx264", "w")
+    except (ImportError, OSError, ValueError) as error:
+        return Finding("movies", MISSING, f"no H.264 for .mp4 ({error})", remedy, {"pyav": None})
+    facts = {"pyav": av.__version__}
+    return Finding("movies", GOOD, f"H.264 by PyAV {av.__version__}; GIF, WebP and PNG by Pillow", facts=facts)
+
+
+def _notebook() -> Finding:
+    """The interactive canvas of a notebook."""
+    if not find_spec("jupyter_rfb"):
+        text = "nbody.show makes a movie in the page; an interactive canvas needs jupyter_rfb"
+        return Finding("notebook", MISSING, text, machine.install_extra("notebook"), {"jupyter_rfb": False})
+    return Finding("notebook", GOOD, "nbody.show gives an interactive canvas", facts={"jupyter_rfb": True})
 
 
 def _disk(folder: Path) -> Finding:

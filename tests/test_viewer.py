@@ -385,7 +385,7 @@ def test_the_light_of_all_particles_is_the_same_whatever_their_number_and_size(r
     """Σ light = (R pixels)² by construction, of which the colours take a share that is the same for equal speeds.
     The Gaussian's tail beyond 3σ is 1.1 %, and its sampling at σ = 0.6 pixels another 1 %."""
     share = []
-    for count in (100, 1000, 100_000):
+    for count in (600, 3000, 100_000):
         angle = np.arange(count) * np.pi * (3 - np.sqrt(5))
         position = (0.8 * np.sqrt((np.arange(count) + 0.5) / count) * np.stack([np.cos(angle), np.sin(angle)])).T
         drawn = renderer(position, np.ones_like(position))

@@ -117,6 +117,11 @@ class LiveRun:
                 self._ready.get(timeout=0.1)
         return self._simulation
 
+    @property
+    def energy(self) -> float:
+        """The total energy of the latest frame; NaN before it."""
+        return self._first_energy + self.energy_error * (abs(self._first_energy) or 1.0)
+
     def begin(self, publish: Publish) -> None:
         """Begin to make steps. ``publish`` is called on the thread, between two steps, with each state to be shown."""
         self._publish, self.begun = publish, True

@@ -1,10 +1,12 @@
 """The head-up display: caption and time line, as pixels (h, w, RGBA), uint8."""
 
+from functools import lru_cache
 from textwrap import wrap
 
 import numpy as np
 from PIL import Image, ImageDraw
 
+from nbody.errors import printable, shortened
 from nbody.viewer.display.text import ALERT, BRIGHT, DIM, MARGIN, SMALL, TEXT, TITLE, Line, panel
 from nbody.viewer.sources.source import Caption
 
@@ -15,11 +17,13 @@ CAPTION_WIDTH = 250
 pixels at scale 1."""
 
 ALERT_WIDTH = 48
-"""Characters per line of an alert."""
+LONGEST_ALERT = 400
+"""Characters per line of an alert, and of the whole."""
 
 TIMELINE_HEIGHT = 22
 
 
+@lru_cache(maxsize=4)
 def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
     """The caption of a frame."""
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
@@ -36,7 +40,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
     if caption.note:
         lines.append((caption.note, SMALL, DIM))
     if alert:
-        lines += [(line, TEXT, ALERT) for line in wrap(alert, ALERT_WIDTH)]
+        lines += [(line, TEXT, ALERT) for line in wrap(shortened(printable(alert), LONGEST_ALERT), ALERT_WIDTH)]
     return np.asarray(panel(lines, scale, CAPTION_WIDTH * scale))
 
 

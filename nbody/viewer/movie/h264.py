@@ -10,9 +10,9 @@ from nbody import machine
 from nbody.errors import DeviceError, InputError, RunFailed
 from nbody.viewer.movie.formats import Film
 
-QUALITY, PRESET = 18, "veryfast"
-"""x264's constant rate factor (18 looks like the original; smaller is better) and effort. 'medium' takes twice the time for
-files of equal size (20480 bodies)."""
+QUALITY, PRESET = 18, "superfast"
+"""x264's constant rate factor (18 looks like the original; smaller is better) and effort. The next step, veryfast, takes
+11.6 instead of 7.6 ms per picture of 960x600 pixels for files that are 16 % smaller (20480 bodies, Zen 4)."""
 
 BT709 = 1
 LIMITED_RANGE = 1

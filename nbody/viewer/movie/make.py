@@ -38,10 +38,13 @@ def make_movie(
     """
 
     def draw() -> Iterator[int]:
-        for number, at in enumerate(moments):
+        for number, at in enumerate(map(float, moments)):
             if stopped():
                 return
-            studio.draw(float(at), camera_at(number, float(at)), with_hud)
+            camera = camera_at(number, at)
+            if not number:
+                studio.run_up(at, camera)
+            studio.draw(at, camera, with_hud)
             yield number
 
     for number, picture in enumerate(_read(studio, draw(), writer.nv12), 1):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 from vispy import gloo
 from vispy.gloo import gl
 
@@ -31,6 +32,9 @@ METER_ATTEMPTS = 10
 METER_SIZE = (1280, 720)
 """The size at which the exposure is measured, so that it does not depend on the window's size."""
 
+RUN_UP = 120
+"""The number of earlier moments that leave light in a still picture."""
+
 GAP = 6
 """Pixels between the caption and the legend at scale 1."""
 
@@ -46,8 +50,8 @@ class Renderer:
         source: what to draw.
         budget: the most particles to draw if OpenGL runs on the processor; None for no limit.
         look: how the bodies are drawn.
-        patient: wait for values of colours that take long to compute, so that each picture is exact. A window does not wait:
-            it shows the values known so far.
+        patient: wait for values of colours that take long to compute, and draw every body, so that each picture is exact. A
+            window does not: it shows the values known so far, and some of the bodies where there are several per pixel.
 
     Attributes:
         home: the view of the run, in which the exposure is measured.
@@ -69,7 +73,7 @@ class Renderer:
         if budget and self.software:
             source.thin_out(budget)
         self.home, self.problem = source.home(), ""
-        self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas))
+        self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas), exact=patient)
         self._glow, self._tonemap = Glow(self.sprites.format), ToneMap()
         self._trails, self._fading = Trails(source), FadingLight(self.sprites.format)
         self._arrows, self._axes = Arrows(), Axes()
@@ -95,7 +99,8 @@ class Renderer:
     def load(self, at: float) -> None:
         """Load the moment ``at``, counted in frames, for :meth:`draw`. Raises InputError for a damaged frame."""
         self.moment: Moment = self.source.moment(at)
-        self._at = at
+        first, second = self.moment.first, self.moment.second or self.moment.first
+        self._at = first.number + self.moment.share * (second.number - first.number)
         self._follow_look()
         self.sprites.load(self.moment, self._coloring)
         self._trails.load(self.moment, self._drawn, self._coloring)
@@ -123,7 +128,7 @@ class Renderer:
         """Earlier moments that must be drawn before the moment ``at``, because their light is still seen in its picture."""
         if not leaves_light(self.source, self.look):
             return []
-        return [at - k for k in range(min(self.look.trail_frames // 2, int(at)), 0, -1)]
+        return [*np.linspace(at - min(self.look.trail_frames / 2, at), at, RUN_UP, endpoint=False)]
 
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
         """Draw the loaded moment into the whole target, ``size`` (width, height) in pixels."""

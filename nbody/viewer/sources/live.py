@@ -11,8 +11,9 @@ import numpy as np
 from nbody.errors import printable, shortened
 from nbody.run.live import LiveRun
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.live_series import LiveSeries
 from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLES, speed_scale
-from nbody.viewer.sources.series import Curve, Series
+from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ FRAMED = 100_000
 
 SAMPLED = 4096
 """The number of bodies whose speeds determine the palette's ends."""
-
-POINTS = 2000
-"""Points of the diagram of the energy error, about."""
 
 RATE_SECONDS = 1.0
 """The pictures per second are counted over this time."""
@@ -75,9 +73,9 @@ class Live(Source):
         self._picture: Picture | None = None
         self._before: Picture | None = None  # the picture before it
         self._number = 0  # of the picture, counted from 0
-        self._energy: list[tuple[float, float]] = []  # time and energy error
         self._device: DeviceFrames | None = None
         self._taken: deque[float] = deque()
+        self._series = LiveSeries(self)
 
     @property
     def speed_unit(self) -> float:
@@ -104,6 +102,10 @@ class Live(Source):
             self.name, shown.time, shown.step, 0, 0, error, self.count, self.shown, self.speeds, self.way
         )  # fmt: skip
 
+    def series(self) -> Series:
+        """See :meth:`Source.series`."""
+        return self._series.read()
+
     @property
     def way(self) -> str:
         """How the bodies get to the picture."""
@@ -128,11 +130,6 @@ class Live(Source):
                 return each.frame, each.time * self.speed_unit / self.length_unit
         return None
 
-    def series(self) -> Series:
-        """See :meth:`Source.series`: the energy error of the pictures so far."""
-        time, error = np.array(self._energy).reshape(-1, 2).T
-        return Series(energy_error=Curve(time, error), complete=True)
-
     def take(self) -> bool:
         """Show the newest picture from now on. Returns True if there is one that has not been shown."""
         try:
@@ -144,18 +141,10 @@ class Live(Source):
         self._before, self._picture = self._picture, newest
         self._number += 1
         object.__setattr__(newest.frame, "number", self._number)  # a frozen dataclass
-        self._note_energy(newest.time)
         self._taken.append(time.perf_counter())
+        self._series.add(newest.time, self.run.energy, self.run.energy_error, lambda: newest.frame)
         self.run.shown()
         return True
-
-    def _note_energy(self, time: float) -> None:
-        if self._energy and time <= self._energy[-1][0]:  # the run was restarted
-            self._energy = []
-        if len(self._energy) >= 2 * POINTS:
-            self._energy = self._energy[::2]
-        if np.isfinite(self.run.energy_error):
-            self._energy.append((time, self.run.energy_error))
 
     # --- On the run's thread, except for the beginning ---
 

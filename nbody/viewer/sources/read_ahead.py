@@ -52,9 +52,9 @@ class ReadAhead:
                 raise
         return self._frames[k].result()
 
-    def ready(self, k: int) -> bool:
-        """True if :meth:`get` would not wait."""
-        return k in self._frames and self._frames[k].done()
+    def waiting(self, k: int) -> bool:
+        """True if frame ``k`` is being read, so that :meth:`get` would wait."""
+        return k in self._frames and not self._frames[k].done()
 
     def close(self) -> None:
         """End the threads, after the frames that they are reading."""

@@ -146,10 +146,9 @@ class Recording(Source):
             coming = range(k + 1, k + capacity) if self._direction > 0 else range(k - 1, k - capacity, -1)
             self._ahead.prepare(number for number in [*shown, *coming] if 0 <= number < self.frames)
 
-    def ready(self, at: float) -> bool:
-        """True if the frames of the moment ``at`` are in memory, so that :meth:`moment` will not wait for the disk."""
-        k = int(at)
-        return self._ahead.ready(k) and (at == k or k + 1 >= self.frames or self._ahead.ready(k + 1))
+    def waiting(self, at: float) -> bool:
+        """See :meth:`Source.waiting`."""
+        return self._ahead.waiting(int(at)) or (at % 1 > 0 and self._ahead.waiting(int(at) + 1))
 
     def _readable(self, k: int, step: int) -> Frame:
         """Frame ``k``, or, if damaged frames are only reported, the next readable one in direction ``step``, or else in the

@@ -200,6 +200,10 @@ class Source(ABC):
         """Frame ``number`` and its time in the picture's units; None if it can't be had any more (a live simulation)."""
         return None
 
+    def waiting(self, at: float) -> bool:
+        """True if the frames of the moment ``at`` are being read, so that :meth:`moment` would wait for the disk."""
+        return False
+
     def refresh(self) -> int:
         """Look for new frames (of a recording that grows). Returns their number. Raises InputError."""
         return self.frames

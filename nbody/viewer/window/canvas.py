@@ -44,6 +44,8 @@ class Window(app.Canvas):
         transport: the clock, which chooses the moment.
         look: how the bodies are drawn at first; the keys change ``controls.look``.
         aim: where the camera is at first, and what it follows.
+        size: width and height in pixels at scale 1.
+        on_screen: False if no screen shows it, but a notebook's page.
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
@@ -52,10 +54,18 @@ class Window(app.Canvas):
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
-    def __init__(self, source: Source, transport: Transport, look: Look = Look(), aim: Aim = Aim()) -> None:
+    def __init__(
+        self,
+        source: Source,
+        transport: Transport,
+        look: Look = Look(),
+        aim: Aim = Aim(),
+        size: tuple[int, int] = SIZE,
+        on_screen: bool = True,
+    ) -> None:
         camera, follow = aim.start(source, transport.at), aim.follow(source)
         # With show=True vispy would draw before this constructor has returned.
-        super().__init__(title=f"{source.name} · nbody", size=SIZE, show=False, dpi=96, vsync=True)
+        super().__init__(title=f"{source.name} · nbody", size=size, show=False, dpi=96, vsync=on_screen)
         self.source, self.transport = source, transport
         self.controls = Controls(camera, transport, look)
         if follow:

@@ -1,6 +1,7 @@
 """What the window writes over the picture, besides the caption: state and keys, time line, diagrams, chosen body."""
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,14 @@ from nbody.viewer.window.layout import Box, Layout
 Array = np.ndarray
 Size = tuple[int, int]
 
+FACTS_SECONDS = 0.1
+"""The least time between two changes of a moving body's numbers."""
+
 LEAST_HEIGHT = 90
 """The least height of the diagrams, in pixels at scale 1."""
+
+SCALE_BAR_SHARE = 0.2
+"""The part of the width, at the right, that the scale bar may take."""
 
 
 class Panels:
@@ -44,6 +51,7 @@ class Panels:
         self._images: dict[str, tuple[Any, Array]] = {}
         self.diagrams, self.followed = Diagrams(source), ""
         self._diagram_size, self._scale = (WIDTH, HEIGHT), 1.0
+        self._facts_at = 0.0
         self._caption = (CAPTION_WIDTH, 0)  # right and lower edge of the caption that was drawn last
 
     def tick(self, seconds: float) -> bool:
@@ -72,7 +80,7 @@ class Panels:
         diagrams. ``draw_caption`` returns the caption's right and lower edge."""
         scale = self._scale = text_scale(size, pixel_scale)
         margin, row = round(MARGIN * scale), self._row()
-        body = None if row is None else body_panel(facts(self._source, moment, row), self._body_followed, scale)
+        body = None if row is None else self._body_image(row, at, moment, scale)
         area = margin, margin, size[0] - margin, self._state_top(size, pixel_scale) - margin // 2
         for captioned, with_diagrams in ((True, True), (False, True), (False, False)):
             layout = Layout(area, margin // 2)
@@ -88,6 +96,17 @@ class Panels:
             self._draw("body", body, corner or (margin, margin), size)
         if box:
             self._draw_diagrams(at, box, size, scale)
+
+    def _body_image(self, row: int, at: float, moment: Moment, scale: float) -> Array:
+        """The panel of the chosen body. While it moves, the numbers change only as fast as they can be read."""
+        now = perf_counter()
+        key = (row, self._controls.follow == BODY, scale, at, moment.first.number)
+        before, image = self._images.get("body", ((None, None, None), None))
+        recent = self._transport.playing and now - self._facts_at < FACTS_SECONDS
+        if image is None or before[:3] != key[:3] or (before != key and not recent):
+            self._facts_at, image = now, body_panel(facts(self._source, moment, row), key[1], scale)
+            self._images["body"] = (key, image)
+        return image
 
     def _place_diagrams(self, layout: Layout, scale: float) -> Box | None:
         if not self._controls.show_diagrams:
@@ -114,8 +133,9 @@ class Panels:
             image = self._cached("keys", key, lambda: key_table(controls.key_table, (size[0], line.top), scale))
             self._draw("keys", image, ((size[0] - image.shape[1]) // 2, (line.top - image.shape[0]) // 2), size)
             return
-        state = (transport.status + self._following(), notice, tuple(controls.hints), line.width, scale)
-        image = self._cached("state", state, lambda: state_panel(state[0], notice, controls.hints, line.width, scale))
+        width = line.width - (round(SCALE_BAR_SHARE * size[0] + 3 * MARGIN * scale) if controls.look.scale_bar else 0)
+        state = (transport.status + self._following(), notice, tuple(controls.hints), width, scale)
+        image = self._cached("state", state, lambda: state_panel(state[0], notice, controls.hints, width, scale))
         self._draw("state", image, (line.left, self._state_bottom(size, pixel_scale) - image.shape[0]), size)
 
     def timeline(self, size: Size, pixel_scale: float) -> Timeline:
@@ -131,10 +151,6 @@ class Panels:
         last = self._images.get("state")
         return self._state_bottom(size, pixel_scale) - (last[1].shape[0] if last else 0)
 
-    @property
-    def _body_followed(self) -> bool:
-        return self._controls.follow == BODY
-
     def _following(self) -> str:
         return f",  following {self.followed}" if self.followed else ""
 
@@ -149,5 +165,7 @@ class Panels:
         return self._images[name][1]
 
     def _draw(self, name: str, image: Array, at: tuple[int, int], size: Size) -> None:
+        if name not in self._overlays:
+            self._overlays[name] = Overlay()  # compiles shaders
         paper = BACKGROUNDS.load(self._controls.look.background).paper
-        self._overlays.setdefault(name, Overlay()).draw(image, at, size, paper)
+        self._overlays[name].draw(image, at, size, paper)

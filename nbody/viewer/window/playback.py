@@ -64,9 +64,12 @@ class Playback(Transport):
         if self.follow:
             self._look_for_frames(seconds)
         if self.playing:
+            now = self._now
             self._now += seconds * self.rate * self.direction
             if not 0 <= self._now < self.frames:
                 self._turn()
+            if self._source is not None and self._source.waiting(self.at):
+                self._now = now  # large frames: the clock waits for the disk, and the window goes on drawing
         return (self.at, self.frames) != before
 
     def _turn(self) -> None:

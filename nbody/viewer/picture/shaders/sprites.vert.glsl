@@ -9,6 +9,7 @@ uniform float u_sigma;         // width of the Gaussian, in units of length
 uniform vec2 u_sigma_limits;   // its least and greatest width, in pixels
 uniform float u_flux;          // light of a particle seen at one pixel per unit of length
 uniform float u_peak;          // light of a disc
+uniform float u_radius;        // radius of a disc in pixels
 uniform vec3 u_scale;          // values at the ends of the palette; 1 if it is logarithmic, else 0
 uniform sampler2D u_palette;
 uniform float u_spline;        // 1: draw the narrowest spots by a spline instead of a Gaussian
@@ -88,7 +89,7 @@ void main() {
 #endif
 
 #ifdef DISCS
-    float radius = max(2.0 * size.x * u_sigma_limits.y, u_sigma_limits.x);
+    float radius = max(size.x * u_radius, 2.0 * u_sigma_limits.x);
     gl_PointSize = ceil(2.0 * radius + 2.0);
     v_width = vec2(0.5 * gl_PointSize, radius);
     v_peak = u_peak * colour();
