@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nbody.analysis import PLOTS
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.initial import GENERATORS
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "opengl", "cache"),
+    ("errors", "units", "opengl", "cache", "figures"),
     ("registry", "machine", "gpu", "particles"),
     ("unroll", "diagnostics"),
     ("law",),
@@ -27,7 +28,7 @@ FLOORS = (
     ("initial", "forces"),
     ("integrators",),
     ("run",),
-    ("viewer", "bench", "doctor", "lessons"),
+    ("viewer", "bench", "analysis", "doctor", "lessons"),
     ("cli",),
 )
 """From the ground up; a file imports only from floors below its own, or from its own room."""
@@ -97,6 +98,7 @@ def test_help_imports_nothing_heavy():
 DOCUMENTS = (
     (GENERATORS, "README.md"),
     (INTEGRATORS, "README.md"),
+    (PLOTS, "README.md"),
     (ENGINES, "nbody/forces/README.md"),
     (LADDER, "nbody/linalg/README.md"),
     (ELEMENTWISE, "nbody/linalg/README.md"),

@@ -1,0 +1,127 @@
+"""What plots read from a recording: times, observables as recorded or computed from frames, the bodies of a frame."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nbody.diagnostics import FRACTIONS, core_radius, density_centre, lagrangian_radii, local_density
+from nbody.errors import InputError, printable, shortened
+from nbody.particles import Particles
+from nbody.state.sums import system_sums
+from nbody.trajectory import Trajectory
+
+Array = np.ndarray
+Notify = Callable[[str], object]
+
+SAMPLES = 200
+"""Frames at most from which an observable that was not recorded is computed."""
+
+BODIES, FEWEST = 2_000_000, 16
+"""Of large runs fewer frames: so many bodies in all (5 s on two cores), but at least so many frames."""
+
+
+class RunData:
+    """A recording as plots see it.
+
+    Attributes:
+        run: the trajectory.
+        label: its name in a legend.
+        time: (T,).
+    """
+
+    def __init__(self, run: Trajectory, label: str, notify: Notify = lambda line: None) -> None:
+        """Raises InputError if the recording has no frame."""
+        self.run, self.label, self._notify = run, label, notify
+        self.time = run.time
+        if not len(run):
+            raise InputError(f"{run.path}: has no frame yet; plot it when the run has begun")
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario."""
+        return shortened(printable(self.run.resolved.get("name", "")), 60) or "run"
+
+    def unit(self, quantity: str) -> str:
+        """The symbol of the unit of ``length``, ``mass``, ``time`` or ``velocity``; empty if there is none."""
+        return ""
+
+    def index(self, frame: int) -> int:
+        """``frame`` counted from the start. Raises InputError if there is no such frame."""
+        count = len(self.time)
+        if not -count <= frame < count:
+            raise InputError(
+                f"--frame {frame}: {self.run.path} has frames 0 to {count - 1}, or from the end -1 to -{count}"
+            )
+        return frame % count
+
+    def particles(self, frame: int) -> Particles:
+        """The bodies of a frame. Raises InputError if a number in it is not finite, or it is damaged."""
+        k = self.index(frame)
+        found = self.run.particles(k)
+        if (bad := _first_bad(found)) is not None:
+            raise InputError(
+                f"{self.run.path}: frame {k}: body {bad} has a position or velocity that is not a finite number; "
+                "choose another --frame"
+            )
+        return found
+
+    def observable(self, name: str, fix: str) -> Array:
+        """An observable at every frame. Raises InputError, with ``fix`` at its end, if it was not recorded."""
+        values = self.run.observable(name)
+        if np.isnan(values).all():
+            raise InputError(f"{self.run.path}: holds no {name.replace('_', ' ')}; {fix}")
+        return values
+
+    def momenta(self) -> tuple[Array, Array, Array]:
+        """Time (K,), and the momentum and the angular momentum, (K, 3) each."""
+        if {"momentum", "angular_momentum"} <= self.run.observables.keys():
+            return self.time, self.run.observable("momentum"), self.run.observable("angular_momentum")
+        frames, values = self._computed("momenta", _momenta)
+        return self.time[frames], values[:, :3], values[:, 3:]
+
+    def structure(self, name: str) -> tuple[Array, Array]:
+        """Time (K,) and ``lagrangian_radii`` (K, 3) or ``core_radius`` (K,)."""
+        if name in self.run.observables:
+            return self.time, self.run.observable(name)
+        frames, values = self._structure
+        return self.time[frames], values[:, 0] if name == "core_radius" else values[:, 1:]
+
+    @cached_property
+    def _structure(self) -> tuple[list[int], Array]:
+        return self._computed("radii", _radii)
+
+    def _computed(self, what: str, measure: Callable[[Particles], Any]) -> tuple[list[int], Array]:
+        """A quantity at frames spread evenly over the run; frames that are not finite are left out."""
+        frames = spread(len(self.time), min(SAMPLES, max(FEWEST, BODIES // self.run.count)))
+        found = {k: measure(p) for k in frames if _first_bad(p := self.run.particles(k)) is None}
+        if not found:
+            raise InputError(f"{self.run.path}: no frame holds finite numbers only; look at it with 'nbody info'")
+        if len(frames) < len(self.time):
+            self._notify(f"{self.run.path}: {what} from {len(frames)} of its {len(self.time)} frames, evenly spread")
+        if lost := len(frames) - len(found):
+            self._notify(f"{self.run.path}: {lost} of these hold numbers that are not finite and are left out")
+        return list(found), np.array(list(found.values()))
+
+
+def spread(frames: int, samples: int) -> list[int]:
+    """Up to ``samples`` frames from the first to the last, evenly spread."""
+    return sorted({round(k) for k in np.linspace(0, frames - 1, samples)})
+
+
+def _first_bad(particles: Particles) -> int | None:
+    """The id of the first body with a number that is not finite; None if there is none."""
+    finite = np.isfinite(particles.position).all(axis=1) & np.isfinite(particles.velocity).all(axis=1)
+    return None if finite.all() else int(particles.id[np.argmin(finite)])
+
+
+def _momenta(particles: Particles) -> Array:
+    return system_sums(particles.mass, particles.position, particles.velocity, np.zeros(particles.count))[2:]
+
+
+def _radii(particles: Particles) -> Array:
+    """The core radius and the Lagrangian radii about the density centre."""
+    density = local_density(particles)
+    centre = density_centre(particles, density)
+    return np.array([core_radius(particles, density, centre), *lagrangian_radii(particles, FRACTIONS, centre)])
