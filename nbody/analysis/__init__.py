@@ -1,13 +1,12 @@
 """Plots of recorded runs. ``PLOTS`` lists them; :func:`nbody.analysis.figure.plot` draws any of them into one figure.
 
-================== ==================================================================
- :mod:`.figure`     ``plot``: one figure of several plots and runs
- :mod:`.data`       what a plot reads from a recording, or computes from its frames
- :mod:`.panel`      what the plots have in common: labels, lines of runs, profiles
- :mod:`.saving`     the file of a figure
- :mod:`.thumbnail`  the small picture of a recording in a notebook
- :mod:`.plots`      one file per plot
-================== ==================================================================
+============== ==================================================================
+ :mod:`.figure` ``plot``: one figure of several plots and runs
+ :mod:`.data`   what a plot reads from a recording, or computes from its frames
+ :mod:`.panel`  what the plots have in common: labels, lines of runs, profiles
+ :mod:`.saving` the file of a figure
+ :mod:`.plots`  one file per plot
+============== ==================================================================
 """
 
 from nbody.registry import Entry, Registry

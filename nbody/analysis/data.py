@@ -63,7 +63,7 @@ class RunData:
         if (bad := _first_bad(found)) is not None:
             raise InputError(
                 f"{self.run.path}: frame {k}: body {bad} has a position or velocity that is not a finite number; "
-                "choose another --frame"
+                "--frame chooses another frame"
             )
         return found
 
@@ -76,15 +76,19 @@ class RunData:
 
     def momenta(self) -> tuple[Array, Array, Array]:
         """Time (K,), and the momentum and the angular momentum, (K, 3) each."""
-        if {"momentum", "angular_momentum"} <= self.run.observables.keys():
-            return self.time, self.run.observable("momentum"), self.run.observable("angular_momentum")
+        recorded = [self.run.observable(name) for name in ("momentum", "angular_momentum")]
+        if all(values.ndim == 2 for values in recorded):  # NaNs of one dimension if it was not
+            return self.time, *recorded
         frames, values = self._computed("momenta", _momenta)
         return self.time[frames], values[:, :3], values[:, 3:]
 
     def structure(self, name: str) -> tuple[Array, Array]:
         """Time (K,) and ``lagrangian_radii`` (K, 3) or ``core_radius`` (K,)."""
-        if name in self.run.observables:
-            return self.time, self.run.observable(name)
+        recorded = self.run.observable(name)
+        if not np.isnan(recorded).all() and recorded.shape[1:] in ((), (len(FRACTIONS),)):
+            return self.time, recorded
+        if self.run.count < 3:
+            raise InputError(f"{self.run.path}: a {name.replace('_', ' ')} needs three bodies or more; plot orbits")
         frames, values = self._structure
         return self.time[frames], values[:, 0] if name == "core_radius" else values[:, 1:]
 

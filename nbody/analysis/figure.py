@@ -75,6 +75,9 @@ def plot(
     with ExitStack() as opened:
         runs = [each if isinstance(each, Trajectory) else opened.enter_context(Trajectory(each)) for each in sources]
         data = [RunData(each, label, notify) for each, label in zip(runs, _labels(runs), strict=True)]
+        for each in frames:
+            for one in data:
+                one.index(each)
         view = View(data, frames, tuple(bodies), cylindrical)
         names = _panels(plots or ("overview",), data, named=bool(plots) and "overview" not in plots)
         with rc_context(RC):

@@ -115,9 +115,16 @@ def at_the_end(axes: Any, text: str, value: float, colour: Any) -> None:
                   fontsize=7.5, annotation_clip=False)  # fmt: skip
 
 
-def error_axis(axes: Any, *errors: np.ndarray) -> None:
+def log_y(axes: Any) -> None:
+    """A logarithmic axis, if a line has a positive value; zeros are left out."""
+    if any((np.asarray(line.get_ydata(), float) > 0).any() for line in axes.lines):
+        axes.set_yscale("log", nonpositive="mask")
+
+
+def error_axis(axes: Any) -> None:
     """A logarithmic axis for errors, which does not follow each change of sign down to rounding."""
-    axes.set_yscale("log")
+    log_y(axes)
+    errors = [np.asarray(line.get_ydata(), float) for line in axes.lines]
     positive = [e[e > 0] for e in errors if (e > 0).any()]
     bottom = min((np.quantile(e, 0.02) / 30 for e in positive), default=0.0)
     if any(e.min() < bottom for e in positive):

@@ -99,7 +99,7 @@ def _sorted(words: list[str]) -> tuple[list[Path], list[str]]:
             plots.append(word)
         elif path.suffix.lower() in SCENARIOS:
             raise InputError(f"{word}: is a scenario; record it with 'nbody run {word}', then plot the recording")
-        elif path.suffix in RECORDINGS or len(path.parts) > 1 or path.exists():
+        elif path.suffix.lower() in RECORDINGS or len(path.parts) > 1 or path.exists():
             runs.append(path)
         else:
             PLOTS.check(word)

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from nbody.analysis.panel import Plot, View, labelled
-from nbody.diagnostics import lagrangian_radii
+from nbody.diagnostics import centre_of_mass
+from nbody.diagnostics.centre import distances
 from nbody.figures import INK, tidy_log
 
 POINTS = 4000
@@ -15,7 +16,7 @@ FEWEST_CELLS, MOST_CELLS = 32, 256
 """Cells per side of a map: about four bodies per cell, were they evenly spread."""
 
 WITHIN = 0.95
-"""The picture's half width is the radius of this fraction of the mass, about the centre of mass."""
+"""The picture shows the centre of mass and around it this fraction of the bodies."""
 
 
 def draw(axes: Any, view: View) -> None:
@@ -44,8 +45,8 @@ def _points(axes: Any, p: Any, colour: str) -> None:
 
 def _limits(p: Any) -> tuple[np.ndarray, float]:
     """The centre of the picture and half its width."""
-    centre = p.mass @ p.position / p.mass.sum()
-    return centre, 1.1 * float(lagrangian_radii(p, (WITHIN,), centre)[0]) or 1.0
+    centre = centre_of_mass(p)
+    return centre, 1.1 * float(np.quantile(distances(p, centre), WITHIN, method="higher")) or 1.0
 
 
 def _frame(axes: Any, p: Any) -> None:

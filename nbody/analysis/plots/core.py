@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from nbody.analysis.panel import Plot, View, labelled, run_lines
+from nbody.analysis.panel import Plot, View, labelled, log_y, run_lines
 
 
 def draw(axes: Any, view: View) -> None:
     """Casertano & Hut's core radius on a logarithmic axis."""
     run_lines(axes, view, lambda run: run.structure("core_radius"))
-    axes.set_yscale("log")
+    log_y(axes)
     axes.set_ylabel(labelled("core radius", view.unit("length")))
 
 

@@ -13,14 +13,13 @@ NO_ENERGY = "plot lagrangian or momentum, which need no energies, or make the ru
 
 def _error(run: RunData) -> tuple[Any, Any]:
     energy = run.observable("total_energy", NO_ENERGY)
-    error = np.abs([relative_energy_error(float(value), float(energy[0])) for value in energy])
-    return run.time, np.where(error > 0, error, np.nan)  # zero has no logarithm
+    return run.time, np.abs([relative_energy_error(float(value), float(energy[0])) for value in energy])
 
 
 def draw(axes: Any, view: View) -> None:
     """|E - E₀|/|E₀| on a logarithmic axis."""
     run_lines(axes, view, _error)
-    error_axis(axes, *(line.get_ydata() for line in axes.lines))
+    error_axis(axes)
     axes.set_ylabel("energy error |E − E$_0$| / |E$_0$|")
 
 

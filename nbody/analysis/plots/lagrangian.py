@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nbody.analysis.panel import LINES, Plot, View, at_the_end, labelled, time_axis
+from nbody.analysis.panel import LINES, Plot, View, at_the_end, labelled, log_y, time_axis
 from nbody.diagnostics import FRACTIONS
 from nbody.figures import INK, ramp
 
@@ -16,7 +16,7 @@ def draw(axes: Any, view: View) -> None:
             axes.plot(time, radii[:, k], color=colour, linestyle=LINES[k % len(LINES)] if view.several else "-")
             if r == 0:
                 at_the_end(axes, f"{100 * fraction:g} %", radii[-1, k], INK if view.several else colour)
-    axes.set_yscale("log")
+    log_y(axes)
     axes.set_ylabel(labelled("Lagrangian radius", view.unit("length")))
     time_axis(axes, view)
 

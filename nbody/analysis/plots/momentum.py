@@ -17,9 +17,8 @@ def draw(axes: Any, view: View) -> None:
         for k, (values, scale) in enumerate(zip(momenta, _scales(run), strict=True)):
             change = np.linalg.norm(values - values[0], axis=1) / (scale or 1.0)
             style = LINES[k] if view.several else "-"
-            shown = np.where(change > 0, change, np.nan)  # zero has no logarithm
-            axes.plot(time, shown, color=view.colour(r, k), linestyle=style, label=PARTS[k])
-    error_axis(axes, *(line.get_ydata() for line in axes.lines))
+            axes.plot(time, change, color=view.colour(r, k), linestyle=style, label=PARTS[k])
+    error_axis(axes)
     axes.set_ylabel("relative change of momentum")
     if view.several:
         kinds_legend(axes, PARTS)
