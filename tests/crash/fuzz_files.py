@@ -34,7 +34,7 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.trajectory import Trajectory, foreign_file, hdf5_process
 from nbody.trajectory.contents import FOOTER, MAGIC
-from nbody.viewer.recording import Recording
+from nbody.viewer.sources.recording import Recording
 
 SECONDS = 30
 """For one command; the slowest sound one takes one."""
@@ -203,7 +203,7 @@ def look(bad: Path, folder: Path) -> tuple[int, str]:
             with Trajectory(bad) as run:
                 recording = Recording(run)
                 recording.home()
-                recording.particles(recording.frames - 1)
+                recording.frame(recording.frames - 1)
             return 0, ""
         except InputError as error:
             return 2, str(error)

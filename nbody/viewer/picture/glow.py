@@ -5,8 +5,8 @@ The glow fills the gaps between the particles of a spiral arm, so that the arm l
 
 from vispy import gloo
 
-from nbody.viewer.shaders import source
-from nbody.viewer.tonemap import CORNERS
+from nbody.viewer.picture.shaders import source
+from nbody.viewer.picture.tonemap import CORNERS
 
 Size = tuple[int, int]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from vispy import gloo
 
-from nbody.viewer.shaders import source
+from nbody.viewer.picture.shaders import source
 
 CORNERS = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.float32)
 """The corners of a rectangle, as a triangle strip."""

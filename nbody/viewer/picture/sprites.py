@@ -4,9 +4,10 @@ import numpy as np
 from vispy import gloo
 from vispy.gloo import gl
 
-from nbody.viewer.camera import Camera
-from nbody.viewer.palette import palette
-from nbody.viewer.shaders import source
+from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.palette import palette
+from nbody.viewer.picture.shaders import source
+from nbody.viewer.sources.source import Frame, Moment
 
 Array = np.ndarray
 Size = tuple[int, int]
@@ -26,6 +27,20 @@ BYTES_PER_SPRITE = 4.0
 rounding; with this one a core of 64 sprites per pixel saturates."""
 
 
+class FrameBuffers:
+    """The vertex buffers that hold one frame of ``count`` bodies."""
+
+    def __init__(self, count: int) -> None:
+        self.number = -1
+        self.position, self.velocity = (gloo.VertexBuffer(np.zeros((count, 3), np.float32)) for _ in range(2))
+
+    def load(self, frame: Frame) -> None:
+        """Copy ``frame`` into the buffers, unless they hold it."""
+        if frame.number != self.number:
+            frame.fill(self.position, self.velocity)
+            self.number = frame.number
+
+
 class Sprites:
     """Draws particles into ``light``, a texture of shape (height, width, 4): RGB and an alpha of 1.
 
@@ -41,19 +56,29 @@ class Sprites:
     def __init__(self, count: int, home: Camera, float_target: bool = True) -> None:
         self.format = "rgba16f" if float_target else "rgba8"
         self.range = 1.0 if float_target else 255 / BYTES_PER_SPRITE * _peak(count)
-        self._positions, self._velocities = (gloo.VertexBuffer(np.zeros((count, 3), np.float32)) for _ in range(2))
+        self._first, self._second = FrameBuffers(count), FrameBuffers(count)
         self._program = gloo.Program(source("sprites.vert"), source("sprites.frag"))
-        self._program["a_position"], self._program["a_velocity"] = self._positions, self._velocities
         self._program["u_palette"] = gloo.Texture2D(palette()[None], interpolation="linear", wrapping="clamp_to_edge")
         self._program["u_flux"] = home.radius**2 / count / self.range
         self._program["u_sigma"] = SPACING_SHARE * home.radius * np.sqrt(np.pi / count)
         self._size: Size = (0, 0)
 
-    def load(self, position: Array, velocity: Array, speeds: tuple[float, float]) -> None:
-        """Load the positions and velocities of a frame, (count, 3) float32 each, and the speeds at the palette's ends."""
-        self._positions.set_data(position)
-        self._velocities.set_data(velocity)
-        self._program["u_speeds"] = speeds
+    def load(self, moment: Moment, speeds: tuple[float, float]) -> None:
+        """Load a moment, and the speeds at the palette's ends. A frame that is loaded already is not copied again."""
+        first, second = moment.first, moment.second or moment.first
+        if self._second.number == first.number or self._first.number == second.number:
+            self._first, self._second = self._second, self._first
+        self._first.load(first)
+        if second is first:
+            after = self._first
+        else:
+            after = self._second
+            after.load(second)
+        program = self._program
+        program["a_position"], program["a_velocity"] = self._first.position, self._first.velocity
+        program["a_next_position"], program["a_next_velocity"] = after.position, after.velocity
+        program["u_share"], program["u_interval"] = moment.share, moment.interval
+        program["u_speeds"] = speeds
 
     def draw(self, camera: Camera, size: Size, scale: float = 1.0) -> None:
         """Draw the particles into :attr:`light` as seen by ``camera``, at ``size`` (width, height) in pixels."""

@@ -3,8 +3,8 @@
 import numpy as np
 from vispy import gloo
 
-from nbody.viewer.shaders import source
-from nbody.viewer.tonemap import CORNERS
+from nbody.viewer.picture.shaders import source
+from nbody.viewer.picture.tonemap import CORNERS
 
 
 class Overlay:

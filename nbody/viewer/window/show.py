@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from nbody.run.signals import stop_on_signals
 from nbody.viewer import backends
-from nbody.viewer.playback import Playback
-from nbody.viewer.recording import Recording
+from nbody.viewer.sources.recording import Recording
+from nbody.viewer.window.playback import Playback
 
 if TYPE_CHECKING:
-    from nbody.viewer.canvas import Window
+    from nbody.viewer.window.canvas import Window
 
 
 def show(recording: Recording, playback: Playback, opened: Callable[["Window"], object] = lambda window: None) -> None:
@@ -27,7 +27,7 @@ def show(recording: Recording, playback: Playback, opened: Callable[["Window"], 
     backends.use_window()
     from vispy import app
 
-    from nbody.viewer.canvas import Window
+    from nbody.viewer.window.canvas import Window
 
     window = Window(recording, playback)
     window.show()

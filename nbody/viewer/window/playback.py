@@ -21,6 +21,11 @@ class Playback:
         self._now = 0.0  # in frames
 
     @property
+    def at(self) -> float:
+        """The moment to show, counted in frames: 2.5 is halfway between the frames 2 and 3."""
+        return min(self._now, float(self.last))
+
+    @property
     def frame(self) -> int:
         """The frame to show."""
         return int(self._now)

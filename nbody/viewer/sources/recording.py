@@ -1,9 +1,7 @@
 """The particles, speeds and caption of each frame of a trajectory, as the viewer draws them."""
 
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +9,8 @@ import numpy as np
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, printable, shortened
 from nbody.trajectory import Trajectory
-from nbody.viewer.camera import Camera
+from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 Array = np.ndarray
 
@@ -21,31 +20,11 @@ SAMPLES = 9
 PERCENTILES = (5.0, 98.0)
 """The percentiles of the speeds at the ends of the palette; slower and faster particles get the colour of the end."""
 
-LARGE = 40
-"""The picture has the scenario's units of length and speed where its numbers are between 2 to minus this power and 2 to
-this power."""
-
-
 LONGEST_NAME = 60
 """Characters of a name that are shown."""
 
 
-@dataclass(frozen=True)
-class Caption:
-    """The facts shown about a frame. ``energy_error`` is (E - E₀)/|E₀|, NaN if no energy was recorded."""
-
-    name: str
-    time: float
-    step: int
-    frame: int
-    frames: int
-    energy_error: float
-    count: int
-    shown: int
-    speeds: tuple[float, float]
-
-
-class Recording:
+class Recording(Source):
     """A trajectory, prepared for drawing.
 
     Raises:
@@ -59,12 +38,13 @@ class Recording:
     """
 
     def __init__(self, run: Trajectory) -> None:
-        self.run = run
-        self.name = shortened(printable(run.resolved.get("name", "")), LONGEST_NAME) or "run"
-        self._choice: slice | Array = slice(None)
-        self._scaled_at = 0
+        super().__init__()
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; look again when the run has begun")
+        self.run, self.count, self.dimensions = run, run.count, run.dimensions
+        self.name = shortened(printable(run.resolved.get("name", "")), LONGEST_NAME) or "run"
+        self._scaled_at = 0
+        self._read: dict[int, Frame] = {}
         self.update()
 
     def update(self) -> int:
@@ -99,30 +79,22 @@ class Recording:
             )
         return frame % self.frames
 
-    def thin_out(self, budget: int) -> None:
-        """Show at most ``budget`` particles: a random choice, the same in every frame."""
-        if self.run.count > budget:
-            self._choice = np.sort(np.random.default_rng(0).permutation(self.run.count)[:budget])
+    def moment(self, at: float) -> Moment:
+        """See :meth:`Source.moment`."""
+        k, share = int(at), at % 1.0
+        if not share or k + 1 >= self.frames:
+            return Moment(self.frame(k))
+        unit = unit_near(self.speeds[1]) / self._length
+        interval = float(self.run.time[k + 1] - self.run.time[k]) * unit
+        return Moment(self.frame(k), self.frame(k + 1), share, interval)
 
-    @property
-    def shown(self) -> int:
-        """The number of particles that are drawn."""
-        return self.run.count if isinstance(self._choice, slice) else len(self._choice)
-
-    def particles(self, frame: int) -> tuple[Array, Array]:
-        """Positions and velocities at ``frame``, (shown, 3) float32 each, in the picture's units; z is 0 in a plane.
-
-        Raises:
-            InputError: the frame is damaged.
-        """
-        position, velocity = self.run.position[frame], self.run.velocity[frame]
-        return self._chosen(position, self._length), self._chosen(velocity, unit_near(self.speeds[1]))
-
-    @property
-    def palette_speeds(self) -> tuple[float, float]:
-        """:attr:`speeds` in the picture's units."""
-        unit = unit_near(self.speeds[1])
-        return self.speeds[0] / unit, self.speeds[1] / unit
+    def frame(self, k: int) -> Frame:
+        """Frame ``k``. Raises InputError if it is damaged."""
+        if k not in self._read:
+            position, velocity = self.run.position[k], self.run.velocity[k]
+            frame = Frame(k, self.chosen(position, self._length), self.chosen(velocity, unit_near(self.speeds[1])))
+            self._read = {number: each for number, each in self._read.items() if abs(number - k) == 1} | {k: frame}
+        return self._read[k]
 
     @cached_property
     def _length(self) -> float:
@@ -132,27 +104,17 @@ class Recording:
             return unit_near(float(np.abs(position[np.isfinite(position)]).max(initial=0.0)))
         return 1.0
 
-    @np.errstate(over="ignore")  # who is that far away is seen nowhere
-    def _chosen(self, values: Array, unit: float) -> Array:
-        out = np.zeros((self.shown, 3), np.float32)
-        out[:, : values.shape[1]] = values[self._choice] / unit
-        return out
-
     def home(self, frame: int = 0) -> Camera:
         """The initial view, in the picture's units, which frames the particles of ``frame``."""
         return Camera.framing(self.run.position[frame] / self._length, self.run.dimensions)
 
-    def caption(self, frame: int) -> Caption:
-        """The caption of ``frame``."""
-        error = relative_energy_error(float(self._energy[frame]), float(self._energy[0]))
-        time, step = float(self.run.time[frame]), int(self.run.step[frame])
-        return Caption(self.name, time, step, frame, self.frames, error, self.run.count, self.shown, self.speeds)
-
-
-def unit_near(size: float) -> float:
-    """A power of two near ``size``; 1 for numbers of ordinary size. A graphics card computes in float32, also squares."""
-    exponent = math.frexp(size)[1]
-    return 1.0 if size == 0 or abs(exponent) <= LARGE else 2.0 ** min(exponent, 1023)
+    def caption(self, at: float) -> Caption:
+        """See :meth:`Source.caption`. Between two frames, time and step are interpolated."""
+        k = int(at)
+        error = relative_energy_error(float(self._energy[k]), float(self._energy[0]))
+        frames = np.arange(self.frames)
+        time, step = float(np.interp(at, frames, self.run.time)), int(np.interp(at, frames, self.run.step))
+        return Caption(self.name, time, step, k, self.frames, error, self.count, self.shown, self.speeds)
 
 
 def spread(frames: int, samples: int) -> list[int]:

@@ -9,11 +9,11 @@ from vispy import app
 
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
-from nbody.viewer import hud
-from nbody.viewer.controls import Controls
-from nbody.viewer.playback import Playback
-from nbody.viewer.recording import Recording
-from nbody.viewer.renderer import Renderer
+from nbody.viewer.display import hud
+from nbody.viewer.picture.renderer import Renderer
+from nbody.viewer.sources.recording import Recording
+from nbody.viewer.window.controls import Controls
+from nbody.viewer.window.playback import Playback
 
 SIZE = (1280, 720)
 """Width and height of a new window, in pixels at scale 1."""
@@ -56,23 +56,23 @@ class Window(app.Canvas):
     def on_draw(self, event) -> None:
         """Draw the picture. An error closes the window, because every later frame would fail in the same way."""
         try:
-            self._draw(self.playback.frame, self.physical_size, self.pixel_scale)
+            self._draw(self.playback.at, self.physical_size, self.pixel_scale)
         except Exception as error:
             self.failure = error
             self._timer.stop()
             # Close it later: Qt crashes when a window is closed while it is drawn.
             self._closing = app.Timer(0.0, connect=lambda event: self.close(), iterations=1, start=True)
 
-    def _draw(self, frame: int, size: tuple[int, int], scale: float) -> None:
+    def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
         self.renderer = self.renderer or Renderer(self, self.recording, BUDGET)
         try:
-            self.renderer.load(frame)
+            self.renderer.load(at)
         except NBodyError as error:  # this frame is damaged; others may be intact
             self._stop(error)
         self.renderer.draw(self.controls.camera, size, scale)
         if self.controls.show_hud:
-            self.renderer.draw_caption(frame, size, scale, self.alert)
-            self.renderer.draw_controls(self.controls.key_help, frame, self.playback.frames, size, scale)
+            self.renderer.draw_caption(at, size, scale, self.alert)
+            self.renderer.draw_controls(self.controls.key_help, int(at), self.playback.frames, size, scale)
 
     def on_timer(self, event) -> None:
         """Advance the playback; with ``--follow`` also check for new frames. Close the window after Ctrl-C."""
@@ -80,13 +80,13 @@ class Window(app.Canvas):
             self._timer.stop()
             self.close()
             return
-        now, before = perf_counter(), self.playback.frame
+        now, before = perf_counter(), self.playback.at
         self.playback.advance(now - self._tick_at)
         self._tick_at = now
         if self.playback.follow and now - self._refresh_at >= REFRESH:
             self._refresh_at = now
             self._refresh()
-        if self.playback.frame != before:
+        if self.playback.at != before:
             self.update()
 
     def _refresh(self) -> None:

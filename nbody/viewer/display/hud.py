@@ -7,8 +7,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from nbody.errors import printable, shortened
-from nbody.viewer.palette import on_screen, palette
-from nbody.viewer.recording import Caption
+from nbody.viewer.picture.palette import on_screen, palette
+from nbody.viewer.sources.recording import Caption
 
 Array = np.ndarray
 Colour = tuple[int, int, int, int]

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nbody.viewer.camera import Camera
-from nbody.viewer.hud import Timeline
-from nbody.viewer.playback import Playback
+from nbody.viewer.display.hud import Timeline
+from nbody.viewer.picture.camera import Camera
+from nbody.viewer.window.playback import Playback
 
 Pixel = tuple[float, float]
 Size = tuple[int, int]
