@@ -1,6 +1,7 @@
 """What plots read from a recording: times, observables as recorded or computed from frames, the bodies of a frame."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -45,7 +46,8 @@ class RunData:
 
     def unit(self, quantity: str) -> str:
         """The symbol of the unit of ``length``, ``mass``, ``time`` or ``velocity``; empty if there is none."""
-        return ""
+        written = self.run.resolved.get("units")
+        return printable(written.get(quantity, "")) if isinstance(written, dict) else ""
 
     def index(self, frame: int) -> int:
         """``frame`` counted from the start. Raises InputError if there is no such frame."""
@@ -69,23 +71,30 @@ class RunData:
 
     def observable(self, name: str, fix: str) -> Array:
         """An observable at every frame. Raises InputError, with ``fix`` at its end, if it was not recorded."""
-        values = self.run.observable(name)
-        if np.isnan(values).all():
+        values = self._recorded(name)
+        if values is None:
             raise InputError(f"{self.run.path}: holds no {name.replace('_', ' ')}; {fix}")
         return values
 
+    def _recorded(self, name: str) -> Array | None:
+        """An observable at every frame, (T,) or (T, width); None if it was not recorded."""
+        with suppress(InputError):
+            values = self.run.observable(name)
+            return None if np.isnan(values).all() else values
+        return None
+
     def momenta(self) -> tuple[Array, Array, Array]:
         """Time (K,), and the momentum and the angular momentum, (K, 3) each."""
-        recorded = [self.run.observable(name) for name in ("momentum", "angular_momentum")]
-        if all(values.ndim == 2 for values in recorded):  # NaNs of one dimension if it was not
-            return self.time, *recorded
+        momentum, angular = self._recorded("momentum"), self._recorded("angular_momentum")
+        if momentum is not None and angular is not None:
+            return self.time, momentum, angular
         frames, values = self._computed("momenta", _momenta)
         return self.time[frames], values[:, :3], values[:, 3:]
 
     def structure(self, name: str) -> tuple[Array, Array]:
         """Time (K,) and ``lagrangian_radii`` (K, 3) or ``core_radius`` (K,)."""
-        recorded = self.run.observable(name)
-        if not np.isnan(recorded).all() and recorded.shape[1:] in ((), (len(FRACTIONS),)):
+        recorded = self._recorded(name)
+        if recorded is not None:
             return self.time, recorded
         if self.run.count < 3:
             raise InputError(f"{self.run.path}: a {name.replace('_', ' ')} needs three bodies or more; plot orbits")

@@ -120,14 +120,14 @@ def _drawn(panels: dict[str, Plot], view: View) -> RunFigure:
     rows = -(-len(panels) // columns)
     size = SINGLE if len(panels) == 1 else (columns * PANEL[0], rows * PANEL[1])
     figure = RunFigure(figsize=size, layout="constrained", facecolor="white")
-    grid = figure.subplots(rows, columns, squeeze=False).flat
+    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, panel in zip(grid, panels.values(), strict=False):
         plain(axes)
         panel.draw(axes, view)
         for axis in (axes.xaxis, axes.yaxis):
             if axis.get_scale() == "log":
                 tidy_log(axis)
-    for axes in list(grid)[len(panels) :]:
+    for axes in grid[len(panels) :]:
         axes.remove()
     _headed(figure, view, columns)
     return figure

@@ -33,11 +33,8 @@ def line(run: "Trajectory") -> str:
 
 def page(run: "Trajectory") -> str:
     """HTML for a notebook: the facts, and a picture of the last frame (PNG, drawn without OpenGL)."""
-    facts = {
-        "file": run.path,
-        "bodies": f"{run.count} in {run.dimensions} dimensions",
-        "frames": _frames(run).removesuffix(" frames"),
-    }
+    bodies, frames = f"{run.count} in {run.dimensions} dimensions", _frames(run).removesuffix(" frames")
+    facts = {"file": run.path, "bodies": bodies, "frames": frames}
     if len(run):
         facts["time"] = f"{run.time[0]:g} to {run.time[-1]:g}"
     picture = ""
