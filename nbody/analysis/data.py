@@ -36,6 +36,7 @@ class RunData:
         """Raises InputError if the recording has no frame."""
         self.run, self.label, self._notify = run, label, notify
         self.time = run.time
+        self._cores: dict[int, tuple[Array, float]] = {}
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; plot it when the run has begun")
 
@@ -101,14 +102,28 @@ class RunData:
         frames, values = self._structure
         return self.time[frames], values[:, 0] if name == "core_radius" else values[:, 1:]
 
+    def core(self, frame: int, particles: Particles) -> tuple[Array, float]:
+        """The density centre and the core radius of a frame, computed once (4 s for a million bodies)."""
+        if frame not in self._cores:
+            density = local_density(particles)
+            centre = density_centre(particles, density)
+            self._cores[frame] = centre, core_radius(particles, density, centre)
+        return self._cores[frame]
+
     @cached_property
     def _structure(self) -> tuple[list[int], Array]:
-        return self._computed("radii", _radii)
+        """Core radius and Lagrangian radii about the density centre."""
 
-    def _computed(self, what: str, measure: Callable[[Particles], Any]) -> tuple[list[int], Array]:
+        def measure(frame: int, particles: Particles) -> list[float]:
+            centre, radius = self.core(frame, particles)
+            return [radius, *lagrangian_radii(particles, FRACTIONS, centre)]
+
+        return self._computed("radii", measure)
+
+    def _computed(self, what: str, measure: Callable[[int, Particles], Any]) -> tuple[list[int], Array]:
         """A quantity at frames spread evenly over the run; frames that are not finite are left out."""
         frames = spread(len(self.time), min(SAMPLES, max(FEWEST, BODIES // self.run.count)))
-        found = {k: measure(p) for k in frames if _first_bad(p := self.run.particles(k)) is None}
+        found = {k: measure(k, p) for k in frames if _first_bad(p := self.run.particles(k)) is None}
         if not found:
             raise InputError(f"{self.run.path}: no frame holds finite numbers only; look at it with 'nbody info'")
         if len(frames) < len(self.time):
@@ -129,12 +144,5 @@ def _first_bad(particles: Particles) -> int | None:
     return None if finite.all() else int(particles.id[np.argmin(finite)])
 
 
-def _momenta(particles: Particles) -> Array:
+def _momenta(frame: int, particles: Particles) -> Array:
     return system_sums(particles.mass, particles.position, particles.velocity, np.zeros(particles.count))[2:]
-
-
-def _radii(particles: Particles) -> Array:
-    """The core radius and the Lagrangian radii about the density centre."""
-    density = local_density(particles)
-    centre = density_centre(particles, density)
-    return np.array([core_radius(particles, density, centre), *lagrangian_radii(particles, FRACTIONS, centre)])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nbody.analysis.data import RunData
-from nbody.diagnostics import Profile, density_centre, radial_profile
+from nbody.diagnostics import Profile, radial_profile
 from nbody.errors import InputError
 from nbody.figures import INK, SERIES, ramp
 
@@ -66,7 +66,8 @@ class View:
         """
         if (run, frame) not in self._profiles:
             p = self.runs[run].particles(frame)
-            self._profiles[run, frame] = radial_profile(p, centre=density_centre(p), cylindrical=self.cylindrical)
+            centre, _ = self.runs[run].core(frame, p)
+            self._profiles[run, frame] = radial_profile(p, centre=centre, cylindrical=self.cylindrical)
             if not len(self._profiles[run, frame].radius):
                 raise InputError(
                     f"{self.runs[run].run.path}: frame {frame}: a profile needs more bodies at different radii; plot orbits"
