@@ -63,4 +63,4 @@ def ramp(count: int) -> list[Any]:
     """``count`` colours in an order (times, fractions of the mass), from dark to light (viridis without its palest end)."""
     from matplotlib import colormaps
 
-    return [colormaps["viridis"](0.85 * k / max(count - 1, 1)) for k in range(count)]
+    return [colormaps["viridis"](0.75 * k / max(count - 1, 1)) for k in range(count)]

@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -69,7 +70,7 @@ def plot(
             numbers that are not finite, one frame where a change is to be shown, an observable that was not recorded.
     """
     sources: list[Any] = list(run) if isinstance(run, list | tuple) else [run]
-    frames = () if frame is None else (frame,) if isinstance(frame, int) else tuple(frame)
+    frames = () if frame is None else (frame,) if isinstance(frame, int | np.integer) else tuple(frame)
     for name in plots:
         PLOTS.check(name)
     with ExitStack() as opened:

@@ -38,8 +38,10 @@ class View:
         """True if there are several runs: then colours tell runs apart, and line styles whatever else there is."""
         return len(self.runs) > 1
 
-    def colour(self, run: int, kind: int = 0) -> str:
+    def colour(self, run: int, kind: int = 0) -> Any:
         """The colour of a line of a run: that of the run if there are several, else that of what the line shows."""
+        if len(self.runs) > len(SERIES):
+            return ramp(len(self.runs))[run]
         return SERIES[(run if self.several else kind) % len(SERIES)]
 
     def unit(self, quantity: str) -> str:
@@ -53,10 +55,13 @@ class View:
         By default the first and the last frame of one run, the last frame of several."""
         frames = self.frames or ((-1,) if self.several else (0, -1))
         for r, run in enumerate(self.runs):
-            indices = list(dict.fromkeys(map(run.index, frames)))
-            colours = [self.colour(r)] * len(indices) if self.several else ramp(len(indices))
-            for n, (k, colour) in enumerate(zip(indices, colours, strict=True)):
-                yield r, k, f"t = {run.time[k]:.4g} {run.unit('time')}".rstrip(), colour, n
+            chosen = {run.index(frame): frame for frame in reversed(frames)}  # each frame once
+            colours = [self.colour(r)] * len(chosen) if self.several else ramp(len(chosen))
+            for n, (k, colour) in enumerate(zip(reversed(chosen), colours, strict=True)):
+                label = f"t = {run.time[k]:.4g} {run.unit('time')}".rstrip()
+                if self.several:  # times differ
+                    label = {0: "first frame", -1: "last frame"}.get(chosen[k], f"frame {chosen[k]}")
+                yield r, k, label, colour, n
 
     def profile(self, run: int, frame: int) -> Profile:
         """The profile of a run at a frame, around its density centre; computed once per figure.

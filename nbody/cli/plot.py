@@ -15,8 +15,8 @@ def plot(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="RUN.h5... [PLOT]...",
-            help="Recordings, and plots: " + ", ".join(PLOTS) + ".",
+            metavar="RUN.h5|PLOT",
+            help="Recordings, and what to plot of them: " + ", ".join(PLOTS) + ".",
             show_default=False,
             autocompletion=recordings_and_plots,
         ),
