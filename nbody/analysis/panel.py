@@ -16,6 +16,10 @@ MARKERS = "os^Dv"
 """Line styles and markers, for what colours do not tell apart."""
 
 
+BESIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 1.5}
+"""A legend's place to the right of a panel that has no room for it."""
+
+
 @dataclass
 class View:
     """What a figure shows.
@@ -93,10 +97,10 @@ def labelled(text: str, unit: str) -> str:
     return f"{text} [{unit}]" if unit else text
 
 
-def kinds_legend(axes: Any, labels: Sequence[str]) -> None:
-    """A legend of line styles in order, for what is not a run."""
+def kinds_legend(axes: Any, labels: Sequence[str], **beside: Any) -> None:
+    """A legend of line styles in order, for what is not a run; ``**BESIDE`` puts it there."""
     lines = [axes.plot([], [], color=INK, linestyle=LINES[k % len(LINES)])[0] for k in range(len(labels))]
-    axes.legend(lines, labels)
+    axes.legend(lines, labels, **beside)
 
 
 def time_axis(axes: Any, view: View) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nbody.analysis.panel import LINES, Plot, View, kinds_legend, labelled, time_axis
+from nbody.analysis.panel import BESIDE, LINES, Plot, View, kinds_legend, labelled, time_axis
 from nbody.analysis.plots.energy import NO_ENERGY
 from nbody.figures import GREY
 
@@ -17,9 +17,9 @@ def draw(axes: Any, view: View) -> None:
             axes.plot(run.time, values, color=view.colour(r, k), linestyle=style, label=symbol)
     axes.axhline(0, color=GREY, linewidth=0.6)
     if view.several:
-        kinds_legend(axes, list(ENERGIES.values()))
+        kinds_legend(axes, list(ENERGIES.values()), **BESIDE)
     else:
-        axes.legend()
+        axes.legend(**BESIDE)
     axes.set_ylabel(labelled("energy", _unit(view)))
     time_axis(axes, view)
 

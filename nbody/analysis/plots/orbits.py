@@ -1,24 +1,25 @@
 """The paths of chosen bodies, seen along z."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from nbody.analysis.data import RunData, spread
-from nbody.analysis.panel import LINES, Plot, View, labelled
+from nbody.analysis.panel import BESIDE, LINES, Plot, View, labelled
 from nbody.errors import InputError
 
 FRAMES = 2000
 """Frames at most that are read."""
 
-DEFAULT = 8
-"""Bodies at most that are drawn if none are named: evenly spread in the order of the file."""
+DEFAULT, DEFAULT_OF_SEVERAL = 8, 2
+"""Bodies at most that are drawn of one run, or of each of several, if none are named: evenly spread in the file's order."""
 
 
 def draw(axes: Any, view: View) -> None:
     """A line per body, with a dot at its last position."""
     for r, run in enumerate(view.runs):
-        rows = _rows(run, view.bodies)
+        rows = _rows(run, view.bodies, DEFAULT_OF_SEVERAL if view.several else DEFAULT)
         frames = spread(len(run.time), FRAMES)
         paths = np.array([run.run.position[k][rows, :2] for k in frames])
         for k, row in enumerate(rows):
@@ -29,14 +30,14 @@ def draw(axes: Any, view: View) -> None:
     axes.set_xlabel(labelled("x", view.unit("length")))
     axes.set_ylabel(labelled("y", view.unit("length")))
     if not view.several:
-        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), handlelength=1.2)
+        axes.legend(**BESIDE)
 
 
-def _rows(run: RunData, bodies: Any) -> list[int]:
+def _rows(run: RunData, bodies: Sequence[int], default: int) -> list[int]:
     """Where the bodies with these ids are in the arrays."""
     ids = run.run.id
     if not bodies:
-        return spread(len(ids), DEFAULT)
+        return spread(len(ids), default)
     row = {int(each): k for k, each in enumerate(ids)}
     if missing := [each for each in bodies if each not in row]:
         raise InputError(
