@@ -128,6 +128,12 @@ def test_labels_have_the_units_of_the_scenario(tmp_path):
     }
 
 
+def test_an_overview_says_why_a_panel_is_empty(tmp_path):
+    figure = nbody.plot(record(tmp_path / "a.h5", spoil=0))
+    said = [axes.texts[0].get_text() for axes in figure.axes if not axes.axison]
+    assert len(said) == 2 and all("frame 0: body 17" in " ".join(text.split()) for text in said)
+
+
 @pytest.mark.parametrize("count,frames,panels", [(300, 5, 6), (3, 5, 4), (300, 1, 3), (3, 1, 1)])
 def test_an_overview_shows_what_a_run_has(tmp_path, count, frames, panels):
     assert len(nbody.plot(record(tmp_path / "a.h5", frames, count)).axes) == panels
@@ -192,7 +198,7 @@ def test_list_names_every_plot(capsys):
         ),
         (["one.h5", "energy"], "has one frame, and 'energy' shows a change over time; plot bodies or profile"),
         (["bare.h5", "energy"], "bare.h5: holds no total energy; plot lagrangian or momentum"),
-        (["two.h5", "core"], "two.h5: a core radius needs three bodies or more; plot orbits"),
+        (["two.h5", "core"], "two.h5: radii about a density centre need three bodies or more; plot orbits"),
         (["two.h5", "density"], "frame 0: a profile needs more bodies at different radii; plot orbits"),
         (["run.h5", "--out", "a.jpg"], "--out a.jpg: figures are .png, .pdf or .svg"),
         (["run.h5", "--out", "none/a.png"], "there is no folder .*none; make it first"),

@@ -23,6 +23,10 @@ BODIES, FEWEST = 2_000_000, 16
 """Of large runs fewer frames: so many bodies in all (5 s on two cores), but at least so many frames."""
 
 
+LARGEST = 1e100
+"""Of positions and velocities: volumes of larger ones have no float64."""
+
+
 class RunData:
     """A recording as plots see it.
 
@@ -39,6 +43,11 @@ class RunData:
         self._cores: dict[int, tuple[Array, float]] = {}
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; plot it when the run has begun")
+        if not np.isfinite(run.time).all():
+            k = int(np.argmin(np.isfinite(run.time)))
+            raise InputError(
+                f"{run.path}: the time of frame {k} is not a finite number; check it with 'nbody info --verify'"
+            )
 
     @property
     def name(self) -> str:
@@ -65,7 +74,7 @@ class RunData:
         found = self.run.particles(k)
         if (bad := _first_bad(found)) is not None:
             raise InputError(
-                f"{self.run.path}: frame {k}: body {bad} has a position or velocity that is not a finite number; "
+                f"{self.run.path}: frame {k}: body {bad} has a position or velocity that is not finite, or beyond {LARGEST:g}; "
                 "--frame chooses another frame"
             )
         return found
@@ -98,7 +107,7 @@ class RunData:
         if recorded is not None:
             return self.time, recorded
         if self.run.count < 3:
-            raise InputError(f"{self.run.path}: a {name.replace('_', ' ')} needs three bodies or more; plot orbits")
+            raise InputError(f"{self.run.path}: radii about a density centre need three bodies or more; plot orbits")
         frames, values = self._structure
         return self.time[frames], values[:, 0] if name == "core_radius" else values[:, 1:]
 
@@ -139,9 +148,9 @@ def spread(frames: int, samples: int) -> list[int]:
 
 
 def _first_bad(particles: Particles) -> int | None:
-    """The id of the first body with a number that is not finite; None if there is none."""
-    finite = np.isfinite(particles.position).all(axis=1) & np.isfinite(particles.velocity).all(axis=1)
-    return None if finite.all() else int(particles.id[np.argmin(finite)])
+    """The id of the first body with a number that is not finite or too large; None if there is none."""
+    good = (np.abs(particles.position) <= LARGEST).all(axis=1) & (np.abs(particles.velocity) <= LARGEST).all(axis=1)
+    return None if good.all() else int(particles.id[np.argmin(good)])
 
 
 def _momenta(frame: int, particles: Particles) -> Array:

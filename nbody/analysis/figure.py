@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
+from textwrap import fill
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -80,9 +81,10 @@ def plot(
             for one in data:
                 one.index(each)
         view = View(data, frames, tuple(bodies), cylindrical)
-        names = _panels(plots or ("overview",), data, named=bool(plots) and "overview" not in plots)
+        named = bool(plots) and "overview" not in plots
+        panels = _panels(plots or ("overview",), data, named)
         with rc_context(RC):
-            return _drawn(names, view)
+            return _drawn(panels, view, named)
 
 
 def _labels(runs: Sequence[Trajectory]) -> list[str]:
@@ -116,7 +118,8 @@ def _panels(plots: Sequence[str], runs: Sequence[RunData], named: bool) -> dict[
     return panels
 
 
-def _drawn(panels: dict[str, Plot], view: View) -> RunFigure:
+def _drawn(panels: dict[str, Plot], view: View, named: bool) -> RunFigure:
+    """A figure with these panels. One of an overview that can't be drawn says why."""
     columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
     rows = -(-len(panels) // columns)
     size = SINGLE if len(panels) == 1 else (columns * PANEL[0], rows * PANEL[1])
@@ -124,7 +127,15 @@ def _drawn(panels: dict[str, Plot], view: View) -> RunFigure:
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, panel in zip(grid, panels.values(), strict=False):
         plain(axes)
-        panel.draw(axes, view)
+        try:
+            panel.draw(axes, view)
+        except InputError as error:
+            if named:
+                raise
+            axes.clear()
+            axes.set_axis_off()
+            reason = fill(str(error), 42, break_on_hyphens=False)
+            axes.text(0.5, 0.5, reason, ha="center", va="center", fontsize=7, color=GREY, parse_math=False)
         for axis in (axes.xaxis, axes.yaxis):
             if axis.get_scale() == "log":
                 tidy_log(axis)

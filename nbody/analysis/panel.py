@@ -109,7 +109,9 @@ def time_axis(axes: Any, view: View) -> None:
 
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     axes.set_xlabel(labelled("time", view.unit("time")))
-    axes.set_xlim(min(run.time[0] for run in view.runs), max(run.time[-1] for run in view.runs))
+    first, last = min(run.time[0] for run in view.runs), max(run.time[-1] for run in view.runs)
+    if first < last:
+        axes.set_xlim(first, last)
 
 
 def run_lines(axes: Any, view: View, values: Callable[[RunData], tuple[Any, Any]]) -> None:
@@ -127,15 +129,20 @@ def at_the_end(axes: Any, text: str, value: float, colour: Any) -> None:
 
 def log_y(axes: Any) -> None:
     """A logarithmic axis, if a line has a positive value; zeros are left out."""
-    if any((np.asarray(line.get_ydata(), float) > 0).any() for line in axes.lines):
+    if _positive(axes):
         axes.set_yscale("log", nonpositive="mask")
+
+
+def _positive(axes: Any) -> list[np.ndarray]:
+    """The positive finite values of each line that has some."""
+    values = [np.asarray(line.get_ydata(), float) for line in axes.lines]
+    return [each for y in values if len(each := y[(y > 0) & np.isfinite(y)])]
 
 
 def error_axis(axes: Any) -> None:
     """A logarithmic axis for errors, which does not follow each change of sign down to rounding."""
     log_y(axes)
-    errors = [np.asarray(line.get_ydata(), float) for line in axes.lines]
-    positive = [e[e > 0] for e in errors if (e > 0).any()]
+    positive = _positive(axes)
     bottom = min((np.quantile(e, 0.02) / 30 for e in positive), default=0.0)
     if any(e.min() < bottom for e in positive):
         axes.set_ylim(bottom=bottom)

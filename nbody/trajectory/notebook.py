@@ -58,8 +58,8 @@ def thumbnail(run: "Trajectory", frame: int = -1, pixels: int = 240) -> bytes:
     from matplotlib.figure import Figure
 
     bodies = run.particles(frame)
-    if not np.isfinite(bodies.position).all():
-        raise ValueError("not finite")
+    if not (np.abs(bodies.position) < 1e100).all():
+        raise ValueError("not finite, or too large for a picture")
     centre = centre_of_mass(bodies)
     half = 1.1 * float(np.quantile(distances(bodies, centre), 0.95, method="higher")) or 1.0
     shown = (bodies.position[:: -(-bodies.count // POINTS), :2] - centre[:2]) / half
