@@ -90,7 +90,7 @@ class Hermite4(Integrator):
         state: Any = motion.state
         if not math.isfinite(h) or state.time + h == state.time:
             raise RunFailed(
-                f"step {state.step}: a time step of {h:g} at time {state.time:g} can't be made{nearest_pair(state)}; give "
+                f"step {state.step}: a time step of {h:g} at time {state.time:g} can't be made{nearest_pair(motion)}; give "
                 "the largest step (integrator.dt), or a softening"
             )
         real = state.dtype.type

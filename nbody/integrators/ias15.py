@@ -75,7 +75,7 @@ class IAS15(FewBodies):
         if not good:
             raise RunFailed(
                 f"step {state.step}: a time step of {self._next:g} at time {state.time:g} can't be made"
-                f"{nearest_pair(state)}; give a softening"
+                f"{nearest_pair(motion)}; give a softening"
             )
 
     def arrays(self) -> dict[str, np.ndarray]:

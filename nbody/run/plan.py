@@ -153,7 +153,11 @@ def plan(
     count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
     schedule = schedule_for(scenario, integrator, particles.time if particles else 0.0)
     written, where = scenario.engine.name, scenario.where("engine")
-    if written == "auto" and integrator.own_forces:
+    if (
+        written == "auto"
+        and integrator.own_forces
+        and integrator.refusal(ENGINES.load("gpu-symmetric"), scenario.precision)
+    ):
         name, why = "cpu", f"scheme '{scenario.integrator.scheme}' computes its own forces"
     else:
         name, why = resolve(written, scenario.precision, count, where, notify, measure, integrator.needs)

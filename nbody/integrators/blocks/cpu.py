@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numba import njit, prange
@@ -19,6 +20,7 @@ from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
 from nbody.integrators.blocks import formulas
 from nbody.integrators.blocks.formulas import corrector, pair_terms, predictor, step_length
+from nbody.integrators.integrator import Motion
 from nbody.law import pair_law
 
 ALONE = 1 << 18
@@ -252,3 +254,54 @@ def prediction_for(order: int) -> Callable:
         predict_all(variant, rows, p, last, now, tick)
 
     return disk_cached(prediction)
+
+
+class Blocks:
+    """The loop over blocks of one state in host memory."""
+
+    def __init__(self, motion: Motion, order: int, eta: float) -> None:
+        state: Any = motion.state
+        self._state, count = state, state.count
+        self._gravity, self._order, self._eta = motion.engine.gravity, order, eta
+        self._rows = state.derivatives.reshape(3 * DERIVATIVES, count)
+        self._last, self._step = state.ticks.reshape(2, count)
+        self._now = -1  # the time reached in ticks; -1 after a restore
+
+    def first_derivatives(self) -> np.ndarray:
+        """Evaluate acceleration, jerk and snap of all bodies, in two passes over the pairs. Returns all, (18, N)."""
+        state, D, gravity = self._state, self._state.dimensions, self._gravity
+        self._rows[:] = 0.0
+        self._rows[:D], self._rows[3 : 3 + D] = state.position.T, state.velocity.T
+        start_for(gravity.softening)(self._rows, state.mass, gravity.length2, gravity.G)
+        return self._rows
+
+    def set_wanted(self, wanted: np.ndarray) -> None:
+        """Set the steps that accuracy asks for, (N,)."""
+        self._state.wanted_step[...] = wanted
+
+    def new_stretch(self, tick: float, unit: int, smallest: int) -> int:
+        """All bodies are at the same time, 0 ticks from now on. Returns a body whose step is too short, or -1."""
+        self._last[:] = self._now = 0
+        for i, wanted in enumerate(self._state.wanted_step):
+            self._step[i] = in_ticks(wanted, tick, unit)
+        short = np.flatnonzero(self._step < smallest)
+        return int(short[0]) if len(short) else -1
+
+    def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> tuple[int, int, int, int]:
+        """Make up to ``steps`` blocks, or all until ``end``. Returns the number of blocks, the time reached in ticks, the
+        steps of single bodies, and a body whose step would be too short, or -1."""
+        if self._now < 0:
+            self._now = int(self._last.max())
+        gravity = self._gravity
+        blocks, self._now, single, failed = blocks_for(gravity.softening, self._order)(
+            self._rows, self._state.mass, self._last, self._step, self._state.wanted_step, self._now, end, tick, steps, unit,
+            smallest, self._eta, gravity.length2, gravity.G,
+        )  # fmt: skip
+        return blocks, self._now, single, failed
+
+    def present(self, now: int, tick: float) -> None:
+        """Predict all bodies to one time, into the state's positions and velocities."""
+        state = self._state
+        p = np.empty((9, state.count))
+        prediction_for(self._order)(self._rows, p, self._last, now, tick)
+        state.position[...], state.velocity[...] = p[: state.dimensions].T, p[3 : 3 + state.dimensions].T

@@ -36,7 +36,7 @@ def pair_terms(order: int, law: Callable, compile: Callable) -> Any:
             Sy = w * ay - six_alpha * Jy - three_beta * Ay
             Sz = w * az - six_alpha * Jz - three_beta * Az
         else:
-            Sx, Sy, Sz = w * 0, w * 0, w * 0
+            Sx, Sy, Sz = w - w, w - w, w - w
         return Ax, Ay, Az, Jx, Jy, Jz, Sx, Sy, Sz
 
     return compile(terms)

@@ -6,7 +6,8 @@ time between frames; so at each frame all bodies are at the same time, and its e
 """
 
 import math
-from typing import Annotated, Any, ClassVar
+from importlib import import_module
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +19,6 @@ from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Want
-from nbody.state.host import HostState
 
 TICKS = 1 << 50
 """The time between two frames in ticks."""
@@ -60,52 +60,44 @@ class BlockHermite(Integrator):
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
         """See :meth:`Integrator.refusal`."""
-        if not issubclass(engine.state_type, HostState):
-            return "this scheme runs on the CPU; choose --engine cpu"
-        return "" if precision == "float64" else "this scheme computes in float64; choose --precision float64"
+        if engine.device == "gpu" and precision == "float32":
+            return "this scheme needs more digits; choose --precision mixed or float64"
+        if engine.device == "cpu" and precision != "float64":
+            return "this scheme computes in float64 on the CPU; choose --precision float64"
+        return ""
+
+    def prepare(self, motion: Motion) -> None:
+        """See :meth:`Integrator.prepare`."""
+        super().prepare(motion)
+        kind = import_module(f"nbody.integrators.blocks.{motion.engine.device}")
+        self._blocks = kind.Blocks(motion, self.order, self.eta)
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`: evaluates the first accelerations, jerks and snaps."""
-        from nbody.integrators.blocks.cpu import start_for
-
-        state: Any = motion.state
-        rows, D, gravity = _rows(state), state.dimensions, motion.engine.gravity
-        rows[:] = 0.0
-        rows[:D], rows[3 : 3 + D] = state.position.T, state.velocity.T
-        start_for(gravity.softening)(rows, state.mass, gravity.length2, gravity.G)
+        rows = self._blocks.first_derivatives()
         a, j, s = (np.linalg.norm(rows[k : k + 3], axis=0) for k in (6, 9, 12))
         with np.errstate(divide="ignore", invalid="ignore"):
             wanted = START * self.eta ** (0.5 if self.order == 4 else 1.0) * np.fmin(a / j, np.sqrt(a / s))
-        state.wanted_step[...] = np.where(np.isnan(wanted), np.inf, wanted)
-        self._now, self._begin, self._end = TICKS, state.time, state.time
+        self._blocks.set_wanted(np.where(np.isnan(wanted), np.inf, wanted))
+        self._now, self._begin, self._end = TICKS, motion.state.time, motion.state.time
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
         """See :meth:`Integrator.advance`; a step is a block."""
-        from nbody.integrators.blocks.cpu import blocks_for
-
-        state: Any = motion.state
-        gravity, rows = motion.engine.gravity, _rows(state)
-        last, step = state.ticks.reshape(2, state.count)
+        state = motion.state
         while steps and state.time < until:
             if self._now == TICKS:
-                self._new_stretch(motion, until, last, step)
+                self._new_stretch(motion, until)
             tick = (self._end - self._begin) / TICKS
-            blocks, self._now, single, failed = blocks_for(gravity.softening, self.order)(
-                rows, state.mass, last, step, state.wanted_step, self._now, TICKS, tick, steps, self._unit,
-                self._smallest(), self.eta, gravity.length2, gravity.G,
-            )  # fmt: skip
+            blocks, self._now, single, failed = self._blocks.advance(tick, TICKS, self._unit, self._smallest(), steps)
             steps, state.step, self.single = steps - blocks, state.step + blocks, self.single + single
             state.time = self._end if self._now == TICKS else self._begin + self._now * tick
             if failed >= 0:
-                self._present(state, rows, last, tick)
                 raise self._too_short(motion, failed)
-        self._present(state, rows, last, (self._end - self._begin) / TICKS)
+        self._present(motion)
 
-    def _new_stretch(self, motion: Motion, until: float, last: np.ndarray, step: np.ndarray) -> None:
+    def _new_stretch(self, motion: Motion, until: float) -> None:
         """Begin a stretch until the next frame: all bodies are at the same time."""
-        from nbody.integrators.blocks.cpu import in_ticks
-
-        state: Any = motion.state
+        state = motion.state
         length = self.dt if math.isinf(until) else until - state.time
         if math.isinf(length):
             raise InputError("integrator.dt is missing; give the largest step, or 'end: TIME' instead of 'steps'")
@@ -113,30 +105,24 @@ class BlockHermite(Integrator):
         self._unit = TICKS
         while self._unit * (length / TICKS) > self.dt:
             self._unit >>= 1
-        last[:] = 0
-        for i, wanted in enumerate(state.wanted_step):
-            step[i] = in_ticks(wanted, length / TICKS, self._unit)
-            if step[i] < self._smallest():
-                raise self._too_short(motion, i)
+        failed = self._blocks.new_stretch((self._end - self._begin) / TICKS, self._unit, self._smallest())
+        if failed >= 0:
+            raise self._too_short(motion, failed)
 
     def _smallest(self) -> int:
         return max(1, self._unit >> SMALLEST)
 
     def _too_short(self, motion: Motion, i: int) -> RunFailed:
-        motion.evaluate()
+        self._present(motion)
         return RunFailed(
             f"step {motion.state.step}: particle {i} (counted from 0) needs a step below the smallest one at time "
-            f"{motion.state.time:g}{nearest_pair(motion.state)}; give a softening, or a larger integrator.eta"
+            f"{motion.state.time:g}{nearest_pair(motion, i)}; give a softening, or a larger integrator.eta"
         )
 
-    def _present(self, state: Any, rows: np.ndarray, last: np.ndarray, tick: float) -> None:
+    def _present(self, motion: Motion) -> None:
         """Predict all bodies to the present time."""
-        from nbody.integrators.blocks.cpu import prediction_for
-
-        p = np.empty((9, state.count))
-        prediction_for(self.order)(rows, p, last, self._now, tick)
-        state.position[...], state.velocity[...] = p[: state.dimensions].T, p[3 : 3 + state.dimensions].T
-        state.invalidate()
+        self._blocks.present(self._now, (self._end - self._begin) / TICKS)
+        motion.state.invalidate()
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""
@@ -153,11 +139,6 @@ class BlockHermite(Integrator):
         """See :meth:`Integrator.restore`."""
         self._begin, self._end = map(float, arrays["stretch"])
         self._now, self._unit, self.single = map(int, arrays["clock"])
-
-
-def _rows(state: Any) -> np.ndarray:
-    """The column ``derivatives`` as (18, N): a row per component, for vector units."""
-    return state.derivatives.reshape(18, state.count)
 
 
 class Hermite4Block(BlockHermite):
