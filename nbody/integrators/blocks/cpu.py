@@ -19,7 +19,7 @@ from nbody import law
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
 from nbody.integrators.blocks import formulas
-from nbody.integrators.blocks.formulas import corrector, pair_terms, predictor, step_length
+from nbody.integrators.blocks.formulas import corrector, pair_weights, predictor, step_length
 from nbody.integrators.integrator import Motion
 from nbody.law import pair_law
 
@@ -78,7 +78,7 @@ def _forces(variant: str) -> Callable:
     def rsqrt(x):
         return 1.0 / np.sqrt(x)
 
-    terms = pair_terms(int(order), pair_law(law_name, 3, rsqrt, njit(fastmath=FAST)), njit(fastmath=FAST))
+    weights = pair_weights(int(order), pair_law(law_name, 3, rsqrt, njit(fastmath=FAST)), njit(fastmath=FAST))
     snap = int(order) == 6
 
     @njit(fastmath=FAST, error_model="numpy")
@@ -89,20 +89,19 @@ def _forces(variant: str) -> Callable:
         ax, ay, az, jx, jy, jz, sx, sy, sz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for j in range(first, last):
             dax, day, daz = (p[6, j] - axi, p[7, j] - ayi, p[8, j] - azi) if snap else (0.0, 0.0, 0.0)
-            Ax, Ay, Az, Jx, Jy, Jz, Sx, Sy, Sz = terms(
-                p[0, j] - xi, p[1, j] - yi, p[2, j] - zi, p[3, j] - vxi, p[4, j] - vyi, p[5, j] - vzi,
-                dax, day, daz, m[j], length2,
-            )  # fmt: skip
-            ax += Ax
-            ay += Ay
-            az += Az
-            jx += Jx
-            jy += Jy
-            jz += Jz
+            dx, dy, dz = p[0, j] - xi, p[1, j] - yi, p[2, j] - zi
+            vx, vy, vz = p[3, j] - vxi, p[4, j] - vyi, p[5, j] - vzi
+            w, pw, qw, rw = weights(dx, dy, dz, vx, vy, vz, dax, day, daz, m[j], length2)
+            ax += w * dx
+            ay += w * dy
+            az += w * dz
+            jx += w * vx - pw * dx
+            jy += w * vy - pw * dy
+            jz += w * vz - pw * dz
             if snap:
-                sx += Sx
-                sy += Sy
-                sz += Sz
+                sx += w * dax - qw * vx + rw * dx
+                sy += w * day - qw * vy + rw * dy
+                sz += w * daz - qw * vz + rw * dz
         for k, value in enumerate((ax, ay, az, jx, jy, jz, sx, sy, sz)):
             sums[k] += value
 

@@ -13,33 +13,30 @@ ETA = {4: 0.01, 6: 0.5}
 """The default accuracy of each order."""
 
 
-def pair_terms(order: int, law: Callable, compile: Callable) -> Any:
-    """``terms(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2)``: what body j adds to the nine sums (a, j, s) of body i.
+def pair_weights(order: int, law: Callable, compile: Callable) -> Any:
+    """``weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2) -> (w, p, q, r)``: what body j adds to the sums of body i,
 
-    With the separation d, f = 1/r³ and u = 1/r of the softened distance:
+        a += w d,   j += w v - p d,   s += w a - q v + r d,
 
-        α = (d·v) u²,   β = (v² + d·a) u² + α²,   A = m f d,   J = m f v - 3 α A,   S = m f a - 6 α J - 3 β A
+    with the differences d, v, a of positions, velocities and accelerations. With f = 1/r³ and u = 1/r of the softened
+    distance, w = m f, α = (d·v) u² and β = (v² + d·a) u² + α²: p = 3 α w, q = 6 α w, r = (18 α² - 3 β) w.
     """
     snap = order == 6
 
-    def terms(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2):
+    def weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2):
         f, u = law(dx, dy, dz, length2)
         w, u2 = f * m, u * u
         alpha = (dx * vx + dy * vy + dz * vz) * u2
-        three_alpha = alpha + alpha + alpha
-        Ax, Ay, Az = w * dx, w * dy, w * dz
-        Jx, Jy, Jz = w * vx - three_alpha * Ax, w * vy - three_alpha * Ay, w * vz - three_alpha * Az
-        if snap:
-            beta = (vx * vx + vy * vy + vz * vz + dx * ax + dy * ay + dz * az) * u2 + alpha * alpha
-            three_beta, six_alpha = beta + beta + beta, three_alpha + three_alpha
-            Sx = w * ax - six_alpha * Jx - three_beta * Ax
-            Sy = w * ay - six_alpha * Jy - three_beta * Ay
-            Sz = w * az - six_alpha * Jz - three_beta * Az
-        else:
-            Sx, Sy, Sz = w - w, w - w, w - w
-        return Ax, Ay, Az, Jx, Jy, Jz, Sx, Sy, Sz
+        w3 = w + w + w
+        p = alpha * w3
+        if not snap:
+            return w, p, p, p
+        square = alpha * alpha
+        five = square + square + square + square + square
+        beta = (vx * vx + vy * vy + vz * vz + dx * ax + dy * ay + dz * az) * u2  # without α²
+        return w, p, p + p, (five - beta) * w3
 
-    return compile(terms)
+    return compile(weights)
 
 
 def predictor(order: int, compile: Callable) -> Any:
@@ -91,17 +88,19 @@ def corrector(order: int, compile: Callable) -> Any:
     return compile(correct)
 
 
-def step_length(order: int, root: Callable, compile: Callable) -> Any:
+def step_length(order: int, root: Callable, compile: Callable, noisy: bool = False) -> Any:
     """``length(a, j, s, c, d, e, eta)`` from the squared sizes of the acceleration and its derivatives.
 
     Order 4: √(η (a s + j²)/(j c + s²)) (Aarseth 1985); order 6: η ((a s + j²)/(c e + d²))^(1/6) (Nitadori & Makino 2008).
+    ``noisy``: η √((a s + j²)/(j c + s²)) for order 6, since float32 forces say nothing about the highest derivatives.
     """
     sixth_order = order == 6
 
     def length(a, j, s, c, d, e, eta):
         above = root(a * s) + j
-        if sixth_order:
+        if sixth_order and not noisy:
             return eta * (above / (root(c * e) + d)) ** SIXTH
-        return root(eta * above / (root(j * c) + s))
+        ratio = above / (root(j * c) + s)
+        return eta * root(ratio) if sixth_order else root(eta * ratio)
 
     return compile(length)

@@ -20,9 +20,9 @@ import numpy as np
 
 from nbody import gpu
 from nbody.gpu import SIMULATED, Graph, cuda
-from nbody.integrators.blocks.formulas import corrector, pair_terms, predictor, step_length
+from nbody.integrators.blocks.formulas import corrector, pair_weights, predictor, step_length
 from nbody.integrators.integrator import Motion
-from nbody.law import pair_law
+from nbody.law import LAWS, pair_law
 
 THREADS = 64 if SIMULATED else 128
 WARPS = THREADS // 32
@@ -35,10 +35,6 @@ BLOCKS_PER_GRAPH = 24
 MOST_GRAPHS = 16
 """Graphs that are launched before the host looks at the clock."""
 
-PER_MULTIPROCESSOR = 4
-"""Blocks of the force kernel per multiprocessor."""
-
-ALL = 0xFFFFFFFF
 FAR = (1 << 62) - 1
 
 # The clock, (CLOCK,) int64: the next time and the number of listed bodies (three slots each), then
@@ -68,19 +64,15 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False) -> 
     """The kernels; ``first``: those for the first evaluation, which needs the snap in both orders."""
     real = np.float32 if mixed else np.float64
     law = pair_law(law_name, 3, gpu.rsqrt, gpu.device_function)
-    terms = pair_terms(6 if first else order, law, gpu.device_function)
+    softened = LAWS.load(law_name).needs_length  # so a body exerts no force on itself
+    snap = first or order == 6
+    weights = pair_weights(6 if first else order, law, gpu.device_function)
     exact = cuda.jit(device=True) if not SIMULATED else lambda function: function
     predict_one, correct_one = predictor(order, exact), corrector(order, exact)
-    length = step_length(order, math.sqrt, exact)
+    length = step_length(order, math.sqrt, exact, noisy=mixed)
     zero, one = real(0), real(1)
     split = 3 if mixed else 0
     numbers = rows_per_body(mixed)
-
-    @gpu.device_function
-    def sum_of_lanes(value):
-        for distance in (16, 8, 4, 2, 1):
-            value += cuda.shfl_xor_sync(ALL, value, distance)
-        return value
 
     @exact
     def in_ticks(h, tick, most):
@@ -182,22 +174,21 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False) -> 
                     if mixed:
                         dx, dy, dz = dx + (tile[3, k] - xl), dy + (tile[4, k] - yl), dz + (tile[5, k] - zl)
                     m = tile[numbers - 1, k]
-                    if base + k == i or base + k >= count:  # itself: far away, and without mass
+                    vx, vy, vz = tile[split + 3, k] - vxi, tile[split + 4, k] - vyi, tile[split + 5, k] - vzi
+                    dax, day, daz = tile[split + 6, k] - axi, tile[split + 7, k] - ayi, tile[split + 8, k] - azi
+                    if not softened and (base + k == i or base + k >= count):  # itself: far away, and without mass
                         dx, m = one, zero
-                    Ax, Ay, Az, Jx, Jy, Jz, Sx, Sy, Sz = terms(
-                        dx, dy, dz,
-                        tile[split + 3, k] - vxi, tile[split + 4, k] - vyi, tile[split + 5, k] - vzi,
-                        tile[split + 6, k] - axi, tile[split + 7, k] - ayi, tile[split + 8, k] - azi, m, length2,
-                    )  # fmt: skip
-                    ax += Ax
-                    ay += Ay
-                    az += Az
-                    jx += Jx
-                    jy += Jy
-                    jz += Jz
-                    sx += Sx
-                    sy += Sy
-                    sz += Sz
+                    w, pw, qw, rw = weights(dx, dy, dz, vx, vy, vz, dax, day, daz, m, length2)
+                    ax += w * dx
+                    ay += w * dy
+                    az += w * dz
+                    jx += w * vx - pw * dx
+                    jy += w * vy - pw * dy
+                    jz += w * vz - pw * dz
+                    if snap:
+                        sx += w * dax - qw * vx + rw * dx
+                        sy += w * day - qw * vy + rw * dy
+                        sz += w * daz - qw * vz + rw * dz
                 cuda.syncthreads()
             rest[warp, 0, lane], rest[warp, 1, lane], rest[warp, 2, lane] = ax, ay, az
             rest[warp, 3, lane], rest[warp, 4, lane], rest[warp, 5, lane] = jx, jy, jz
@@ -213,41 +204,45 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False) -> 
             work += cuda.gridDim.x
 
     @gpu.device_function
-    def total(partial, n, shares, lane, sums):
-        """The nine sums of the listed body n, in every lane."""
-        for k in range(9):
-            mine = 0.0
-            share = lane
+    def total(partial, n, shares, lane):
+        """The nine sums of the listed body n, sum k in lane k: lanes k, k + 9 and k + 18 add a third of the shares each."""
+        found = 0.0
+        if lane < 27:
+            share = lane // 9
             while share < shares:
-                mine += partial[(n * 9 + k) * shares + share]
-                share += 32
-            sums[k] = sum_of_lanes(mine)
+                found += partial[(n * 9 + lane % 9) * shares + share]
+                share += 3
+        k = lane % 9
+        return gpu.shuffle(found, k) + (gpu.shuffle(found, k + 9) + gpu.shuffle(found, k + 18))
+
+    @gpu.device_function
+    def sum_of_three(value):
+        """The sum of the values of the lanes 0, 1 and 2."""
+        return gpu.shuffle(value, 0) + (gpu.shuffle(value, 1) + gpu.shuffle(value, 2))
 
     @gpu.kernel
     def finish(rows, partial, last, step, wanted, listed, clock, scale, slot, force_blocks):
-        """Correct the listed bodies, and choose their next steps."""
-        sums = cuda.local.array(9, np.float64)
+        """Correct the listed bodies, a component per lane, and choose their next steps."""
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number, tiles = clock[3 + slot], (last.size + TILE - 1) // TILE
         shares = max(1, min(tiles, force_blocks // max(1, (number + 31) // 32)))
         now, tick, G = clock[slot], scale[TICK], scale[STRENGTH]
+        k = lane % 3
         first = cuda.blockIdx.x * WARPS
         while first < number:
-            n = first + warp
-            total(partial, min(n, number - 1), shares, lane, sums)
-            if lane == 0 and n < number:
-                i = listed[n]
-                h = step[i] * tick
-                a, j, s, c, d, e = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-                for k in range(3):
-                    a1, j1, s1 = G * sums[k], G * sums[3 + k], G * sums[6 + k]
-                    x, v, snap, crackle, fourth, fifth = correct_one(
-                        rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, h
-                    )
-                    a, j, s = a + a1 * a1, j + j1 * j1, s + snap * snap
-                    c, d, e = c + crackle * crackle, d + fourth * fourth, e + fifth * fifth
-                    rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
-                    rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap, crackle
+            n = min(first + warp, number - 1)
+            value = G * total(partial, n, shares, lane)
+            a1, j1, s1 = gpu.shuffle(value, k), gpu.shuffle(value, 3 + k), gpu.shuffle(value, 6 + k)
+            i = listed[n]
+            x, v, snap1, crackle, fourth, fifth = correct_one(
+                rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, step[i] * tick
+            )
+            a, j, s = sum_of_three(a1 * a1), sum_of_three(j1 * j1), sum_of_three(snap1 * snap1)
+            c, d, e = sum_of_three(crackle * crackle), sum_of_three(fourth * fourth), sum_of_three(fifth * fifth)
+            if first + warp < number and lane < 3:
+                rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
+                rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
+            if first + warp < number and lane == 0:
                 want = math.inf if a + j + s == 0.0 else length(a, j, s, c, d, e, scale[ETA])
                 most = min(2 * step[i], clock[UNIT])
                 while now & (most - 1):
@@ -262,16 +257,15 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False) -> 
     @gpu.kernel
     def store(rows, partial, listed, scale, force_blocks):
         """Keep the sums of all bodies as their acceleration, jerk and snap."""
-        sums = cuda.local.array(9, np.float64)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number, tiles = rows.shape[1], (rows.shape[1] + TILE - 1) // TILE
         shares = max(1, min(tiles, force_blocks // max(1, (number + 31) // 32)))
         first = cuda.blockIdx.x * WARPS
         while first < number:
-            n = first + warp
-            total(partial, min(n, number - 1), shares, lane, sums)
-            if lane < 9 and n < number:
-                rows[6 + lane, listed[n]] = scale[STRENGTH] * sums[lane]
+            n = min(first + warp, number - 1)
+            value = scale[STRENGTH] * total(partial, n, shares, lane)
+            if lane < 9 and first + warp < number:
+                rows[6 + lane, listed[n]] = value
             first += cuda.gridDim.x * WARPS
 
     @gpu.kernel
@@ -299,15 +293,20 @@ class Blocks:
         self._constants = gravity.G, gravity.length2
         self._kernels = kernels_for(self._law, order, self._mixed)
         count, real = state.count, np.float32 if self._mixed else np.float64
-        self._force_blocks = 3 if SIMULATED else PER_MULTIPROCESSOR * gpu.facts().multiprocessors
         self._rows = state.derivatives.reshape(18, count)
         ticks = state.ticks.reshape(2, count)
         self._last, self._step = ticks[0], ticks[1]
         self._mass = cuda.to_device(np.ascontiguousarray(state.body.copy_to_host()[:, 3]))
         self._p = cuda.device_array((rows_per_body(self._mixed), count), real)
-        self._partial = cuda.device_array(32 * 9 * max(-(-count // 32), self._force_blocks), np.float64)
         self._listed = cuda.device_array(count, np.int64)
         self._clock, self._scale = cuda.device_array(CLOCK, np.int64), cuda.device_array(4, np.float64)
+        sums, mixed = np.empty(1), self._mixed  # of the types of the kernel's arguments
+        arguments = self._p, cuda.to_device(sums), self._listed, self._clock, self._scale, 0
+        self._force_blocks = min(
+            gpu.resident_blocks(kernels_for(self._law, order, mixed, first).force, arguments, THREADS)
+            for first in (False, True)
+        )
+        self._partial = cuda.device_array(32 * 9 * max(-(-count // 32), self._force_blocks), np.float64)
         self._next = -1  # the end of the next block; -1 after a restore
         self._graph: Graph | None = None
         self._warm = False
