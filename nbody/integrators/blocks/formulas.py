@@ -88,19 +88,17 @@ def corrector(order: int, compile: Callable) -> Any:
     return compile(correct)
 
 
-def step_length(order: int, root: Callable, compile: Callable, noisy: bool = False) -> Any:
+def step_length(order: int, root: Callable, compile: Callable) -> Any:
     """``length(a, j, s, c, d, e, eta)`` from the squared sizes of the acceleration and its derivatives.
 
     Order 4: √(η (a s + j²)/(j c + s²)) (Aarseth 1985); order 6: η ((a s + j²)/(c e + d²))^(1/6) (Nitadori & Makino 2008).
-    ``noisy``: η √((a s + j²)/(j c + s²)) for order 6, since float32 forces say nothing about the highest derivatives.
     """
     sixth_order = order == 6
 
     def length(a, j, s, c, d, e, eta):
         above = root(a * s) + j
-        if sixth_order and not noisy:
+        if sixth_order:
             return eta * (above / (root(c * e) + d)) ** SIXTH
-        ratio = above / (root(j * c) + s)
-        return eta * root(ratio) if sixth_order else root(eta * ratio)
+        return root(eta * above / (root(j * c) + s))
 
     return compile(length)

@@ -8,8 +8,8 @@ Where blocks are small their number is what counts: twenty-four of them are one 
 of all steps, found by the kernels that touch them (an atomic minimum of integers, which has no order). The listed bodies may
 come in any order: no sum depends on it.
 
-In ``mixed`` the pairs are computed in float32, from positions split into two float32 numbers, velocities and accelerations.
-The sums over tiles are float32; all others, and the bodies themselves, are float64.
+In ``mixed``, which order 4 offers, the pairs are computed in float32, from positions split into two float32 numbers and
+velocities. The sums over tiles are float32; all others, and the bodies themselves, are float64.
 """
 
 import math
@@ -69,7 +69,7 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False) -> 
     weights = pair_weights(6 if first else order, law, gpu.device_function)
     exact = cuda.jit(device=True) if not SIMULATED else lambda function: function
     predict_one, correct_one = predictor(order, exact), corrector(order, exact)
-    length = step_length(order, math.sqrt, exact, noisy=mixed)
+    length = step_length(order, math.sqrt, exact)
     zero, one = real(0), real(1)
     split = 3 if mixed else 0
     numbers = rows_per_body(mixed)

@@ -60,11 +60,10 @@ class BlockHermite(Integrator):
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
         """See :meth:`Integrator.refusal`."""
-        if engine.device == "gpu" and precision == "float32":
-            return "this scheme needs more digits; choose --precision mixed or float64"
-        if engine.device == "cpu" and precision != "float64":
-            return "this scheme computes in float64 on the CPU; choose --precision float64"
-        return ""
+        offered = ("float64", "mixed") if cls.order == 4 and engine.device == "gpu" else ("float64",)
+        if precision in offered:
+            return ""
+        return f"this scheme computes in {' or '.join(offered)} there; choose --precision {offered[0]}"
 
     def prepare(self, motion: Motion) -> None:
         """See :meth:`Integrator.prepare`."""
@@ -149,7 +148,8 @@ class Hermite4Block(BlockHermite):
 
 
 class Hermite6Block(BlockHermite):
-    """Order 6, with the snap: larger steps; the better choice except for low accuracy."""
+    """Order 6, with the snap: larger steps, the better choice. In float64 only: its steps depend on the fifth derivative of
+    the acceleration, in which the noise of float32 forces grows without limit."""
 
     order = 6
     source = "Nitadori & Makino 2008"
