@@ -25,6 +25,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nbody.analysis.figure import plot
     from nbody.forces import accelerations
     from nbody.particles import Particles
     from nbody.run.simulate import simulate
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from nbody.trajectory import Trajectory
     from nbody.viewer.notebook import show
 
-__all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations", "show", "simulate"]
+__all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations", "plot", "show", "simulate"]
 
 _HOMES = {
     "Particles": "nbody.particles",
@@ -41,6 +42,7 @@ _HOMES = {
     "Simulation": "nbody.run.simulation",
     "Trajectory": "nbody.trajectory",
     "accelerations": "nbody.forces",
+    "plot": "nbody.analysis.figure",
     "show": "nbody.viewer.notebook",
     "simulate": "nbody.run.simulate",
 }

@@ -19,6 +19,7 @@ from nbody.cli.export import export
 from nbody.cli.info import info
 from nbody.cli.lists import ListCommand
 from nbody.cli.movie import movie
+from nbody.cli.plot import plot
 from nbody.cli.rerun import rerun
 from nbody.cli.resume import resume
 from nbody.cli.run import run
@@ -79,7 +80,7 @@ def options(
     """
 
 
-for command in (run, resume, view, movie, info, export, doctor, rerun, diff):
+for command in (run, resume, view, movie, plot, info, export, doctor, rerun, diff):
     app.command(cls=ListCommand)(command)
 app.add_typer(bench)
 

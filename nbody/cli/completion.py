@@ -44,6 +44,13 @@ def cameras(incomplete: str) -> list[str]:
     return [*_begins(["run", "frame"], incomplete), *files(*SCENARIOS)(incomplete)]
 
 
+def recordings_and_plots(incomplete: str) -> list[str]:
+    """Recordings, and plots by name."""
+    from nbody.analysis import PLOTS
+
+    return [*files(*RECORDINGS)(incomplete), *_begins(PLOTS, incomplete)]
+
+
 def _begins(words: Iterable[str], incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 
