@@ -74,8 +74,9 @@ class Renderer:
             source.thin_out(budget)
         self.home, self.problem = source.home(), ""
         self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas), exact=patient)
-        self._glow, self._tonemap = Glow(self.sprites.format), ToneMap()
-        self._trails, self._fading = Trails(source), FadingLight(self.sprites.format)
+        light_format = "rgba8" if self.sprites.format == "rgba8" else "rgba16f"  # of what does not sum light
+        self._glow, self._tonemap = Glow(light_format), ToneMap()
+        self._trails, self._fading = Trails(source), FadingLight(light_format)
         self._arrows, self._axes = Arrows(), Axes()
         self._caption, self._legend, self._bar = Overlay(), Overlay(), Overlay()
         self._texts = [Overlay() for _ in "xyz"]
