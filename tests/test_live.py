@@ -1,5 +1,6 @@
 """A simulation that is shown while it computes: its thread obeys, its recording is that of 'nbody run', it ends in order."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import textwrap
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from nbody.trajectory.lock import writing_process
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.live_clock import LiveClock
 
+ROOT = Path(__file__).resolve().parents[1]
 STEPS = 40
 SCENARIO = Scenario.from_dict(
     {
@@ -304,7 +307,7 @@ DEVICE = textwrap.dedent("""
         source.moment(0)
         assert "nothing is drawn" in source.caption(0).note
         rows = [source.body(row) for row in range(source.shown)]
-        for _ in range(4):  # more than there are slots
+        for _ in range(6):  # more than there are slots
             tests.stepped(source, clock, 1)
             frame, (position, velocity) = source.moment(0).first, run.simulation.state.phase_space()
             assert np.array_equal(frame.position, position[rows]) and np.array_equal(frame.velocity, velocity[rows])
@@ -314,7 +317,7 @@ DEVICE = textwrap.dedent("""
 
 
 def test_a_gpus_bodies_are_packed_into_pictures():
-    """In the simulator: the kernel, the three slots, and the copy through pinned memory."""
+    """In the simulator: the kernel, the slots, and the copy through pinned memory."""
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run([sys.executable, "-c", DEVICE], capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -344,3 +347,80 @@ def test_what_the_user_got_wrong_is_said_in_one_line(tmp_path, capsys, monkeypat
         said = capsys.readouterr().err
         assert words in said and said.count("\n") == 1, said
     assert not (tmp_path / "a.h5").exists()
+
+
+# --- In a window ----------------------------------------------------------------------------------------------------
+
+
+def environment_of(screen):
+    """The variables of a process that opens windows on a virtual screen."""
+    environment = {**os.environ, "DISPLAY": screen, "PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "xcb"}
+    environment.pop("WAYLAND_DISPLAY", None)
+    return environment
+
+
+def session(screen, folder, seconds, end):
+    """What tests/live_session.py saw."""
+    path = folder / "cluster.yaml"
+    path.write_text(json.dumps(SCENARIO.resolved()))
+    arguments = [path, folder / "run.h5", folder, str(seconds), end]
+    command = [sys.executable, str(ROOT / "tests/live_session.py"), *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment_of(screen), cwd=folder, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert (found["threads"], found["children"]) == ([], 0)
+    assert not writing_process(folder / "run.h5")
+    return found
+
+
+def test_a_user_pauses_steps_records_and_leaves_within_a_step(display, tmp_path):
+    seen = session(display, tmp_path, 0.15, "quit")["seen"]
+    assert seen["runs"]["step"] > 0 and seen["runs"]["playing"] and not seen["paused"]["playing"]
+    assert seen["step"]["step"] == seen["paused"]["step"] + 1 == seen["records"]["step"]
+    assert "● recording" in seen["records"]["status"] and seen["more"]["step"] == seen["step"]["step"] + 1
+    assert (tmp_path / f"cluster-{seen['more']['step']:05d}.png").exists() and "saved" in seen["saved"]["notice"]
+    assert not seen["stopped"]["recording"] and seen["restarted"]["step"] == 0
+    assert "2 steps per picture" in seen["faster"]["status"] and seen["goes on"]["playing"]
+    # The view turns while a step is computed: each act but the last ones takes less than three steps.
+    assert all(act["drawn"] >= 3 for act in seen.values()), [act["drawn"] for act in seen.values()]
+    with Trajectory(tmp_path / "run.h5") as recorded:
+        assert recorded.step[0] == seen["records"]["step"] and recorded.step[-1] == seen["more"]["step"]
+    assert resume(tmp_path / "run.h5", notify=lambda line: None).run().step == STEPS
+
+
+def test_an_interrupt_within_a_step_ends_window_thread_and_recording(display, tmp_path):
+    found = session(display, tmp_path, 0.3, "interrupt")
+    assert found["interrupted"] and found["seen"]["records"]["recording"]
+    assert resume(tmp_path / "run.h5", notify=lambda line: None).run().step == STEPS
+
+
+CLOSED = textwrap.dedent("""
+    import sys
+    from nbody.cli import main
+    from nbody.viewer.window import show as window
+
+    def show(source, clock, real=window.show, **options):
+        def opened(pane):
+            from vispy import app
+            pane.timer = app.Timer(0.02, lambda event: clock.at >= 8 and pane.close(), start=True)
+        real(source, clock, opened, **options)
+
+    window.show = show
+    sys.exit(main(["run", sys.argv[1], "--view", "-o", sys.argv[2], "--json"]))
+""")
+
+
+def test_a_run_goes_on_when_its_window_is_closed(display, tmp_path):
+    scenario, path = tmp_path / "cluster.yaml", tmp_path / "run.h5"
+    longer = SCENARIO.override(particles=500, steps=400)
+    scenario.write_text(json.dumps(longer.resolved()))
+    command = [sys.executable, "-c", CLOSED, str(scenario), str(path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment_of(display), timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "the window is closed, the run goes on" in done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["step"], summary["interrupted"], summary["frames"]) == (400, False, 101)

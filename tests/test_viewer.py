@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -536,28 +535,6 @@ def test_a_damaged_frame_is_said_and_leaves_no_picture(egl, run_file, tmp_path, 
 
 
 # --- A window -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def display():
-    """A virtual screen; skips if a library for a window is missing."""
-    pytest.importorskip("PySide6")
-    if not shutil.which("Xvfb"):
-        pytest.skip("no Xvfb here")
-    missing = opengl.missing_packages(opengl.SCREENLESS | opengl.WINDOW)
-    if missing:
-        pytest.skip(f"a window needs {' '.join(missing)}")
-    read, write = os.pipe()
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1400x900x24"],
-        pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        number = pipe.readline().strip()
-    yield f":{number}"
-    server.terminate()
-    server.wait()
 
 
 def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):

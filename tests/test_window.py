@@ -96,6 +96,9 @@ def test_new_frames_are_looked_for_in_the_source_and_an_error_stops_that():
                 raise InputError("gone")
             return 20
 
+        def waiting(self, at):
+            return False
+
     source = Growing()
     source.fails = False
     playback = Playback(10, 10, True, source)

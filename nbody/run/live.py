@@ -176,7 +176,7 @@ class LiveRun:
     def close(self) -> None:
         """Stop, end a recording, and return when the thread has ended. A step that takes longer than :data:`PATIENCE` is
         abandoned: the recording then ends with the last frame before it."""
-        self._closing = self._stop.requested = True
+        self._stop.silent = self._closing = self._stop.requested = True
         self._publish = None
         self._wake.put(None)
         self.thread.join(PATIENCE)
@@ -240,7 +240,7 @@ class LiveRun:
     def _run(self, simulation: Simulation) -> None:
         """Run until the end, a wish, or an error of the run, which the user is told."""
         self._stop = StopRequest()
-        self._stop.requested = self._closing
+        self._stop.requested = self._stop.silent = self._closing
         try:
             for beat in simulation.beats(progress=self._note, pace=self):
                 self._after(beat)
@@ -304,7 +304,7 @@ class LiveRun:
                 self._sleep()
             if self.recording is None:
                 raise _Left
-            self._stop.requested = True
+            self._stop.silent = self._stop.requested = True
             return 0
         finally:
             self._worked_since = time.perf_counter()

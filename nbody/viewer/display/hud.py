@@ -6,6 +6,7 @@ from textwrap import wrap
 import numpy as np
 from PIL import Image, ImageDraw
 
+from nbody.errors import printable, shortened
 from nbody.viewer.display.text import ALERT, BRIGHT, DIM, MARGIN, SMALL, TEXT, TITLE, Line, panel
 from nbody.viewer.sources.source import Caption
 
@@ -16,7 +17,8 @@ CAPTION_WIDTH = 250
 pixels at scale 1."""
 
 ALERT_WIDTH = 48
-"""Characters per line of an alert."""
+LONGEST_ALERT = 400
+"""Characters per line of an alert, and of the whole."""
 
 TIMELINE_HEIGHT = 22
 
@@ -38,7 +40,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
     if caption.note:
         lines.append((caption.note, SMALL, DIM))
     if alert:
-        lines += [(line, TEXT, ALERT) for line in wrap(alert, ALERT_WIDTH)]
+        lines += [(line, TEXT, ALERT) for line in wrap(shortened(printable(alert), LONGEST_ALERT), ALERT_WIDTH)]
     return np.asarray(panel(lines, scale, CAPTION_WIDTH * scale))
 
 

@@ -20,8 +20,8 @@ from nbody.viewer.sources.source import Frame
 
 Array = np.ndarray
 
-SLOTS = 3
-"""One is shown, one is ready to be shown, one is filled."""
+SLOTS = 4
+"""One is shown, one was shown before, one is ready to be shown, one is filled."""
 
 THREADS = 128
 
@@ -81,7 +81,7 @@ class DeviceFrames:
 
     # --- On the simulation's thread ---
 
-    def frame(self, number: int, state: DeviceState) -> "DeviceFrame":
+    def frame(self, state: DeviceState) -> "DeviceFrame":
         """The present state as a frame. Waits until it is packed."""
         slot, stream = self._free.get(), state.stream
         slot.read.wait(stream)
@@ -93,7 +93,7 @@ class DeviceFrames:
             slot.velocities.copy_to_host(slot.pinned[1], stream=stream)
         slot.packed.record(stream)
         slot.packed.synchronize()
-        return DeviceFrame(number, slot, self, pinned=bool(self.problem))
+        return DeviceFrame(slot, self, pinned=bool(self.problem))
 
     def velocities(self, state: DeviceState, rows: Array) -> Array:
         """The velocities of some bodies in the picture's units, (rows, 3) float32 on the host."""
@@ -148,8 +148,8 @@ class DeviceFrames:
 class DeviceFrame(Frame):
     """A frame in device memory. Its arrays are copied to the host when somebody asks for them."""
 
-    def __init__(self, number: int, slot: Slot, frames: DeviceFrames, pinned: bool) -> None:
-        self.__dict__.update(number=number, _slot=slot, _frames=frames, _pinned=pinned)  # a frozen dataclass
+    def __init__(self, slot: Slot, frames: DeviceFrames, pinned: bool) -> None:
+        self.__dict__.update(number=0, _slot=slot, _frames=frames, _pinned=pinned)  # a frozen dataclass
 
     @property
     def position(self) -> Array:  # type: ignore[override]
@@ -163,19 +163,25 @@ class DeviceFrame(Frame):
 
     def _host(self, which: int) -> Array:
         slot: Slot = self.__dict__["_slot"]
-        if self.__dict__["_pinned"] and slot.pinned is not None:
-            return slot.pinned[which]
         copies = self.__dict__.setdefault("_copies", {})
         if which not in copies:
-            stream = cuda.stream()  # not the default stream, which would wait for the forces
-            copies[which] = (slot.positions, slot.velocities)[which].copy_to_host(stream=stream)
-            stream.synchronize()
+            if self.__dict__["_pinned"] and slot.pinned is not None:
+                copies[which] = slot.pinned[which].copy()
+            else:
+                stream = cuda.stream()  # not the default stream, which would wait for the forces
+                copies[which] = (slot.positions, slot.velocities)[which].copy_to_host(stream=stream)
+                stream.synchronize()
         return copies[which]
 
     def fill(self, position, velocity) -> None:
         """See :meth:`Frame.fill`."""
-        frames: DeviceFrames = self.__dict__["_frames"]
-        if not frames.copy(self.__dict__["_slot"], (position, velocity)):
+        frames, slot = self.__dict__["_frames"], self.__dict__["_slot"]
+        if frames.copy(slot, (position, velocity)):
+            return
+        if self.__dict__["_pinned"] and slot.pinned is not None:
+            position.set_data(slot.pinned[0])
+            velocity.set_data(slot.pinned[1])
+        else:
             super().fill(position, velocity)
 
     def release(self) -> None:

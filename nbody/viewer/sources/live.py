@@ -55,11 +55,11 @@ class Live(Source):
 
     def __init__(self, run: LiveRun) -> None:
         super().__init__()
-        simulation = run.simulation
-        bodies = simulation.particles
+        bodies = run.simulation.particles
         self.run, self.count, self.dimensions = run, bodies.count, bodies.dimensions
         self.mass, self.id, self.gravity = bodies.mass, bodies.id, run.scenario.gravity
         self.species, self.species_names = getattr(bodies, "species", None), getattr(bodies, "species_names", ("",))
+        self.units = getattr(run.scenario, "units", None)
         self.name = shortened(printable(run.scenario.name), LONGEST_NAME) or "run"
         self.length_unit = unit_near(float(np.abs(bodies.position).max(initial=0.0)))
         stride = -(-self.count // FRAMED)
@@ -71,7 +71,8 @@ class Live(Source):
         self._speed_unit = unit_near(self.speeds[1])
         self._newest: queue.SimpleQueue[Picture] = queue.SimpleQueue()
         self._picture: Picture | None = None
-        self._number = 0
+        self._before: Picture | None = None  # the picture before it
+        self._number = 0  # of the picture, counted from 0
         self._device: DeviceFrames | None = None
         self._taken: deque[float] = deque()
         self._series = LiveSeries(self)
@@ -83,8 +84,8 @@ class Live(Source):
 
     @property
     def frames(self) -> int:
-        """One: the present."""
-        return 1
+        """The pictures shown so far; only the present one can be shown."""
+        return self._number + 1
 
     def home(self, frame: int | None = None) -> Camera:
         """See :meth:`Source.home`: the initial conditions, framed."""
@@ -122,15 +123,24 @@ class Live(Source):
             self._taken.popleft()
         return len(self._taken) / RATE_SECONDS
 
+    def past(self, number: int) -> tuple[Frame, float] | None:
+        """See :meth:`Source.past`: the present picture, and the one before it."""
+        for each in (self._picture, self._before):
+            if each is not None and each.frame.number == number:
+                return each.frame, each.time * self.speed_unit / self.length_unit
+        return None
+
     def take(self) -> bool:
         """Show the newest picture from now on. Returns True if there is one that has not been shown."""
         try:
             newest = self._newest.get_nowait()
         except queue.Empty:
             return False
-        if self._picture:
-            self._picture.release()
-        self._picture = newest
+        if self._before:
+            self._before.release()
+        self._before, self._picture = self._picture, newest
+        self._number += 1
+        object.__setattr__(newest.frame, "number", self._number)  # a frozen dataclass
         self._taken.append(time.perf_counter())
         self._series.add(newest.time, self.run.energy, self.run.energy_error, lambda: newest.frame)
         self.run.shown()
@@ -153,18 +163,16 @@ class Live(Source):
         return self._picture
 
     def _on_host(self, position: Array, velocity: Array) -> Frame:
-        self._number += 1
         shown = self.chosen(position, self.length_unit), self.chosen(velocity, self.speed_unit)
         # The state's arrays change with the next step.
-        return Frame(self._number, *(rows.copy() if rows.base is not None else rows for rows in shown))
+        return Frame(0, *(rows.copy() if rows.base is not None else rows for rows in shown))
 
     def publish(self, state: Any) -> None:
         """Make a picture of the state, which replaces one that the window has not taken."""
         if self._device is None:
             frame = self._on_host(state.position, state.velocity)
         else:
-            self._number += 1
-            frame = self._device.frame(self._number, state)
+            frame = self._device.frame(state)
         if state.step >= 2 * self._scaled_at:
             self._rescale(state)
         with suppress(queue.Empty):
