@@ -1,6 +1,7 @@
 """The values that colours show at each frame, and the scale of their colours."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,6 +75,12 @@ class Coloring:
     def in_shader(self) -> bool:
         """True if the shader computes the values from the velocities."""
         return self.quantity.compute is None
+
+    def recoloured(self, map_name: str) -> "Coloring":
+        """The same values on the same scale with another map; it replaces this one."""
+        other = copy(self)
+        other.map = map_name
+        return other
 
     def palette(self) -> Array:
         """Linear RGB along the scale, (steps, 3) float32: a texture for the shader."""

@@ -113,15 +113,17 @@ class Renderer:
         if self.look == self._drawn:
             return
         before, self._drawn, self.problem = self._drawn, self.look, ""
-        if (self.look.color, self.look.map) != (before.color, before.map):
+        if self.look.color != before.color:
             try:
                 coloring = Coloring(self.source, self.look.color, self.look.map, self._patient)
             except InputError as error:
                 self.problem = str(error)
-                self._drawn = replace(self.look, color=before.color, map=before.map)
+                self._drawn = replace(self.look, color=before.color)
             else:
                 self._coloring.close()
                 self._coloring = coloring
+        if self.look.map != before.map:
+            self._coloring = self._coloring.recoloured(self.look.map)
         if self.look.sizes != before.sizes:
             self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
 
