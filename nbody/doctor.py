@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nbody import machine, opengl
+from nbody.errors import printable, shortened
 from nbody.forces import accelerations, resolve
 from nbody.forces.memory import free, largest
 from nbody.forces.reference import direct_sum
@@ -56,6 +59,7 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _works()
     yield _screenless()
     yield _window()
+    yield _interop()
     yield _movies()
     yield _notebook()
     yield _disk(folder)
@@ -150,6 +154,41 @@ def _window() -> Finding:
     if not screen:
         return Finding("window", MISSING, "Qt is complete, but there is no screen (DISPLAY is not set)", facts=facts)
     return Finding("window", GOOD, f"Qt and its libraries are installed, the screen is {screen}", facts=facts)
+
+
+_ASK_INTEROP = """
+from nbody.viewer import backends
+backends.use_screenless()
+from vispy import app
+canvas = app.Canvas(size=(16, 16), show=False)
+canvas.set_current()
+from nbody.viewer.sources.device_frames import shared_buffers
+print("answer:", shared_buffers()[1])
+"""
+
+
+def _interop() -> Finding:
+    """Whether positions go from the GPU's memory to pictures directly. Asked in a child process, as for OpenGL."""
+    from nbody import gpu
+
+    topic, begin = "interop", "positions of a live run on the GPU"
+    if gpu.why_unavailable():
+        text = "no GPU computes, so a live run is drawn from host memory"
+        return Finding(topic, MISSING, text, facts={"interop": False, "reason": "no GPU"})
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", _ASK_INTEROP], capture_output=True, text=True, timeout=opengl.PATIENCE
+        )
+        answers = [line.removeprefix("answer:").strip() for line in child.stdout.splitlines() if "answer:" in line]
+        problem = answers[0] if answers else (child.stderr.strip().splitlines() or ["the child process ended"])[-1]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = type(error).__name__
+    problem = shortened(printable(problem), 150)
+    facts = {"interop": not problem, "reason": problem}
+    if problem:
+        remedy = "let NVIDIA's OpenGL draw: install its EGL or GLX library"
+        return Finding(topic, MISSING, f"{begin} pass through the host ({problem})", remedy, facts)
+    return Finding(topic, GOOD, f"{begin} go to OpenGL without the host", facts=facts)
 
 
 def _movies() -> Finding:

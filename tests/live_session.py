@@ -24,10 +24,46 @@ from nbody.viewer.picture.look import Look
 from nbody.viewer.window import show as window
 
 scenario, output, folder, seconds, end = *map(Path, sys.argv[1:4]), float(sys.argv[4]), sys.argv[5]
-INTERRUPTED = (("shown", ""), ("records", "O"))
-ACTS = (("shown", ""), ("runs", ""), ("paused", "Space"), ("step", "Right"), ("records", "O"), ("more", "Right"),
-        ("saved", "S"), ("stopped", "O"), ("restarted", "Home"), ("faster", "Up"), ("goes on", "Space"))  # fmt: skip
-seen: dict[str, dict] = {}
+PATIENCE = 30.0
+"""Seconds that an act may take; usually it takes one."""
+
+
+def acts(pane):
+    """Name, key, and when it has had its effect."""
+    clock, source, run = pane.transport, pane.source, pane.transport.run
+
+    def step():
+        return source.caption(0).step
+
+    def rests():
+        return run.begun and not run.playing and not run.simulation._within_a_step and step() == run.simulation.step
+
+    before = [0]
+
+    def one_more():
+        return rests() and step() == before[0] + 1
+
+    def remember():
+        before[0] = step()
+        return True
+
+    yield "shown", "", lambda: pane.renderer is not None
+    if end == "interrupt":
+        yield "records", "O", lambda: run.recording and run.simulation._within_a_step
+        return
+    yield "runs", "", lambda: step() > 0
+    yield "paused", "Space", lambda: rests() and remember()
+    yield "step", "Right", lambda: one_more() and remember()
+    yield "records", "O", lambda: run.recording and rests()
+    yield "more", "Right", one_more
+    yield "saved", "S", lambda: "saved" in pane.notice
+    yield "stopped", "O", lambda: not run.recording and not run._wish
+    yield "restarted", "Home", lambda: rests() and step() == 0
+    yield "faster", "Up", lambda: run.steps_per_picture == 2
+    yield "goes on", "Space", lambda: clock.playing
+
+
+seen: dict = {}
 
 
 def slowly(make=Simulation.__init__):
@@ -47,38 +83,47 @@ def slowly(make=Simulation.__init__):
 
 
 def drive(pane):
-    """Begin the session: an act, then time to draw; while it waits, the mouse turns the view."""
+    """Begin the session: each act when the one before has had its effect; meanwhile the view turns."""
     from PySide6.QtCore import Qt, QTimer
     from PySide6.QtTest import QTest
 
-    todo, drawn, state = iter(INTERRUPTED if end == "interrupt" else ACTS), [0], {"name": "", "until": 0.0}
-    pane.events.draw.connect(lambda event: drawn.__setitem__(0, drawn[0] + 1))
+    run, todo = pane.transport.run, acts(pane)
+    state = {"name": "", "done": lambda: True, "since": time.monotonic(), "step": None, "drawn": 0}
+
+    def drew(event):
+        """Count the pictures that are drawn during one step."""
+        step = (run.simulation.step, run.simulation._within_a_step)
+        state["drawn"] = state["drawn"] + 1 if step == state["step"] and step[1] else 0
+        state["step"] = step
+        seen["most drawn in a step"] = max(seen.get("most drawn in a step", 0), state["drawn"])
+
+    pane.events.draw.connect(drew)
 
     def note():
         clock, source = pane.transport, pane.source
         seen[state["name"]] = {
-            "step": source.caption(0).step, "playing": clock.playing, "status": clock._describe(), "drawn": drawn[0],
-            "note": source.caption(0).note, "notice": pane.notice, "recording": str(clock.run.recording or ""),
+            "step": source.caption(0).step, "playing": clock.playing, "status": clock._describe(),
+            "notice": pane.notice, "recording": str(clock.run.recording or ""),
         }  # fmt: skip
-        drawn[0] = 0
         pane.native.grabFramebuffer().save(str(folder / f"{state['name']}.png"))
 
     def tick():
         pane.controls.camera.azimuth += 0.01  # as a drag does; each change is drawn
         pane.update()
-        if time.monotonic() < state["until"] or (not state["name"] and pane.renderer is None):
+        late = time.monotonic() - state["since"] > PATIENCE
+        if not (state["done"]() or late):
             return
         if state["name"]:
             note()
-        name, key = next(todo, ("", ""))
-        if not name:
+        name, key, done = next(todo, ("", "", None))
+        if not name or late:
             timer.stop()
             if end == "interrupt":
                 os.kill(os.getpid(), signal.SIGINT)
             else:
                 QTest.keyClick(pane.native, Qt.Key.Key_Q)
             return
-        state.update(name=name, until=time.monotonic() + max(0.4, 2.5 * seconds if key not in ("Space", "Up") else 0))
+        state.update(name=name, done=done, since=time.monotonic())
         if key:
             QTest.keyClick(pane.native, getattr(Qt.Key, f"Key_{key}"))
 

@@ -64,6 +64,7 @@ class LiveRun:
         steps_per_s: the steps per second while steps were made, without pauses; 0 if not yet known.
         recording: the file being written; None if there is none.
         ended: True at the scenario's end.
+        begun: True after :meth:`begin`.
         failure: the error that stopped the run; None if there was none.
     """
 
@@ -89,7 +90,7 @@ class LiveRun:
         """Lines for the user, in order."""
         self._simulation: Simulation | None = None
         self._publish: Publish | None = None
-        self._begun, self._closing = False, False
+        self.begun, self._closing = False, False
         self._wish = ""  # "restart", "record" or "stop recording", until the thread has obeyed
         self._single_steps = 0
         self._shown = True  # the window has taken the latest picture
@@ -123,7 +124,7 @@ class LiveRun:
 
     def begin(self, publish: Publish) -> None:
         """Begin to make steps. ``publish`` is called on the thread, between two steps, with each state to be shown."""
-        self._publish, self._begun = publish, True
+        self._publish, self.begun = publish, True
         self._wake.put(None)
 
     def shown(self) -> None:
@@ -296,7 +297,7 @@ class LiveRun:
         """See :class:`nbody.run.simulation.Pace`: waits for the window, the user, and the next picture's turn."""
         try:
             while not (self._closing or self._wish):
-                if self._begun and (now := self._steps_now()):
+                if self.begun and (now := self._steps_now()):
                     self._granted = now
                     return now
                 if self._made and not self.playing:  # paused between two pictures
@@ -324,7 +325,7 @@ class LiveRun:
     def _sleep(self) -> None:
         """Wait for a change, or until the next picture may be due."""
         with suppress(queue.Empty):
-            self._wake.get(timeout=0.004 if self.playing and self._begun and self._shown else 0.2)
+            self._wake.get(timeout=0.004 if self.playing and self.begun and self._shown else 0.2)
 
     def _after(self, beat: Beat) -> None:
         """Take note of a beat, and show the state if it is time."""

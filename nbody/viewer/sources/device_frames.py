@@ -117,20 +117,7 @@ class DeviceFrames:
 
     def share(self) -> None:
         """Find out whether the current OpenGL context can share its buffers."""
-        from vispy.gloo import gl
-        from vispy.gloo.context import get_current_canvas
-
-        if get_current_canvas() is None:
-            self.problem = "nothing is drawn"
-            return
-        vendor = str(gl.glGetParameter(gl.GL_VENDOR))
-        if "NVIDIA" not in vendor:
-            self.problem = f"{shortened(printable(vendor), 40)} draws"
-            return
-        try:
-            self._shared, self.problem = SharedBuffers(), ""
-        except DeviceError as error:
-            self.problem = str(error)
+        self._shared, self.problem = shared_buffers()
 
     def copy(self, slot: Slot, buffers: tuple[Any, Any]) -> bool:
         """Copy a slot into vertex buffers (vispy) on the device. False if this failed; it is then not tried again."""
@@ -187,6 +174,22 @@ class DeviceFrame(Frame):
     def release(self) -> None:
         """Declare that the frame is no longer shown."""
         self.__dict__["_frames"].release(self.__dict__["_slot"])
+
+
+def shared_buffers() -> tuple[SharedBuffers | None, str]:
+    """What shares buffers with the current OpenGL context; or None, and the reason."""
+    from vispy.gloo import gl
+    from vispy.gloo.context import get_current_canvas
+
+    if get_current_canvas() is None:
+        return None, "nothing is drawn"
+    vendor = str(gl.glGetParameter(gl.GL_VENDOR))
+    if "NVIDIA" not in vendor:
+        return None, f"{shortened(printable(vendor), 40)} draws"
+    try:
+        return SharedBuffers(), ""
+    except DeviceError as error:
+        return None, str(error)
 
 
 def opengl_name(buffer: Any) -> int:
