@@ -16,6 +16,7 @@ from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.colours.surroundings import grid_density
 from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.marks import bar_length, round_length
+from nbody.viewer.picture.palette import ember
 from nbody.viewer.picture.scale import LINEAR, LOGARITHMIC, ends
 from nbody.viewer.screenshot import draw_frame
 from nbody.viewer.sources.recording import Recording
@@ -272,6 +273,20 @@ def test_paper_is_white_and_bodies_are_darker_where_there_are_more(egl, recorded
     middle, ring = paper[y - 20 : y + 20, x - 20 : x + 20].mean(), paper[y - 20 : y + 20, x + 80 : x + 110].mean()
     assert middle < ring - 30 < 225
     assert sky[y - 20 : y + 20, x - 20 : x + 20].mean() > sky[y - 20 : y + 20, x + 80 : x + 110].mean() + 30
+
+
+def test_a_bright_core_keeps_all_its_light(egl, recorded):
+    """Σ light = (R pixels)² times the colour's sum. In half floats most of the light of this core would be lost."""
+    from nbody.viewer.picture.studio import Studio
+
+    count, rng = 20_000, np.random.default_rng(1)
+    position = np.concatenate([rng.normal(0, 0.005, (4 * count // 5, 2)), rng.uniform(-1, 1, (count // 5, 2))])
+    source = recorded((position, np.ones_like(position)))
+    with Studio(source, SIZE) as studio:
+        studio.draw(0, with_hud=False)
+        camera, light = studio.renderer.home, studio.renderer.sprites.read().sum()
+    share = light / (camera.radius * camera.pixels_per_length(SIZE)) ** 2
+    assert share == pytest.approx(ember(3)[1].sum(), rel=0.03)
 
 
 def test_exposure_brightens_without_changing_hues(egl, recorded):

@@ -118,11 +118,15 @@ def _recorded(run: Path, folder: Path, particles, settings, notify, quiet: bool)
     from nbody.scenario import Scenario
     from nbody.scenario.packaged import locate
 
+    def unresumable(line: str) -> None:
+        if not line.startswith("interrupted "):  # the file that could be resumed is a temporary one
+            notify(line)
+
     scenario = Scenario.load(locate(run, notify)).override(settings or (), particles=particles)
     with TemporaryDirectory(prefix=".nbody-movie-", dir=folder) as temporary:
         file = Path(temporary, "run.h5")
         with progress_bar(hidden=quiet) as progress:
-            summary = Simulation(scenario, file, notify=notify).run(progress=progress)
+            summary = Simulation(scenario, file, notify=unresumable).run(progress=progress)
         if summary.interrupted:
             raise KeyboardInterrupt(f"interrupted at step {summary.step}, before the first picture; no movie was made")
         yield file

@@ -30,6 +30,7 @@ class Glow:
             self._make_targets(size)
         gloo.set_state(blend=False, depth_test=False, cull_face=False)
         x, y = SHRINK * scale / size[0], SHRINK * scale / size[1]
+        light.interpolation = "linear"
         self._program["u_pixel"] = 1 / size[0], 1 / size[1]
         self._pass(light, self.light, (0.0, 0.0), shrink=True)
         self._pass(self.light, self._along_x, (x, 0.0))

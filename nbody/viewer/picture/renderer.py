@@ -74,8 +74,9 @@ class Renderer:
             source.thin_out(budget)
         self.home, self.problem = source.home(), ""
         self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas), exact=patient)
-        self._glow, self._tonemap = Glow(self.sprites.format), ToneMap()
-        self._trails, self._fading = Trails(source), FadingLight(self.sprites.format)
+        light_format = "rgba8" if self.sprites.format == "rgba8" else "rgba16f"  # of what does not sum light
+        self._glow, self._tonemap = Glow(light_format), ToneMap()
+        self._trails, self._fading = Trails(source), FadingLight(light_format)
         self._arrows, self._axes = Arrows(), Axes()
         self._caption, self._legend, self._bar = Overlay(), Overlay(), Overlay()
         self._texts = [Overlay() for _ in "xyz"]
@@ -112,15 +113,17 @@ class Renderer:
         if self.look == self._drawn:
             return
         before, self._drawn, self.problem = self._drawn, self.look, ""
-        if (self.look.color, self.look.map) != (before.color, before.map):
+        if self.look.color != before.color:
             try:
                 coloring = Coloring(self.source, self.look.color, self.look.map, self._patient)
             except InputError as error:
                 self.problem = str(error)
-                self._drawn = replace(self.look, color=before.color, map=before.map)
+                self._drawn = replace(self.look, color=before.color)
             else:
                 self._coloring.close()
                 self._coloring = coloring
+        if self.look.map != before.map:
+            self._coloring = self._coloring.recoloured(self.look.map)
         if self.look.sizes != before.sizes:
             self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
 

@@ -60,6 +60,7 @@ class ToneMap:
         background = BACKGROUNDS.load(look.background)
         words = {"PAPER": background.paper, "TRAILS": trails is not None, "CONTOURS": look.contours}
         program = self._compiled(tuple(word for word, needed in words.items() if needed))
+        light.interpolation = "nearest"  # pixel by pixel; on a processor this is a fifth faster than "linear"
         white = self.white / 2**look.exposure
         program["u_light"], program["u_glow"], program["u_range"] = light, glow, light_range
         program["u_share"], program["u_sky"] = (1 - GLOW, GLOW, TRAIL), background.sky

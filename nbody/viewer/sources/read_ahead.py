@@ -42,15 +42,14 @@ class ReadAhead:
 
     def get(self, k: int) -> Frame:
         """Frame ``k``; waits until it has been read. Raises what ``read`` raised."""
-        if k not in self._frames:
-            self._forget_all_but([number for number in self._frames if abs(number - k) < self.capacity])
+        if k in self._frames:
+            return self._frames[k].result()
+        frame = self._read(k)
+        if self._threads is None:  # nothing is prepared: a picture, or a window that was never played
+            self._forget_all_but(list(self._frames)[1 - self.capacity :])
             self._frames[k] = Future()
-            try:
-                self._frames[k].set_result(self._read(k))
-            except BaseException:
-                del self._frames[k]
-                raise
-        return self._frames[k].result()
+            self._frames[k].set_result(frame)
+        return frame
 
     def waiting(self, k: int) -> bool:
         """True if frame ``k`` is being read, so that :meth:`get` would wait."""

@@ -64,12 +64,14 @@ class Playback(Transport):
         if self.follow:
             self._look_for_frames(seconds)
         if self.playing:
-            now = self._now
+            clock = self._now, self.direction, self.playing
             self._now += seconds * self.rate * self.direction
             if not 0 <= self._now < self.frames:
                 self._turn()
             if self._source is not None and self._source.waiting(self.at):
-                self._now = now  # large frames: the clock waits for the disk, and the window goes on drawing
+                self._now, self.direction, self.playing = (
+                    clock  # large frames: the clock waits for the disk, and the window goes on drawing
+                )
         return (self.at, self.frames) != before
 
     def _turn(self) -> None:
