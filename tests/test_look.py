@@ -16,6 +16,7 @@ from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.colours.surroundings import grid_density
 from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.marks import bar_length, round_length
+from nbody.viewer.picture.palette import ember
 from nbody.viewer.picture.scale import LINEAR, LOGARITHMIC, ends
 from nbody.viewer.screenshot import draw_frame
 from nbody.viewer.sources.recording import Recording
@@ -127,6 +128,10 @@ def test_a_body_at_rest_gets_no_invented_scale(recorded):
     rest = recorded((np.eye(3), np.zeros((3, 3))))
     legend = Coloring(rest, "speed", "ember", True).legend()
     assert legend.low == legend.high == 0
+    unknown = Coloring(rest, "acceleration", "ember", True).legend()  # of one frame
+    assert np.isnan(unknown.high) and not np.array_equal(
+        legend_panel(unknown, 1.0, "dark"), legend_panel(legend, 1.0, "dark")
+    )
     panel = legend_panel(legend, 1.0, "dark").astype(int)
     assert np.ptp(panel[..., :3], axis=2).max() < 30  # there is no map: all pixels are nearly grey
 
@@ -222,9 +227,14 @@ def test_trails_of_chosen_bodies_and_of_so_many_frames(egl, recorded):
     assert pixel(source, (0, 0))[0] - 3 < np.nonzero(short)[1].min() < pixel(source, (1, 0))[0]
 
 
+def test_a_trail_of_a_body_that_is_not_there_is_an_error(egl, recorded):
+    with pytest.raises(InputError, match="--trails 1,7: there is no body with the id 7"):
+        drawn(recorded(*on_a_line()), trails="1,7")
+
+
 def test_light_that_fades_shows_where_bodies_were(egl, recorded):
     source = recorded(*on_a_line())
-    changed = np.abs(drawn(source, 4, trails="light", trail_frames=20) - drawn(source, 4, trails="none")).max(axis=2)
+    changed = np.abs(drawn(source, 4, trails="light", trail_frames=16) - drawn(source, 4, trails="none")).max(axis=2)
     y = pixel(source, (0, 0))[1]
     old, recent = (changed[y, pixel(source, (x, 0))[0]] for x in (-0.9, 1.1))
     assert recent > old > 10
@@ -272,6 +282,20 @@ def test_paper_is_white_and_bodies_are_darker_where_there_are_more(egl, recorded
     middle, ring = paper[y - 20 : y + 20, x - 20 : x + 20].mean(), paper[y - 20 : y + 20, x + 80 : x + 110].mean()
     assert middle < ring - 30 < 225
     assert sky[y - 20 : y + 20, x - 20 : x + 20].mean() > sky[y - 20 : y + 20, x + 80 : x + 110].mean() + 30
+
+
+def test_a_bright_core_keeps_all_its_light(egl, recorded):
+    """Σ light = (R pixels)² times the colour's sum. In half floats most of the light of this core would be lost."""
+    from nbody.viewer.picture.studio import Studio
+
+    count, rng = 20_000, np.random.default_rng(1)
+    position = np.concatenate([rng.normal(0, 0.005, (4 * count // 5, 2)), rng.uniform(-1, 1, (count // 5, 2))])
+    source = recorded((position, np.ones_like(position)))
+    with Studio(source, SIZE) as studio:
+        studio.draw(0, with_hud=False)
+        camera, light = studio.renderer.home, studio.renderer.sprites.read().sum()
+    share = light / (camera.radius * camera.pixels_per_length(SIZE)) ** 2
+    assert share == pytest.approx(ember(3)[1].sum(), rel=0.03)
 
 
 def test_exposure_brightens_without_changing_hues(egl, recorded):

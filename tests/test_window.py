@@ -244,6 +244,26 @@ def test_the_facts_about_a_body_are_those_of_the_run(recording):
     assert body_panel(found, True, 1.0).shape == (body_panel(found, False, 1.0).shape)
 
 
+def test_facts_have_units_and_species_where_the_run_has_them(recording):
+    class Units:
+        def symbol(self, quantity):
+            return {"mass": "Msun", "length": "pc", "velocity": "km/s", "energy": "Msun (km/s)^2", "time": "Myr"}[
+                quantity
+            ]
+
+    source = recording(cloud(10))
+    plain = facts(source, source.moment(0), 4)
+    source.units, source.species, source.species_names = Units(), np.arange(10) % 2, ("disk", "halo")
+    found = facts(source, source.moment(0), 3)
+    assert (found.species, found.units["length"], source.caption(0).time_unit) == ("halo", "pc", "Myr")
+    assert body_panel(found, False, 1.0).shape[0] > body_panel(plain, False, 1.0).shape[0]  # a line more
+
+
+def test_a_run_in_an_external_field_has_no_potential_here(recording):
+    source = recording(cloud(10), RESOLVED | {"fields": [{"name": "nfw"}]})
+    assert np.isnan(facts(source, source.moment(0), 4).specific_energy)
+
+
 def test_units_of_the_picture_do_not_show_in_the_facts(recording):
     (x, v), *_ = cloud(10)
     far = recording([(x * 2.0**70, v * 2.0**50)])
@@ -280,6 +300,25 @@ def test_the_series_are_what_was_recorded_and_the_radii_are_computed(recording):
     assert series.complete and series.radii.values.shape == (5, 3)
     np.testing.assert_allclose(series.radii.values[3], lagrangian_radii(source.run.particles(3)))
     np.testing.assert_allclose(series.radii.time, source.run.time)
+
+
+def test_a_live_run_adds_points_and_forgets_them_when_it_begins_again(recording, monkeypatch):
+    from nbody.viewer.sources import live_series
+
+    monkeypatch.setattr(live_series, "INTERVAL", 0.0)
+    (x, v), *_ = cloud(60)
+    source = recording([(x, v)])
+    frame, series = source.frame(0), live_series.LiveSeries(source)
+    assert series.read().points == 0
+    kinetic = 0.5 * source.mass @ (v**2).sum(axis=1)
+    for k in range(3):
+        series.add(0.1 * k, -2 * kinetic, np.nan if k == 0 else 1e-3 * k, lambda: frame)
+    found = series.read()
+    np.testing.assert_allclose(found.energy_error.values, [1e-3, 2e-3])
+    np.testing.assert_allclose(found.virial_ratio.values, 1 / 3, rtol=1e-5)  # W = E - T = -3 T
+    np.testing.assert_allclose(found.radii.values[1], lagrangian_radii(source.run.particles(0)), rtol=1e-5)
+    series.add(0.0, -kinetic, 0.0, lambda: frame)
+    assert series.read().radii.time.tolist() == [0.0]
 
 
 @pytest.mark.parametrize("size", [(340, 310), (460, 95)], ids=["stacked", "side by side"])

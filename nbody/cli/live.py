@@ -20,9 +20,10 @@ def view_scenario(settings: "Scenario", output: Path, overwrite: bool, look: "Lo
     from nbody.run.live import LiveRun
     from nbody.viewer import backends
 
-    backends.use_window()  # before anything is computed
+    backends.check_window()  # before anything is computed
     run = LiveRun(settings, output, overwrite=overwrite, notify=tell)
     try:
+        _load_window()
         _show(run, look, aim)
     finally:
         run.close()
@@ -45,12 +46,13 @@ def run_in_view(
     from nbody.viewer.picture.look import Look
 
     try:
-        backends.use_window()
+        backends.check_window()
     except DeviceError as error:
         problem = str(error).split(f"; {backends.INSTEAD}")[0].split(f"; or {backends.INSTEAD}")[0]
         raise DeviceError(f"--view: {problem}; leave --view out to run without a window") from error
     run = LiveRun(settings, output, True, overwrite, notify, progress)
     try:
+        _load_window()
         _show(run, Look(), Aim(), goes_on=True)
         if run.thread.is_alive():
             notify("the window is closed, the run goes on; Ctrl-C stops it")
@@ -63,6 +65,14 @@ def run_in_view(
     if summary is None:
         raise KeyboardInterrupt
     return summary
+
+
+def _load_window() -> None:
+    """Load what a window needs, while the run's thread makes the simulation."""
+    from nbody.viewer import backends
+
+    backends.use_window()
+    import nbody.viewer.window.canvas  # noqa: F401
 
 
 def _show(run: "LiveRun", look: "Look", aim: "Aim", goes_on: bool = False) -> None:

@@ -42,16 +42,21 @@ def use_window() -> None:
     Raises:
         DeviceError: there is no screen, no Qt, or one of its libraries is missing.
     """
-    if not find_spec("PySide6"):
-        raise DeviceError(f"a window needs PySide6: {machine.install_extra('view')}; or {INSTEAD}")
-    if sys.platform == "linux":
-        _check_screen()
+    check_window()
     import vispy
 
     try:
         vispy.use("pyside6", gl="gl2")
     except (RuntimeError, OSError) as error:
         raise no_window(error) from error
+
+
+def check_window() -> None:
+    """Check that there are a screen, Qt, and its libraries, without loading them. Raises DeviceError if not."""
+    if not find_spec("PySide6"):
+        raise DeviceError(f"a window needs PySide6: {machine.install_extra('view')}; or {INSTEAD}")
+    if sys.platform == "linux":
+        _check_screen()
 
 
 def no_window(error: BaseException) -> DeviceError:

@@ -20,8 +20,10 @@ NARROW = 210
 
 def body_panel(facts: Facts, followed: bool, scale: float) -> Array:
     """What is known of a body, in two columns."""
-    rows = [(name, value) for name, value in _rows(facts) if value]
-    title: Line = (f"body {facts.id}" + (", followed" if followed else ""), TEXT, ACCENT)
+    rows = [(name, f"{value} {facts.units.get(unit, '')}") for name, value, unit in _rows(facts) if value]
+    energy = facts.specific_energy
+    bound = "" if np.isnan(energy) else ", bound" if energy < 0 else ", unbound"
+    title: Line = (f"body {facts.id}{bound}" + (", followed" if followed else ""), TEXT, ACCENT)
     pad, gap = round(PAD * scale), round(12 * scale)
     left = max(width_of(name, SMALL, scale) for name, _ in rows) + gap
     right = max(width_of(value, SMALL, scale) for _, value in rows)
@@ -36,21 +38,18 @@ def body_panel(facts: Facts, followed: bool, scale: float) -> Array:
     return np.asarray(image)
 
 
-def _rows(facts: Facts) -> list[tuple[str, str]]:
+def _rows(facts: Facts) -> list[tuple[str, str, str]]:
+    """Name, value and quantity of its unit; values that are not known are empty."""
     return [
-        ("species", facts.species),
-        ("mass", _number(facts.mass)),
-        ("position", _vector(facts.position)),
-        ("velocity", _vector(facts.velocity)),
-        ("speed", _number(facts.speed)),
-        ("½ m v²", _number(facts.kinetic_energy)),
-        ("φ", _number(facts.potential)),
-        ("½ v² + φ", _number(facts.specific_energy) + _bound(facts.specific_energy)),
+        ("species", facts.species, ""),
+        ("mass", _number(facts.mass), "mass"),
+        ("position", _vector(facts.position), "length"),
+        ("velocity", _vector(facts.velocity), "velocity"),
+        ("speed", _number(facts.speed), "velocity"),
+        ("½ m v²", _number(facts.kinetic_energy), "energy"),
+        ("φ", _number(facts.potential), "energy per mass"),
+        ("½ v² + φ", _number(facts.specific_energy), "energy per mass"),
     ]
-
-
-def _bound(energy: float) -> str:
-    return "" if np.isnan(energy) else "  bound" if energy < 0 else "  unbound"
 
 
 def _number(value: float) -> str:

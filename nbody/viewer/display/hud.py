@@ -30,7 +30,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
     frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
     lines: list[Line] = [
         (caption.name, TITLE, BRIGHT),
-        (f"t = {caption.time:.5g}", TEXT, BRIGHT),
+        (f"t = {caption.time:.5g} {caption.time_unit}", TEXT, BRIGHT),
         (f"{frame}step {_thousands(caption.step)}", TEXT, DIM),
         (f"energy error {_signed(caption.energy_error)}", TEXT, DIM),
         (f"{some}{_thousands(caption.count)} particles", TEXT, DIM),

@@ -39,11 +39,11 @@ def state_panel(status: str, notice: str, hints: list[str], width: float, scale:
     few."""
     inner = width - 2 * round(PAD * scale)
     lines: list[Line] = [(fitted(status, TEXT, scale, inner), TEXT, BRIGHT)]
-    if notice:
-        lines.insert(0, (fitted(notice, TEXT, scale, inner), TEXT, ACCENT))
     hint_lines = wrapped([FIRST_HINT, *hints], SMALL, scale, inner)
     most = 1 if hint_lines[0].count(HINT_GAP) + 1 >= ENOUGH_HINTS else 2
     lines += [(line, SMALL, DIM) for line in hint_lines[:most]]
+    if notice:  # instead of hints, so that the panel keeps its height
+        lines[1] = (fitted(notice, SMALL, scale, inner), SMALL, ACCENT)
     return np.asarray(panel(lines, scale))
 
 

@@ -1,6 +1,7 @@
 """The values that colours show at each frame, and the scale of their colours."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,12 +68,24 @@ class Coloring:
         self._known: dict[int, Array] = {}
         self._coming: dict[int, Future[Array]] = {}
         self._thread = None if patient or quantity.constant else ThreadPoolExecutor(1, "colours")
+        self._rescale_at = 0
         self.ends = self._ends()
 
     @property
     def in_shader(self) -> bool:
         """True if the shader computes the values from the velocities."""
         return self.quantity.compute is None
+
+    @property
+    def news(self) -> bool:
+        """True if values have been computed that no picture shows yet."""
+        return any(coming.done() for coming in self._coming.values())
+
+    def recoloured(self, map_name: str) -> "Coloring":
+        """The same values on the same scale with another map; it replaces this one."""
+        other = copy(self)
+        other.map = map_name
+        return other
 
     def palette(self) -> Array:
         """Linear RGB along the scale, (steps, 3) float32: a texture for the shader."""
@@ -83,12 +96,12 @@ class Coloring:
         if self.quantity.scale == CATEGORIES:
             return -0.5, len(self.source.species_names) - 0.5, 0.0
         low, high = self.source.palette_speeds if self.in_shader else self.ends
-        return low, high, float(self.quantity.scale == LOGARITHMIC)
+        return (low, high, float(self.quantity.scale == LOGARITHMIC)) if np.isfinite(high) else (0.0, 0.0, 0.0)
 
     def legend(self) -> Legend:
         """What the colours mean."""
         quantity, unit = self.quantity, self.quantity.unit(self.source)
-        low, high, _ = self.scale()
+        low, high = self.scale()[:2] if self.in_shader or quantity.scale == CATEGORIES else self.ends
         names: tuple[str, ...] = ()
         if quantity.scale == CATEGORIES:
             names = tuple(name or "bodies" for name in self.source.species_names)
@@ -142,11 +155,15 @@ class Coloring:
         quantity = self.quantity
         if self.in_shader or quantity.scale == CATEGORIES:
             return 0.0, 0.0
-        samples = 1 if quantity.constant or not self.source.recorded else min(quantity.samples, self.source.frames)
-        numbers = sorted({round(k) for k in np.linspace(0, self.source.frames - 1, samples)})
-        pasts = (self.source.past(k) for k in numbers) if self.source.recorded else [(self.source.moment(0).first, 0.0)]
+        if not self.source.recorded:
+            return 0.0, 0.0  # until there are values
+        samples = 1 if quantity.constant else min(quantity.samples, self.source.frames)
+        pasts = map(self.source.past, sorted({round(k) for k in np.linspace(0, self.source.frames - 1, samples)}))
         found = [self._compute(past[0]) for past in pasts if past is not None]
-        return ends(np.concatenate(found) if found else np.zeros(0), quantity.scale)
+        return self._ends_of(np.concatenate(found) if found else np.zeros(0))
+
+    def _ends_of(self, values: Array) -> tuple[float, float]:
+        return ends(values, self.quantity.scale) if np.isfinite(values).any() else (np.nan, np.nan)
 
     def _compute(self, frame: Frame) -> Array:
         return self._of(Bodies(self.source, frame, self.quantity.neighbours))
@@ -162,5 +179,7 @@ class Coloring:
 
     def _remember(self, number: int, values: Array) -> None:
         self._known[number] = values
+        if not self.source.recorded and number >= self._rescale_at:  # the ends follow the run, ever more slowly
+            self.ends, self._rescale_at = self._ends_of(values), 2 * max(1, number)
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]

@@ -20,7 +20,7 @@ from nbody.viewer.picture.marks import Arrows, Axes, bar_length
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
 from nbody.viewer.picture.tonemap import ToneMap, metered
-from nbody.viewer.picture.trails import FadingLight, Trails, leaves_light
+from nbody.viewer.picture.trails import FadingLight, Trails, check_trails, leaves_light
 from nbody.viewer.sources.source import Moment, Source
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
@@ -74,11 +74,13 @@ class Renderer:
             source.thin_out(budget)
         self.home, self.problem = source.home(), ""
         self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas), exact=patient)
-        self._glow, self._tonemap = Glow(self.sprites.format), ToneMap()
-        self._trails, self._fading = Trails(source), FadingLight(self.sprites.format)
+        light_format = "rgba8" if self.sprites.format == "rgba8" else "rgba16f"  # of what does not sum light
+        self._glow, self._tonemap = Glow(light_format), ToneMap()
+        self._trails, self._fading = Trails(source), FadingLight(light_format)
         self._arrows, self._axes = Arrows(), Axes()
         self._caption, self._legend, self._bar = Overlay(), Overlay(), Overlay()
         self._texts = [Overlay() for _ in "xyz"]
+        check_trails(source, look)
         self._coloring = Coloring(source, look.color, look.map, patient)
         self._drawn, self._at = look, 0.0
         self._meter()
@@ -107,20 +109,27 @@ class Renderer:
         if self._drawn.vectors:
             self._arrows.load(self.moment, self.source.palette_speeds[1])
 
+    @property
+    def news(self) -> bool:
+        """True if another picture of the same moment would have newer colours."""
+        return self._coloring.news
+
     def _follow_look(self) -> None:
         """Take a new :attr:`look` over."""
         if self.look == self._drawn:
             return
         before, self._drawn, self.problem = self._drawn, self.look, ""
-        if (self.look.color, self.look.map) != (before.color, before.map):
+        if self.look.color != before.color:
             try:
                 coloring = Coloring(self.source, self.look.color, self.look.map, self._patient)
             except InputError as error:
                 self.problem = str(error)
-                self._drawn = replace(self.look, color=before.color, map=before.map)
+                self._drawn = replace(self.look, color=before.color)
             else:
                 self._coloring.close()
                 self._coloring = coloring
+        if self.look.map != before.map:
+            self._coloring = self._coloring.recoloured(self.look.map)
         if self.look.sizes != before.sizes:
             self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
 

@@ -1,4 +1,4 @@
-"""Draws particles as additive point sprites into a texture of half floats, which the tone map then converts to colours."""
+"""Draws particles as additive point sprites into a texture of floats, which the tone map then converts to colours."""
 
 from collections.abc import Callable
 
@@ -42,7 +42,7 @@ DISC_RADIUS = 8.0 / 720
 """The radius of up to :data:`FEW` discs, as a fraction of the picture's shorter side; more have a smaller one."""
 
 BYTES_PER_SPRITE = 4.0
-"""Without half floats, the value (0 to 255) at the middle of a sprite in the initial view. A smaller value would be lost in
+"""Without floats, the value (0 to 255) at the middle of a sprite in the initial view. A smaller value would be lost in
 rounding; with this one a core of 64 sprites per pixel saturates."""
 
 
@@ -80,13 +80,14 @@ class Sprites:
     Args:
         count: N, the number of particles that are drawn.
         home: the initial view, to which the light and the width of a sprite refer.
-        float_target: True for a texture of half floats; False for bytes in units of ``range``/255.
+        float_target: True for a texture of floats; False for bytes in units of ``range``/255. (A half float stops to grow at
+            2048 times what is added, which would cut off the brightness of cores.)
         exact: draw all particles, also where there are several per pixel.
     """
 
     def __init__(self, count: int, home: Camera, float_target: bool = True, exact: bool = True) -> None:
         self.discs = count <= DISCS_UP_TO
-        self.format = "rgba16f" if float_target else "rgba8"
+        self.format = "rgba32f" if float_target else "rgba8"
         self.range = 1.0 if float_target or self.discs else 255 / BYTES_PER_SPRITE * _peak(count)
         self._count, self._home_radius, self._exact = count, home.radius, exact
         self._every: dict[int, gloo.IndexBuffer] = {}
@@ -197,9 +198,9 @@ def _peak(count: int) -> float:
 
 
 def float_targets_work(canvas) -> bool:
-    """True if this OpenGL can draw into half floats, that is, if it stores a value above 1."""
+    """True if this OpenGL can draw into floats, that is, if it stores a value above 1."""
     try:
-        texture = gloo.Texture2D((4, 4, 4), format="rgba", internalformat="rgba16f")
+        texture = gloo.Texture2D((4, 4, 4), format="rgba", internalformat="rgba32f")
         target = gloo.FrameBuffer(color=texture)
         with target:
             canvas.context.flush_commands()

@@ -1,6 +1,7 @@
 """The facts about one body at one moment, in the scenario's units."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,6 +23,7 @@ class Facts:
         mass: m.
         position, velocity: (D,) float64.
         kinetic_energy: ½ m v².
+        units: the symbols of the units of mass, length, velocity, energy and energy per mass, by these names.
         specific_energy: ½ v² + φ, the energy per unit mass, and ``potential`` φ; NaN if not known (some bodies are not
             shown, or the law is not recorded).
     """
@@ -34,6 +36,7 @@ class Facts:
     kinetic_energy: float
     specific_energy: float
     potential: float
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def speed(self) -> float:
@@ -58,4 +61,6 @@ def facts(source: Source, moment: Moment, row: int) -> Facts:
     if source.species is not None and len(source.species_names) > 1:
         species = source.species_names[int(source.species[body])]
     energies = mass * half_square, half_square + phi, phi
-    return Facts(int(source.id[body]), species, mass, position, velocity, *energies)
+    units = {quantity: source.symbol(quantity) for quantity in ("mass", "length", "velocity", "energy")}
+    units["energy per mass"] = f"({units['velocity']})²" if units["velocity"] else ""
+    return Facts(int(source.id[body]), species, mass, position, velocity, *energies, units)

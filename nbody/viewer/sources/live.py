@@ -57,7 +57,8 @@ class Live(Source):
         super().__init__()
         bodies = run.simulation.particles
         self.run, self.count, self.dimensions = run, bodies.count, bodies.dimensions
-        self.mass, self.id, self.gravity = bodies.mass, bodies.id, run.scenario.gravity
+        self.mass, self.id = bodies.mass, bodies.id
+        self.gravity = None if getattr(run.scenario, "fields", None) else run.scenario.gravity
         self.species, self.species_names = getattr(bodies, "species", None), getattr(bodies, "species_names", ("",))
         self.units = getattr(run.scenario, "units", None)
         self.name = shortened(printable(run.scenario.name), LONGEST_NAME) or "run"
@@ -99,7 +100,8 @@ class Live(Source):
         """See :meth:`Source.caption`."""
         shown, error = self._picture or self._begin(), self.run.energy_error
         return Caption(
-            self.name, shown.time, shown.step, 0, 0, error, self.count, self.shown, self.speeds, self.way
+            self.name, shown.time, shown.step, 0, 0, error, self.count, self.shown, self.speeds, self.way,
+            self.symbol("time"),
         )  # fmt: skip
 
     def series(self) -> Series:

@@ -236,12 +236,17 @@ class Recording(Source):
         error = relative_energy_error(float(self._energy[k]), float(self._energy[0]))
         frames = np.arange(self.frames)
         time, step = float(np.interp(at, frames, self.run.time)), int(np.interp(at, frames, self.run.step))
-        return Caption(self.name, time, step, k, self.frames, error, self.count, self.shown, self.speeds)
+        return Caption(
+            self.name, time, step, k, self.frames, error, self.count, self.shown, self.speeds,
+            time_unit=self.symbol("time"),
+        )  # fmt: skip
 
 
 def recorded_gravity(run: Trajectory) -> Gravity | None:
-    """The law of a recorded run; None if the file does not say."""
+    """The law of a recorded run; None if the file does not say, or if there are external fields."""
     stored = run.resolved.get("gravity")
+    if run.resolved.get("fields"):  # their potential would be missing
+        return None
     with suppress(TypeError, ValueError, AttributeError, InputError):
         return Gravity(**{"dimensions": run.dimensions, **stored}).check()  # type: ignore[dict-item]
     return None

@@ -22,7 +22,7 @@ this power."""
 @dataclass(frozen=True)
 class Caption:
     """The facts shown about a moment. ``energy_error`` is (E - E₀)/|E₀|, NaN if no energy is known; ``frames`` is 0 while a
-    simulation is running, and ``note`` another line."""
+    simulation is running, ``note`` another line, and ``time_unit`` the symbol of the unit of time."""
 
     name: str
     time: float
@@ -34,6 +34,7 @@ class Caption:
     shown: int
     speeds: tuple[float, float]
     note: str = ""
+    time_unit: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +121,11 @@ class Source(ABC):
     def __init__(self) -> None:
         self._choice: slice | Array = slice(None)
         self._kept: list[int] = []
+
+    def symbol(self, quantity: str) -> str:
+        """The symbol of the unit of ``quantity`` (``length``, ``mass``, ``time``, ``velocity``, ``energy``); empty if the
+        scenario has no units."""
+        return self.units.symbol(quantity) if self.units else ""
 
     def thin_out(self, budget: int) -> None:
         """Show at most ``budget`` bodies: a random choice, the same in every frame."""

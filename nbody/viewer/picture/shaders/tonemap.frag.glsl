@@ -18,9 +18,9 @@ uniform sampler2D u_trails;
 varying vec2 v_place;
 
 void main() {
-    // A half float that overflowed is infinite, and infinity divided by infinity is NaN.
+    // Light that overflowed is infinite, and infinity divided by infinity is NaN.
     vec4 glow = texture2D(u_glow, v_place);
-    vec3 light = min(texture2D(u_light, v_place).rgb, vec3(6e4));
+    vec3 light = min(texture2D(u_light, v_place).rgb, vec3(1e30));
     light = u_share.x * light + u_share.y * glow.rgb;
 #ifdef TRAILS
     light += u_share.z * texture2D(u_trails, v_place).rgb;
