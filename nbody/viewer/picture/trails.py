@@ -47,7 +47,8 @@ def rows_with_lines(source: Source, look: Look) -> Array:
 
 def check_trails(source: Source, look: Look) -> None:
     """Raise InputError if :attr:`Look.trails` names an id that no body has."""
-    missing = np.setdiff1d(look.trail_ids(), source.id)
+    ids = look.trail_ids()
+    missing = np.setdiff1d(ids, source.id) if ids else np.arange(0)
     if len(missing):
         raise InputError(f"--trails {look.trails}: there is no body with the id {int(missing[0])}")
 

@@ -20,9 +20,6 @@ bodies."""
 FAR = 1e14
 """Bodies beyond have no finite position."""
 
-PAIRS = 2**20
-"""Pairs of bodies per block of the potential."""
-
 
 def density(bodies: Bodies) -> Array:
     """The mass density around each body: within its sixth neighbour, or, for many bodies, in its cell."""
@@ -65,20 +62,12 @@ def _morton(cell: Array) -> Array:
 
 
 def potential(bodies: Bodies) -> Array:
-    """The depth of the potential well at each body, -φ = G Σ m u(r), by direct summation; u is that of the law."""
-    gravity = bodies.source.gravity or Gravity()
-    position, mass, length = bodies.position.astype(np.float64), bodies.mass, bodies.source.length_unit
-    length2 = gravity.length2 / length**2
-    out = np.empty(len(mass))
-    block = max(1, PAIRS // len(mass))
-    for start in range(0, len(mass), block):
-        offset = position[start : start + block, None] - position
-        r2 = (offset**2).sum(axis=2)
-        r2 = r2 + length2 if gravity.softening == "plummer" else np.maximum(r2, length2)
-        i = np.arange(len(r2))
-        r2[i, start + i] = np.inf
-        out[start : start + block] = (1 / np.sqrt(np.maximum(r2, 1e-30))) @ mass
-    return (gravity.G * out / length).astype(np.float32)
+    """The depth of the potential well at each body, -φ, by direct summation with the law of the run."""
+    from nbody.forces.reference import direct_sum
+
+    source = bodies.source
+    position = bodies.position[:, : source.dimensions].astype(np.float64) * source.length_unit
+    return -direct_sum(position, bodies.mass, source.gravity or Gravity(dimensions=source.dimensions))[1]
 
 
 DENSITY = Quantity(
