@@ -128,6 +128,10 @@ def test_a_body_at_rest_gets_no_invented_scale(recorded):
     rest = recorded((np.eye(3), np.zeros((3, 3))))
     legend = Coloring(rest, "speed", "ember", True).legend()
     assert legend.low == legend.high == 0
+    unknown = Coloring(rest, "acceleration", "ember", True).legend()  # of one frame
+    assert np.isnan(unknown.high) and not np.array_equal(
+        legend_panel(unknown, 1.0, "dark"), legend_panel(legend, 1.0, "dark")
+    )
     panel = legend_panel(legend, 1.0, "dark").astype(int)
     assert np.ptp(panel[..., :3], axis=2).max() < 30  # there is no map: all pixels are nearly grey
 
@@ -223,9 +227,14 @@ def test_trails_of_chosen_bodies_and_of_so_many_frames(egl, recorded):
     assert pixel(source, (0, 0))[0] - 3 < np.nonzero(short)[1].min() < pixel(source, (1, 0))[0]
 
 
+def test_a_trail_of_a_body_that_is_not_there_is_an_error(egl, recorded):
+    with pytest.raises(InputError, match="--trails 1,7: there is no body with the id 7"):
+        drawn(recorded(*on_a_line()), trails="1,7")
+
+
 def test_light_that_fades_shows_where_bodies_were(egl, recorded):
     source = recorded(*on_a_line())
-    changed = np.abs(drawn(source, 4, trails="light", trail_frames=20) - drawn(source, 4, trails="none")).max(axis=2)
+    changed = np.abs(drawn(source, 4, trails="light", trail_frames=16) - drawn(source, 4, trails="none")).max(axis=2)
     y = pixel(source, (0, 0))[1]
     old, recent = (changed[y, pixel(source, (x, 0))[0]] for x in (-0.9, 1.1))
     assert recent > old > 10

@@ -25,6 +25,7 @@ from nbody.viewer import backends, notebook
 from nbody.viewer.movie.cameras import CameraMove, read_path
 from nbody.viewer.movie.moments import moments
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera_file import camera_text
 from nbody.viewer.sources import source
 from nbody.viewer.sources.read_ahead import ReadAhead
 from nbody.viewer.sources.recording import SAMPLE, Recording
@@ -259,6 +260,8 @@ def test_a_camera_path_goes_through_its_views_without_overshooting(tmp_path):
     assert move.at(4).azimuth == pytest.approx(2 * np.pi) and move.at(2.5).elevation == 0.3
     np.testing.assert_allclose(move.at(0).centre, [0.5, 1, 1.5])
     assert home.radius == 8.0
+    still = CameraMove(home, path=read_path(camera_path(tmp_path, camera_text(Camera(radius=3.0), 2.0)), home, 2.0))
+    assert still.at(0).radius == still.at(9).radius == pytest.approx(3.0) and still.at(5).elevation != 0.3
 
 
 def test_a_spin_turns_and_a_plane_has_nothing_to_turn():
@@ -272,7 +275,7 @@ def test_a_spin_turns_and_a_plane_has_nothing_to_turn():
     "text, words",
     [
         ("views: []", "list of views"),
-        ("radius: 3", "list of views"),
+        ("zoom: 3", "list of views"),
         ("views: [{radius: 3}]", "view 1: at: must be a number"),
         ("views: [{at: 0}, {at: 0}]", "must increase"),
         ("views: [{at: 0, radius: -1}]", "greater than 0"),

@@ -47,7 +47,9 @@ def movie(
     path: Annotated[
         Path | None,
         typer.Option(
-            help="Move the camera along the views of a file.", show_default=False, autocompletion=files(*SCENARIOS)
+            help="Move the camera along the views of a file, or hold it at one (key V saves it).",
+            show_default=False,
+            autocompletion=files(*SCENARIOS),
         ),
     ] = None,
     follow: Annotated[

@@ -1,6 +1,7 @@
 """The legend of the colours, the scale bar and other texts of the picture, as pixels (h, w, RGBA), uint8."""
 
 from functools import lru_cache
+from math import isnan
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -26,7 +27,7 @@ def legend_panel(legend: Legend, scale: float, background: str) -> Array:
     if legend.names:
         return _names(title, legend, scale, background)
     if not legend.high > legend.low:  # one value, or none
-        value = "the same for all bodies: " + number(legend.high) if legend.high else "zero for all bodies"
+        value = "not known at this moment" if isnan(legend.high) else f"{number(legend.high)} for all bodies"
         return np.asarray(_ground([title, legend.note or value], scale)[0])
     how = f"{legend.scale}, least to greatest" if legend.whole else f"{legend.scale}, 5th to 98th percentile"
     image, draw, rows = _ground([title, "", "", legend.note or how], scale)

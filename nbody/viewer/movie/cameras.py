@@ -8,7 +8,8 @@ A path is a YAML file with key views at seconds of the movie, in the scenario's 
       - {at: 6, centre: [1, 0, 0], radius: 0.2}
 
 Each value goes smoothly through those of the key views that give it, without overshooting, and rests before the first and
-after the last; one that no view gives keeps that of the view of the run.
+after the last; one that no view gives keeps that of the view of the run. A file with one view and no ``views`` (the key V of
+the window writes it) holds the camera still.
 """
 
 from collections.abc import Callable, Mapping
@@ -76,6 +77,8 @@ def read_path(path: Path, home: Camera, length_unit: float) -> dict[str, Values]
         values = read_text(data.decode("utf-8-sig"), name, path.parent).values
     except UnicodeDecodeError:
         raise InputError(f"--path {name}: is no text; write a list of views, as 'nbody movie --help' shows") from None
+    if values and set(values) <= set(KEYS):  # one view, as the window saves it
+        values = {"views": [{"at": 0, **values}]}
     views = values.get("views")
     if not isinstance(views, list) or not views or set(values) != {"views"}:
         raise InputError(f"{name}: must have one key 'views' with a list of views, such as {{at: 0, radius: 3}}")

@@ -76,6 +76,11 @@ class Coloring:
         """True if the shader computes the values from the velocities."""
         return self.quantity.compute is None
 
+    @property
+    def news(self) -> bool:
+        """True if values have been computed that no picture shows yet."""
+        return any(coming.done() for coming in self._coming.values())
+
     def recoloured(self, map_name: str) -> "Coloring":
         """The same values on the same scale with another map; it replaces this one."""
         other = copy(self)
@@ -91,12 +96,12 @@ class Coloring:
         if self.quantity.scale == CATEGORIES:
             return -0.5, len(self.source.species_names) - 0.5, 0.0
         low, high = self.source.palette_speeds if self.in_shader else self.ends
-        return low, high, float(self.quantity.scale == LOGARITHMIC)
+        return (low, high, float(self.quantity.scale == LOGARITHMIC)) if np.isfinite(high) else (0.0, 0.0, 0.0)
 
     def legend(self) -> Legend:
         """What the colours mean."""
         quantity, unit = self.quantity, self.quantity.unit(self.source)
-        low, high, _ = self.scale()
+        low, high = self.scale()[:2] if self.in_shader or quantity.scale == CATEGORIES else self.ends
         names: tuple[str, ...] = ()
         if quantity.scale == CATEGORIES:
             names = tuple(name or "bodies" for name in self.source.species_names)
@@ -155,7 +160,10 @@ class Coloring:
         samples = 1 if quantity.constant else min(quantity.samples, self.source.frames)
         pasts = map(self.source.past, sorted({round(k) for k in np.linspace(0, self.source.frames - 1, samples)}))
         found = [self._compute(past[0]) for past in pasts if past is not None]
-        return ends(np.concatenate(found) if found else np.zeros(0), quantity.scale)
+        return self._ends_of(np.concatenate(found) if found else np.zeros(0))
+
+    def _ends_of(self, values: Array) -> tuple[float, float]:
+        return ends(values, self.quantity.scale) if np.isfinite(values).any() else (np.nan, np.nan)
 
     def _compute(self, frame: Frame) -> Array:
         return self._of(Bodies(self.source, frame, self.quantity.neighbours))
@@ -172,6 +180,6 @@ class Coloring:
     def _remember(self, number: int, values: Array) -> None:
         self._known[number] = values
         if not self.source.recorded and number >= self._rescale_at:  # the ends follow the run, ever more slowly
-            self.ends, self._rescale_at = ends(values, self.quantity.scale), 2 * max(1, number)
+            self.ends, self._rescale_at = self._ends_of(values), 2 * max(1, number)
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]

@@ -20,7 +20,7 @@ from nbody.viewer.picture.marks import Arrows, Axes, bar_length
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
 from nbody.viewer.picture.tonemap import ToneMap, metered
-from nbody.viewer.picture.trails import FadingLight, Trails, leaves_light
+from nbody.viewer.picture.trails import FadingLight, Trails, check_trails, leaves_light
 from nbody.viewer.sources.source import Moment, Source
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
@@ -80,6 +80,7 @@ class Renderer:
         self._arrows, self._axes = Arrows(), Axes()
         self._caption, self._legend, self._bar = Overlay(), Overlay(), Overlay()
         self._texts = [Overlay() for _ in "xyz"]
+        check_trails(source, look)
         self._coloring = Coloring(source, look.color, look.map, patient)
         self._drawn, self._at = look, 0.0
         self._meter()
@@ -107,6 +108,11 @@ class Renderer:
         self._trails.load(self.moment, self._drawn, self._coloring)
         if self._drawn.vectors:
             self._arrows.load(self.moment, self.source.palette_speeds[1])
+
+    @property
+    def news(self) -> bool:
+        """True if another picture of the same moment would have newer colours."""
+        return self._coloring.news
 
     def _follow_look(self) -> None:
         """Take a new :attr:`look` over."""

@@ -3,6 +3,7 @@
 import numpy as np
 from vispy import gloo
 
+from nbody.errors import InputError
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.look import FEW, Look
@@ -42,6 +43,13 @@ def rows_with_lines(source: Source, look: Look) -> Array:
         return np.arange(source.shown if source.shown <= FEW else 0)
     ids = look.trail_ids()
     return np.flatnonzero(np.isin(source.chosen_rows(source.id), ids))[:MOST_BODIES] if ids else np.arange(0)
+
+
+def check_trails(source: Source, look: Look) -> None:
+    """Raise InputError if :attr:`Look.trails` names an id that no body has."""
+    missing = np.setdiff1d(look.trail_ids(), source.id)
+    if len(missing):
+        raise InputError(f"--trails {look.trails}: there is no body with the id {int(missing[0])}")
 
 
 def leaves_light(source: Source, look: Look) -> bool:

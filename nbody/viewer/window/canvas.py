@@ -143,6 +143,7 @@ class Window(app.Canvas):
         seconds, self._tick_at = now - self._tick_at, now
         changed = self.transport.advance(seconds)
         changed |= self.panels.tick(seconds)
+        changed |= self.renderer is not None and self.renderer.news
         if self.transport.message:
             self.alert, self.transport.message, changed = self.transport.message, "", True
         if self.notice and now > self._notice_until:
