@@ -62,7 +62,7 @@ def display():
         pytest.skip(f"a window needs {' '.join(missing)}")
     read, write = os.pipe()
     server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1400x900x24"],
+        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1400x900x24", "-noreset"],
         pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     os.close(write)

@@ -64,6 +64,10 @@ def no_window(error: BaseException) -> DeviceError:
     return DeviceError(f"a window can't be opened ({_last_line(error)}); {INSTEAD}")
 
 
+_answered: set[str] = set()
+"""The screens that have answered. (A bare X server resets itself when its last client leaves, and may refuse the next.)"""
+
+
 def _check_screen() -> None:
     x11, wayland = os.environ.get("DISPLAY"), os.environ.get("WAYLAND_DISPLAY")
     if not x11 and not wayland:
@@ -72,8 +76,10 @@ def _check_screen() -> None:
     packages = opengl.missing_packages(libraries)
     if packages:
         raise DeviceError(f"a window needs system libraries: apt install {' '.join(packages)}; or {INSTEAD}")
-    if x11 and not wayland and not _x11_answers():
-        raise DeviceError(f"the screen '{x11}' (DISPLAY) does not answer; {INSTEAD}, or set DISPLAY")
+    if x11 and not wayland and x11 not in _answered:
+        if not _x11_answers():
+            raise DeviceError(f"the screen '{x11}' (DISPLAY) does not answer; {INSTEAD}, or set DISPLAY")
+        _answered.add(x11)
 
 
 def _x11_answers() -> bool:
