@@ -15,6 +15,7 @@ KEYWORDS: dict[str, Keys] = {
     "softening": ("gravity", "softening"),
     "length": ("gravity", "length"),
     "every": ("record", "every"),
+    "observables": ("record", "observables"),
 }
 """Each keyword that stands for a key inside a group. The keys of a scenario are keywords too; their values may be groups:
 ``integrator={"scheme": "hermite4", "eta": 0.01}``."""
