@@ -27,10 +27,11 @@ class Entry:
 
     def load(self) -> Any:
         """Import the module and return the attribute."""
-        return _imported(self.target)
+        return imported(self.target)
 
 
-def _imported(target: str) -> Any:
+def imported(target: str) -> Any:
+    """Import ``module:attribute``."""
     module, attribute = target.split(":")
     return getattr(import_module(module), attribute)
 
@@ -57,7 +58,7 @@ class Registry(Mapping[str, Entry]):
         if base not in self._entries or (colon and not self._entries[base].variants):
             raise unknown(self.kind, name, self._entries, where, self.mark)
         if colon:
-            _imported(self._entries[base].variants).check(variant, f"{where}{self.kind} '{name}': ")
+            imported(self._entries[base].variants).check(variant, f"{where}{self.kind} '{name}': ")
         return str(name)
 
     def mark(self, name: str) -> str:

@@ -55,9 +55,9 @@ def _refused(message: str, text: str) -> typer.BadParameter:
     return typer.BadParameter(f"{message}, got {shown(text)}")
 
 
-def count_option(help: str) -> Any:
+def count_option(help: str, *names: str) -> Any:
     """A Typer option that takes a whole number, with this help text."""
-    return typer.Option(help=help, show_default=False, parser=whole, metavar="<int>")
+    return typer.Option(*names, help=help, show_default=False, parser=whole, metavar="<int>")
 
 
 def real_option(help: str, *names: str) -> Any:

@@ -9,6 +9,7 @@ from nbody.cli.completion import engines_or_auto, integrators, precisions, scena
 from nbody.cli.numbers import count_option, real_option
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
+from nbody.law import LAWS
 
 Scenario = Annotated[
     Path,
@@ -22,15 +23,22 @@ Scenario = Annotated[
 
 def run(
     scenario: Scenario,
-    particles: Annotated[int | None, count_option("Number of particles.")] = None,
+    particles: Annotated[int | None, count_option("Number of particles.", "--particles", "--n", "-n")] = None,
     steps: Annotated[int | None, count_option("Number of time steps.")] = None,
     end: Annotated[float | None, real_option("The time at which the run ends.", "--end", "--until")] = None,
     dt: Annotated[float | None, real_option("The time step.")] = None,
     seed: Annotated[int | None, count_option("Seed of the initial conditions.")] = None,
+    G: Annotated[float | None, real_option("The gravitational constant.", "--G")] = None,
+    softening: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The softening, with its length: plummer:0.01. One of: {LAWS.listing()}.", show_default=False
+        ),
+    ] = None,
     engine: Annotated[
         str | None,
         typer.Option(
-            help=f"Force engine: auto, {ENGINES.listing()}; matrix:k07 chooses the kernel k07.",
+            help=f"Force engine: auto, gpu (the fastest there), {ENGINES.listing()}; matrix:k07 chooses the kernel k07.",
             show_default=False,
             autocompletion=engines_or_auto,
         ),
@@ -80,7 +88,7 @@ def run(
 
     notify = (lambda line: None) if quiet else say
     settings = Scenario.load(locate(scenario, notify)).override(
-        set or (), particles=particles, steps=steps, end=end, dt=dt, seed=seed, engine=engine,
+        set or (), particles=particles, steps=steps, end=end, dt=dt, seed=seed, G=G, softening=softening, engine=engine,
         integrator=integrator, precision=precision, every=every,
     )  # fmt: skip
     simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)

@@ -156,6 +156,15 @@ def _either(values: Any, generated: type[Any], from_file: type[Any]) -> Any:
     return (from_file if "file" in values else generated).model_validate(values)
 
 
+def _not_a_length(value: Any) -> Any:
+    """Refuse a length where the name of the softening belongs."""
+    name, colon, length = value.partition(":") if isinstance(value, str) else ("plummer", "", str(value))
+    if colon or (isinstance(value, int | float) and not isinstance(value, bool)):
+        written = f"softening: {name}, length: {length.strip()}"
+        raise ValueError(f"names the softening, and 'length' is its length; write '{written}'")
+    return value
+
+
 def _softening(name: str) -> str:
     if name not in LAWS:
         raise ValueError(str(unknown("softening", name, LAWS)))
@@ -174,7 +183,7 @@ class GravityKeys(Group):
 
     G: NotNegative = Gravity.G
     dimensions: Annotated[Whole, AfterValidator(_dimensions)] = Gravity.dimensions
-    softening: Annotated[Name, AfterValidator(_softening)] = Gravity.softening
+    softening: Annotated[Name, AfterValidator(_softening), BeforeValidator(_not_a_length)] = Gravity.softening
     length: NotNegative = Gravity.length
 
     @model_validator(mode="after")

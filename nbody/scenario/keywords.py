@@ -30,10 +30,7 @@ def assignments(values: Mapping[str, Any], top: Mapping[str, Any]) -> Iterator[t
     for name, value in values.items():
         if value is None:
             continue
-        if name == "softening":
-            for key, each in softening_keys(value).items():
-                yield ("gravity", key), name, each
-        elif isinstance(value, Mapping) and name in top:
+        if isinstance(value, Mapping) and name in top:
             for key, each in value.items():
                 yield (name, str(key)), name, each
         elif name in KEYWORDS:

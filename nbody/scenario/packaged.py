@@ -17,6 +17,15 @@ def names() -> list[str]:
     return sorted(path.stem for path in _folder().glob("*.yaml"))
 
 
+def summaries() -> dict[str, str]:
+    """The packaged scenarios, each with the first line of its comment."""
+    found = {}
+    for name in names():
+        with (_folder() / f"{name}.yaml").open(encoding="utf-8") as file:
+            found[name] = file.readline().strip("# \n")
+    return found
+
+
 def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Path:
     """The file that a scenario argument means.
 
