@@ -59,4 +59,5 @@ def _rows(kind: str) -> dict[str, str]:
     if kind == "scenarios":
         return summaries()
     registry: Registry = imported(REGISTRIES[kind])
-    return {name: entry.summary + registry.mark(name) for name, entry in registry.items()}
+    entries = dict(registry.items()) | registry.plugins
+    return {name: entry.summary + registry.mark(name) for name, entry in entries.items()}

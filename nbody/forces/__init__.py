@@ -111,8 +111,14 @@ def resolve(
         return choose(precision, particles, notify, measure, needs)
     if str(name).partition(":")[0] not in ENGINES:
         likely = MEANT.get(str(name).lower())
-        hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), ("auto", "gpu", *ENGINES))
-        raise InputError(f"{where}unknown engine '{name}'{hint}; one of: auto, gpu, {ENGINES.listing()}")
+        hint = (
+            f" (did you mean '{likely}'?)"
+            if likely
+            else did_you_mean(str(name), ("auto", "gpu", *ENGINES, *ENGINES.plugins))
+        )
+        raise InputError(
+            f"{where}unknown engine '{name}'{hint}; one of: {', '.join(['auto', 'gpu', ENGINES.listing(), *ENGINES.plugins])}"
+        )
     if ENGINES.check(name, where) == "matrix":
         from nbody.forces.matrix.engine import default_rung
 
