@@ -140,9 +140,8 @@ def _plugins() -> Iterator[Finding]:
             try:
                 registry.load(name)
             except InputError as error:
-                yield Finding(
-                    f"plug-in {name}", BROKEN, f"{text}: {error}", f"pip install -U {entry.package.split()[0]}", facts
-                )
+                remedy = f"pip install -U {entry.package.split()[0]}"
+                yield Finding(f"plug-in {name}", MISSING, f"{text}: {error}", remedy, facts)
             else:
                 yield Finding(f"plug-in {name}", GOOD, text, facts=facts)
 

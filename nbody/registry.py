@@ -4,9 +4,9 @@ Help texts, error messages, test parameters, benchmark rows and the README's tab
 new engine or scheme needs one file and one line. Entries name ``module:attribute``, so listing them imports nothing.
 A name can have variants, after a colon: ``matrix:k07`` is the engine ``matrix`` with the kernel ``k07``.
 
-Other packages add components by entry points: the group ``nbody.engines`` is merged into the registry of the kind ``engine``,
-and so on (see PLUGINS.md). They are looked up when a name is not nbody's own, so that they cost nothing otherwise, and they
-never replace one of nbody's own. Iterating over a registry gives nbody's own components.
+Other packages add components by entry points: the group ``nbody.engines`` is merged into the registry of the kind
+``engine``, and so on (see PLUGINS.md). They are looked up when a name is not nbody's own, so that they cost nothing
+otherwise, and they never replace one of nbody's own. Iterating over a registry gives nbody's own components.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,9 +40,8 @@ class Entry:
             if not self.package:
                 raise
             reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise InputError(
-                f"{self.target} of the package {self.package} can't be imported ({reason}); mend or remove it"
-            ) from error
+            line = f"{self.target} of the package {self.package} can't be imported ({reason}); mend or remove it"
+            raise InputError(line) from error
 
 
 def imported(target: str) -> Any:
@@ -68,7 +67,7 @@ class Registry(Mapping[str, Entry]):
         """The components of other packages (found once per process, in some 10 ms)."""
         from importlib.metadata import entry_points
 
-        found = {}
+        found: dict[str, Entry] = {}
         for point in sorted(entry_points(group=self.group), key=lambda point: point.name):
             package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
             if point.name not in self._entries:

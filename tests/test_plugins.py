@@ -24,10 +24,9 @@ def install(folder, entry_points, name="mybodies"):
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    lines = [
-        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in points.items())
-        for group, points in entry_points.items()
-    ]
+    lines = []
+    for group, points in entry_points.items():
+        lines += [f"[{group}]", *(f"{key} = {value}" for key, value in points.items())]
     (info / "entry_points.txt").write_text("\n".join(lines))
 
 
@@ -68,7 +67,7 @@ def test_they_are_listed_and_examined_and_take_no_name_of_nbody(example, capsys)
     found = {finding.topic: finding for finding in doctor._plugins()}
     assert set(found) == {"plug-in pairwise", "plug-in absent", "plug-in cube"}
     assert found["plug-in cube"].state == doctor.GOOD and "mybodies 1.0" in found["plug-in cube"].text
-    assert found["plug-in absent"].state == doctor.BROKEN and "can't be imported" in found["plug-in absent"].text
+    assert found["plug-in absent"].state == doctor.MISSING and "can't be imported" in found["plug-in absent"].text
     with pytest.raises(InputError, match=r"mybodies:Absent of the package mybodies 1.0 can't be imported \(.*Absent"):
         nbody.Simulation(nbody.plummer(8), dt=0.01, engine="absent")
     with pytest.raises(InputError, match=r"unknown engine 'pairwize' \(did you mean 'pairwise'\?\)"):

@@ -111,14 +111,10 @@ def resolve(
         return choose(precision, particles, notify, measure, needs)
     if str(name).partition(":")[0] not in ENGINES:
         likely = MEANT.get(str(name).lower())
-        hint = (
-            f" (did you mean '{likely}'?)"
-            if likely
-            else did_you_mean(str(name), ("auto", "gpu", *ENGINES, *ENGINES.plugins))
-        )
-        raise InputError(
-            f"{where}unknown engine '{name}'{hint}; one of: {', '.join(['auto', 'gpu', ENGINES.listing(), *ENGINES.plugins])}"
-        )
+        known = ["auto", "gpu", *ENGINES, *ENGINES.plugins]
+        hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), known)
+        listed = ", ".join(each + ENGINES.mark(each) for each in known)
+        raise InputError(f"{where}unknown engine '{name}'{hint}; one of: {listed}")
     if ENGINES.check(name, where) == "matrix":
         from nbody.forces.matrix.engine import default_rung
 
