@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nbody.analysis.figure import plot
     from nbody.forces import accelerations
     from nbody.particles import Particles
     from nbody.run.simulate import simulate
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from nbody.scenario import Scenario
     from nbody.trajectory import Trajectory
 
-__all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations", "simulate"]
+__all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations", "plot", "simulate"]
 
 _HOMES = {
     "Particles": "nbody.particles",
@@ -37,6 +38,7 @@ _HOMES = {
     "Simulation": "nbody.run.simulation",
     "Trajectory": "nbody.trajectory",
     "accelerations": "nbody.forces",
+    "plot": "nbody.analysis.figure",
     "simulate": "nbody.run.simulate",
 }
 

@@ -85,6 +85,10 @@ def test_few_bodies_have_no_density_but_a_centre():
     heap = Particles(np.ones(9), np.repeat([[0.0, 0], [5, 0]], [8, 1], axis=0), np.zeros((9, 2)))
     assert density_centre(heap).tolist() == [0, 0]  # k bodies at one place are infinitely dense
     assert core_radius(heap) == 0
+    massless = Particles(np.zeros(4), np.eye(4)[:, :3], np.zeros((4, 3)))
+    assert centre_of_mass(massless).tolist() == density_centre(massless).tolist() == [0.25] * 3
+    far = Particles(np.ones(9), np.diag([1e300] + [1.0] * 8)[:, :3], np.zeros((9, 3)))
+    assert local_density(far)[0] == 0
 
 
 def test_the_profile_of_a_plummer_sphere_is_within_its_errors(plummer):

@@ -6,13 +6,18 @@ from nbody.particles import Particles
 
 
 def centre_of_mass(particles: Particles) -> np.ndarray:
-    """Σ m x / Σ m, (D,) float64."""
-    return particles.mass @ particles.position / particles.mass.sum()
+    """Σ m x / Σ m, (D,) float64; the mean position if all masses are zero."""
+    return _weights(particles) @ particles.position
 
 
 def centre_velocity(particles: Particles) -> np.ndarray:
-    """The velocity of the centre of mass, Σ m v / Σ m, (D,) float64."""
-    return particles.mass @ particles.velocity / particles.mass.sum()
+    """The velocity of the centre of mass, Σ m v / Σ m, (D,) float64; the mean if all masses are zero."""
+    return _weights(particles) @ particles.velocity
+
+
+def _weights(particles: Particles) -> np.ndarray:
+    total = particles.mass.sum()
+    return particles.mass / total if total else np.full(particles.count, 1 / particles.count)
 
 
 def distances(particles: Particles, centre: np.ndarray | None = None) -> np.ndarray:

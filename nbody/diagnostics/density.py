@@ -29,7 +29,9 @@ def local_density(particles: Particles, neighbours: int = NEIGHBOURS) -> np.ndar
     if k < 2:
         return np.full(particles.count, np.nan)
     distance, nearest = cKDTree(particles.position).query(particles.position, k + 1, workers=-1)
+    np.minimum(nearest, particles.count - 1, out=nearest)  # an infinite distance (squares overflow) has no neighbour
     mass = particles.mass[nearest[:, :k]].sum(axis=1) - particles.mass  # the body is among its k+1 nearest
     radius = distance[:, k]
-    volume = math.pi * radius**2 if particles.dimensions == 2 else 4 / 3 * math.pi * radius**3
+    with np.errstate(over="ignore"):  # of an infinite volume
+        volume = math.pi * radius**2 if particles.dimensions == 2 else 4 / 3 * math.pi * radius**3
     return np.divide(mass, volume, out=np.full(particles.count, np.inf), where=volume > 0)

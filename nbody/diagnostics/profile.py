@@ -11,13 +11,13 @@ from nbody.particles import Particles
 INNERMOST = 3
 """Bodies inside the first bin: so near the centre there are too few for a bin of their own."""
 
-LEAST = 2
-"""A bin with fewer bodies has no dispersion, and is left out."""
+LEAST = 3
+"""A bin with fewer bodies has no useful error, and is left out."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A radial profile; every array is (B,) float64, one value per bin that holds at least two bodies.
+    """A radial profile; every array is (B,) float64, one value per bin that holds at least three bodies.
 
     Attributes:
         cylindrical: True if ``radius`` is the distance from an axis (or in a plane), False if from a centre.
@@ -65,7 +65,7 @@ def radial_profile(
         cylindrical: bins around the axis instead of the centre: for discs. Always true in 2-D.
 
     Returns:
-        no bin if fewer than six bodies are at different distances.
+        no bin if fewer than seven bodies are at different distances.
     """
     n = particles.count
     x, v = np.zeros((2, n, 3))

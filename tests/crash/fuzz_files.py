@@ -30,6 +30,8 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import h5py
 
+from nbody.analysis import PLOTS
+from nbody.analysis.figure import plot
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.trajectory import Trajectory, foreign_file, hdf5_process
@@ -197,7 +199,7 @@ CHANGES = (flip, flip, flip, number, number, number, number, move, wipe, cut)
 
 def look(bad: Path, folder: Path) -> tuple[int, str]:
     """What one of the commands that read a recording makes of it."""
-    command = random.choice(("info", "info", "resume", "rerun", "diff", "from", "view"))
+    command = random.choice(("info", "info", "resume", "rerun", "diff", "from", "view", "plot"))
     if command == "view":
         try:
             with Trajectory(bad) as run:
@@ -205,6 +207,14 @@ def look(bad: Path, folder: Path) -> tuple[int, str]:
                 recording.home()
                 recording.frame(recording.frames - 1)
             return 0, ""
+        except InputError as error:
+            return 2, str(error)
+    if command == "plot":
+        try:
+            plot(bad, random.choice(list(PLOTS))).draw_without_rendering()
+            with Trajectory(bad) as run:
+                run._repr_html_()
+            return 0, repr(run) and ""
         except InputError as error:
             return 2, str(error)
     options = {
