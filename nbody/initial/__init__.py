@@ -25,6 +25,13 @@ GENERATORS = Registry(
     {
         "lecture": Entry("nbody.initial.lecture:Lecture", "the lecture's spinning disc, in a plane"),
         "plummer": Entry("nbody.initial.plummer:Plummer", "a star cluster in equilibrium (Plummer's sphere)"),
+        "king": Entry("nbody.initial.king:King", "a globular cluster with a tidal radius (King's model)"),
+        "hernquist": Entry("nbody.initial.hernquist:Hernquist", "an elliptical galaxy or a bulge"),
+        "isochrone": Entry("nbody.initial.isochrone:Isochrone", "Hénon's isochrone sphere"),
+        "nfw": Entry("nbody.initial.nfw:NFW", "a dark halo (Navarro, Frenk & White), with an end"),
+        "sphere": Entry(
+            "nbody.initial.profile:Profile", "a sphere in equilibrium with any density, 'profile: FORMULA'"
+        ),
     },
 )
 """Every generator a scenario may name."""
