@@ -95,7 +95,11 @@ def elements(x, v, mu):
     r = np.linalg.norm(x)
     ecc = np.cross(v, h) / mu - x / r
     e, node = np.linalg.norm(ecc), np.array([-h[1], h[0], 0])
-    angle = lambda a, b, up: math.copysign(math.acos(np.clip(a @ b / np.linalg.norm(a) / np.linalg.norm(b), -1, 1)), up)  # noqa: E731
+
+    def angle(a, b, up):
+        size = np.linalg.norm(a) * np.linalg.norm(b)
+        return math.copysign(math.acos(np.clip(a @ b / size, -1, 1)), up) if size else 0.0
+
     return (
         1 / (2 / r - v @ v / mu), e, math.acos(h[2] / np.linalg.norm(h)), math.atan2(node[1], node[0]),
         angle(node, ecc, ecc[2]), angle(ecc, x, x @ v),
@@ -147,7 +151,7 @@ def test_planets_have_the_elements_that_were_written():
 
 
 def test_the_earth_is_where_jpl_has_it_29_years_later():
-    """JPL Horizons, barycentric, equatorial, JD 2450994.5 (1998 June 30). Newton's point masses leave out general relativity,
+    """JPL Horizons, barycentric, equatorial, JD 2450994.5 (1998 June 30). Newton's point masses leave out relativity,
     3GM/(c²a) = 3e-8 of the mean motion or 5e-6 rad in 29 years, and the moons and asteroids."""
     there = np.array([1.341417658351261e-01, -9.218299109822607e-01, -3.994344352497306e-01])
     bodies = made({"generator": "solar_system", "frame": "equatorial"}, G=GAUSS2)

@@ -138,8 +138,8 @@ def test_a_cluster_stays_as_it_is_over_ten_crossing_times(name):
     scenario = Scenario.from_dict(
         {
             "initial": initial,
-            "gravity": {"softening": "plummer", "length": 0.05},
-            "integrator": {"dt": 1 / 64, "steps": 1810},
+            "gravity": {"softening": "plummer", "length": 0.1},
+            "integrator": {"dt": 1 / 24, "steps": 679},
             "engine": "cpu",
         }
     )

@@ -30,6 +30,10 @@ GENERATORS = Registry(
         "isochrone": Entry("nbody.initial.isochrone:Isochrone", "Hénon's isochrone sphere"),
         "nfw": Entry("nbody.initial.nfw:NFW", "a dark halo (Navarro, Frenk & White), with an end"),
         "sphere": Entry("nbody.initial.profile:Profile", "a sphere in equilibrium with any density, profile: FORMULA"),
+        "exponential_disk": Entry(
+            "nbody.initial.exponential_disk:ExponentialDisk", "a disc galaxy with Toomre's Q, bulge and halo"
+        ),
+        "galaxy_collision": Entry("nbody.initial.galaxy_collision:GalaxyCollision", "two disc galaxies on an orbit"),
         "cold_collapse": Entry("nbody.initial.simple:ColdCollapse", "a uniform sphere with too little motion to stand"),
         "uniform": Entry("nbody.initial.simple:UniformBox", "a uniform box"),
         "gaussian": Entry("nbody.initial.simple:GaussianCloud", "a normally distributed cloud"),

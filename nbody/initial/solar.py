@@ -40,9 +40,9 @@ Pluto   -30.4878221121555448  -0.8732454301967293  +8.9112969841847551
 Moon     -0.0008081773279115  -0.0019946300016204  -0.0010872626608381
          +0.0006010848166591  -0.0001674454606152  -0.0000855621449740
 """
-"""x, y, z in au, and below them vx, vy, vz in au/day, in the equatorial frame of J2000 (ICRF). The planets and the barycentre
-of Earth and Moon (EMB) are relative to the Sun, the Moon to the Earth. Source: Standish 1998, JPL IOM 312.F-98-048, table
-IV: the state with which the integration of the ephemeris DE405 began."""
+"""x, y, z in au, and below them vx, vy, vz in au/day, equatorial, J2000 (ICRF). The planets and the barycentre of Earth and
+Moon (EMB) are relative to the Sun, the Moon to the Earth. Source: Standish 1998, JPL IOM 312.F-98-048, table IV: the
+state with which the integration of the ephemeris DE405 began."""
 
 SUN_OVER_MASS = {
     "Mercury": 6023600.0, "Venus": 408523.71, "EMB": 328900.561400, "Mars": 3098708.0, "Jupiter": 1047.3486,
