@@ -64,7 +64,7 @@ VALUES = [
     ("sed: 1", "seed: 1", "2: initial.sed: ", "unknown key (did you mean 'seed'?)"),
     ("cutt: 5", "seed: 1", "2: initial.cutt: ", "unknown key (did you mean 'cut'?)"),
     ("genrator: plummer", "generator: plummer", "2: initial.genrator: ", "(did you mean 'generator'?)"),
-    ("zzz: 1", "seed: 1", "2: initial.zzz: ", "the keys here are generator, particles, seed, cut"),
+    ("zzz: 1", "seed: 1", "2: initial.zzz: ", "the keys here are generator, particles, seed, mass"),
     ("plumer, p", "plummer, p", "2: initial.generator: ", "unknown generator 'plumer' (did you mean 'plummer'?)"),
     ("intial: {", "initial: {", "2: intial: ", "unknown key (did you mean 'initial'?)"),
     ("GG: 1", "G: 1.0", "3: gravity.GG: ", "did you mean 'G'"),
