@@ -45,9 +45,7 @@ class RunData:
             raise InputError(f"{run.path}: has no frame yet; plot it when the run has begun")
         if not np.isfinite(run.time).all():
             k = int(np.argmin(np.isfinite(run.time)))
-            raise InputError(
-                f"{run.path}: the time of frame {k} is not a finite number; check it with 'nbody info --verify'"
-            )
+            raise InputError(f"{run.path}: frame {k} has no finite time; check the file with 'nbody info --verify'")
 
     @property
     def name(self) -> str:
@@ -74,8 +72,8 @@ class RunData:
         found = self.run.particles(k)
         if (bad := _first_bad(found)) is not None:
             raise InputError(
-                f"{self.run.path}: frame {k}: body {bad} has a position or velocity that is not finite, or beyond {LARGEST:g}; "
-                "--frame chooses another frame"
+                f"{self.run.path}: frame {k}: body {bad} has a position or velocity that is not finite, or beyond "
+                f"{LARGEST:g}; --frame chooses another frame"
             )
         return found
 
@@ -138,7 +136,7 @@ class RunData:
         if len(frames) < len(self.time):
             self._notify(f"{self.run.path}: {what} from {len(frames)} of its {len(self.time)} frames, evenly spread")
         if lost := len(frames) - len(found):
-            self._notify(f"{self.run.path}: {lost} of these hold numbers that are not finite and are left out")
+            self._notify(f"{self.run.path}: {what} without {lost} frame(s) that hold numbers that are not finite")
         return list(found), np.array(list(found.values()))
 
 

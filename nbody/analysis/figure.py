@@ -125,13 +125,15 @@ def _drawn(panels: dict[str, Plot], view: View, named: bool) -> RunFigure:
     size = SINGLE if len(panels) == 1 else (columns * PANEL[0], rows * PANEL[1])
     figure = RunFigure(figsize=size, layout="constrained", facecolor="white")
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+    errors: list[InputError] = []
     for axes, panel in zip(grid, panels.values(), strict=False):
         plain(axes)
         try:
             panel.draw(axes, view)
         except InputError as error:
-            if named:
-                raise
+            errors.append(error)
+            if named or len(errors) == len(panels):
+                raise errors[0] from None
             axes.clear()
             axes.set_axis_off()
             reason = fill(str(error), 42, break_on_hyphens=False)

@@ -164,14 +164,18 @@ def plan(
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
     written, where = scenario.engine.name, scenario.where("engine")
-    name, why = resolve(written, scenario.precision, count, where, notify, measure, integrator.needs)
+    if (
+        written == "auto"
+        and integrator.own_forces
+        and integrator.refusal(ENGINES.load("gpu-symmetric"), scenario.precision)
+    ):
+        name, why = "cpu", f"scheme '{scenario.integrator.scheme}' computes its own forces"
+    else:
+        name, why = resolve(written, scenario.precision, count, where, notify, measure, integrator.needs)
     kind, options = component(scenario, "engine", scenario.engine, ENGINES, name)
     kind.require_precision(scenario.precision, scenario.where("precision"))
-    if integrator.needs & ~kind.offers:
-        raise InputError(
-            f"{where}engine '{name}' does not compute the jerk, which scheme '{scenario.integrator.scheme}' needs; "
-            "choose cpu or reference"
-        )
+    if reason := integrator.refusal(kind, scenario.precision):
+        raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
 
 
