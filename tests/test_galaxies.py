@@ -42,8 +42,8 @@ def test_the_disc_is_exponential_in_the_plane_and_sech2_above_it():
 
 @pytest.mark.parametrize("Q", [1.0, 1.5])
 def test_the_disc_has_the_q_that_was_asked(Q):
-    """Q = σ_R κ/(3.36 G Σ) from the bodies' own dispersion and counts in rings; only κ is the model's. σ of a dispersion of n
-    bodies is σ/√2n, and the cut of the velocities at 3σ takes 1.3 % away."""
+    """Q = σ_R κ/(3.36 G Σ) from the bodies' own dispersion and counts in rings; only κ is the model's. σ of a dispersion of
+    n bodies is σ/√2n, and the cut of the velocities at 3σ takes 1.3 % away."""
     bodies = made("exponential_disk", 60_000, Q=Q, halo=HALO, bulge=BULGE)
     R, _, out, around, _ = cylinder(bodies, "disc")
     model = ExponentialDisk(Q=Q, halo=Spheroid(**HALO), bulge=Spheroid(**BULGE))

@@ -27,7 +27,7 @@ FLOORS = (
     ("initial", "forces"),
     ("integrators",),
     ("run",),
-    ("viewer", "bench", "doctor", "lessons"),
+    ("viewer", "bench", "verify", "doctor", "lessons"),
     ("cli",),
 )
 """From the ground up; a file imports only from floors below its own, or from its own room."""

@@ -17,9 +17,11 @@ from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
 from nbody.cli.info import info
 from nbody.cli.lists import ListCommand
+from nbody.cli.new import new, scenarios
 from nbody.cli.rerun import rerun
 from nbody.cli.resume import resume
 from nbody.cli.run import run
+from nbody.cli.verify import verify
 from nbody.cli.view import view
 from nbody.errors import InputError, NBodyError
 
@@ -77,7 +79,7 @@ def options(
     """
 
 
-for command in (run, resume, view, info, doctor, rerun, diff):
+for command in (run, resume, view, info, doctor, rerun, diff, new, scenarios, verify):
     app.command(cls=ListCommand)(command)
 app.add_typer(bench)
 
