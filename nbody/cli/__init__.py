@@ -19,10 +19,12 @@ from nbody.cli.export import export
 from nbody.cli.info import info
 from nbody.cli.lists import ListCommand
 from nbody.cli.names import list_names
+from nbody.cli.new import new, scenarios
 from nbody.cli.plot import plot
 from nbody.cli.rerun import rerun
 from nbody.cli.resume import resume
 from nbody.cli.run import run
+from nbody.cli.verify import verify
 from nbody.cli.view import view
 from nbody.errors import InputError, NBodyError, did_you_mean, printable
 
@@ -34,7 +36,7 @@ class Interrupted(NBodyError):
 
 
 MEANT = {
-    "scenarios": "list scenarios", "ls": "list", "show": "info", "play": "view", "start": "run",
+    "ls": "list", "show": "info", "play": "view", "start": "run",
     "simulate": "run", "continue": "resume", "restart": "resume", "convert": "export", "compare": "diff",
 }  # fmt: skip
 """What people type, and the command that does it."""
@@ -104,7 +106,7 @@ def options(
     """
 
 
-for command in (run, resume, view, plot, info, export, doctor, rerun, diff):
+for command in (run, resume, view, plot, info, export, doctor, rerun, diff, new, scenarios, verify):
     app.command(cls=ListCommand)(command)
 app.command("list", cls=ListCommand)(list_names)
 app.add_typer(bench)

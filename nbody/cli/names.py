@@ -54,10 +54,11 @@ def list_names(
 def _rows(kind: str) -> dict[str, str]:
     """The names of a kind, and a line about each."""
     from nbody.registry import imported
-    from nbody.scenario.packaged import summaries
+    from nbody.scenario import packaged
+    from nbody.scenario.listing import summary
 
     if kind == "scenarios":
-        return summaries()
+        return {name: summary(name) for name in packaged.names()}
     registry: Registry = imported(REGISTRIES[kind])
     entries = dict(registry.items()) | registry.plugins
     return {name: entry.summary + registry.mark(name) for name, entry in entries.items()}

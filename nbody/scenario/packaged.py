@@ -17,13 +17,9 @@ def names() -> list[str]:
     return sorted(path.stem for path in _folder().glob("*.yaml"))
 
 
-def summaries() -> dict[str, str]:
-    """The packaged scenarios, each with the first line of its comment."""
-    found = {}
-    for name in names():
-        with (_folder() / f"{name}.yaml").open(encoding="utf-8") as file:
-            found[name] = file.readline().strip("# \n")
-    return found
+def path_of(name: str) -> Path:
+    """The file of a packaged scenario."""
+    return _folder() / f"{name}.yaml"
 
 
 def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Path:
@@ -43,7 +39,7 @@ def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Pat
     if path.stem in known and (bare or path.parent.name in ("", "scenarios")):
         if not bare:
             notify(f"{printable(path)} does not exist here: this is the scenario '{path.stem}' that comes with nbody")
-        return _folder() / f"{path.stem}.yaml"
+        return path_of(path.stem)
     if bare and path.name and not path.exists():
         start, listed = printable(path), ", ".join(known)
         raise InputError(
