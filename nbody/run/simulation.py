@@ -148,6 +148,16 @@ class Simulation:
         position, velocity = self.state.phase_space()
         return replace(self._bodies, position=position, velocity=velocity, time=self.time, step=self.step)
 
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """``position`` and ``velocity``, (N, D) each, in the engine's memory and precision, without a copy.
+
+        On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
+        ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
+        change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards.
+        """
+        return dict(zip(("position", "velocity"), self.state.views(), strict=True))
+
     def record(self, output: str | Path, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment. An earlier file is finished.
 
