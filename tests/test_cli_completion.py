@@ -54,7 +54,7 @@ def offered(tmp_path):
         ("nbody bench --engines cpu --prec", ["--precision"]),
         ("nbody bench m", ["matmul"]),
         ("nbody run ", [*packaged.names(), "disk.yaml", "scenarios/plummer.yml"]),
-        ("nbody run pl", ["plummer"]),
+        ("nbody run plu", ["plummer"]),
         ("nbody run scenarios/", ["scenarios/plummer.yml"]),
         ("nbody view ", ["run.h5"]),
         ("nbody diff run.h5 r", ["run.h5"]),

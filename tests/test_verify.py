@@ -29,9 +29,7 @@ def test_the_command_prints_what_it_expects_and_what_it_got(capsys):
     assert main(["verify", *QUICK]) == 0
     out = capsys.readouterr().out
     assert (
-        "pass  exponential_disk: largest v_c" in out
-        and "expected 0.62213, got 0.6221" in out
-        and "Freeman 1970" in out
+        "pass  exponential_disk: largest v_c" in out and "expected 0.62213, got 0.6221" in out and "Freeman 1970" in out
     )
     assert "8 of 8 checks pass" in out
 
