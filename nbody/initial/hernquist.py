@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from nbody.initial.cluster import EddingtonSphere
 from nbody.initial.eddington import Sphere, sphere
+from nbody.initial.eddington_sphere import EddingtonSphere
 from nbody.scenario.fields import Positive
 
 

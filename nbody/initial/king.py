@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 from scipy.special import erf
 
-from nbody.initial.cluster import EddingtonSphere
 from nbody.initial.eddington import POINTS, Sphere
+from nbody.initial.eddington_sphere import EddingtonSphere
 from nbody.scenario.fields import Finite
 
 Array = np.ndarray

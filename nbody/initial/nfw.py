@@ -6,8 +6,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from nbody.initial.cluster import EddingtonSphere
 from nbody.initial.eddington import Sphere, sphere
+from nbody.initial.eddington_sphere import EddingtonSphere
 from nbody.scenario.fields import Finite, Positive
 
 Array = np.ndarray
