@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 
 from nbody import machine, opengl
-from nbody.errors import printable, shortened
-from nbody.forces import accelerations, resolve
+from nbody.diagnostics.observables import OBSERVABLES
+from nbody.errors import InputError, printable, shortened
+from nbody.exchange import FORMATS
+from nbody.forces import ENGINES, accelerations, resolve
 from nbody.forces.memory import free, largest
 from nbody.forces.reference import direct_sum
-from nbody.law import Gravity
+from nbody.initial import GENERATORS
+from nbody.integrators import INTEGRATORS
+from nbody.law import LAWS, Gravity
 from nbody.run.plan import plan
 from nbody.scenario import Scenario
 from nbody.units import size
@@ -57,6 +61,7 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _card()
     yield from _engines()
     yield _works()
+    yield from _plugins()
     yield _screenless()
     yield _window()
     yield _interop()
@@ -129,6 +134,21 @@ def _works() -> Finding:
     if error > 1e-5:  # a hundred units in the last place of float32
         return Finding("self-test", BROKEN, f"{text}, which is wrong", "choose another --engine, and report this")
     return Finding("self-test", GOOD, text, facts={"error": error})
+
+
+def _plugins() -> Iterator[Finding]:
+    """The components that other packages add, and whether they can be imported."""
+    for registry in (ENGINES, GENERATORS, INTEGRATORS, LAWS, FORMATS, OBSERVABLES):
+        for name, entry in registry.plugins.items():
+            facts = {"kind": registry.kind, "name": name, "package": entry.package, "target": entry.target}
+            text = f"{registry.kind} '{name}' {entry.summary}"
+            try:
+                registry.load(name)
+            except InputError as error:
+                remedy = f"pip install -U {entry.package.split()[0]}"
+                yield Finding(f"plug-in {name}", MISSING, f"{text}: {error}", remedy, facts)
+            else:
+                yield Finding(f"plug-in {name}", GOOD, text, facts=facts)
 
 
 def _screenless() -> Finding:

@@ -55,7 +55,7 @@ def offered(tmp_path):
         ("nbody bench --engines cpu --prec", ["--precision"]),
         ("nbody bench m", ["matmul"]),
         ("nbody run ", [*packaged.names(), "disk.yaml", "scenarios/plummer.yml"]),
-        ("nbody run pl", ["plummer"]),
+        ("nbody run plu", ["plummer"]),
         ("nbody run scenarios/", ["scenarios/plummer.yml"]),
         ("nbody view r", ["run.h5"]),
         ("nbody view d", ["disk", "disk.yaml"]),

@@ -30,7 +30,7 @@ FLOORS = (
     ("initial", "forces"),
     ("integrators",),
     ("run",),
-    ("viewer", "bench", "analysis", "doctor", "lessons"),
+    ("viewer", "bench", "analysis", "verify", "doctor", "lessons"),
     ("cli",),
 )
 """From the ground up; a file imports only from floors below its own, or from its own room."""

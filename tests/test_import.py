@@ -13,7 +13,7 @@ import importlib, logging, os, pkgutil, signal, sys, warnings
 # What the libraries do when they are imported is theirs.
 import numba, numba.cuda, numba.cuda.dispatcher, numba.core.bytecode, numba.core.caching, numba.core.runtime
 import h5py, matplotlib, numba.cuda.extending, numba.extending, numpy, pydantic, rich.console, typer, yaml
-import vispy.app, vispy.scene, PIL.Image
+import vispy.app, vispy.scene, PIL.Image, scipy.integrate, scipy.interpolate, scipy.special, scipy.spatial
 import numba.cuda.core.bytecode as cuda_bytecode
 
 DOORS = [

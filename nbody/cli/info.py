@@ -106,6 +106,8 @@ def _scenario(path: Path) -> dict[str, Any]:
 
 def _recording(path: Path, verify: bool) -> dict[str, Any]:
     """The facts about a recording, in types that JSON has."""
+    import numpy as np
+
     from nbody.diagnostics.energy import relative_energy_error
     from nbody.trajectory import Trajectory
 
@@ -125,6 +127,9 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             "energy": [float(energy[k]) for k in (0, -1)] if len(run) else [],
             "energy_error": errors[-1] if len(run) else 0.0,
             "energy_error_largest": max(errors, key=abs, default=0.0),
+            "observables": {
+                name: np.asarray(run.observable(name)[[0, -1]]).tolist() for name in (run.widths if len(run) else ())
+            },
             "file_bytes": path.stat().st_size,
             "provenance": run.provenance,
             "scenario": run.resolved,

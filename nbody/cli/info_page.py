@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from nbody.diagnostics.energy import ALWAYS
 from nbody.scenario.yaml_reader import dump
 from nbody.units import duration, size
 
@@ -31,9 +32,20 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
         facts["time"] = f"{begin:g} to {end:g} (steps {first} to {last})"
         facts["energy"] = " to ".join(f"{energy:.9g}" for energy in found["energy"])
         facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
+        facts |= {
+            name.replace("_", " "): _change(*values)
+            for name, values in found["observables"].items()
+            if name not in ALWAYS
+        }
     if "damaged" in found:
         facts["checksums"] = "; ".join(found["damaged"]) or "all right"
     return facts | _origin(found["provenance"])
+
+
+def _change(first: float | list[float], last: float | list[float]) -> str:
+    """An observable at the first and at the last frame."""
+    texts = [", ".join(f"{x:.4g}" for x in (value if isinstance(value, list) else [value])) for value in (first, last)]
+    return " to ".join(texts)
 
 
 def _origin(provenance: dict[str, Any]) -> dict[str, str]:

@@ -51,11 +51,16 @@ def status_line() -> Iterator[Callable[[str], None]]:
         notify("")
 
 
+SHORT = {"half_mass_radius": "r½", "core_radius": "r_core"}
+"""Observables whose names are too long for a progress bar."""
+
+
 def facts(now: Progress) -> str:
-    """Progress of a long step, speed, and energy error, short enough for a progress bar."""
+    """Progress of a long step, speed, energy error and recorded observables, short enough for a progress bar."""
     doing = [f"{now.doing}: {now.fraction:.0%}"] if now.doing else []
     error = [f"ΔE/E {now.energy_error:+.1e}"] if now.steps_per_s or not doing else []
-    return "  ".join([*doing, *_speed(now), *error])
+    observed = [f"{SHORT.get(name, name)} {value:.4g}" for name, value in now.observed.items()]
+    return "  ".join([*doing, *_speed(now), *error, *observed])
 
 
 def _speed(now: Progress | Summary) -> list[str]:
@@ -94,13 +99,19 @@ def summary_text(summary: Summary) -> str:
     lines = [
         f"{summary.name}: {bodies}, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s{_overhead(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
-        f"  energy {energies}, relative error {summary.energy_error:+.2e}",
+        f"  energy {energies}, relative error {summary.energy_error:+.2e}{_largest(summary)}",
     ]
     if speed := _speed(summary):
         lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
     if summary.output:
         lines.append(f"  {_counted(summary.frames, 'frame')} in {_place(summary)}")
     return "\n".join(lines)
+
+
+def _largest(summary: Summary) -> str:
+    """The largest energy error of all frames, if it is not the last one's."""
+    last, largest = summary.energy_error, summary.energy_error_largest
+    return f", largest {largest:+.2e}" if abs(largest) > 1.5 * abs(last) else ""
 
 
 def _overhead(summary: Summary) -> str:

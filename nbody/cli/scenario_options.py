@@ -12,6 +12,7 @@ from nbody.cli.completion import engines_or_auto, integrators, precisions
 from nbody.cli.numbers import count_option, real_option
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
+from nbody.law import LAWS
 
 if TYPE_CHECKING:
     from nbody.scenario import Scenario
@@ -19,15 +20,22 @@ if TYPE_CHECKING:
 PANEL = "The scenario"
 
 OPTIONS: dict[str, Any] = {
-    "particles": Annotated[int | None, count_option("Number of particles.")],
+    "particles": Annotated[int | None, count_option("Number of particles.", "--particles", "--n", "-n")],
     "steps": Annotated[int | None, count_option("Number of time steps.")],
     "end": Annotated[float | None, real_option("The time at which the run ends.", "--end", "--until")],
     "dt": Annotated[float | None, real_option("The time step.")],
     "seed": Annotated[int | None, count_option("Seed of the initial conditions.")],
+    "G": Annotated[float | None, real_option("The gravitational constant.", "--G")],
+    "softening": Annotated[
+        str | None,
+        typer.Option(
+            help=f"The softening, with its length: plummer:0.01. One of: {LAWS.listing()}.", show_default=False
+        ),
+    ],
     "engine": Annotated[
         str | None,
         typer.Option(
-            help=f"Force engine: auto, {ENGINES.listing()}; matrix:k07 chooses the kernel k07.",
+            help=f"Force engine: auto, gpu (the fastest there), {ENGINES.listing()}; matrix:k07 chooses the kernel k07.",
             show_default=False,
             autocompletion=engines_or_auto,
         ),

@@ -6,6 +6,16 @@ from typing import Self
 
 import numpy as np
 
+ALWAYS: dict[str, int] = {
+    "kinetic_energy": 1,
+    "potential_energy": 1,
+    "total_energy": 1,
+    "momentum": 3,
+    "angular_momentum": 3,
+    "virial_ratio": 1,
+}
+"""The observables that every run records, and how many numbers each has. Units are those of the scenario."""
+
 
 def observables(sums: np.ndarray) -> dict[str, float | np.ndarray]:
     """The conserved quantities at one moment, in the scenario's units, computed from :mod:`nbody.state.sums`.

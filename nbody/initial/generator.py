@@ -52,6 +52,8 @@ class FixedGenerator(Generator):
 
 def centred(particles: Particles) -> Particles:
     """Move the centre of mass to the origin, at rest. Changes the particles, and returns them."""
+    mass = particles.mass
+    equal = (mass == mass[0]).all()  # then without masses, whose products would round
     for vectors in (particles.position, particles.velocity):
-        vectors -= (particles.mass[:, None] * vectors).sum(axis=0) / particles.mass.sum()
+        vectors -= vectors.mean(axis=0) if equal else (mass[:, None] * vectors).sum(axis=0) / mass.sum()
     return particles

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbody import cache, machine
+from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import widths
 from nbody.errors import InputError
 from nbody.forces import ENGINES, resolve
 from nbody.forces.engine import Engine
@@ -69,7 +71,8 @@ class Plan:
         found = self.scenario.resolved() | {"initial": resolved_initial(self.scenario)}
         options = self.engine_options.model_dump(exclude_none=True)
         if isinstance(self.schedule, TimeSchedule):
-            found["record"] = {"dt": self.schedule.interval}
+            kept = {key: value for key, value in found["record"].items() if key == "observables"}
+            found["record"] = {"dt": self.schedule.interval, **kept}
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
         return found
 
@@ -87,6 +90,7 @@ class Plan:
             resolved=resolved,
             provenance=provenance,
             state_bytes=state_bytes(arrays | self.integrator.arrays(), {}),
+            observables=ALWAYS | widths(self.scenario.record.observables or ()),
         )
 
     @property

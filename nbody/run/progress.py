@@ -1,7 +1,8 @@
 """Progress, speed and summary of a run."""
 
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 from nbody.state import State
 
@@ -26,6 +27,8 @@ class Progress:
     fraction_done: float
     doing: str = ""
     fraction: float = 0.0
+    observed: Mapping[str, float] = field(default_factory=dict)
+    """The scenario's observables of the latest frame that are single numbers."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from nbody import machine
 from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.observables import measured
 from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
@@ -27,7 +28,7 @@ from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, who
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.watch import Watch
 from nbody.scenario import FromArrays, Scenario
-from nbody.state import State, Want, frames_per_block
+from nbody.state import Snapshot, State, Want, frames_per_block
 from nbody.trajectory import TrajectoryWriter, state_bytes
 from nbody.trajectory.provenance import collect_provenance
 
@@ -172,6 +173,16 @@ class Simulation:
     def summary(self) -> Summary | None:
         """The summary of the last run; None before its end."""
         return self._summary
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """``position`` and ``velocity``, (N, D) each, in the engine's memory and precision, without a copy.
+
+        On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
+        ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
+        change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards.
+        """
+        return dict(zip(("position", "velocity"), self.state.views(), strict=True))
 
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
@@ -404,6 +415,8 @@ class Simulation:
         try:
             self._recorder = Recorder(writer, limit, self.notify, self.energies, self.frames, self.frames_per_block)
             self._recorder.gravity = self.scenario.gravity
+            if self.scenario.record.observables:
+                self._recorder.measure = self._measure
         except BaseException:  # close the file, which is locked and has its full size
             if writer is not None:
                 writer.close(complete=False)
@@ -417,6 +430,13 @@ class Simulation:
             self._watch.frame(self.step)
         self._motion.evaluate(Want.ENERGY)
         recorder.record(self.step, self.time, self.state.snapshot())
+
+    def _measure(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
+        """The scenario's observables of a snapshot, on the host."""
+        rows = (array[:, : self.state.dimensions] for array in (snapshot.position, snapshot.velocity))
+        position, velocity = rows
+        now = replace(self._bodies, position=position, velocity=velocity, time=time, step=step)
+        return measured(self.scenario.record.observables or (), now, self.scenario.gravity.G)
 
     def _checkpoint(self, recorder: Recorder) -> None:
         if self.output is not None:
@@ -493,6 +513,7 @@ class Simulation:
             fraction_done=schedule.fraction(self.step, self.time),
             doing=doing,
             fraction=fraction,
+            observed=recorder.observed,
         )
 
     def _report_interrupt(self) -> None:

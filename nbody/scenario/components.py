@@ -31,6 +31,6 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
     for option in chosen.options:
         if option not in model.model_fields:
             known = [*type(chosen).model_fields, *model.model_fields]
-            message = unknown_key(option, model.model_fields or known, known)
+            message = unknown_key(option, known, known)
             raise InputError(scenario.where(f"{at}.{option}") + message)
     return kind, validated(model, chosen.options, scenario.source, tuple(at.split(".")))

@@ -104,6 +104,7 @@ Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**63 - 1)]
 Vector = Annotated[
     tuple[Finite, ...], BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3)
 ]
+Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(short_name)]
 

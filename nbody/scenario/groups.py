@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_serializer, model_validator
 
+from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import did_you_mean, unknown
 from nbody.law import LAWS, Gravity, Law
 from nbody.scenario.fields import (
@@ -154,6 +156,15 @@ def _either(values: Any, generated: type[Any], from_file: type[Any]) -> Any:
     return (from_file if "file" in values else generated).model_validate(values)
 
 
+def _not_a_length(value: Any) -> Any:
+    """Refuse a length where the name of the softening belongs."""
+    name, colon, length = value.partition(":") if isinstance(value, str) else ("plummer", "", str(value))
+    if colon or (isinstance(value, int | float) and not isinstance(value, bool)):
+        written = f"softening: {name}, length: {length.strip()}"
+        raise ValueError(f"names the softening, and 'length' is its length; write '{written}'")
+    return value
+
+
 def _softening(name: str) -> str:
     if name not in LAWS:
         raise ValueError(str(unknown("softening", name, LAWS)))
@@ -172,7 +183,7 @@ class GravityKeys(Group):
 
     G: NotNegative = Gravity.G
     dimensions: Annotated[Whole, AfterValidator(_dimensions)] = Gravity.dimensions
-    softening: Annotated[Name, AfterValidator(_softening)] = Gravity.softening
+    softening: Annotated[Name, AfterValidator(_softening), BeforeValidator(_not_a_length)] = Gravity.softening
     length: NotNegative = Gravity.length
 
     @model_validator(mode="after")
@@ -224,11 +235,25 @@ NAMES: dict[type[Component], str] = {
 """The key under which each group names its component."""
 
 
+def _observables(names: Any) -> list[str]:
+    """The names of observables, each once; ``all`` stands for every one. Those that every run records may be named too."""
+    if not isinstance(names, list | tuple):
+        raise ValueError(f"must be a list of names, as in [half_mass_radius, escapers], got {shown(names)}")
+    found = dict.fromkeys(OBSERVABLES if "all" in names else map(short_name, names))
+    for name in found:
+        if name not in OBSERVABLES and name not in ALWAYS:
+            raise ValueError(str(unknown("observable", name, OBSERVABLES)) + "; or all")
+    return [name for name in found if name in OBSERVABLES]
+
+
 class Record(Group):
-    """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last."""
+    """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last; and the
+    ``observables`` that are recorded with each of them, beside the energies and momenta."""
 
     every: Count | None = None
     dt: Positive | None = None
+
+    observables: Annotated[list[str], BeforeValidator(_observables)] | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -15,6 +15,7 @@ KEYWORDS: dict[str, Keys] = {
     "softening": ("gravity", "softening"),
     "length": ("gravity", "length"),
     "every": ("record", "every"),
+    "observables": ("record", "observables"),
 }
 """Each keyword that stands for a key inside a group. The keys of a scenario are keywords too; their values may be groups:
 ``integrator={"scheme": "hermite4", "eta": 0.01}``."""
@@ -29,10 +30,7 @@ def assignments(values: Mapping[str, Any], top: Mapping[str, Any]) -> Iterator[t
     for name, value in values.items():
         if value is None:
             continue
-        if name == "softening":
-            for key, each in softening_keys(value).items():
-                yield ("gravity", key), name, each
-        elif isinstance(value, Mapping) and name in top:
+        if isinstance(value, Mapping) and name in top:
             for key, each in value.items():
                 yield (name, str(key)), name, each
         elif name in KEYWORDS:

@@ -26,6 +26,7 @@ from nbody.scenario.groups import (
     initial_from,
 )
 from nbody.scenario.keywords import assignments as keyword_assignments
+from nbody.scenario.keywords import softening_keys
 from nbody.scenario.source import Keys, Source
 from nbody.scenario.yaml_reader import dump, read_assignment, read_file, read_text
 
@@ -34,6 +35,8 @@ OPTIONS = {
     "seed": "initial.seed",
     "steps": "integrator.steps",
     "dt": "integrator.dt",
+    "G": "gravity.G",
+    "softening": "gravity.softening",
     "integrator": "integrator.scheme",
     "end": "integrator.end",
     "engine": "engine",
@@ -150,6 +153,9 @@ class Scenario(Group):
                 raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
             keys = tuple(group.split("."))
             source = _without_foreign_options(source, keys, value)
+            if option == "softening":
+                source = _softened(source, f"--{option}", value)
+                continue
             source = replaced(keys, f"--{option}", value)
         for assignment in assignments:
             keys, value = read_assignment(assignment)
@@ -164,6 +170,9 @@ class Scenario(Group):
         """
         source, plain = self._source, _plain_python(values)
         for keys, name, value in keyword_assignments(plain, type(self).model_fields):
+            if name == "softening":
+                source = _softened(source, name, value)
+                continue
             source = _without_foreign_options(source, keys, value)
             source = source.with_option(keys, name, value, EXCLUDES.get(keys))
         return self._of(source)
@@ -200,6 +209,15 @@ class Scenario(Group):
     def to_yaml(self) -> str:
         """:meth:`resolved` as YAML that :meth:`from_text` reads back the same."""
         return dump(self.resolved())
+
+
+def _softened(source: Source, option: str, value: Any) -> Source:
+    """The source with a softening in short (``plummer:0.01``); a softening without a length drops the one written."""
+    found = softening_keys(value)
+    law = str(found["softening"])
+    removed = None if law in LAWS and LAWS.load(law).has_length else ("gravity", "length")
+    source = source.with_option(("gravity", "softening"), option, law, removed)
+    return source.with_option(("gravity", "length"), option, found["length"]) if "length" in found else source
 
 
 def _without_foreign_options(source: Source, keys: Keys, name: object) -> Source:

@@ -129,6 +129,11 @@ class State(ABC):
     def phase_space(self) -> tuple[np.ndarray, np.ndarray]:
         """Copies on the host of the positions and the velocities, (N, D) each, in the dtype of the state."""
 
+    @abstractmethod
+    def views(self) -> tuple[Any, Any]:
+        """The positions and the velocities themselves, (N, D) each, where they are: NumPy arrays, or arrays on the GPU with
+        ``__cuda_array_interface__``. All requested moves have been made. Call :meth:`invalidate` after changing them."""
+
     def synchronize(self, soon: bool = False) -> None:  # noqa: B027  (nothing to wait for on the host)
         """Return when the device has finished its work. Signals are handled meanwhile, unless ``soon`` (the work is almost
         done)."""

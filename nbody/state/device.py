@@ -155,6 +155,12 @@ class DeviceState(State):
         position, velocity = (array.copy_to_host()[:, : self.dimensions] for array in (self.body, self.velocity))
         return np.ascontiguousarray(position), np.ascontiguousarray(velocity)
 
+    def views(self) -> tuple[Any, Any]:
+        """See :meth:`State.views`. (The fourth number of each row is left out.)"""
+        self.settle()
+        self.synchronize()
+        return self.body[:, : self.dimensions], self.velocity[:, : self.dimensions]
+
     def arrays(self) -> dict[str, np.ndarray]:
         """See :meth:`State.arrays`."""
         self.settle()

@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from nbody.diagnostics.energy import ALWAYS
+
 Array = np.ndarray
 
-OBSERVABLES: Mapping[str, int] = {
-    "kinetic_energy": 1,
-    "potential_energy": 1,
-    "total_energy": 1,
-    "momentum": 3,
-    "angular_momentum": 3,
-    "virial_ratio": 1,
-}
-"""The default observables of a run, and how many numbers each has. Units are those of the scenario."""
+OBSERVABLES: Mapping[str, int] = ALWAYS
+"""The default observables of a run, and how many numbers each has."""
 
 
 @dataclass
