@@ -1,12 +1,12 @@
 """``nbody run``: runs a scenario and records it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from nbody.cli.completion import engines_or_auto, integrators, precisions, scenarios
-from nbody.cli.numbers import count_option, real_option
+from nbody.cli.numbers import count_option, quantity_option
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 
@@ -24,8 +24,10 @@ def run(
     scenario: Scenario,
     particles: Annotated[int | None, count_option("Number of particles.")] = None,
     steps: Annotated[int | None, count_option("Number of time steps.")] = None,
-    end: Annotated[float | None, real_option("The time at which the run ends.", "--end", "--until")] = None,
-    dt: Annotated[float | None, real_option("The time step.")] = None,
+    end: Annotated[
+        Any, quantity_option("The time at which the run ends, as in 10 or '20 Myr'.", "--end", "--until")
+    ] = None,
+    dt: Annotated[Any, quantity_option("The time step.")] = None,
     seed: Annotated[int | None, count_option("Seed of the initial conditions.")] = None,
     engine: Annotated[
         str | None,

@@ -1,26 +1,60 @@
 """The groups of keys in a scenario."""
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, model_serializer, model_validator
+from pydantic import AfterValidator, ConfigDict, ValidationInfo, model_serializer, model_validator
 
-from nbody.errors import did_you_mean, unknown
+from nbody.errors import InputError, did_you_mean, unknown
 from nbody.law import LAWS, Gravity, Law
 from nbody.scenario.fields import (
     Count,
     Group,
     KeyProblem,
+    LengthOrZero,
     Name,
     NotNegative,
     Positive,
+    Quantity,
     Seed,
     Text,
+    Time,
     Whole,
     short_name,
     shown,
     unknown_key,
+    validated,
 )
+from nbody.scenario.source import Source
+from nbody.scenario.units import Scale, UnitProblem
+
+
+class UnitKeys(Group):
+    """The units of the scenario's numbers: three independent ones of length, mass, time and velocity."""
+
+    length: Text | None = None
+    mass: Text | None = None
+    time: Text | None = None
+    velocity: Text | None = None
+
+
+def scale_from(source: Source) -> Scale | None:
+    """The units that a scenario declares; None if it has none. Raises InputError: one line with the file and the line."""
+    if "units" not in source.values:
+        return None
+    keys = validated(UnitKeys, source.values["units"], source, ("units",))
+    try:
+        return Scale(keys.model_dump(exclude_none=True))
+    except UnitProblem as error:
+        at = ("units", error.key) if error.key else ("units",)
+        raise InputError(source.where(at) + str(error)) from None
+
+
+def units_from(values: Any, info: ValidationInfo) -> Any:
+    """The units that :func:`scale_from` has checked, with the symbols of all four."""
+    scale = info.context.scale if isinstance(info.context, Source) else None
+    return scale.units if scale else values
 
 
 class Component(Group):
@@ -53,11 +87,12 @@ class EngineChoice(Component):
         return {"name": self.name, **self.options} if self.options else self.name
 
 
-def engine_from(values: Any) -> EngineChoice:
+def engine_from(values: Any, info: ValidationInfo) -> EngineChoice:
     """Convert a name, or a group with a name and options, to an EngineChoice."""
     if isinstance(values, EngineChoice):
         return values
-    return EngineChoice.model_validate(values if isinstance(values, Mapping) else {"name": short_name(values)})
+    keys = values if isinstance(values, Mapping) else {"name": short_name(values)}
+    return EngineChoice.model_validate(keys, context=info.context)
 
 
 class FromFile(Group):
@@ -67,7 +102,7 @@ class FromFile(Group):
     frame: Whole | None = None
 
 
-def initial_from(values: Any) -> Generated | FromFile:
+def initial_from(values: Any, info: ValidationInfo) -> Generated | FromFile:
     """Convert a group of keys to generated bodies (``generator``) or bodies from a file (``file``)."""
     if isinstance(values, Generated | FromFile):
         return values
@@ -81,7 +116,7 @@ def initial_from(values: Any) -> Generated | FromFile:
         if strange:
             raise KeyProblem(strange[0], unknown_key(strange[0], ("generator", "file"), ()))
         raise ValueError(either)
-    return (FromFile if "file" in values else Generated).model_validate(values)
+    return (FromFile if "file" in values else Generated).model_validate(values, context=info.context)
 
 
 def _softening(name: str) -> str:
@@ -96,14 +131,33 @@ def _dimensions(number: int) -> int:
     return number
 
 
+G_TOLERANCE = 1e-3
+"""The relative difference from which on a written G contradicts the units. (Values in books have four digits.)"""
+
+
 class GravityKeys(Group):
     """The keys of :class:`~nbody.law.Gravity`. No softening length suits every unit, so ``length`` has no default for the
     softenings that need one, and the default softening is none."""
 
-    G: NotNegative = Gravity.G
+    G: Annotated[NotNegative, Quantity("gravitational constant")] = Gravity.G
     dimensions: Annotated[Whole, AfterValidator(_dimensions)] = Gravity.dimensions
     softening: Annotated[Name, AfterValidator(_softening)] = Gravity.softening
-    length: NotNegative = Gravity.length
+    length: LengthOrZero = Gravity.length
+
+    @model_validator(mode="before")
+    @classmethod
+    def _g_of_the_units(cls, values: Any, info: ValidationInfo) -> Any:
+        scale = info.context.scale if isinstance(info.context, Source) else None
+        return {"G": scale.G, **values} if scale and isinstance(values, Mapping) else values
+
+    @model_validator(mode="after")
+    def _g_fits(self, info: ValidationInfo) -> Self:
+        scale = info.context.scale if isinstance(info.context, Source) else None
+        if scale and not math.isclose(self.G, scale.G, rel_tol=G_TOLERANCE):
+            raise KeyProblem(
+                "G", f"{self.G:g} contradicts the units, in which G is {scale.G:.9g}; remove G, or 'units'"
+            )
+        return self
 
     @model_validator(mode="after")
     def _length_fits(self) -> Self:
@@ -120,11 +174,11 @@ class GravityKeys(Group):
         return self
 
 
-def gravity_from(values: Any) -> Gravity:
+def gravity_from(values: Any, info: ValidationInfo) -> Gravity:
     """Convert the keys of ``gravity`` to a :class:`~nbody.law.Gravity`."""
     if isinstance(values, Gravity):
         return values
-    return Gravity(**GravityKeys.model_validate(values).model_dump())
+    return Gravity(**GravityKeys.model_validate(values, context=info.context).model_dump())
 
 
 class Integrator(Component):
@@ -132,9 +186,9 @@ class Integrator(Component):
     (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time."""
 
     scheme: Name = "leapfrog"
-    dt: Positive | None = None
+    dt: Time | None = None
     steps: Whole | None = None
-    end: NotNegative | None = None
+    end: Annotated[NotNegative, Quantity("time")] | None = None
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -153,7 +207,7 @@ class Record(Group):
     """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last."""
 
     every: Count | None = None
-    dt: Positive | None = None
+    dt: Time | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -23,8 +23,11 @@ from nbody.scenario.groups import (
     engine_from,
     gravity_from,
     initial_from,
+    scale_from,
+    units_from,
 )
 from nbody.scenario.source import Keys, Source
+from nbody.scenario.units import Units
 from nbody.scenario.yaml_reader import dump, read_assignment, read_file, read_text
 
 OPTIONS = {
@@ -56,6 +59,7 @@ class Scenario(Group):
     """
 
     name: Text = "run"
+    units: Annotated[Units | None, BeforeValidator(units_from)] = None
     initial: Annotated[Generated | FromFile, BeforeValidator(initial_from)]
     gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
     integrator: Integrator
@@ -88,7 +92,10 @@ class Scenario(Group):
     @classmethod
     def _of(cls, source: Source) -> Self:
         stem = Path(source.name).stem
-        default = {"name": stem} if stem and stem.isprintable() else {}
+        default: dict[str, Any] = {"name": stem} if stem and stem.isprintable() else {}
+        if isinstance(source.values.get("units", False), Mapping):
+            default["gravity"] = {}  # whose G follows from the units
+        source = replace(source, scale=scale_from(source))
         return validated(cls, default | dict(source.values), source)
 
     def model_post_init(self, source: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from nbody.errors import InputError, did_you_mean, printable
 from nbody.scenario import packaged
+from nbody.scenario.units import Scale
 
 Keys = tuple[str, ...]
 """The path of a value: ``("integrator", "dt")``, written ``integrator.dt``."""
@@ -25,6 +26,7 @@ class Source:
         values: the values as written, including options, without defaults.
         lines: the line of each key, counted from 1.
         options: for each value that an option of the command line replaced, that option.
+        scale: the units, which convert quantities; None if the scenario has none.
     """
 
     name: str = ""
@@ -33,6 +35,7 @@ class Source:
     values: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[Keys, int] = field(default_factory=dict)
     options: Mapping[Keys, str] = field(default_factory=dict)
+    scale: Scale | None = None
 
     def line(self, keys: Keys) -> int:
         """The line of a key, or of the innermost group around it that was written; 0 if there is none."""
