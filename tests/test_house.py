@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nbody.errors import InputError
+from nbody.fields import FIELDS
 from nbody.forces import ENGINES
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS
@@ -24,6 +25,7 @@ FLOORS = (
     ("law",),
     ("scenario",),
     ("state", "linalg", "trajectory"),
+    ("fields",),
     ("initial", "forces"),
     ("integrators",),
     ("run",),
@@ -97,6 +99,7 @@ def test_help_imports_nothing_heavy():
 DOCUMENTS = (
     (GENERATORS, "README.md"),
     (INTEGRATORS, "README.md"),
+    (FIELDS, "README.md"),
     (ENGINES, "nbody/forces/README.md"),
     (LADDER, "nbody/linalg/README.md"),
     (ELEMENTWISE, "nbody/linalg/README.md"),

@@ -7,6 +7,8 @@ from typing import Any
 
 from nbody import cache, machine
 from nbody.errors import InputError
+from nbody.fields import added_fields, chosen_fields
+from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES, resolve
 from nbody.forces.engine import Engine
 from nbody.forces.memory import check_fits, needs
@@ -37,6 +39,7 @@ class Plan:
         integrator: the scheme, ready to move a state.
         count: the number of particles.
         schedule: which moments become frames.
+        fields: the external fields; None if there are none.
     """
 
     scenario: Scenario
@@ -48,6 +51,7 @@ class Plan:
     count: int
     schedule: Schedule
     particles: Particles | None
+    fields: AddedFields | None = None
 
     @property
     def memory(self) -> dict[str, int]:
@@ -63,6 +67,9 @@ class Plan:
         """The scenario with all values that the run uses."""
         found = self.scenario.resolved() | {"initial": resolved_initial(self.scenario)}
         options = self.engine_options.model_dump(exclude_none=True)
+        if self.scenario.fields:
+            pairs = zip(self.scenario.fields, chosen_fields(self.scenario), strict=True)
+            found["fields"] = [{"field": chosen.field, **field.model_dump()} for chosen, field in pairs]
         if isinstance(self.schedule, TimeSchedule):
             found["record"] = {"dt": self.schedule.interval}
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
@@ -125,6 +132,7 @@ class Plan:
         where = scenario.where("initial.particles")
         check_fits(self.engine_kind, self.count, scenario.precision, where, self.integrator.columns)
         engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
+        engine.fields = self.fields
         particles = make_particles(scenario) if self.particles is None else self.particles.check()
         return engine, particles
 
@@ -161,7 +169,7 @@ def plan(
             f"{where}engine '{name}' does not compute the jerk, which scheme '{scenario.integrator.scheme}' needs; "
             "choose cpu or reference"
         )
-    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
+    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
 
 
 def _integrator(scenario: Scenario) -> Integrator:

@@ -95,6 +95,21 @@ def engine_from(values: Any, info: ValidationInfo) -> EngineChoice:
     return EngineChoice.model_validate(keys, context=info.context)
 
 
+class FieldChoice(Component):
+    """An external field: ``{field: plummer, …}`` with its parameters."""
+
+    field: Name
+
+
+def fields_from(values: Any) -> Any:
+    """Convert one field, or a list of fields, to a tuple; None if there are none."""
+    if isinstance(values, Mapping):
+        return (values,)
+    if values is not None and not isinstance(values, list | tuple):
+        raise ValueError(f"must be a list of fields, as in '- {{field: point_mass, mass: 1}}', got {shown(values)}")
+    return tuple(values) if values else None
+
+
 class FromFile(Group):
     """Bodies from a file: .npz, .csv, or a ``frame`` (the last one by default) of an earlier run's .h5."""
 
@@ -199,7 +214,9 @@ class Integrator(Component):
         return self
 
 
-NAMES: dict[type[Component], str] = {Generated: "generator", EngineChoice: "name", Integrator: "scheme"}
+NAMES: dict[type[Component], str] = {
+    Generated: "generator", EngineChoice: "name", FieldChoice: "field", Integrator: "scheme",
+}  # fmt: skip
 """The key under which each group names its component."""
 
 

@@ -16,11 +16,13 @@ from nbody.scenario.groups import (
     CheckpointKeys,
     EnergyLimit,
     EngineChoice,
+    FieldChoice,
     FromFile,
     Generated,
     Integrator,
     Record,
     engine_from,
+    fields_from,
     gravity_from,
     initial_from,
     scale_from,
@@ -62,6 +64,7 @@ class Scenario(Group):
     units: Annotated[Units | None, BeforeValidator(units_from)] = None
     initial: Annotated[Generated | FromFile, BeforeValidator(initial_from)]
     gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
+    fields: Annotated[tuple[FieldChoice, ...] | None, BeforeValidator(fields_from)] = None
     integrator: Integrator
     engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
     precision: Literal["float32", "mixed", "float64"] = "float32"
