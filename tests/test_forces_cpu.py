@@ -167,6 +167,19 @@ def test_the_force_is_minus_the_gradient_of_the_potential(softening, length):
         assert (sides[1] - sides[0]) / (2 * h) == pytest.approx(a[0, k], rel=1e-7, abs=1e-7 * np.abs(a[0]).max())
 
 
+def test_a_spline_is_right_to_rounding():
+    """A quarter of all pairs is within the spline, where polynomials have some ten roundings."""
+    precision = "float32"  # float64: the engine ``matrix`` has the same function, and kernels take seconds to compile
+    position, mass = rounded(precision, *plummer_sphere(600))
+    given = {"softening": "spline", "length": 0.3, "potential": True}
+    expected, expected_phi = accelerations(position, mass, engine="reference", **given)
+    a, phi = accelerations(position, mass, engine="cpu", precision=precision, **given)
+    size = np.linalg.norm(expected, axis=1)
+    assert np.median(np.linalg.norm(a - expected, axis=1) / size) < 10 * EPS[precision]
+    assert np.abs(a - expected).max() < 100 * EPS[precision] * size.max()
+    assert np.abs(phi / expected_phi - 1).max() < ROUNDINGS * EPS[precision]
+
+
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_bodies_without_mass_feel_and_do_not_pull(precision):
     position, mass = plummer_sphere(700)

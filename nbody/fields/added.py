@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from nbody.fields.field import MOST, Field
-from nbody.fields.host import values_at
 from nbody.state import State, Want
 from nbody.state.host import HostState
 
@@ -51,7 +50,7 @@ class AddedFields:
 
     def at(self, position: np.ndarray, time: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """The accelerations (N, D) and the potential Φ per unit mass (N,) of the fields at positions (N, D), in float64."""
-        found = values_at(self.functions, self.parameters, position, np.full(len(position), time))
+        found = _values(self.functions, self.parameters, position, np.full(len(position), time))
         return found[:, : position.shape[1]], found[:, 3]
 
     def _add_on_host(self, state: HostState, want: Want, accelerations: bool, targets: np.ndarray | None) -> None:
@@ -74,7 +73,7 @@ class AddedFields:
 
             def moved(steps: int, function: Any = function, part: np.ndarray = part, h: Any = 0.0) -> np.ndarray:
                 place, times = x + steps * (v.T * h).T, time + steps * h + np.zeros(len(x))
-                return values_at((function,), part, place, times)[:, :dimensions]
+                return _values((function,), part, place, times)[:, :dimensions]
 
             distance = np.linalg.norm(x - part[0, :dimensions], axis=1) + self._sizes[k]
             speed = np.linalg.norm(v, axis=1) + np.sqrt(np.linalg.norm(moved(0), axis=1) * distance)
@@ -91,3 +90,10 @@ class AddedFields:
 
             self._on_device = cuda.to_device(self.parameters)
         add_fields(self.functions, state, self._on_device, accelerations, Want.ENERGY in want)
+
+
+def _values(*arguments: Any) -> np.ndarray:
+    """:func:`nbody.fields.host.values_at`, which imports Numba: 0.4 s that runs without fields do not need."""
+    from nbody.fields.host import values_at
+
+    return values_at(*arguments)

@@ -15,12 +15,13 @@ from nbody.forces.memory import check_fits, needs
 from nbody.initial import check_initial, make_particles, resolved_initial
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator
+from nbody.law import LAWS
 from nbody.particles import Particles
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Generated, Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group
-from nbody.state import itemsize
+from nbody.state import Want, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 
 Notify = Callable[[str], None]
@@ -168,6 +169,13 @@ def plan(
         raise InputError(
             f"{where}engine '{name}' does not compute the jerk, which scheme '{scenario.integrator.scheme}' needs; "
             "choose cpu or reference"
+        )
+    law = scenario.gravity.softening
+    if Want.JERK in integrator.needs and not LAWS.load(law).cubic:
+        cubic = ", ".join(other for other in LAWS if LAWS.load(other).cubic)
+        raise InputError(
+            f"{scenario.where('gravity.softening')}scheme '{scenario.integrator.scheme}' needs the jerk, which softening "
+            f"'{law}' does not have here; choose one of {cubic}, or another scheme"
         )
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
 
