@@ -205,6 +205,25 @@ def test_coincident_bodies_exert_no_force_on_each_other(softening, length, preci
     assert a[-1] == pytest.approx([-0.25 * 299 * 2 / soft**3, 0, 0], rel=1e-6)
 
 
+def test_many_bodies_without_mass_cost_as_many_interactions_as_there_are_masses():
+    """Sums over the massive bodies alone; their own forces are the referee's, in whatever order the bodies come."""
+    bodies = random_bodies(400)
+    bodies.mass[np.random.default_rng(1).permutation(400)[:300]] = 0.0
+    law, counted = Gravity(softening="plummer", length=0.05), []
+    engine = CpuEngine(law, "float64")
+    state = engine.load(bodies)
+    state.watch = counted.append
+    engine.evaluate(state)
+    assert counted[-1] == 100 * 400 == engine.work(state)
+    a = state.acceleration.copy()
+    engine.evaluate(state, Want.POTENTIAL)
+    assert counted[-1] == 2 * 100 * 400
+    expected, expected_phi = direct_sum(bodies.position, bodies.mass, law)
+    assert np.abs(a - expected).max() < 1e-13 * np.abs(expected).max()
+    assert np.abs(state.potential / expected_phi - 1).max() < 1e-13
+    assert a.tobytes() == state.acceleration.tobytes()
+
+
 def test_one_body_alone_feels_nothing():
     a, phi = accelerations([[1.0, 2, 3]], [5.0], engine="cpu", potential=True)
     assert a.tolist() == [[0, 0, 0]]
