@@ -225,6 +225,18 @@ def test_the_resolved_scenario_has_every_parameter_and_the_same_fields():
     assert chosen_fields(Scenario.from_dict(resolved)) == chosen_fields(scenario)
 
 
+def test_an_option_reaches_a_value_of_one_field():
+    changed = Scenario.from_text(TEXT).override(["fields.1.mass=7"])
+    assert [field.mass for field in chosen_fields(changed)] == [2, 7]
+    assert [field.mass for field in chosen_fields(Scenario.from_text(TEXT))] == [2, 3]
+    with pytest.raises(
+        InputError, match=r"^--set fields.2.mass: the list has 2 items, counted from 0; there is no '2'"
+    ):
+        Scenario.from_text(TEXT).override(["fields.2.mass=7"])
+    with pytest.raises(InputError, match=r"^--set fields.1.mass: must be greater than 0"):
+        chosen_fields(Scenario.from_text(TEXT).override(["fields.1.mass=-7"]))
+
+
 WRONG = [
     ("{field: nfw, mass: 3, a: 0.7, centre: [1, 0, 0]}", "{field: nwf}", "3: fields.1.field: unknown field 'nwf' (did you"),
     ("mass: 3", "mas: 3", "3: fields.1.mas: unknown key (did you mean 'mass'?)"),
