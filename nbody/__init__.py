@@ -16,13 +16,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nbody.analysis.figure import plot
     from nbody.forces import accelerations
     from nbody.particles import Particles
     from nbody.run.simulation import Simulation
     from nbody.scenario import Scenario
     from nbody.trajectory import Trajectory
 
-__all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations"]
+__all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations", "plot"]
 
 _HOMES = {
     "Particles": "nbody.particles",
@@ -30,6 +31,7 @@ _HOMES = {
     "Simulation": "nbody.run.simulation",
     "Trajectory": "nbody.trajectory",
     "accelerations": "nbody.forces",
+    "plot": "nbody.analysis.figure",
 }
 
 

@@ -135,7 +135,7 @@ VALUES = [
         "softening: spline, length: 0.01}\nintegrator:\n  scheme: hermite4",
         "softening: plummer, length: 0.01}\nintegrator:\n  scheme: leapfrog",
         "3: gravity.softening: ",
-        "needs the jerk, which softening 'spline' does not have",
+        "scheme 'hermite4' does not know the softening 'spline'",
     ),
     ("softening: none", "softening: plummer", "3: gravity.length: ", "has no meaning with softening 'none'"),
     ("softening: cutoff}", "softening: plummer, length: 0.01}", "3: gravity.length: ", "is missing"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nbody.analysis import PLOTS
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.linalg import ELEMENTWISE, LADDER
@@ -57,6 +58,8 @@ def offered(tmp_path):
         ("nbody run pl", ["plummer"]),
         ("nbody run scenarios/", ["scenarios/plummer.yml"]),
         ("nbody view ", ["run.h5"]),
+        ("nbody plot ", ["run.h5", *PLOTS]),
+        ("nbody plot run.h5 energy o", ["overview", "orbits"]),
         ("nbody diff run.h5 r", ["run.h5"]),
         ("nbody info d", ["disk", "disk.yaml"]),
         ("nbody info [", []),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nbody.analysis import PLOTS
 from nbody.errors import InputError
 from nbody.fields import FIELDS
 from nbody.forces import ENGINES
@@ -19,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "opengl", "cache"),
+    ("errors", "units", "opengl", "cache", "figures"),
     ("registry", "machine", "gpu", "particles"),
-    ("unroll",),
+    ("unroll", "diagnostics"),
     ("law",),
     ("scenario",),
     ("state", "linalg", "trajectory"),
@@ -29,7 +30,7 @@ FLOORS = (
     ("initial", "forces"),
     ("integrators",),
     ("run",),
-    ("viewer", "bench", "doctor", "lessons"),
+    ("viewer", "bench", "analysis", "doctor", "lessons"),
     ("cli",),
 )
 """From the ground up; a file imports only from floors below its own, or from its own room."""
@@ -100,6 +101,7 @@ DOCUMENTS = (
     (GENERATORS, "README.md"),
     (INTEGRATORS, "README.md"),
     (FIELDS, "README.md"),
+    (PLOTS, "README.md"),
     (ENGINES, "nbody/forces/README.md"),
     (LADDER, "nbody/linalg/README.md"),
     (ELEMENTWISE, "nbody/linalg/README.md"),

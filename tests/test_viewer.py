@@ -15,13 +15,14 @@ from nbody.cli import main
 from nbody.errors import DeviceError, InputError
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
-from nbody.viewer import backends, hud
-from nbody.viewer.camera import Camera
-from nbody.viewer.controls import KEYS, LEFT, RIGHT, Controls
-from nbody.viewer.palette import LIGHTNESS, palette
-from nbody.viewer.playback import Playback
-from nbody.viewer.recording import Recording, speed_scale
+from nbody.viewer import backends
+from nbody.viewer.display import hud
+from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.palette import LIGHTNESS, palette
 from nbody.viewer.screenshot import draw_frame
+from nbody.viewer.sources.recording import Recording, speed_scale
+from nbody.viewer.window.controls import KEYS, LEFT, RIGHT, Controls
+from nbody.viewer.window.playback import Playback
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = (400, 300)
@@ -248,7 +249,7 @@ def test_thinning_out_shows_the_same_particles_in_every_frame(tmp_path):
         recording.thin_out(5000)
         assert recording.shown == 1000
         recording.thin_out(100)
-        (before, _), (after, _) = recording.particles(0), recording.particles(1)
+        before, after = recording.frame(0).position, recording.frame(1).position
     assert before.shape == (100, 3) and len(np.unique(before, axis=0)) == 100
     np.testing.assert_allclose(after - before, 1, atol=1e-5)
 
@@ -286,7 +287,7 @@ def test_bright_pixels_are_where_the_bodies_are(egl, tmp_path):
         with Trajectory(record(tmp_path / f"{dimensions}.h5", [(position, np.ones_like(position))])) as run:
             recording = Recording(run)
             picture = draw_frame(recording, 0, SIZE, with_hud=False)
-            expected = recording.home().project(recording.particles(0)[0], SIZE)
+            expected = recording.home().project(recording.frame(0).position, SIZE)
         light = picture.astype(int).max(axis=2)
         for x, y in expected:
             column, row = int(x), int(y)
@@ -329,7 +330,7 @@ def renderer(egl, tmp_path):
     """Makes renderers of one frame of bodies."""
     from vispy import app
 
-    from nbody.viewer.renderer import Renderer
+    from nbody.viewer.picture.renderer import Renderer
 
     canvas = app.Canvas(size=(16, 16), show=False, dpi=96)
     opened = []
@@ -360,9 +361,22 @@ def test_the_light_of_all_particles_is_the_same_whatever_their_number_and_size(r
         for size, scale in ((SIZE, 1.0), ((800, 600), 1.0), (SIZE, 3.0)):
             drawn.sprites.draw(drawn.home, size, scale)
             pixels = drawn.home.pixels_per_length(size)
-            share.append(drawn.sprites.read().sum() / (drawn.recording.home().radius * pixels) ** 2)
+            share.append(drawn.sprites.read().sum() / (drawn.source.home().radius * pixels) ** 2)
     assert min(share) > 0.1
     np.testing.assert_allclose(share, share[0], rtol=0.04)
+
+
+def test_between_two_frames_bodies_follow_the_cubic_through_positions_and_velocities(egl, tmp_path):
+    """The cubic reproduces the parabola of a constant acceleration: at 0.25 the body is at x = 0.0625, not 0.25."""
+    still = np.array([[-1.0, -1.0], [1.0, 1.0]])
+    ends = [np.vstack([still, [[x, 0.5]]]) for x in (0.0, 1.0)]
+    speeds = [np.vstack([0 * still, [[20.0 * x, 0.0]]]) for x in (0.0, 1.0)]  # the frames are 0.1 apart
+    with Trajectory(record(tmp_path / "run.h5", list(zip(ends, speeds, strict=True)))) as run:
+        recording = Recording(run)
+        picture = draw_frame(recording, 0.25, SIZE, with_hud=False)
+        x, y = recording.home().project(np.array([[0.0625, 0.5, 0.0]]), SIZE)[0].astype(int)
+    row = picture[y - 3 : y + 4].max(axis=(0, 2))
+    assert abs(int(row.argmax()) - x) <= 3
 
 
 def test_a_dense_core_is_not_burnt_out_to_white_and_arms_are_seen_beside_it(egl, tmp_path):
@@ -384,7 +398,7 @@ def test_a_dense_core_is_not_burnt_out_to_white_and_arms_are_seen_beside_it(egl,
 
 
 def test_without_half_floats_a_single_particle_among_many_is_still_seen(renderer, monkeypatch):
-    from nbody.viewer import renderer as module
+    from nbody.viewer.picture import renderer as module
 
     monkeypatch.setattr(module, "float_targets_work", lambda canvas: False)
     for count in (10, 100_000):
@@ -534,7 +548,7 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
 INTERRUPTED = """
 import os, signal, sys
 from nbody.cli import main
-from nbody.viewer import window
+from nbody.viewer.window import show as window
 
 def show(recording, playback, real=window.show):
     def opened(_):

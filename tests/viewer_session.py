@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from nbody.trajectory import Trajectory
-from nbody.viewer.playback import Playback
-from nbody.viewer.recording import Recording
-from nbody.viewer.window import show
+from nbody.viewer.sources.recording import Recording
+from nbody.viewer.window.playback import Playback
+from nbody.viewer.window.show import show
 
 
 def acts(window):

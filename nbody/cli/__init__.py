@@ -17,6 +17,7 @@ from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
 from nbody.cli.info import info
 from nbody.cli.lists import ListCommand
+from nbody.cli.plot import plot
 from nbody.cli.rerun import rerun
 from nbody.cli.resume import resume
 from nbody.cli.run import run
@@ -77,7 +78,7 @@ def options(
     """
 
 
-for command in (run, resume, view, info, doctor, rerun, diff):
+for command in (run, resume, view, plot, info, doctor, rerun, diff):
     app.command(cls=ListCommand)(command)
 app.add_typer(bench)
 

@@ -39,6 +39,13 @@ def recordings_and_scenarios(incomplete: str) -> list[str]:
     return [*files(*RECORDINGS)(incomplete), *scenarios(incomplete)]
 
 
+def recordings_and_plots(incomplete: str) -> list[str]:
+    """Recordings, and plots by name."""
+    from nbody.analysis import PLOTS
+
+    return [*files(*RECORDINGS)(incomplete), *_begins(PLOTS, incomplete)]
+
+
 def _begins(words: Iterable[str], incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 

@@ -107,7 +107,7 @@ def _scenario(path: Path) -> dict[str, Any]:
 
 def _recording(path: Path, verify: bool) -> dict[str, Any]:
     """The facts about a recording, in types that JSON has."""
-    from nbody.run.diagnostics import relative_energy_error
+    from nbody.diagnostics.energy import relative_energy_error
     from nbody.trajectory import Trajectory
 
     with Trajectory(path) as run:

@@ -55,7 +55,7 @@ def view(
     if run.suffix.lower() in SCENARIOS:
         raise InputError(f"{run}: is a scenario; record it with 'nbody run {run}', then view the recording")
     from nbody.trajectory import Trajectory
-    from nbody.viewer.recording import Recording
+    from nbody.viewer.sources.recording import Recording
 
     with Trajectory(run) as trajectory:
         recording = Recording(trajectory)
@@ -70,8 +70,8 @@ def view(
             save_picture(draw_frame(recording, k, sides, hud), path, overwrite, say)
             result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {trajectory.time[k]:.6g}")
             return 0
-        from nbody.viewer.playback import Playback
-        from nbody.viewer.window import show
+        from nbody.viewer.window.playback import Playback
+        from nbody.viewer.window.show import show
 
         playback = Playback(recording.frames, fps, follow)
         if frame is not None or follow:

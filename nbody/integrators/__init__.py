@@ -11,8 +11,22 @@ INTEGRATORS = Registry(
     {
         "taylor": Entry("nbody.integrators.taylor:Taylor", "the lecture's position update, order 1"),
         "leapfrog": Entry("nbody.integrators.leapfrog:Leapfrog", "kick-drift-kick, symplectic, order 2"),
+        "leapfrog_dkd": Entry("nbody.integrators.leapfrog_dkd:LeapfrogDKD", "drift-kick-drift, symplectic, order 2"),
         "yoshida4": Entry("nbody.integrators.yoshida4:Yoshida4", "three leapfrogs per step, symplectic, order 4"),
+        "forest_ruth": Entry("nbody.integrators.forest_ruth:ForestRuth", "yoshida4 with the drift first, order 4"),
+        "mclachlan4": Entry("nbody.integrators.mclachlan4:McLachlan4", "four optimal stages, symplectic, order 4"),
+        "yoshida6": Entry("nbody.integrators.yoshida6:Yoshida6", "seven leapfrogs per step, symplectic, order 6"),
         "hermite4": Entry("nbody.integrators.hermite4:Hermite4", "with the jerk, one step for all bodies, order 4"),
+        "hermite4_block": Entry(
+            "nbody.integrators.blocks.scheme:Hermite4Block", "for star clusters: individual block steps, order 4"
+        ),
+        "hermite6_block": Entry(
+            "nbody.integrators.blocks.scheme:Hermite6Block", "for star clusters: individual block steps, order 6"
+        ),
+        "ias15": Entry("nbody.integrators.ias15:IAS15", "for few bodies: Gauss-Radau, adaptive, order 15"),
+        "wisdom_holman": Entry(
+            "nbody.integrators.wisdom_holman:WisdomHolman", "for planets: symplectic map with corrector, order 2"
+        ),
     },
 )
 """Every scheme a scenario may name."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import RunFailed
+from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Want
@@ -89,7 +90,7 @@ class Hermite4(Integrator):
         state: Any = motion.state
         if not math.isfinite(h) or state.time + h == state.time:
             raise RunFailed(
-                f"step {state.step}: a time step of {h:g} at time {state.time:g} can't be made{_nearest_pair(state)}; give "
+                f"step {state.step}: a time step of {h:g} at time {state.time:g} can't be made{nearest_pair(motion)}; give "
                 "the largest step (integrator.dt), or a softening"
             )
         real = state.dtype.type
@@ -120,19 +121,6 @@ class Hermite4(Integrator):
             ratios = (_norm(a1) * _norm(snap) + _norm(j1) ** 2) / (_norm(j1) * _norm(crackle) + _norm(snap) ** 2)
         assert self.eta is not None
         return math.sqrt(self.eta * _smallest(ratios))
-
-
-def _nearest_pair(state: Any) -> str:
-    """Who meets: the body with the largest acceleration, and its nearest neighbour."""
-    if state.count < 2:
-        return ""
-    size = _norm(state.acceleration)
-    i = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
-    distance = _norm(state.position - state.position[i])
-    distance[i] = np.inf
-    j = int(np.argmin(distance))
-    first, second = sorted((i, j))
-    return f": particles {first} and {second} (counted from 0) are {distance[j]:g} apart"
 
 
 def _norm(rows: np.ndarray) -> np.ndarray:

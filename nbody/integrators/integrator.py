@@ -62,6 +62,9 @@ class Integrator(ABC):
     adaptive: bool = False
     """True if the scheme chooses the length of each step."""
 
+    own_forces: ClassVar[bool] = False
+    """True if the scheme computes the forces in its own kernel."""
+
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         self.options = options or self.Options()
         self._dt = dt
@@ -73,10 +76,17 @@ class Integrator(ABC):
             raise InputError("is missing; this scheme makes steps of one length, as in 'dt: 0.001'")
         return math.inf if self._dt is None else self._dt
 
+    @classmethod
+    def refusal(cls, engine: type[Engine], precision: str) -> str:
+        """Why this scheme cannot run on an engine in a precision; empty if it can."""
+        if cls.needs & ~engine.offers:
+            return "this scheme needs the jerk, which the engine does not compute; choose --engine cpu or reference"
+        return ""
+
     def prepare(self, motion: Motion) -> None:
         """Add the scheme's columns to the state. Raises InputError if the engine does not offer what it needs."""
-        if self.needs & ~motion.engine.offers:
-            raise InputError("this scheme needs the jerk; choose an --engine that computes it: cpu or reference")
+        if reason := self.refusal(type(motion.engine), motion.engine.precision):
+            raise InputError(reason)
         motion.state.add(*self.columns)
 
     def start(self, motion: Motion) -> None:  # noqa: B027  (nothing to do for most)

@@ -26,6 +26,14 @@ def leapfrogs(*fractions: float) -> tuple[Move, ...]:
     return tuple(moves)
 
 
+def leapfrogs_from_drifts(*fractions: float) -> tuple[Move, ...]:
+    """The same for drift-kick-drift steps; neighbouring drifts are merged."""
+    moves = [Move("drift", fractions[0] / 2)]
+    for this, following in zip(fractions, (*fractions[1:], 0.0), strict=True):
+        moves += [FORCE, Move("kick", this), Move("drift", (this + following) / 2)]
+    return tuple(moves)
+
+
 class MoveTable(FixedStep):
     """An integrator that is a table of moves.
 

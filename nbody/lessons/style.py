@@ -1,4 +1,4 @@
-"""One look for all figures: readable at a width of 700 pixels, few colours, no frames."""
+"""The look of the lessons' figures: readable at a width of 700 pixels, few colours, no frames."""
 
 from io import BytesIO
 from pathlib import Path
@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from nbody.figures import GRID, INK, plain
+
+__all__ = ["GRID", "INK", "bare", "cells", "panels", "plain", "save"]
+
 WIDTH = 7.0
 """Inches across; a picture has 200 pixels per inch and is shown with 100."""
 
-INK, PALE, GRID = "#1f2933", "#eef1f4", "#c5ccd3"
+PALE = "#eef1f4"
 BLUE, ORANGE, GREEN, RED, VIOLET = "#2f6db3", "#e08a1e", "#3a9a5b", "#c8403a", "#7d5bb0"
 SERIES = (BLUE, ORANGE, GREEN, VIOLET, RED, "#3aa5a5", "#8c6d46", "#68737f")
 """Colours of things of one kind, in order."""
@@ -47,15 +51,6 @@ def bare(axes: Any, title: str = "") -> None:
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
-    if title:
-        axes.set_title(title, loc="left")
-
-
-def plain(axes: Any, title: str = "") -> None:
-    """A diagram's axes: no frame at the top and right, a light grid."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(True, color=GRID, alpha=0.5, linewidth=0.6)
-    axes.set_axisbelow(True)
     if title:
         axes.set_title(title, loc="left")
 

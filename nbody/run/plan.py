@@ -162,22 +162,36 @@ def plan(
     count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
     schedule = schedule_for(scenario, integrator, particles.time if particles else 0.0)
     written, where = scenario.engine.name, scenario.where("engine")
-    name, why = resolve(written, scenario.precision, count, where, notify, measure, integrator.needs)
+    if (
+        written == "auto"
+        and integrator.own_forces
+        and integrator.refusal(ENGINES.load("gpu-symmetric"), scenario.precision)
+    ):
+        name, why = "cpu", f"scheme '{scenario.integrator.scheme}' computes its own forces"
+    else:
+        name, why = resolve(written, scenario.precision, count, where, notify, measure, integrator.needs)
     kind, options = component(scenario, "engine", scenario.engine, ENGINES, name)
     kind.require_precision(scenario.precision, scenario.where("precision"))
-    if integrator.needs & ~kind.offers:
+    if reason := integrator.refusal(kind, scenario.precision):
+        raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
+    _check_forces(scenario, integrator)
+    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
+
+
+def _check_forces(scenario: Scenario, integrator: Integrator) -> None:
+    """Raise an InputError if the scheme can't have the scenario's fields or softening."""
+    scheme, law = scenario.integrator.scheme, scenario.gravity.softening
+    if scenario.fields and integrator.own_forces:
         raise InputError(
-            f"{where}engine '{name}' does not compute the jerk, which scheme '{scenario.integrator.scheme}' needs; "
-            "choose cpu or reference"
+            f"{scenario.where('fields')}scheme '{scheme}' computes the forces itself, and knows no external fields; choose "
+            "another scheme, such as leapfrog, yoshida4 or hermite4, or remove 'fields'"
         )
-    law = scenario.gravity.softening
-    if Want.JERK in integrator.needs and not LAWS.load(law).cubic:
+    if (integrator.own_forces or Want.JERK in integrator.needs) and not LAWS.load(law).cubic:
         cubic = ", ".join(other for other in LAWS if LAWS.load(other).cubic)
         raise InputError(
-            f"{scenario.where('gravity.softening')}scheme '{scenario.integrator.scheme}' needs the jerk, which softening "
-            f"'{law}' does not have here; choose one of {cubic}, or another scheme"
+            f"{scenario.where('gravity.softening')}scheme '{scheme}' does not know the softening '{law}'; "
+            f"choose one of {cubic}, or another scheme, such as leapfrog or yoshida4"
         )
-    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
 
 
 def _integrator(scenario: Scenario) -> Integrator:

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from nbody.diagnostics.energy import Energies, observables
 from nbody.errors import RunFailed
 from nbody.law import Gravity
-from nbody.run.diagnostics import Energies, observables
 from nbody.run.guards import check_finite
 from nbody.scenario import EnergyLimit
 from nbody.state import BLOCKS, Snapshot

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
 from nbody.particles import Particles
-from nbody.run.diagnostics import Energies
 from nbody.run.plan import Notify, plan
 from nbody.run.schedule import StepSchedule
 from nbody.run.simulation import Simulation, Start

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import machine
+from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
-from nbody.run.diagnostics import Energies
 from nbody.run.guards import doubts
 from nbody.run.plan import Notify, plan
 from nbody.run.progress import Clock, Progress, Summary

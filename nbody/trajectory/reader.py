@@ -213,6 +213,17 @@ class Trajectory:
         """Check every frame against its checksums. Returns one line per damaged object."""
         return damage(self._opened(), self.rows, len(self))
 
+    def __repr__(self) -> str:
+        from nbody.trajectory.notebook import line
+
+        return line(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the facts, and a picture of the last frame."""
+        from nbody.trajectory.notebook import page
+
+        return page(self)
+
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:

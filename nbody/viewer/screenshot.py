@@ -10,7 +10,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.trajectory.output_path import FileKind, check_output, keep_older_file
-from nbody.viewer.recording import Recording
+from nbody.viewer.sources.source import Source
 
 SMALLEST, LARGEST = 16, 16384
 """Limits of a picture's sides in pixels; OpenGL may allow less."""
@@ -50,8 +50,8 @@ def check_picture(path: Path, overwrite: bool = False) -> Path:
     return path
 
 
-def draw_frame(recording: Recording, frame: int, size: tuple[int, int], with_hud: bool = True) -> np.ndarray:
-    """Draw a frame, (height, width, RGB) uint8. The view frames this frame's particles, not those of the run's start.
+def draw_frame(recording: Source, at: float, size: tuple[int, int], with_hud: bool = True) -> np.ndarray:
+    """Draw the moment ``at``, counted in frames: (height, width, RGB) uint8. The view frames the bodies of that moment.
 
     Raises:
         DeviceError: no OpenGL without a screen.
@@ -63,7 +63,7 @@ def draw_frame(recording: Recording, frame: int, size: tuple[int, int], with_hud
     from vispy import app, gloo
     from vispy.gloo import gl
 
-    from nbody.viewer.renderer import Renderer
+    from nbody.viewer.picture.renderer import Renderer
 
     try:
         canvas = app.Canvas(size=(SMALLEST, SMALLEST), show=False, dpi=96)
@@ -73,13 +73,13 @@ def draw_frame(recording: Recording, frame: int, size: tuple[int, int], with_hud
         largest = gl.glGetParameter(gl.GL_MAX_TEXTURE_SIZE)
         if max(size) > largest:
             raise InputError(f"--size {size[0]}x{size[1]}: OpenGL draws up to {largest} pixels a side here")
-        renderer = Renderer(canvas, recording, first=frame)
-        renderer.load(frame)
+        renderer = Renderer(canvas, recording, first=int(at))
+        renderer.load(at)
         picture = gloo.Texture2D((size[1], size[0], 4), format="rgba", internalformat="rgba8")
         with gloo.FrameBuffer(color=picture):
             renderer.draw(renderer.home, size)
             if with_hud:
-                renderer.draw_caption(frame, size)
+                renderer.draw_caption(at, size)
             return gloo.read_pixels((0, 0, *size), alpha=False)
     finally:
         canvas.close()

@@ -30,11 +30,13 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import h5py
 
+from nbody.analysis import PLOTS
+from nbody.analysis.figure import plot
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.trajectory import Trajectory, foreign_file, hdf5_process
 from nbody.trajectory.contents import FOOTER, MAGIC
-from nbody.viewer.recording import Recording
+from nbody.viewer.sources.recording import Recording
 
 SECONDS = 30
 """For one command; the slowest sound one takes one."""
@@ -197,14 +199,22 @@ CHANGES = (flip, flip, flip, number, number, number, number, move, wipe, cut)
 
 def look(bad: Path, folder: Path) -> tuple[int, str]:
     """What one of the commands that read a recording makes of it."""
-    command = random.choice(("info", "info", "resume", "rerun", "diff", "from", "view"))
+    command = random.choice(("info", "info", "resume", "rerun", "diff", "from", "view", "plot"))
     if command == "view":
         try:
             with Trajectory(bad) as run:
                 recording = Recording(run)
                 recording.home()
-                recording.particles(recording.frames - 1)
+                recording.frame(recording.frames - 1)
             return 0, ""
+        except InputError as error:
+            return 2, str(error)
+    if command == "plot":
+        try:
+            plot(bad, random.choice(list(PLOTS))).draw_without_rendering()
+            with Trajectory(bad) as run:
+                run._repr_html_()
+            return 0, repr(run) and ""
         except InputError as error:
             return 2, str(error)
     options = {

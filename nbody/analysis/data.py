@@ -1,0 +1,155 @@
+"""What plots read from a recording: times, observables as recorded or computed from frames, the bodies of a frame."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nbody.diagnostics import FRACTIONS, core_radius, density_centre, lagrangian_radii, local_density
+from nbody.errors import InputError, printable, shortened
+from nbody.particles import Particles
+from nbody.state.sums import system_sums
+from nbody.trajectory import Trajectory
+
+Array = np.ndarray
+Notify = Callable[[str], object]
+
+SAMPLES = 200
+"""Frames at most from which an observable that was not recorded is computed."""
+
+BODIES, FEWEST = 2_000_000, 16
+"""Of large runs fewer frames: so many bodies in all (5 s on two cores), but at least so many frames."""
+
+
+LARGEST = 1e100
+"""Of positions and velocities: volumes of larger ones have no float64."""
+
+
+class RunData:
+    """A recording as plots see it.
+
+    Attributes:
+        run: the trajectory.
+        label: its name in a legend.
+        time: (T,).
+    """
+
+    def __init__(self, run: Trajectory, label: str, notify: Notify = lambda line: None) -> None:
+        """Raises InputError if the recording has no frame."""
+        self.run, self.label, self._notify = run, label, notify
+        self.time = run.time
+        self._cores: dict[int, tuple[Array, float]] = {}
+        if not len(run):
+            raise InputError(f"{run.path}: has no frame yet; plot it when the run has begun")
+        if not np.isfinite(run.time).all():
+            k = int(np.argmin(np.isfinite(run.time)))
+            raise InputError(f"{run.path}: frame {k} has no finite time; check the file with 'nbody info --verify'")
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario."""
+        return shortened(printable(self.run.resolved.get("name", "")), 60) or "run"
+
+    def unit(self, quantity: str) -> str:
+        """The symbol of the unit of ``length``, ``mass``, ``time`` or ``velocity``; empty if there is none."""
+        written = self.run.resolved.get("units")
+        return printable(written.get(quantity, "")) if isinstance(written, dict) else ""
+
+    def index(self, frame: int) -> int:
+        """``frame`` counted from the start. Raises InputError if there is no such frame."""
+        count = len(self.time)
+        if not -count <= frame < count:
+            raise InputError(
+                f"--frame {frame}: {self.run.path} has frames 0 to {count - 1}, or from the end -1 to -{count}"
+            )
+        return frame % count
+
+    def particles(self, frame: int) -> Particles:
+        """The bodies of a frame. Raises InputError if a number in it is not finite, or it is damaged."""
+        k = self.index(frame)
+        found = self.run.particles(k)
+        if (bad := _first_bad(found)) is not None:
+            raise InputError(
+                f"{self.run.path}: frame {k}: body {bad} has a position or velocity that is not finite, or beyond "
+                f"{LARGEST:g}; --frame chooses another frame"
+            )
+        return found
+
+    def observable(self, name: str, fix: str) -> Array:
+        """An observable at every frame. Raises InputError, with ``fix`` at its end, if it was not recorded."""
+        values = self._recorded(name)
+        if values is None:
+            raise InputError(f"{self.run.path}: holds no {name.replace('_', ' ')}; {fix}")
+        return values
+
+    def _recorded(self, name: str) -> Array | None:
+        """An observable at every frame, (T,) or (T, width); None if it was not recorded."""
+        with suppress(InputError):
+            values = self.run.observable(name)
+            return None if np.isnan(values).all() else values
+        return None
+
+    def momenta(self) -> tuple[Array, Array, Array]:
+        """Time (K,), and the momentum and the angular momentum, (K, 3) each."""
+        momentum, angular = self._recorded("momentum"), self._recorded("angular_momentum")
+        if momentum is not None and angular is not None:
+            return self.time, momentum, angular
+        frames, values = self._computed("momenta", _momenta)
+        return self.time[frames], values[:, :3], values[:, 3:]
+
+    def structure(self, name: str) -> tuple[Array, Array]:
+        """Time (K,) and ``lagrangian_radii`` (K, 3) or ``core_radius`` (K,)."""
+        recorded = self._recorded(name)
+        if recorded is not None:
+            return self.time, recorded
+        if self.run.count < 3:
+            raise InputError(f"{self.run.path}: radii about a density centre need three bodies or more; plot orbits")
+        frames, values = self._structure
+        return self.time[frames], values[:, 0] if name == "core_radius" else values[:, 1:]
+
+    def core(self, frame: int, particles: Particles) -> tuple[Array, float]:
+        """The density centre and the core radius of a frame, computed once (4 s for a million bodies)."""
+        if frame not in self._cores:
+            density = local_density(particles)
+            centre = density_centre(particles, density)
+            self._cores[frame] = centre, core_radius(particles, density, centre)
+        return self._cores[frame]
+
+    @cached_property
+    def _structure(self) -> tuple[list[int], Array]:
+        """Core radius and Lagrangian radii about the density centre."""
+
+        def measure(frame: int, particles: Particles) -> list[float]:
+            centre, radius = self.core(frame, particles)
+            return [radius, *lagrangian_radii(particles, FRACTIONS, centre)]
+
+        return self._computed("radii", measure)
+
+    def _computed(self, what: str, measure: Callable[[int, Particles], Any]) -> tuple[list[int], Array]:
+        """A quantity at frames spread evenly over the run; frames that are not finite are left out."""
+        frames = spread(len(self.time), min(SAMPLES, max(FEWEST, BODIES // self.run.count)))
+        found = {k: measure(k, p) for k in frames if _first_bad(p := self.run.particles(k)) is None}
+        if not found:
+            raise InputError(f"{self.run.path}: no frame holds finite numbers only; look at it with 'nbody info'")
+        if len(frames) < len(self.time):
+            self._notify(f"{self.run.path}: {what} from {len(frames)} of its {len(self.time)} frames, evenly spread")
+        if lost := len(frames) - len(found):
+            self._notify(f"{self.run.path}: {what} without {lost} frame(s) that hold numbers that are not finite")
+        return list(found), np.array(list(found.values()))
+
+
+def spread(frames: int, samples: int) -> list[int]:
+    """Up to ``samples`` frames from the first to the last, evenly spread."""
+    return sorted({round(k) for k in np.linspace(0, frames - 1, samples)})
+
+
+def _first_bad(particles: Particles) -> int | None:
+    """The id of the first body with a number that is not finite or too large; None if there is none."""
+    good = (np.abs(particles.position) <= LARGEST).all(axis=1) & (np.abs(particles.velocity) <= LARGEST).all(axis=1)
+    return None if good.all() else int(particles.id[np.argmin(good)])
+
+
+def _momenta(frame: int, particles: Particles) -> Array:
+    return system_sums(particles.mass, particles.position, particles.velocity, np.zeros(particles.count))[2:]

@@ -1,0 +1,158 @@
+"""``plot``: one figure with one panel per plot, of one run or of several."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from io import BytesIO
+from pathlib import Path
+from textwrap import fill
+from typing import Any, TypeAlias
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from nbody.analysis import FEW_OVERVIEW, OVERVIEW, PLOTS
+from nbody.analysis.data import RunData
+from nbody.analysis.panel import Plot, View
+from nbody.errors import InputError
+from nbody.figures import GREY, RC, plain, tidy_log
+from nbody.trajectory import Trajectory
+
+Notify = Callable[[str], object]
+Source: TypeAlias = Trajectory | str | os.PathLike
+
+PANEL = (3.4, 2.7)
+SINGLE = (5.0, 3.6)
+"""Sizes in inches: of a panel among others, and of the only one."""
+
+FEW = 16
+"""Up to so many bodies a run is shown by its orbits, not by its profiles."""
+
+DPI = 200
+
+
+class RunFigure(Figure):
+    """A matplotlib figure that a notebook shows."""
+
+    def _repr_png_(self) -> bytes:
+        drawn = BytesIO()
+        with rc_context(RC):
+            self.savefig(drawn, format="png", dpi=DPI / 2)
+        return drawn.getvalue()
+
+
+def plot(
+    run: Source | Sequence[Source],
+    *plots: str,
+    frame: int | Sequence[int] | None = None,
+    bodies: Sequence[int] = (),
+    cylindrical: bool = False,
+    notify: Notify = lambda line: None,
+) -> RunFigure:
+    """Draw plots of a run, or of several runs into the same panels.
+
+        nbody.plot("output/run.h5")
+        nbody.plot(["a.h5", "b.h5"], "energy").savefig("energy.pdf")
+        nbody.plot(run, "profile", frame=[0, 40, 80])
+
+    Args:
+        run: a Trajectory or the path of a recording, or several of them.
+        plots: names of :data:`~nbody.analysis.PLOTS`; none means ``overview``.
+        frame: the frame or frames of ``bodies`` and profiles, from the end if negative; by default the first and the last of
+            one run, the last of several.
+        bodies: ids of the bodies of ``orbits``; by default up to eight.
+        cylindrical: profiles around the axis of rotation, for discs in three dimensions.
+        notify: receives a line about each quantity that is computed from a part of the frames.
+
+    Raises:
+        InputError: an unknown plot, a file that is no recording, a frame or a body that it does not have, a frame with
+            numbers that are not finite, one frame where a change is to be shown, an observable that was not recorded.
+    """
+    sources: list[Any] = list(run) if isinstance(run, list | tuple) else [run]
+    frames = () if frame is None else (frame,) if isinstance(frame, int | np.integer) else tuple(frame)
+    for name in plots:
+        PLOTS.check(name)
+    with ExitStack() as opened:
+        runs = [each if isinstance(each, Trajectory) else opened.enter_context(Trajectory(each)) for each in sources]
+        data = [RunData(each, label, notify) for each, label in zip(runs, _labels(runs), strict=True)]
+        for each in frames:
+            for one in data:
+                one.index(each)
+        view = View(data, frames, tuple(bodies), cylindrical)
+        named = bool(plots) and "overview" not in plots
+        panels = _panels(plots or ("overview",), data, named)
+        with rc_context(RC):
+            return _drawn(panels, view, named)
+
+
+def _labels(runs: Sequence[Trajectory]) -> list[str]:
+    """The names of the files, with as many folders as it takes to tell them apart."""
+    paths = [Path(run.path).resolve() for run in runs]
+    for depth in range(1, max(len(path.parts) for path in paths)):
+        labels = ["/".join((*path.parts[-depth:-1], path.stem)) for path in paths]
+        if len(set(labels)) == len(labels):
+            return labels
+    return [str(path) for path in paths]
+
+
+def _panels(plots: Sequence[str], runs: Sequence[RunData], named: bool) -> dict[str, Plot]:
+    """The plots by name; ``overview`` and ``profile`` become those that they stand for."""
+    few = min(run.run.count for run in runs) <= FEW
+    names: list[str] = []
+    for name in plots:
+        found = PLOTS.load(name)
+        names += [name] if isinstance(found, Plot) else FEW_OVERVIEW if found is OVERVIEW and few else found
+    panels = {name: PLOTS.load(name) for name in names}
+    if short := next((run for run in runs if len(run.time) < 2), None):
+        changes = [name for name, panel in panels.items() if panel.over_time]
+        if changes and named:
+            raise InputError(
+                f"{short.run.path}: has one frame, and '{changes[0]}' shows a change over time; plot bodies or profile, "
+                "or record more frames"
+            )
+        panels = {name: panel for name, panel in panels.items() if name not in changes} or {
+            "bodies": PLOTS.load("bodies")
+        }
+    return panels
+
+
+def _drawn(panels: dict[str, Plot], view: View, named: bool) -> RunFigure:
+    """A figure with these panels. One of an overview that can't be drawn says why."""
+    columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
+    rows = -(-len(panels) // columns)
+    size = SINGLE if len(panels) == 1 else (columns * PANEL[0], rows * PANEL[1])
+    figure = RunFigure(figsize=size, layout="constrained", facecolor="white")
+    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+    errors: list[InputError] = []
+    for axes, panel in zip(grid, panels.values(), strict=False):
+        plain(axes)
+        try:
+            panel.draw(axes, view)
+        except InputError as error:
+            errors.append(error)
+            if named or len(errors) == len(panels):
+                raise errors[0] from None
+            axes.clear()
+            axes.set_axis_off()
+            reason = fill(str(error), 42, break_on_hyphens=False)
+            axes.text(0.5, 0.5, reason, ha="center", va="center", fontsize=7, color=GREY, parse_math=False)
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() == "log":
+                tidy_log(axis)
+    for axes in grid[len(panels) :]:
+        axes.remove()
+    _headed(figure, view, columns)
+    return figure
+
+
+def _headed(figure: Figure, view: View, columns: int) -> None:
+    """Above the panels, the name of the run; or a legend of the runs, which have the same colours in every panel."""
+    if view.several:
+        lines = [Line2D([], [], color=view.colour(r)) for r in range(len(view.runs))]
+        labels = [f"{run.label}, N = {run.run.count}" for run in view.runs]
+        figure.legend(lines, labels, loc="outside upper left", ncols=min(2 * columns, len(lines)))
+    else:
+        run = view.runs[0]
+        figure.suptitle(f"{run.name}, N = {run.run.count}", x=0.01, ha="left", fontsize=8.5, color=GREY)

@@ -1,0 +1,172 @@
+"""What the plots have in common: a plot's entry, the choices of a figure, labels, lines over time, profiles."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nbody.analysis.data import RunData
+from nbody.diagnostics import Profile, radial_profile
+from nbody.errors import InputError
+from nbody.figures import INK, SERIES, ramp
+
+LINES = ("-", "--", ":", "-.")
+MARKERS = "os^Dv"
+"""Line styles and markers, for what colours do not tell apart."""
+
+
+BESIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 1.5}
+"""A legend's place to the right of a panel that has no room for it."""
+
+
+@dataclass
+class View:
+    """What a figure shows.
+
+    Attributes:
+        runs: one or more runs.
+        frames: the frames of profiles and positions; empty for the default.
+        bodies: ids of the bodies whose orbits are drawn; empty for the default.
+        cylindrical: profiles against the distance from the axis instead of the centre.
+    """
+
+    runs: Sequence[RunData]
+    frames: Sequence[int] = ()
+    bodies: Sequence[int] = ()
+    cylindrical: bool = False
+    _profiles: dict[tuple[int, int], Profile] = field(default_factory=dict)
+
+    @property
+    def several(self) -> bool:
+        """True if there are several runs: then colours tell runs apart, and line styles whatever else there is."""
+        return len(self.runs) > 1
+
+    def colour(self, run: int, kind: int = 0) -> Any:
+        """The colour of a line of a run: that of the run if there are several, else that of what the line shows."""
+        if len(self.runs) > len(SERIES):
+            return ramp(len(self.runs))[run]
+        return SERIES[(run if self.several else kind) % len(SERIES)]
+
+    def unit(self, quantity: str) -> str:
+        """The symbol of a unit if all runs have the same one, else nothing."""
+        symbols = {run.unit(quantity) for run in self.runs}
+        return symbols.pop() if len(symbols) == 1 else ""
+
+    def moments(self) -> Iterator[tuple[int, int, str, Any, int]]:
+        """Run, frame, label, colour and number of everything that a plot at a frame shows.
+
+        By default the first and the last frame of one run, the last frame of several."""
+        frames = self.frames or ((-1,) if self.several else (0, -1))
+        for r, run in enumerate(self.runs):
+            chosen = {run.index(frame): frame for frame in reversed(frames)}  # each frame once
+            colours = [self.colour(r)] * len(chosen) if self.several else ramp(len(chosen))
+            for n, (k, colour) in enumerate(zip(reversed(chosen), colours, strict=True)):
+                label = f"t = {run.time[k]:.4g} {run.unit('time')}".rstrip()
+                if self.several:  # times differ
+                    label = {0: "first frame", -1: "last frame"}.get(chosen[k], f"frame {chosen[k]}")
+                yield r, k, label, colour, n
+
+    def profile(self, run: int, frame: int) -> Profile:
+        """The profile of a run at a frame, around its density centre; computed once per figure.
+
+        Raises:
+            InputError: too few bodies.
+        """
+        if (run, frame) not in self._profiles:
+            p = self.runs[run].particles(frame)
+            centre, _ = self.runs[run].core(frame, p)
+            self._profiles[run, frame] = radial_profile(p, centre=centre, cylindrical=self.cylindrical)
+            if not len(self._profiles[run, frame].radius):
+                raise InputError(
+                    f"{self.runs[run].run.path}: frame {frame}: a profile needs more bodies at different radii; plot orbits"
+                )
+        return self._profiles[run, frame]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot: ``draw(axes, view)``; ``over_time`` if it shows a change and needs two frames."""
+
+    draw: Callable[[Any, View], None]
+    over_time: bool = True
+
+
+def labelled(text: str, unit: str) -> str:
+    """An axis' label with its unit, if there is one."""
+    return f"{text} [{unit}]" if unit else text
+
+
+def kinds_legend(axes: Any, labels: Sequence[str], **beside: Any) -> None:
+    """A legend of line styles in order, for what is not a run; ``**BESIDE`` puts it there."""
+    lines = [axes.plot([], [], color=INK, linestyle=LINES[k % len(LINES)])[0] for k in range(len(labels))]
+    axes.legend(lines, labels, **beside)
+
+
+def time_axis(axes: Any, view: View) -> None:
+    """Time along x, over all runs."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axes.set_xlabel(labelled("time", view.unit("time")))
+    first, last = min(run.time[0] for run in view.runs), max(run.time[-1] for run in view.runs)
+    if first < last:
+        axes.set_xlim(first, last)
+
+
+def run_lines(axes: Any, view: View, values: Callable[[RunData], tuple[Any, Any]]) -> None:
+    """One line per run."""
+    for r, run in enumerate(view.runs):
+        axes.plot(*values(run), color=view.colour(r))
+    time_axis(axes, view)
+
+
+def at_the_end(axes: Any, text: str, value: float, colour: Any) -> None:
+    """A line's name beside its right end, where no legend hides another line."""
+    axes.annotate(text, (1, value), (3, 0), ("axes fraction", "data"), "offset points", va="center", color=colour,
+                  fontsize=7.5, annotation_clip=False)  # fmt: skip
+
+
+def log_y(axes: Any) -> None:
+    """A logarithmic axis, if a line has a positive value; zeros are left out."""
+    if _positive(axes):
+        axes.set_yscale("log", nonpositive="mask")
+
+
+def _positive(axes: Any) -> list[np.ndarray]:
+    """The positive finite values of each line that has some."""
+    values = [np.asarray(line.get_ydata(), float) for line in axes.lines]
+    return [each for y in values if len(each := y[(y > 0) & np.isfinite(y)])]
+
+
+def error_axis(axes: Any) -> None:
+    """A logarithmic axis for errors, which does not follow each change of sign down to rounding."""
+    log_y(axes)
+    positive = _positive(axes)
+    bottom = min((np.quantile(e, 0.02) / 30 for e in positive), default=0.0)
+    if any(e.min() < bottom for e in positive):
+        axes.set_ylim(bottom=bottom)
+
+
+def profile_lines(
+    axes: Any, view: View, value: Callable[[Profile], np.ndarray], error: Callable[[Profile], np.ndarray]
+) -> bool:
+    """Points with error bars against a logarithmic radius, per run and frame. Returns True if the radius is cylindrical."""
+    cylindrical = False
+    labels = []
+    for run, frame, label, colour, k in view.moments():
+        found = view.profile(run, frame)
+        cylindrical = found.cylindrical
+        labels += [label] if run == 0 else []
+        marker = MARKERS[(run if view.several else k) % len(MARKERS)]
+        axes.errorbar(
+            found.radius, value(found), error(found), color=colour, label=label, marker=marker, markersize=3,
+            linewidth=1, elinewidth=0.8, linestyle=LINES[k % len(LINES)],
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlabel(labelled("radius R" if cylindrical else "radius r", view.unit("length")))
+    if not view.several:
+        axes.legend()
+    elif len(labels) > 1:
+        kinds_legend(axes, labels)
+    return cylindrical

@@ -1,0 +1,18 @@
+"""The virial ratio over time."""
+
+from typing import Any
+
+from nbody.analysis.panel import Plot, View, run_lines
+from nbody.analysis.plots.energy import NO_ENERGY
+from nbody.figures import GREY
+
+
+def draw(axes: Any, view: View) -> None:
+    """T/|W|, with a line at 1/2, its value in equilibrium."""
+    run_lines(axes, view, lambda run: (run.time, run.observable("virial_ratio", NO_ENERGY)))
+    axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
+    axes.set_ylabel("virial ratio T / |W|")
+    axes.margins(y=0.15)
+
+
+PLOT = Plot(draw)

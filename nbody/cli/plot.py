@@ -1,0 +1,111 @@
+"""``nbody plot``: draws a recorded run's numbers, or those of several runs, into one figure."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nbody.analysis import PLOTS
+from nbody.cli.completion import RECORDINGS, SCENARIOS, recordings_and_plots
+from nbody.cli.numbers import whole
+from nbody.cli.streams import result
+
+
+def plot(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN.h5|PLOT",
+            help="Recordings, and what to plot of them: " + ", ".join(PLOTS) + ".",
+            show_default=False,
+            autocompletion=recordings_and_plots,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="The figure's file: .png, .pdf or .svg (else RUN-PLOT.png).", show_default=False
+        ),
+    ] = None,
+    frame: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="The frames of bodies and profiles (else the first and the last); negative: from the end.",
+            show_default=False,
+            parser=whole,
+            metavar="<list[int]>",
+        ),
+    ] = None,
+    bodies: Annotated[
+        list[str] | None,
+        typer.Option(help="The ids of the bodies of orbits: 1,2 or 1 2.", show_default=False, metavar="<list[int]>"),
+    ] = None,
+    cylindrical: Annotated[
+        bool, typer.Option("--cylindrical", help="Profiles around the axis of rotation: for discs in 3-D.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing figure (else it is kept under a numbered name).")
+    ] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the plots and exit.")] = False,
+) -> int:
+    """Plot a run's numbers, or those of several runs in the same figure.
+
+    Without the name of a plot: an overview on one page. Numbers are those
+    that the run recorded; what it did not record is computed from at most
+    200 frames.
+
+    Examples:
+
+      nbody plot output/run.h5
+
+      nbody plot output/run.h5 energy momentum --out conserved.pdf
+
+      nbody plot output/run.h5 profile --frame 0 40 80
+
+      nbody plot output/run.h5 orbits --bodies 1,2
+
+      nbody plot a.h5 b.h5 energy
+
+      nbody plot --list
+    """
+    from nbody.cli.progress import say
+    from nbody.errors import InputError
+
+    if listing:
+        width = max(map(len, PLOTS))
+        result("\n".join(f"{name:<{width}}  {entry.summary}" for name, entry in PLOTS.items()))
+        return 0
+    runs, plots = _sorted(words or [])
+    if not runs:
+        raise InputError("no recording is named; write, for example, 'nbody plot output/run.h5 energy'")
+    from nbody.analysis.figure import plot as draw
+    from nbody.analysis.saving import check_figure, default_path, save_figure
+
+    path = check_figure(out or default_path(runs, plots), overwrite)
+    figure = draw(runs, *plots, frame=frame, bodies=_ids(bodies or []), cylindrical=cylindrical, notify=say)
+    save_figure(figure, path, overwrite, say)
+    result(f"{path}: {', '.join(plots) or 'overview'} of {', '.join(map(str, runs))}")
+    return 0
+
+
+def _sorted(words: list[str]) -> tuple[list[Path], list[str]]:
+    """The words that are files, and those that are plots. Raises InputError for one that is neither, or a scenario."""
+    from nbody.errors import InputError
+
+    runs, plots = [], []
+    for word in words:
+        path = Path(word)
+        if word in PLOTS:
+            plots.append(word)
+        elif path.suffix.lower() in SCENARIOS:
+            raise InputError(f"{word}: is a scenario; record it with 'nbody run {word}', then plot the recording")
+        elif path.suffix.lower() in RECORDINGS or len(path.parts) > 1 or path.exists():
+            runs.append(path)
+        else:
+            PLOTS.check(word)
+    return runs, plots
+
+
+def _ids(words: list[str]) -> list[int]:
+    """``["1,2", "3"]`` as [1, 2, 3]."""
+    return [whole(each) for word in words for each in word.split(",") if each]

@@ -1,0 +1,104 @@
+"""The formulas of Hermite's schemes of order 4 and 6, for one pair and for one component of one body.
+
+Order 4 evaluates the acceleration a and the jerk j (Makino & Aarseth 1992), order 6 also the snap s (Nitadori & Makino
+2008). A body's derivatives at the end of its last step, up to the crackle c, predict where it is later. Each function here
+makes a Python function that :func:`numba.njit` or ``cuda.jit(device=True)`` compiles, given as ``compile``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+SIXTH, THIRD = 1.0 / 6.0, 1.0 / 3.0
+ETA = {4: 0.01, 6: 0.5}
+"""The default accuracy of each order."""
+
+
+def pair_weights(order: int, law: Callable, compile: Callable) -> Any:
+    """``weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2) -> (w, p, q, r)``: what body j adds to the sums of body i,
+
+        a += w d,   j += w v - p d,   s += w a - q v + r d,
+
+    with the differences d, v, a of positions, velocities and accelerations. With f = 1/r³ and u = 1/r of the softened
+    distance, w = m f, α = (d·v) u² and β = (v² + d·a) u² + α²: p = 3 α w, q = 6 α w, r = (18 α² - 3 β) w.
+    """
+    snap = order == 6
+
+    def weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2):
+        f, u = law(dx, dy, dz, length2)
+        w, u2 = f * m, u * u
+        alpha = (dx * vx + dy * vy + dz * vz) * u2
+        w3 = w + w + w
+        p = alpha * w3
+        if not snap:
+            return w, p, p, p
+        square = alpha * alpha
+        five = square + square + square + square + square
+        beta = (vx * vx + vy * vy + vz * vz + dx * ax + dy * ay + dz * az) * u2  # without α²
+        return w, p, p + p, (five - beta) * w3
+
+    return compile(weights)
+
+
+def predictor(order: int, compile: Callable) -> Any:
+    """``predict(x, v, a, j, s, c, h)``: position, velocity and acceleration at the time h after the last step."""
+    sixth_order = order == 6
+
+    def predict(x, v, a, j, s, c, h):
+        if sixth_order:
+            ap = a + h * (j + h * (0.5 * s + h * SIXTH * c))
+            vp = v + h * (a + h * (0.5 * j + h * (SIXTH * s + h * c / 24.0)))
+            xp = x + h * (v + h * (0.5 * a + h * (SIXTH * j + h * (s / 24.0 + h * c / 120.0))))
+        else:
+            ap = a
+            vp = v + h * (a + h * 0.5 * j)
+            xp = x + h * (v + h * (0.5 * a + h * SIXTH * j))
+        return xp, vp, ap
+
+    return compile(predict)
+
+
+def corrector(order: int, compile: Callable) -> Any:
+    """``correct(x, v, a, j, s, a1, j1, s1, h)``: position and velocity at the end of a step of length h, and the derivatives
+    s, c, d, e of the acceleration there, of order 2 to 5 (order 4: d = e = 0)."""
+    sixth_order = order == 6
+
+    def correct(x, v, a, j, s, a1, j1, s1, h):
+        if sixth_order:  # a quintic through a, j, s at both ends, in τ from -1 to 1
+            g = 0.5 * h
+            difference, jp, jm = a1 - a, g * (j1 + j), g * (j1 - j)
+            sp, sm = g * g * (s1 + s), g * g * (s1 - s)
+            c4, c5 = (sp - jm) * 0.0625, (sm - 3.0 * (jp - difference)) * 0.0625
+            c3 = 0.25 * (jp - difference) - 2.0 * c5
+            per_g = 1.0 / g
+            per_g3 = per_g * per_g * per_g
+            c = (6.0 * c3 + 24.0 * c4 + 60.0 * c5) * per_g3
+            d = (24.0 * c4 + 120.0 * c5) * per_g3 * per_g
+            e = 120.0 * c5 * per_g3 * per_g * per_g
+            v1 = v + g * (a1 + a) - 0.1 * h * h * (j1 - j) + h * h * h / 120.0 * (s1 + s)
+            x1 = x + g * (v1 + v) - 0.1 * h * h * difference + h * h * h / 120.0 * (j1 + j)
+            return x1, v1, s1, c, d, e
+        c = (12.0 * (a - a1) + 6.0 * h * (j + j1)) / (h * h * h)
+        start = (-6.0 * (a - a1) - h * (4.0 * j + 2.0 * j1)) / (h * h)  # the snap at the step's start
+        vp = v + h * (a + h * 0.5 * j)
+        xp = x + h * (v + h * (0.5 * a + h * SIXTH * j))
+        v1 = vp + h * h * h * (SIXTH * start + h * c / 24.0)
+        x1 = xp + h * h * h * h * (start / 24.0 + h * c / 120.0)
+        return x1, v1, start + h * c, c, 0.0 * c, 0.0 * c
+
+    return compile(correct)
+
+
+def step_length(order: int, root: Callable, compile: Callable) -> Any:
+    """``length(a, j, s, c, d, e, eta)`` from the squared sizes of the acceleration and its derivatives.
+
+    Order 4: √(η (a s + j²)/(j c + s²)) (Aarseth 1985); order 6: η ((a s + j²)/(c e + d²))^(1/6) (Nitadori & Makino 2008).
+    """
+    sixth_order = order == 6
+
+    def length(a, j, s, c, d, e, eta):
+        above = root(a * s) + j
+        if sixth_order:
+            return eta * (above / (root(c * e) + d)) ** SIXTH
+        return root(eta * above / (root(j * c) + s))
+
+    return compile(length)

@@ -1,0 +1,155 @@
+"""Hermite integrators with individual block time steps.
+
+Each body has its own step, the common unit divided by a power of two, so that many steps end at the same time and form a
+block. Times are integers: two bodies are in the same block exactly if their numbers are equal. The common unit divides the
+time between frames; so at each frame all bodies are at the same time, and its energy has no error of prediction.
+"""
+
+import math
+from importlib import import_module
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from nbody.errors import InputError, RunFailed
+from nbody.forces.engine import Engine
+from nbody.integrators.blocks.formulas import ETA
+from nbody.integrators.encounter import nearest_pair
+from nbody.integrators.integrator import Integrator, Motion
+from nbody.scenario.fields import Group, Positive
+from nbody.state import Column, Want
+
+TICKS = 1 << 50
+"""The time between two frames in ticks."""
+
+SMALLEST = 30
+"""The smallest step is the largest one divided by 2 to this power."""
+
+START = 0.1
+"""The first steps as a share of what the first derivatives suggest: later ones know more derivatives."""
+
+
+class BlockHermite(Integrator):
+    """The base class of both orders; ``dt``, if given, is the largest step.
+
+    The columns ``derivatives`` and ``ticks`` hold the bodies at their own times. The state's positions and velocities are
+    predicted from them to one time, for frames and viewers, and never fed back.
+    """
+
+    class Options(Group):
+        """``eta``: accuracy of the steps; by default 0.01 for order 4 and 0.5 for order 6, as in the literature."""
+
+        eta: Annotated[Positive | None, Field(le=10.0)] = None
+
+    adaptive = True
+    own_forces = True
+    columns = (
+        Column("derivatives", 18), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0),
+    )  # fmt: skip
+    order: ClassVar[int]
+
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        super().__init__(dt, options)
+        self.eta: float = self.options.eta or ETA[self.order]  # type: ignore[attr-defined]
+        self._begin = self._end = 0.0  # of the present stretch between two frames
+        self._now = self._unit = TICKS
+        self.single = 0
+        """Steps of single bodies made so far."""
+
+    @classmethod
+    def refusal(cls, engine: type[Engine], precision: str) -> str:
+        """See :meth:`Integrator.refusal`."""
+        offered = ("float64", "mixed") if cls.order == 4 and engine.device == "gpu" else ("float64",)
+        if precision in offered:
+            return ""
+        return f"this scheme computes in {' or '.join(offered)} there; choose --precision {offered[0]}"
+
+    def prepare(self, motion: Motion) -> None:
+        """See :meth:`Integrator.prepare`."""
+        super().prepare(motion)
+        kind = import_module(f"nbody.integrators.blocks.{motion.engine.device}")
+        self._blocks = kind.Blocks(motion, self.order, self.eta)
+
+    def start(self, motion: Motion) -> None:
+        """See :meth:`Integrator.start`: evaluates the first accelerations, jerks and snaps."""
+        rows = self._blocks.first_derivatives()
+        a, j, s = (np.linalg.norm(rows[k : k + 3], axis=0) for k in (6, 9, 12))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wanted = START * self.eta ** (0.5 if self.order == 4 else 1.0) * np.fmin(a / j, np.sqrt(a / s))
+        self._blocks.set_wanted(np.where(np.isnan(wanted), np.inf, wanted))
+        self._now, self._begin, self._end = TICKS, motion.state.time, motion.state.time
+
+    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+        """See :meth:`Integrator.advance`; a step is a block."""
+        state = motion.state
+        while steps and state.time < until:
+            if self._now == TICKS:
+                self._new_stretch(motion, until)
+            tick = (self._end - self._begin) / TICKS
+            blocks, self._now, single, failed = self._blocks.advance(tick, TICKS, self._unit, self._smallest(), steps)
+            steps, state.step, self.single = steps - blocks, state.step + blocks, self.single + single
+            state.time = self._end if self._now == TICKS else self._begin + self._now * tick
+            if failed >= 0:
+                raise self._too_short(motion, failed)
+        self._present(motion)
+
+    def _new_stretch(self, motion: Motion, until: float) -> None:
+        """Begin a stretch until the next frame: all bodies are at the same time."""
+        state = motion.state
+        length = self.dt if math.isinf(until) else until - state.time
+        if math.isinf(length):
+            raise InputError("integrator.dt is missing; give the largest step, or 'end: TIME' instead of 'steps'")
+        self._begin, self._end, self._now = state.time, state.time + length if math.isinf(until) else until, 0
+        self._unit = TICKS
+        while self._unit * (length / TICKS) > self.dt:
+            self._unit >>= 1
+        failed = self._blocks.new_stretch((self._end - self._begin) / TICKS, self._unit, self._smallest())
+        if failed >= 0:
+            raise self._too_short(motion, failed)
+
+    def _smallest(self) -> int:
+        return max(1, self._unit >> SMALLEST)
+
+    def _too_short(self, motion: Motion, i: int) -> RunFailed:
+        self._present(motion)
+        return RunFailed(
+            f"step {motion.state.step}: particle {i} (counted from 0) needs a step below the smallest one at time "
+            f"{motion.state.time:g}{nearest_pair(motion, i)}; give a softening, or a larger integrator.eta"
+        )
+
+    def _present(self, motion: Motion) -> None:
+        """Predict all bodies to the present time."""
+        self._blocks.present(self._now, (self._end - self._begin) / TICKS)
+        motion.state.invalidate()
+
+    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
+        """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""
+        return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The present stretch between two frames."""
+        return {
+            "stretch": np.array([self._begin, self._end]),
+            "clock": np.array([self._now, self._unit, self.single], np.int64),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """See :meth:`Integrator.restore`."""
+        self._begin, self._end = map(float, arrays["stretch"])
+        self._now, self._unit, self.single = map(int, arrays["clock"])
+
+
+class Hermite4Block(BlockHermite):
+    """Order 4: one pass over the pairs gives acceleration and jerk."""
+
+    order = 4
+    source = "Makino & Aarseth 1992"
+
+
+class Hermite6Block(BlockHermite):
+    """Order 6, with the snap: larger steps, the better choice. In float64 only: its steps depend on the fifth derivative of
+    the acceleration, in which the noise of float32 forces grows without limit."""
+
+    order = 6
+    source = "Nitadori & Makino 2008"

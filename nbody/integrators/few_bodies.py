@@ -1,0 +1,52 @@
+"""The base class of schemes for few bodies: compiled loops over steps with their own forces, on the CPU in float64."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nbody.forces.engine import Engine
+from nbody.integrators.integrator import Integrator, Motion
+from nbody.state import Want
+from nbody.state.host import HostState
+
+
+class FewBodies(Integrator):
+    """A scheme whose kernel makes many steps without returning to Python.
+
+    The engine loads the state and computes the energies of recorded frames.
+    """
+
+    own_forces = True
+
+    @classmethod
+    def refusal(cls, engine: type[Engine], precision: str) -> str:
+        """See :meth:`Integrator.refusal`."""
+        if not issubclass(engine.state_type, HostState):
+            return "this scheme computes its own forces, on the CPU; choose --engine cpu"
+        return "" if precision == "float64" else "this scheme computes in float64; choose --precision float64"
+
+    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
+        """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""
+        return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
+
+
+def components(rows: np.ndarray) -> np.ndarray:
+    """(N, D) rows as (3, N) components; in 2-D the third one is zero."""
+    found = np.zeros((3, len(rows)))
+    found[: rows.shape[1]] = rows.T
+    return found
+
+
+def shortest_time(motion: Motion) -> float:
+    """The shortest time scale of all pairs, min(r/|v|, √(r³/G(m_i + m_j))), with softened distances r; infinity if there is
+    none."""
+    state: Any = motion.state
+    gravity, shortest = motion.engine.gravity, math.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for i in range(1, state.count):
+            d, v = state.position[:i] - state.position[i], state.velocity[:i] - state.velocity[i]
+            r2, mu = (d * d).sum(axis=1) + gravity.length2, gravity.G * (state.mass[:i] + state.mass[i])
+            times = np.fmin(r2 / (v * v).sum(axis=1), r2**1.5 / mu)
+            shortest = min(shortest, math.sqrt(np.nanmin(times[r2 > 0], initial=math.inf)))
+    return shortest

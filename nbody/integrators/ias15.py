@@ -1,0 +1,87 @@
+"""A Gauss–Radau scheme of order 15 with adaptive steps, for few bodies: errors near rounding, in close encounters too.
+
+The accelerations of a step are a polynomial of degree 7 that agrees with the forces at seven points (:mod:`.radau`). Sums
+are compensated, so that the energy error grows like a random walk (Everhart 1985; Rein & Spiegel 2015). The next step is
+
+    h = (5040 ε)^(1/7) max(τ₁, τ₂),    τ₁² = 2 a² / (j² + a s),    τ₂² = (a s + j²) / (j c + s²)
+
+for the body with the shortest time scale, where a, j, s and c are the sizes of its acceleration and of the next three
+derivatives, from the polynomial at the end of the step. τ₁ is the criterion of Pham, Rein & Spiegel (2024). It vanishes
+where the acceleration of a body passes through zero; there τ₂ (Aarseth 1985) is longer. They agree on a circular orbit.
+"""
+
+import math
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from nbody.errors import RunFailed
+from nbody.integrators.encounter import nearest_pair
+from nbody.integrators.few_bodies import FewBodies, components, shortest_time
+from nbody.integrators.integrator import Motion
+from nbody.scenario.fields import Group, Positive
+from nbody.state import Column
+
+
+class IAS15(FewBodies):
+    """Planets, encounters and anything else with few bodies. ``dt``, if given, is the longest step."""
+
+    class Options(Group):
+        """``epsilon``: the relative size of the last term of the polynomial; a step has h/τ = (5040 ε)^(1/7)."""
+
+        epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
+
+    order = 15
+    source = "Rein & Spiegel 2015; Pham, Rein & Spiegel 2024"
+    adaptive = True
+    evaluations = 14
+    columns = (
+        Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),
+    )  # fmt: skip
+
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        super().__init__(dt, options)
+        self._next = self.dt
+
+    def start(self, motion: Motion) -> None:
+        """See :meth:`Integrator.start`: a first step, which is repeated if it turns out too long."""
+        self._next = min(self.dt, 0.01 * shortest_time(motion))
+
+    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+        """See :meth:`Integrator.advance`."""
+        from nbody.integrators.radau import steps_for
+
+        state: Any = motion.state
+        gravity = motion.engine.gravity
+        x, v = components(state.position), components(state.velocity)
+        b, e = (
+            np.ascontiguousarray(rows.reshape(-1, 3, 7).transpose(2, 1, 0))
+            for rows in (state.polynomial, state.prediction)
+        )
+        lost_x, lost_v = (np.ascontiguousarray(rows.T) for rows in (state.lost_position, state.lost_velocity))
+        n = state.count
+        flat = b.reshape(7, 3 * n), e.reshape(7, 3 * n)
+        eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
+        done, state.time, self._next, good = steps_for(gravity.softening)(
+            x, v, state.mass, gravity.G, gravity.length2, *flat, lost_x, lost_v,
+            state.time, self._next, until, steps, self.dt, eta,
+        )  # fmt: skip
+        state.step += done
+        state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
+        state.polynomial[...], state.prediction[...] = (rows.transpose(2, 1, 0).reshape(n, 21) for rows in (b, e))
+        state.lost_position[...], state.lost_velocity[...] = lost_x.T, lost_v.T
+        state.invalidate()
+        if not good:
+            raise RunFailed(
+                f"step {state.step}: a time step of {self._next:g} at time {state.time:g} can't be made"
+                f"{nearest_pair(motion)}; give a softening"
+            )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The length of the next step."""
+        return {"next_step": np.array([self._next])}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """See :meth:`Integrator.restore`."""
+        self._next = float(arrays["next_step"][0])

@@ -1,0 +1,100 @@
+"""How Python and notebooks show a recording: one line, or its facts with a picture of the last frame."""
+
+import base64
+import os
+from contextlib import suppress
+from html import escape
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbody.diagnostics import centre_of_mass, relative_energy_error
+from nbody.diagnostics.centre import distances
+from nbody.errors import InputError, printable, shortened
+from nbody.units import size
+
+if TYPE_CHECKING:
+    from nbody.trajectory.reader import Trajectory
+
+POINTS = 20_000
+"""Bodies at most in the picture."""
+
+BACKGROUND, STAR = "#0b0e14", "#ffe3b8"
+
+
+def line(run: "Trajectory") -> str:
+    """``<Trajectory run.h5: plummer, 4096 bodies, 161 frames, t = 0 to 10, complete>``."""
+    facts = [_name(run), f"{run.count} bodies", _frames(run)]
+    if len(run):
+        facts.append(f"t = {run.time[0]:g} to {run.time[-1]:g}")
+    return f"<Trajectory {printable(run.path)}: {', '.join([*facts, _status(run)])}>"
+
+
+def page(run: "Trajectory") -> str:
+    """HTML for a notebook: the facts, and a picture of the last frame (PNG, drawn without OpenGL)."""
+    bodies, frames = f"{run.count} in {run.dimensions} dimensions", _frames(run).removesuffix(" frames")
+    facts = {"file": run.path, "bodies": bodies, "frames": frames}
+    if len(run):
+        facts["time"] = f"{run.time[0]:g} to {run.time[-1]:g}"
+    picture = ""
+    with suppress(InputError, ValueError, IndexError):  # a closed file, a damaged or infinite frame
+        facts |= _read_facts(run)
+        if len(run):
+            data = base64.b64encode(thumbnail(run)).decode()
+            picture = f'<img alt="the last frame" src="data:image/png;base64,{data}" width="160" height="160">'
+    rows = "".join(f"<tr><th>{name}</th><td>{escape(printable(fact))}</td></tr>" for name, fact in facts.items())
+    table = f'<table style="text-align:left"><caption><b>{escape(_name(run))}</b></caption>{rows}</table>'
+    return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
+
+
+def thumbnail(run: "Trajectory", frame: int = -1, pixels: int = 240) -> bytes:
+    """A PNG of the bodies at a frame, seen along z: those around the centre of mass, up to the radius of 95 % of them.
+
+    Raises:
+        InputError: the frame is damaged.
+        ValueError: it has numbers that are not finite.
+    """
+    from matplotlib.figure import Figure
+
+    bodies = run.particles(frame)
+    if not (np.abs(bodies.position) < 1e100).all():
+        raise ValueError("not finite, or too large for a picture")
+    centre = centre_of_mass(bodies)
+    half = 1.1 * float(np.quantile(distances(bodies, centre), 0.95, method="higher")) or 1.0
+    shown = (bodies.position[:: -(-bodies.count // POINTS), :2] - centre[:2]) / half
+    figure = Figure(figsize=(1, 1), dpi=pixels, facecolor=BACKGROUND)
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(-1, 1), ylim=(-1, 1))
+    axes.axis("off")
+    few = 1 / (1 + len(shown) / 2000)  # 1 for few bodies, 0 for many
+    axes.scatter(shown[:, 0], shown[:, 1], s=0.04 + 1.2 * few**2, color=STAR, alpha=0.35 + 0.6 * few, linewidths=0)
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi=pixels)
+    return drawn.getvalue()
+
+
+def _name(run: "Trajectory") -> str:
+    return shortened(printable(run.resolved.get("name", "")), 60) or "run"
+
+
+def _frames(run: "Trajectory") -> str:
+    planned = f" of {run.planned}" if len(run) < run.planned else ""
+    return f"{len(run)}{planned} frames"
+
+
+def _status(run: "Trajectory") -> str:
+    try:
+        return run.status
+    except ValueError:
+        return "closed"
+
+
+def _read_facts(run: "Trajectory") -> dict[str, str]:
+    """Facts that are read from the open file."""
+    found = {"status": run.status, "size": size(os.path.getsize(run.path))}
+    energy = run.observable("total_energy")
+    if len(energy) and np.isfinite(energy[[0, -1]]).all():
+        found["energy error"] = f"{relative_energy_error(float(energy[-1]), float(energy[0])):+.2e}"
+    origin = run.stored_provenance
+    made = [str(origin[name]) for name in ("engine", "precision", "device") if name in origin]
+    return found | ({"made by": ", ".join(made)} if made else {})

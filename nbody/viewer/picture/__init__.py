@@ -1,0 +1,1 @@
+"""The picture of one moment, drawn by OpenGL: camera, palette, sprites, glow, tone map, overlays."""

@@ -1,0 +1,139 @@
+"""Block steps on a GPU: the same motion as on the CPU, in the simulator at small N and on a card."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody.forces import ENGINES
+from nbody.gpu import SIMULATED
+from nbody.initial.plummer import Plummer
+from nbody.integrators import INTEGRATORS
+from nbody.integrators.integrator import Motion
+from nbody.law import Gravity
+from nbody.state import Want
+
+simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+SOFTENED = Gravity(softening="plummer", length=1e-3)
+BOTH = ("hermite4_block", "hermite6_block")
+
+
+def moving(name, particles, engine, precision="float64", gravity=SOFTENED, dt=0.125, **options):
+    """A scheme and a motion that is ready for its first step."""
+    kind = INTEGRATORS.load(name)
+    scheme, machine = kind(dt, kind.Options(**options)), ENGINES.load(engine)(gravity, precision)
+    motion = Motion(machine, machine.load(particles))
+    scheme.prepare(motion)
+    scheme.start(motion)
+    return scheme, motion
+
+
+def bodies_of(motion):
+    """Positions and velocities on the host."""
+    arrays = motion.state.arrays()
+    if "body" in arrays:
+        return arrays["body"][:, :3], arrays["velocity"][:, :3]
+    return arrays["position"], arrays["velocity"]
+
+
+def energy(motion):
+    """Total energy."""
+    motion.evaluate(Want.POTENTIAL)
+    sums = motion.state.snapshot().wait().sums
+    return float(sums[0] + sums[1])
+
+
+def cluster(count):
+    return Plummer().generate(count, SOFTENED, np.random.default_rng(5))
+
+
+@simulated
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("count,law", [(5, SOFTENED), (35, Gravity())])
+def test_the_simulator_makes_the_blocks_of_the_cpu(name, count, law):
+    """A few blocks of a ragged number of bodies; sums in another order differ by rounding."""
+    ends = []
+    for engine in ("reference", "gpu-tiled"):
+        scheme, motion = moving(name, cluster(count), engine, gravity=law)
+        scheme.advance(motion, 2, 0.05)
+        scheme.advance(motion, 2 if count == 5 else 1, 0.05)
+        ends.append((bodies_of(motion), scheme.single, motion.state.time))
+    (expected, *facts), (got, *same) = ends
+    assert same == facts
+    np.testing.assert_allclose(got[0], expected[0], atol=1e-14)
+    np.testing.assert_allclose(got[1], expected[1], atol=1e-12)
+
+
+@simulated
+def test_a_restored_run_goes_on_with_the_same_bits():
+    whole, at_once = moving("hermite6_block", cluster(4), "gpu-tiled")
+    whole.advance(at_once, 5, 0.05)
+    scheme, motion = moving("hermite6_block", cluster(4), "gpu-tiled")
+    scheme.advance(motion, 3, 0.05)
+    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)
+    scheme, motion = moving("hermite6_block", cluster(4), "gpu-tiled")
+    motion.state.restore(saved)
+    scheme.restore(own)
+    motion.state.step, motion.state.time = moment
+    scheme.advance(motion, 2, 0.05)
+    for a, b in zip(bodies_of(motion), bodies_of(at_once), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.skipif(SIMULATED, reason="this is what starts the simulator")
+def test_in_the_simulator():
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "simulator or restored", __file__]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout
+    assert found.stdout.startswith("....."), found.stdout
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "name,precision,tolerance",
+    [("hermite4_block", "float64", 1e-11), ("hermite6_block", "float64", 1e-11), ("hermite4_block", "mixed", 1e-6)],
+)
+@pytest.mark.parametrize("count", [2, 33, 1000])
+def test_a_card_moves_a_cluster_as_the_cpu_does(name, precision, tolerance, count):
+    """A tenth of a unit. Rounding grows with the encounters of this time, by less than 1e3."""
+    ends = []
+    for engine, digits in (("cpu", "float64"), ("gpu-symmetric", precision)):
+        scheme, motion = moving(name, cluster(count), engine, digits)
+        first = energy(motion)
+        scheme.advance(motion, 10**6, 0.1)
+        assert motion.state.time == 0.1
+        assert abs(energy(motion) / first - 1) < 1e-6
+        ends.append(bodies_of(motion))
+    for a, b in zip(*ends, strict=True):
+        assert np.median(np.abs(a - b)) < tolerance
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name,precision", [("hermite6_block", "float64"), ("hermite4_block", "mixed")])
+def test_a_card_gives_the_same_bits_however_a_run_is_cut(name, precision):
+    ends = []
+    for cuts in ([10**6], [1, 25, 100, 10**6]):
+        scheme, motion = moving(name, cluster(3000), "gpu-symmetric", precision)
+        for steps in cuts:
+            scheme.advance(motion, steps, 0.0625)
+        assert motion.state.time == 0.0625
+        ends.append((motion.state.step, scheme.single, *bodies_of(motion)))
+    (step, single, *a), (again, singles, *b) = ends
+    assert (step, single) == (again, singles)
+    for one, other in zip(a, b, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.gpu
+def test_a_pair_that_is_too_close_stops_a_card_and_is_named():
+    from nbody.errors import RunFailed
+
+    near = random_bodies(40)
+    near.position[7] = near.position[31] + 1e-14
+    with pytest.raises(RunFailed, match=r"below the smallest .*particles 7 and 31"):
+        scheme, motion = moving("hermite6_block", near, "gpu-tiled", gravity=Gravity())
+        scheme.advance(motion, 10**6, 1.0)

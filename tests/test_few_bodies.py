@@ -1,0 +1,240 @@
+"""Schemes for few bodies: known orbits, conserved energies, and the same bits however a run is cut into pieces."""
+
+import numpy as np
+import pytest
+
+from nbody.errors import InputError, RunFailed
+from nbody.forces import ENGINES
+from nbody.forces.reference import ReferenceEngine
+from nbody.integrators import INTEGRATORS
+from nbody.integrators.integrator import Motion
+from nbody.integrators.kepler import kepler_step
+from nbody.integrators.wisdom_holman import corrector_kicks
+from nbody.law import Gravity
+from nbody.particles import Particles
+from nbody.scenario import Scenario
+from nbody.state import Want
+
+SUN = Gravity(G=2.95912208286e-4)  # astronomical units, days, solar masses
+
+
+def outer_solar_system():
+    """Sun, Jupiter, Saturn, Uranus, Neptune, Pluto (Hairer, Lubich & Wanner, Geometric Numerical Integration, I.2.4)."""
+    mass = [1.00000597682, 0.000954786104043, 0.000285583733151, 0.0000437273164546, 0.0000517759138449, 1 / 1.3e8]
+    position = [
+        [0, 0, 0], [-3.5023653, -3.8169847, -1.5507963], [9.0755314, -3.0458353, -1.6483708],
+        [8.3101420, -16.2901086, -7.2521278], [11.4707666, -25.7294829, -10.8169456],
+        [-15.5387357, -25.2225594, -3.1902382],
+    ]  # fmt: skip
+    velocity = [
+        [0, 0, 0], [0.00565429, -0.00412490, -0.00190589], [0.00168318, 0.00483525, 0.00192462],
+        [0.00354178, 0.00137102, 0.00055029], [0.00288930, 0.00114527, 0.00039677], [0.00276725, -0.00170702, -0.00136504],
+    ]  # fmt: skip
+    return Particles(mass, position, velocity)
+
+
+def orbit(eccentricity):
+    """Two bodies of mass ½ at pericentre, semi-major axis 1, period 2π, in a plane."""
+    d, v = 1 - eccentricity, np.sqrt((1 + eccentricity) / (1 - eccentricity))
+    return Particles([0.5, 0.5], [[d / 2, 0], [-d / 2, 0]], [[0, v / 2], [0, -v / 2]])
+
+
+def moving(name, particles, dt=None, gravity=None, **options):
+    """A scheme and a motion that is ready for its first step."""
+    kind = INTEGRATORS.load(name)
+    scheme = kind(dt, kind.Options(**options))
+    engine = ReferenceEngine(gravity or Gravity(dimensions=particles.dimensions), "float64")
+    motion = Motion(engine, engine.load(particles))
+    scheme.prepare(motion)
+    scheme.start(motion)
+    return scheme, motion
+
+
+def energy(motion):
+    """Total energy."""
+    state = motion.state
+    motion.evaluate(Want.POTENTIAL)
+    return float((state.mass * ((state.velocity**2).sum(axis=1) + state.potential)).sum() / 2)
+
+
+# --- ias15 ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("eccentricity", [0.5, 0.9, 0.999])
+def test_ias15_closes_kepler_orbits_to_rounding(eccentricity):
+    """An energy error of δ shifts the phase by 3π δ per orbit, at pericentre with the speed v there. δ is a few roundings
+    of the pericentre's energies, which exceed the total by 1/(1 - e); ten orbits, each a random step."""
+    scheme, motion = moving("ias15", orbit(eccentricity))
+    first = energy(motion)
+    scheme.advance(motion, 10**6, 20 * np.pi)
+    assert motion.state.time == 20 * np.pi
+    rounding = 2.0**-52 / (1 - eccentricity)
+    assert abs(energy(motion) / first - 1) < 20 * rounding
+    speed = np.sqrt((1 + eccentricity) / (1 - eccentricity))
+    relative = motion.state.position[0] - motion.state.position[1]
+    assert np.linalg.norm(relative - [1 - eccentricity, 0]) < 100 * 3 * np.pi * 10 * rounding * speed
+
+
+def test_ias15_follows_the_figure_eight_for_a_hundred_periods():
+    """In the middle a body's acceleration vanishes, and the criterion of 2024 alone asks for a step of zero.
+    Simó's digits close the orbit to 3e-8 per period; errors grow linearly on this stable orbit."""
+    x, v = np.array([0.97000436, -0.24308753]), np.array([-0.93240737, -0.86473146])
+    eight = Particles(np.ones(3), [x, -x, 0 * x], [-v / 2, -v / 2, v])
+    scheme, motion = moving("ias15", eight)
+    first = energy(motion)
+    scheme.advance(motion, 10**6, 100 * 6.32591398)
+    assert motion.state.step < 100 * 160
+    assert abs(energy(motion) / first - 1) < 1e-14
+    assert first == pytest.approx(-1.2871419918, abs=1e-10)
+    assert np.abs(motion.state.position - eight.position).max() < 100 * 3e-8
+
+
+def test_ias15_solves_the_pythagorean_problem():
+    """Burrau's three bodies after ten units (the reference solution of the literature), and their energy after fifty: past
+    encounters at 4e-4, where each rounding counts 4000 times."""
+    burrau = Particles([3, 4, 5], [[1.0, 3], [-2, -1], [1, -1]], np.zeros((3, 2)))
+    scheme, motion = moving("ias15", burrau)
+    scheme.advance(motion, 10**6, 10.0)
+    np.testing.assert_allclose(motion.state.position[0], [0.77848041, 0.14139229], atol=2e-8)
+    scheme.advance(motion, 10**6, 50.0)
+    assert energy(motion) == pytest.approx(-769 / 60, rel=1e-9)
+
+
+def test_a_step_that_is_too_long_is_repeated_and_bodies_without_a_force_move_straight():
+    scheme, motion = moving("ias15", orbit(0.9), dt=100.0)
+    scheme._next = 3.0
+    scheme.advance(motion, 10**6, 2 * np.pi)
+    np.testing.assert_allclose(motion.state.position[0] - motion.state.position[1], [0.1, 0], atol=1e-11)
+    lonely = Particles([1.0, 0.0], [[0.0, 0], [5, 5]], [[1.0, 0], [0, 2]])
+    scheme, motion = moving("ias15", lonely, gravity=Gravity(G=0.0, dimensions=2))
+    scheme.advance(motion, 10**6, 8.0)
+    np.testing.assert_allclose(motion.state.position, [[8, 0], [5, 21]], rtol=1e-15)
+
+
+def test_a_head_on_collision_stops_with_the_names_of_the_pair():
+    scheme, motion = moving("ias15", Particles([1.0, 1], [[0.0, 0], [1, 0]], np.zeros((2, 2))))
+    with pytest.raises(RunFailed, match=r"particles 0 and 1 .* softening"), np.errstate(all="ignore"):
+        scheme.advance(motion, 10**6, 10.0)
+
+
+# --- The map --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("eccentricity", [0.0, 0.5, 0.99, 1.5, 5.0])
+@pytest.mark.parametrize("h", [1e-3, 0.7, 40.0, -0.7])
+def test_kepler_motion_is_exact_forward_and_backward(eccentricity, h):
+    """Against Kepler's equation M = E - e sin E (e sinh E - E), semi-major axis 1, from pericentre; then back again."""
+    e, sign = eccentricity, 1 if eccentricity < 1 else -1
+    a = sign * 1.0
+    x = np.array([[0.0, 1 - e if e < 1 else e - 1], [0, 0], [0, 0]])
+    v = np.array([[0.0, 0], [0, np.sqrt((1 + e) / abs(1 - e))], [0, 0]])
+    start = x.copy(), v.copy()
+    kepler_step(1, x, v, 1.0, h)
+    anomaly = h
+    for _ in range(200):
+        if e < 1:
+            anomaly -= 0.7 * (anomaly - e * np.sin(anomaly) - h) / (1 - e * np.cos(anomaly))
+        else:
+            anomaly -= (e * np.sinh(anomaly) - anomaly - h) / (e * np.cosh(anomaly) - 1)
+    root = np.sqrt(abs(1 - e * e))
+    cos, sin = (np.cos, np.sin) if e < 1 else (np.cosh, np.sinh)
+    truth = np.array([a * (cos(anomaly) - e), root * sin(anomaly), 0])
+    scale = 1e-14 * max(1, abs(h)) / abs(1 - e)
+    np.testing.assert_allclose(x[:, 1], truth, atol=20 * scale)
+    kepler_step(1, x, v, 1.0, -h)
+    np.testing.assert_allclose(x, start[0], atol=40 * scale / abs(1 - e))
+
+
+def test_the_corrector_has_the_published_coefficients():
+    """Wisdom, Holman & Touma 1996: third and fifth order."""
+    np.testing.assert_allclose(corrector_kicks(3), [0.024900596027799867], rtol=1e-14)
+    np.testing.assert_allclose(corrector_kicks(5), [0.041500993379666446, -0.0083001986759332891], rtol=1e-13)
+
+
+def worst_energy_error(dt, corrector, time=100_000.0):
+    scheme, motion = moving("wisdom_holman", outer_solar_system(), dt, SUN, corrector=corrector)
+    first, worst = energy(motion), 0.0
+    for _ in range(50):
+        scheme.advance(motion, round(time / dt / 50))
+        worst = max(worst, abs(energy(motion) / first - 1))
+    return worst
+
+
+def test_the_map_has_order_two_and_the_corrector_removes_most_of_its_error():
+    """Without corrector the error goes as ε dt² with the mass ratio ε = 1e-3; with it ε² dt² is left."""
+    coarse, fine = worst_energy_error(200.0, 0), worst_energy_error(100.0, 0)
+    assert np.log2(coarse / fine) == pytest.approx(2, abs=0.2)
+    assert fine < 1e-6
+    assert worst_energy_error(100.0, 11) < 1e-2 * fine
+
+
+def test_map_and_ias15_agree_on_the_outer_solar_system():
+    """200 000 days, steps of 10: the phase error of Jupiter is 1e-9 of an orbit per period (fifty of them) and less."""
+    ends = []
+    for name, dt in (("ias15", None), ("wisdom_holman", 10.0)):
+        scheme, motion = moving(name, outer_solar_system(), dt, SUN)
+        first = energy(motion)
+        scheme.advance(motion, 10**6 if dt is None else 20_000, 200_000.0 if dt is None else np.inf)
+        assert abs(energy(motion) / first - 1) < (1e-14 if dt is None else 1e-10)
+        ends.append(motion.state.position)
+    assert np.abs(ends[0] - ends[1]).max() < 1e-6
+
+
+def test_planets_that_come_too_close_stop_the_map_and_are_named():
+    crossing = Particles([1.0, 1e-3, 1e-3], [[0.0, 0], [1, 0], [0, 1.02]], [[0.0, 0], [0, 1], [0.99, 0]])
+    scheme, motion = moving("wisdom_holman", crossing, 0.01)
+    with pytest.raises(RunFailed, match=r"particles 1 and 2 .* closer than 1 Hill radii.*ias15"):
+        scheme.advance(motion, 10_000)
+
+
+@pytest.mark.parametrize(
+    "particles,gravity,message",
+    [
+        (orbit(0.1), Gravity(dimensions=2), "body 0 must be the heaviest"),
+        (outer_solar_system(), Gravity(softening="plummer", length=0.1), "softening: none"),
+    ],
+)
+def test_the_map_refuses_what_has_no_star_or_is_softened(particles, gravity, message):
+    with pytest.raises(InputError, match=message):
+        moving("wisdom_holman", particles, 1.0, gravity)
+
+
+# --- Both -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name,dt", [("ias15", None), ("wisdom_holman", 100.0)])
+def test_the_bits_do_not_depend_on_where_a_run_is_cut_or_resumed(name, dt):
+    whole, at_once = moving(name, outer_solar_system(), dt, SUN)
+    whole.advance(at_once, 60)
+    scheme, motion = moving(name, outer_solar_system(), dt, SUN)
+    for steps in (1, 7, 22):
+        scheme.advance(motion, steps)
+    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)
+    scheme, motion = moving(name, outer_solar_system(), dt, SUN)
+    motion.state.restore(saved)
+    scheme.restore(own)
+    motion.state.step, motion.state.time = moment
+    scheme.advance(motion, 30)
+    assert motion.state.time == at_once.state.time
+    np.testing.assert_array_equal(motion.state.position, at_once.state.position)
+    np.testing.assert_array_equal(motion.state.velocity, at_once.state.velocity)
+
+
+@pytest.mark.parametrize(
+    "engine,precision,fix", [("cpu", "float32", "--precision float64"), ("gpu-tiled", "float64", "--engine cpu")]
+)
+def test_a_scheme_with_its_own_forces_says_where_it_runs(engine, precision, fix):
+    assert fix in INTEGRATORS.load("ias15").refusal(ENGINES.load(engine), precision)
+
+
+def test_auto_takes_the_cpu_for_a_scheme_with_its_own_forces(tmp_path):
+    from nbody.run.plan import plan
+
+    np.savez(tmp_path / "bodies.npz", mass=[0.5, 0.5], position=orbit(0.5).position, velocity=orbit(0.5).velocity)
+    text = (
+        "name: pair\ninitial: {file: bodies.npz}\ngravity: {dimensions: 2}\nprecision: float64\n"
+        "integrator: {scheme: ias15, end: 1.0}\n"
+    )
+    (tmp_path / "pair.yaml").write_text(text)
+    made = plan(Scenario.load(tmp_path / "pair.yaml"))
+    assert made.engine_name == "cpu" and "own forces" in made.engine_reason

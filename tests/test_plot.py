@@ -1,0 +1,250 @@
+"""Plots of recordings: what the lines show, what the program says, the files it writes; and a recording in a notebook."""
+
+import io
+import math
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import nbody
+from nbody.analysis import PLOTS
+from nbody.analysis.data import SAMPLES
+from nbody.cli import main
+from nbody.diagnostics import density_centre, lagrangian_radii
+from nbody.errors import InputError
+from nbody.particles import Particles
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
+
+ENERGIES = {"kinetic_energy": 1, "potential_energy": 1, "total_energy": 1, "virial_ratio": 1}
+
+
+def record(path, frames=5, count=300, dimensions=3, wide=None, energies=True, name="test", spoil=None, units=None):
+    """A recording of a cloud that grows by 1 % per frame and rotates about z; its energy error at frame k is k/1000."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((count, dimensions))
+    v = 0.3 * rng.standard_normal((count, dimensions))
+    v[:, :2] += np.stack([-x[:, 1], x[:, 0]], axis=1)
+    particles = Particles(np.full(count, 1 / count), x, v, np.arange(count) + 10)
+    resolved = {"name": name} | ({"units": units} if units else {})
+    header = RunHeader(frames, "float64", resolved=resolved, observables=ENERGIES | (wide or {}))
+    writer = TrajectoryWriter(path, particles, header)
+    for k in range(frames):
+        energy = -0.25 - 0.25e-3 * k
+        values = {
+            "kinetic_energy": -energy,
+            "potential_energy": 2 * energy,
+            "total_energy": energy,
+            "virial_ratio": 0.5,
+        }
+        position = x * 1.01**k
+        if k == spoil:
+            position[7] = math.nan
+        recorded = (values if energies else {}) | {each: np.full(size, 3.0 + k) for each, size in (wide or {}).items()}
+        writer.append(Frame(k, 0.1 * k, position, v, recorded))
+    writer.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return record(tmp_path_factory.mktemp("plots") / "run.h5")
+
+
+def lines(figure, panel=0):
+    return [line.get_xydata() for line in figure.axes[panel].lines]
+
+
+def texts(figure):
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+# --- What is drawn ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_every_plot_has_labels_and_finite_data(tmp_path, dimensions):
+    figure = nbody.plot(record(tmp_path / "a.h5", dimensions=dimensions), *(set(PLOTS) - {"overview", "profile"}))
+    assert len([axes for axes in figure.axes if axes.get_xlabel()]) == len(PLOTS) - 2
+    for axes in figure.axes:
+        assert axes.get_ylabel()
+        drawn = [line.get_xydata() for line in axes.lines] + [points.get_offsets() for points in axes.collections]
+        assert any(np.isfinite(data).any() for data in drawn if len(data))
+
+
+def test_the_energy_error_is_the_recorded_one_with_a_line_per_run(run, tmp_path):
+    other = record(tmp_path / "run.h5", frames=3)
+    figure = nbody.plot([run, other], "energy")
+    first, second = lines(figure)
+    np.testing.assert_allclose(first, [[0.1 * k, 1e-3 * k] for k in range(5)], atol=1e-12)
+    assert len(second) == 3
+    assert figure.axes[0].get_yscale() == "log"
+    one, two = texts(figure)
+    assert one.endswith("/run, N = 300") and two.endswith("/run, N = 300") and one != two
+
+
+def test_radii_are_computed_from_frames_spread_over_the_run_and_it_is_said(tmp_path):
+    path, said = record(tmp_path / "long.h5", frames=SAMPLES + 100, count=20), []
+    figure = nbody.plot(path, "lagrangian", notify=said.append)
+    assert said == [f"{path}: radii from {SAMPLES} of its {SAMPLES + 100} frames, evenly spread"]
+    with Trajectory(path) as opened:
+        last = opened.particles(-1)
+    expected = lagrangian_radii(last, (0.1, 0.5, 0.9), density_centre(last))
+    np.testing.assert_array_equal([line[-1, 1] for line in lines(figure)], expected)
+    assert [len(line) for line in lines(figure)] == [SAMPLES] * 3
+
+
+def test_what_was_recorded_is_not_computed(tmp_path):
+    path, said = record(tmp_path / "a.h5", wide={"lagrangian_radii": 3, "momentum": 3, "angular_momentum": 3}), []
+    radii, momentum = (nbody.plot(path, name, notify=said.append) for name in ("lagrangian", "momentum"))
+    assert not said
+    assert all(line[:, 1].tolist() == [3, 4, 5, 6, 7] for line in lines(radii))
+    with Trajectory(path) as opened:
+        p = opened.particles(0)
+    scale = p.mass @ np.linalg.norm(p.velocity, axis=1)
+    np.testing.assert_allclose(lines(momentum)[0][:, 1], np.arange(5) * math.sqrt(3) / scale)
+
+
+def test_frames_and_bodies_are_chosen(run):
+    with Trajectory(run) as opened:
+        figure = nbody.plot(opened, "rotation", frame=[0, 2, -1])
+        orbit = nbody.plot(opened, "orbits", bodies=[12])
+        path = opened.position[0:5][:, 2, :2]
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["t = 0", "t = 0.2", "t = 0.4"]
+    np.testing.assert_array_equal(lines(orbit)[0], path)  # ids begin with 10
+
+
+def test_labels_have_the_units_of_the_scenario(tmp_path):
+    units = {"length": "pc", "mass": "Msun", "time": "Myr", "velocity": "km/s"}
+    figure = nbody.plot(record(tmp_path / "a.h5", units=units), "density", "dispersion", "lagrangian", "energies")
+    shown = {axes.get_xlabel() for axes in figure.axes} | {axes.get_ylabel() for axes in figure.axes}
+    assert shown >= {
+        "radius r [pc]",
+        "density ρ [Msun/pc³]",
+        "time [Myr]",
+        "Lagrangian radius [pc]",
+        "energy [Msun (km/s)²]",
+    }
+
+
+def test_an_overview_says_why_a_panel_is_empty(tmp_path):
+    figure = nbody.plot(record(tmp_path / "a.h5", spoil=0))
+    said = [axes.texts[0].get_text() for axes in figure.axes if not axes.axison]
+    assert len(said) == 2 and all("frame 0: body 17" in " ".join(text.split()) for text in said)
+
+
+@pytest.mark.parametrize("count,frames,panels", [(300, 5, 6), (3, 5, 4), (300, 1, 3), (3, 1, 1)])
+def test_an_overview_shows_what_a_run_has(tmp_path, count, frames, panels):
+    assert len(nbody.plot(record(tmp_path / "a.h5", frames, count)).axes) == panels
+
+
+def test_a_quantity_that_never_changes_is_drawn_too(tmp_path):
+    """A conserved energy has no logarithm of its error."""
+    with Trajectory(record(tmp_path / "a.h5", frames=2)) as opened:
+        opened.observable = lambda name: np.full(2, -1.0)
+        figure = nbody.plot(opened, "energy")
+    figure.savefig(io.BytesIO(), format="png")
+    assert lines(figure)[0][:, 1].tolist() == [0, 0]
+
+
+def test_frames_that_are_not_finite_are_left_out_of_a_series_and_refused_as_a_profile(tmp_path):
+    path, said = record(tmp_path / "a.h5", spoil=2), []
+    assert [len(line) for line in lines(nbody.plot(path, "lagrangian", notify=said.append))] == [4] * 3
+    assert said == [f"{path}: radii without 1 frame(s) that hold numbers that are not finite"]
+    with pytest.raises(InputError, match=r"frame 2: body 17 has a position .* --frame chooses another"):
+        nbody.plot(path, "density", frame=2)
+
+
+# --- The command ------------------------------------------------------------------------------------------------------
+
+
+def test_figures_are_png_pdf_and_svg_and_the_same_bits_twice(run, tmp_path):
+    for suffix, begin in ((".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")):
+        files = [tmp_path / f"{k}{suffix}" for k in range(2)]
+        for path in files:
+            assert main(["plot", str(run), "energy", "density", "--out", str(path)]) == 0
+        one, two = (path.read_bytes() for path in files)
+        assert one.startswith(begin) and one == two
+
+
+def test_the_figure_stands_beside_the_run_and_an_older_one_is_kept(run, capsys):
+    for _ in range(2):
+        assert main(["plot", str(run), "virial"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == f"{run.with_name('run-virial.png')}: virial of {run}"
+    assert "it is kept as run-virial.1.png" in err and run.with_name("run-virial.1.png").exists()
+    assert main(["plot", str(run), "virial", "--overwrite"]) == 0
+    assert not run.with_name("run-virial.2.png").exists()
+
+
+def test_list_names_every_plot(capsys):
+    assert main(["plot", "--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [*PLOTS]
+
+
+@pytest.mark.parametrize(
+    "arguments,message",
+    [
+        (["run.h5", "enrgy"], r"unknown plot 'enrgy' \(did you mean 'energy'\?\); one of: overview, energy"),
+        (["energy"], "no recording is named; write, for example, 'nbody plot output/run.h5 energy'"),
+        (["disk.yaml"], "is a scenario; record it with 'nbody run disk.yaml'"),
+        (["text.h5"], "text.h5: is not an HDF5 file"),
+        (["none.h5"], "none.h5: there is no such file"),
+        (["run.h5", "energy", "--frame", "5"], r"--frame 5: run.h5 has frames 0 to 4, or from the end -1 to -5"),
+        (
+            ["run.h5", "orbits", "--bodies", "10,7"],
+            "--bodies 7: run.h5 has no body with this id; they go from 10 to 309",
+        ),
+        (["one.h5", "energy"], "has one frame, and 'energy' shows a change over time; plot bodies or profile"),
+        (["bare.h5", "energy"], "bare.h5: holds no total energy; plot lagrangian or momentum"),
+        (["two.h5", "core"], "two.h5: radii about a density centre need three bodies or more; plot orbits"),
+        (["two.h5", "density"], "frame 0: a profile needs more bodies at different radii; plot orbits"),
+        (["run.h5", "--out", "a.jpg"], "--out a.jpg: figures are .png, .pdf or .svg"),
+        (["run.h5", "--out", "none/a.png"], "there is no folder .*none; make it first"),
+        (["run.h5", "--overwrite", "--out", "text.png"], "exists and is no figure; give another --out"),
+    ],
+)
+def test_a_wrong_word_gets_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    record("run.h5")
+    record("one.h5", frames=1)
+    record("bare.h5", frames=2, energies=False)
+    record("two.h5", frames=2, count=2)
+    for name in ("text.h5", "text.png"):
+        (tmp_path / name).write_text("text")
+    assert main(["plot", *arguments]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert re.search(message, said[0]), said[0]
+
+
+# --- Notebooks --------------------------------------------------------------------------------------------------------
+
+
+def test_a_recording_shows_its_facts_and_its_last_frame(tmp_path):
+    path = record(tmp_path / "a<b>.h5", name="cloud & co")
+    with Trajectory(path) as opened:
+        assert repr(opened) == f"<Trajectory {path}: cloud & co, 300 bodies, 5 frames, t = 0 to 0.4, complete>"
+        page = opened._repr_html_()
+    assert "cloud &amp; co" in page and "a&lt;b&gt;.h5" in page and "+4.00e-03" not in page and "-4.00e-03" in page
+    assert "data:image/png;base64," in page
+    assert repr(opened).endswith("closed>") and "data:image" not in opened._repr_html_()
+
+
+def test_the_thumbnail_shows_the_bodies(run):
+    from nbody.trajectory.notebook import thumbnail
+
+    with Trajectory(run) as opened:
+        picture = np.asarray(Image.open(io.BytesIO(thumbnail(opened))).convert("L"), float)
+    assert picture.shape == (240, 240)
+    assert picture[80:160, 80:160].mean() > 2 * picture[:40].mean()  # a normal cloud is densest in the middle
+
+
+def test_a_spoilt_last_frame_has_no_picture(tmp_path):
+    with Trajectory(record(tmp_path / "a.h5", spoil=4)) as opened:
+        assert "data:image" not in opened._repr_html_() and "cloud" not in opened._repr_html_()
+
+
+def test_a_figure_shows_itself_in_a_notebook(run):
+    assert nbody.plot(run, "virial")._repr_png_().startswith(b"\x89PNG")
