@@ -11,6 +11,7 @@ import pytest
 from nbody.analysis import PLOTS
 from nbody.errors import InputError
 from nbody.exchange import FORMATS
+from nbody.fields import FIELDS
 from nbody.forces import ENGINES
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS
@@ -26,7 +27,7 @@ FLOORS = (
     ("law",),
     ("scenario",),
     ("state", "linalg", "trajectory"),
-    ("exchange",),
+    ("exchange", "fields"),
     ("initial", "forces"),
     ("integrators",),
     ("run",),
@@ -101,6 +102,7 @@ DOCUMENTS = (
     (GENERATORS, "nbody/initial/README.md"),
     (INTEGRATORS, "README.md"),
     (FORMATS, "nbody/exchange/README.md"),
+    (FIELDS, "README.md"),
     (PLOTS, "README.md"),
     (ENGINES, "nbody/forces/README.md"),
     (LADDER, "nbody/linalg/README.md"),

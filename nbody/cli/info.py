@@ -90,6 +90,7 @@ def _scenario(path: Path) -> dict[str, Any]:
         "kind": "scenario",
         "scenario": planned.resolved() | {"engine": scenario.resolved()["engine"]},
         "particles": planned.count,
+        "units": str(scenario.units or ""),
         "engine": planned.engine_name,
         "engine_reason": planned.engine_reason or "named by the scenario",
         "engine_problem": problem,
@@ -132,6 +133,7 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             },
             "file_bytes": path.stat().st_size,
             "provenance": run.provenance,
+            "units": str(run.units),
             "scenario": run.resolved,
         }
         return found | ({"damaged": run.verify()} if verify else {})

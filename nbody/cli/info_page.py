@@ -25,6 +25,7 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
     facts = {
         "recording": f"{found['file']}, {size(found['file_bytes'])}, {found['status']}",
         "particles": f"{found['particles']} in {found['dimensions']} dimensions",
+        "units": _units(found),
         "frames": f"{frames}" if frames == planned else f"{frames}, with room for the {planned} planned",
     }
     if frames:
@@ -79,6 +80,7 @@ def _scenario(found: dict[str, Any]) -> dict[str, str]:
     return {
         "scenario": found["file"],
         "particles": f"{found['particles']}",
+        "units": _units(found),
         "engine": f"{found['engine']} ({found['engine_reason']})",
         "but": found["engine_problem"],
         "needs": f"{memory} ({size(found['memory_free'])} are free)",
@@ -86,6 +88,11 @@ def _scenario(found: dict[str, Any]) -> dict[str, str]:
         "takes": f"about {duration(found['expected_s'])}, by an earlier run's speed" if found["expected_s"] else "",
         "recording": f"{size(found['file_bytes'])} for {frames} ({size(found['disk_free'])} are free)",
     }
+
+
+def _units(found: dict[str, Any]) -> str:
+    """The units and the G that follows from them; empty if the scenario has none."""
+    return f"{found['units']}; G = {found['scenario']['gravity']['G']:.9g}" if found["units"] else ""
 
 
 def _evaluations(count: int) -> str:

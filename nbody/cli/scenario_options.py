@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nbody.cli.completion import engines_or_auto, integrators, precisions
-from nbody.cli.numbers import count_option, real_option
+from nbody.cli.numbers import count_option, quantity_option, real_option
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.law import LAWS
@@ -22,8 +22,8 @@ PANEL = "The scenario"
 OPTIONS: dict[str, Any] = {
     "particles": Annotated[int | None, count_option("Number of particles.", "--particles", "--n", "-n")],
     "steps": Annotated[int | None, count_option("Number of time steps.")],
-    "end": Annotated[float | None, real_option("The time at which the run ends.", "--end", "--until")],
-    "dt": Annotated[float | None, real_option("The time step.")],
+    "end": Annotated[Any, quantity_option("The time at which the run ends, as in 10 or '20 Myr'.", "--end", "--until")],
+    "dt": Annotated[Any, quantity_option("The time step.")],
     "seed": Annotated[int | None, count_option("Seed of the initial conditions.")],
     "G": Annotated[float | None, real_option("The gravitational constant.", "--G")],
     "softening": Annotated[

@@ -22,7 +22,7 @@ def resume(
     steps: int | None = None,
     every: int | None = None,
     notify: Notify = print,
-    end: float | None = None,
+    end: float | str | None = None,
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 

@@ -14,7 +14,7 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
 
     Args:
         scenario: the scenario, whose lines errors name.
-        at: the group's key, as ``engine``.
+        at: the group's key, as ``engine`` or ``fields.0``.
         chosen: the group.
         registry: the registry that lists the component.
         name: the component's name, if it differs from the written one (which may be ``auto``).

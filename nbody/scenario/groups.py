@@ -1,31 +1,73 @@
 """The groups of keys in a scenario."""
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)  # fmt: skip
 
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import OBSERVABLES
-from nbody.errors import did_you_mean, unknown
+from nbody.errors import InputError, did_you_mean, unknown
 from nbody.law import LAWS, Gravity, Law
 from nbody.scenario.fields import (
     Count,
     Finite,
     Group,
     KeyProblem,
+    LengthOrZero,
     Name,
     NotNegative,
     Positive,
+    Quantity,
     Seed,
     Text,
+    Time,
     Vector,
     Whole,
     a_list,
     short_name,
     shown,
     unknown_key,
+    validated,
 )
+from nbody.scenario.source import Source
+from nbody.scenario.units import Scale, UnitProblem
+
+
+class UnitKeys(Group):
+    """The units of the scenario's numbers: three independent ones of length, mass, time and velocity."""
+
+    length: Text | None = None
+    mass: Text | None = None
+    time: Text | None = None
+    velocity: Text | None = None
+
+
+def scale_from(source: Source) -> Scale | None:
+    """The units that a scenario declares; None if it has none. Raises InputError: one line with the file and the line."""
+    if "units" not in source.values:
+        return None
+    keys = validated(UnitKeys, source.values["units"], source, ("units",))
+    try:
+        return Scale(keys.model_dump(exclude_none=True))
+    except UnitProblem as error:
+        at = ("units", error.key) if error.key else ("units",)
+        raise InputError(source.where(at) + str(error)) from None
+
+
+def units_from(values: Any, info: ValidationInfo) -> Any:
+    """The units that :func:`scale_from` has checked, with the symbols of all four."""
+    scale = info.context.scale if isinstance(info.context, Source) else None
+    return scale.units if scale else values
 
 
 class Component(Group):
@@ -58,11 +100,27 @@ class EngineChoice(Component):
         return {"name": self.name, **self.options} if self.options else self.name
 
 
-def engine_from(values: Any) -> EngineChoice:
+def engine_from(values: Any, info: ValidationInfo) -> EngineChoice:
     """Convert a name, or a group with a name and options, to an EngineChoice."""
     if isinstance(values, EngineChoice):
         return values
-    return EngineChoice.model_validate(values if isinstance(values, Mapping) else {"name": short_name(values)})
+    keys = values if isinstance(values, Mapping) else {"name": short_name(values)}
+    return EngineChoice.model_validate(keys, context=info.context)
+
+
+class FieldChoice(Component):
+    """An external field: ``{field: plummer, …}`` with its parameters."""
+
+    field: Name
+
+
+def fields_from(values: Any) -> Any:
+    """Convert one field, or a list of fields, to a tuple; None if there are none."""
+    if isinstance(values, Mapping):
+        return (values,)
+    if values is not None and not isinstance(values, list | tuple):
+        raise ValueError(f"must be a list of fields, as in '- {{field: point_mass, mass: 1}}', got {shown(values)}")
+    return tuple(values) if values else None
 
 
 class FromFile(Group):
@@ -107,11 +165,11 @@ class FilePart(Placed, FromFile):
     """A part that comes from a file."""
 
 
-def part_from(values: Any) -> GeneratedPart | FilePart:
+def part_from(values: Any, info: ValidationInfo) -> GeneratedPart | FilePart:
     """Convert an item of ``combine`` to a part."""
     if isinstance(values, GeneratedPart | FilePart):
         return values
-    return _either(values, GeneratedPart, FilePart)
+    return _either(values, GeneratedPart, FilePart, info)
 
 
 class Combined(Group):
@@ -130,19 +188,19 @@ class Combined(Group):
 Initial = Generated | FromFile | FromArrays | Combined
 
 
-def initial_from(values: Any) -> Initial:
+def initial_from(values: Any, info: ValidationInfo) -> Initial:
     """Convert a group of keys to generated bodies (``generator``), bodies from a file (``file``), both
     (``combine``), or bodies that a program gave as arrays (``source: arrays``, in recordings)."""
     if isinstance(values, Initial):
         return values
     if isinstance(values, Mapping) and values.get("source") == "arrays":
-        return FromArrays.model_validate(values)
+        return FromArrays.model_validate(values, context=info.context)
     if isinstance(values, Mapping) and "combine" in values:
-        return Combined.model_validate(values)
-    return _either(values, Generated, FromFile)
+        return Combined.model_validate(values, context=info.context)
+    return _either(values, Generated, FromFile, info)
 
 
-def _either(values: Any, generated: type[Any], from_file: type[Any]) -> Any:
+def _either(values: Any, generated: type[Any], from_file: type[Any], info: ValidationInfo) -> Any:
     either = "needs 'generator: NAME' with 'particles: N', or 'file: PATH'"
     if not isinstance(values, Mapping):
         raise ValueError(f"{either}; got {shown(values)}")
@@ -153,7 +211,7 @@ def _either(values: Any, generated: type[Any], from_file: type[Any]) -> Any:
         if strange:
             raise KeyProblem(strange[0], unknown_key(strange[0], ("generator", "file", "combine"), ()))
         raise ValueError(either)
-    return (from_file if "file" in values else generated).model_validate(values)
+    return (from_file if "file" in values else generated).model_validate(values, context=info.context)
 
 
 def _not_a_length(value: Any) -> Any:
@@ -177,14 +235,33 @@ def _dimensions(number: int) -> int:
     return number
 
 
+G_TOLERANCE = 1e-3
+"""The relative difference from which on a written G contradicts the units. (Values in books have four digits.)"""
+
+
 class GravityKeys(Group):
     """The keys of :class:`~nbody.law.Gravity`. No softening length suits every unit, so ``length`` has no default for the
     softenings that need one, and the default softening is none."""
 
-    G: NotNegative = Gravity.G
+    G: Annotated[NotNegative, Quantity("gravitational constant")] = Gravity.G
     dimensions: Annotated[Whole, AfterValidator(_dimensions)] = Gravity.dimensions
     softening: Annotated[Name, AfterValidator(_softening), BeforeValidator(_not_a_length)] = Gravity.softening
-    length: NotNegative = Gravity.length
+    length: LengthOrZero = Gravity.length
+
+    @model_validator(mode="before")
+    @classmethod
+    def _g_of_the_units(cls, values: Any, info: ValidationInfo) -> Any:
+        scale = info.context.scale if isinstance(info.context, Source) else None
+        return {"G": scale.G, **values} if scale and isinstance(values, Mapping) else values
+
+    @model_validator(mode="after")
+    def _g_fits(self, info: ValidationInfo) -> Self:
+        scale = info.context.scale if isinstance(info.context, Source) else None
+        if scale and not math.isclose(self.G, scale.G, rel_tol=G_TOLERANCE):
+            raise KeyProblem(
+                "G", f"{self.G:g} contradicts the units, in which G is {scale.G:.9g}; remove G, or 'units'"
+            )
+        return self
 
     @model_validator(mode="after")
     def _length_fits(self) -> Self:
@@ -201,11 +278,11 @@ class GravityKeys(Group):
         return self
 
 
-def gravity_from(values: Any) -> Gravity:
+def gravity_from(values: Any, info: ValidationInfo) -> Gravity:
     """Convert the keys of ``gravity`` to a :class:`~nbody.law.Gravity`."""
     if isinstance(values, Gravity):
         return values
-    return Gravity(**GravityKeys.model_validate(values).model_dump())
+    return Gravity(**GravityKeys.model_validate(values, context=info.context).model_dump())
 
 
 class Integrator(Component):
@@ -213,9 +290,9 @@ class Integrator(Component):
     (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time."""
 
     scheme: Name = "leapfrog"
-    dt: Positive | None = None
+    dt: Time | None = None
     steps: Whole | None = None
-    end: NotNegative | None = None
+    end: Annotated[NotNegative, Quantity("time")] | None = None
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -230,6 +307,7 @@ NAMES: dict[type[Component], str] = {
     Generated: "generator",
     GeneratedPart: "generator",
     EngineChoice: "name",
+    FieldChoice: "field",
     Integrator: "scheme",
 }
 """The key under which each group names its component."""
@@ -251,7 +329,7 @@ class Record(Group):
     ``observables`` that are recorded with each of them, beside the energies and momenta."""
 
     every: Count | None = None
-    dt: Positive | None = None
+    dt: Time | None = None
 
     observables: Annotated[list[str], BeforeValidator(_observables)] | None = None
 

@@ -16,18 +16,23 @@ from nbody.scenario.groups import (
     CheckpointKeys,
     EnergyLimit,
     EngineChoice,
+    FieldChoice,
     FromArrays,
     FromFile,
     Initial,
     Integrator,
     Record,
     engine_from,
+    fields_from,
     gravity_from,
     initial_from,
+    scale_from,
+    units_from,
 )
 from nbody.scenario.keywords import assignments as keyword_assignments
 from nbody.scenario.keywords import softening_keys
 from nbody.scenario.source import Keys, Source
+from nbody.scenario.units import Units
 from nbody.scenario.yaml_reader import dump, read_assignment, read_file, read_text
 
 OPTIONS = {
@@ -61,8 +66,10 @@ class Scenario(Group):
     """
 
     name: Text = "run"
+    units: Annotated[Units | None, BeforeValidator(units_from)] = None
     initial: Annotated[Initial, BeforeValidator(initial_from)]
     gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
+    fields: Annotated[tuple[FieldChoice, ...] | None, BeforeValidator(fields_from)] = None
     integrator: Integrator
     engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
     precision: Literal["float32", "mixed", "float64"] = "float32"
@@ -93,7 +100,10 @@ class Scenario(Group):
     @classmethod
     def _of(cls, source: Source) -> Self:
         stem = Path(source.name).stem
-        default = {"name": stem} if stem and stem.isprintable() else {}
+        default: dict[str, Any] = {"name": stem} if stem and stem.isprintable() else {}
+        if isinstance(source.values.get("units", False), Mapping):
+            default["gravity"] = {}  # whose G follows from the units
+        source = replace(source, scale=scale_from(source))
         return validated(cls, default | dict(source.values), source)
 
     def model_post_init(self, source: Any) -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from nbody.trajectory.lock import same_file, writing_process
 from nbody.trajectory.opening import OpenFile, one_line
 from nbody.trajectory.records import OBSERVABLES, Frame
 from nbody.trajectory.verify import commit_is_whole, damage, damaged_constants
+
+if TYPE_CHECKING:
+    from nbody.scenario import Units
 
 Array = np.ndarray
 
@@ -289,6 +292,15 @@ class Trajectory:
     def complete(self) -> bool:
         """True if the run recorded all planned frames."""
         return self.status == layout.COMPLETE
+
+    @property
+    def units(self) -> "Units":
+        """The units of the run's numbers; symbols are empty if its scenario has none."""
+        from nbody.scenario.units import Units  # pydantic takes 0.1 s
+
+        written = self.resolved.get("units")
+        known = written if isinstance(written, dict) else {}
+        return Units(**{key: str(known.get(key, "")) for key in ("length", "mass", "time", "velocity")})
 
     def verify(self) -> list[str]:
         """Check every frame against its checksums. Returns one line per damaged object."""
