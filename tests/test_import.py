@@ -16,6 +16,7 @@ import h5py, matplotlib, numba.cuda.extending, numba.extending, numpy, pydantic,
 import vispy.app, vispy.scene, PIL.Image, scipy.integrate, scipy.interpolate, scipy.special, scipy.spatial
 import numba.cuda.core.bytecode as cuda_bytecode
 
+import scipy.integrate, scipy.interpolate, scipy.special  # SciPy itself adds warning filters when it is imported
 DOORS = [
     numba.core.bytecode.FunctionIdentity, cuda_bytecode.FunctionIdentity, numba.core.caching.FunctionCache,
     numba.core.dispatcher.Dispatcher, numba.cuda.dispatcher.CUDADispatcher, numba.cuda.dispatcher._Kernel,
