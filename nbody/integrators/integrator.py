@@ -62,6 +62,9 @@ class Integrator(ABC):
     adaptive: bool = False
     """True if the scheme chooses the length of each step."""
 
+    lengths: ClassVar[str] = "fixed"
+    """The lengths of steps in words: fixed, adaptive (one for all bodies), or individual."""
+
     own_forces: ClassVar[bool] = False
     """True if the scheme computes the forces in its own kernel."""
 

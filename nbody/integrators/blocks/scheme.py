@@ -43,6 +43,7 @@ class BlockHermite(Integrator):
         eta: Annotated[Positive | None, Field(le=10.0)] = None
 
     adaptive = True
+    lengths = "individual"
     own_forces = True
     columns = (
         Column("derivatives", 18), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0),
