@@ -95,3 +95,19 @@ def test_without_an_end_the_largest_step_must_be_given():
     scheme, motion = moving("hermite4_block", orbit(0.5))
     with pytest.raises(InputError, match=r"integrator.dt is missing"):
         scheme.advance(motion, 10)
+
+
+def test_the_summary_of_a_run_counts_blocks_steps_of_bodies_and_pairs(tmp_path):
+    """All bodies act on those of a block: N interactions per step of a body."""
+    from nbody.run.simulation import Simulation
+    from nbody.scenario import Scenario
+
+    (tmp_path / "cluster.yaml").write_text(
+        "initial: {generator: plummer, particles: 64}\ngravity: {softening: plummer, length: 0.001}\nprecision: float64\n"
+        "engine: reference\nintegrator: {scheme: hermite6_block, end: 0.25}\nrecord: {dt: 0.125}\n"
+    )
+    simulation = Simulation(Scenario.load(tmp_path / "cluster.yaml"))
+    found = simulation.run()
+    assert found.blocks == found.steps > 20 and found.frames == 3
+    assert found.body_steps == simulation.integrator.single < 0.5 * 64 * found.blocks
+    assert found.interactions_per_s * found.steps == pytest.approx(found.steps_per_s * 64 * found.body_steps)

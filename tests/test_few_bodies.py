@@ -211,14 +211,15 @@ def test_a_scheme_with_its_own_forces_says_where_it_runs(engine, precision, fix)
     assert fix in INTEGRATORS.load("ias15").refusal(ENGINES.load(engine), precision)
 
 
-def test_auto_takes_the_cpu_for_a_scheme_with_its_own_forces(tmp_path):
+@pytest.mark.parametrize("scheme,why", [("ias15", "own forces"), ("leapfrog_adaptive", "works on the CPU")])
+def test_auto_takes_the_cpu_for_a_scheme_that_no_gpu_serves(scheme, why, tmp_path):
     from nbody.run.plan import plan
 
     np.savez(tmp_path / "bodies.npz", mass=[0.5, 0.5], position=orbit(0.5).position, velocity=orbit(0.5).velocity)
     text = (
         "name: pair\ninitial: {file: bodies.npz}\ngravity: {dimensions: 2}\nprecision: float64\n"
-        "integrator: {scheme: ias15, end: 1.0}\n"
+        f"integrator: {{scheme: {scheme}, end: 1.0}}\n"
     )
     (tmp_path / "pair.yaml").write_text(text)
     made = plan(Scenario.load(tmp_path / "pair.yaml"))
-    assert made.engine_name == "cpu" and "own forces" in made.engine_reason
+    assert made.engine_name == "cpu" and why in made.engine_reason

@@ -68,6 +68,7 @@ class LeapfrogAdaptive(Integrator):
     order = 2
     source = "Huang & Leimkuhler 1997"
     adaptive = True
+    leaves = Want.ACCELERATION
     lengths = "adaptive"
     columns = (Column("last_position", "D"), Column("last_velocity", "D"), Column("last_acceleration", "D"))
 
@@ -144,7 +145,7 @@ class LeapfrogAdaptive(Integrator):
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """See :meth:`Integrator.work`."""
         forces = steps * motion.engine.work(motion.state)
-        return forces + (motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0)
+        return forces + (motion.engine.work(motion.state, want, self.leaves) if want is not Want.ACCELERATION else 0)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """ρ of the next step, the scale of ρ, and the time of the last step's end."""

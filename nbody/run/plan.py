@@ -94,7 +94,7 @@ class Plan:
         """The expected time of the steps in seconds, from the speed of an earlier run with the same engine on this machine.
         None if there was no such run, or if the number of steps is not known."""
         rate = cache.recall(RATES).get(self._rate_key())
-        if not rate or isinstance(self.schedule, TimeSchedule):
+        if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.own_forces:
             return None
         return self.schedule.last * self.integrator.evaluations * self.count**2 / float(rate)
 
@@ -153,12 +153,11 @@ def plan(
     count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
     schedule = schedule_for(scenario, integrator, particles.time if particles else 0.0)
     written, where = scenario.engine.name, scenario.where("engine")
-    if (
-        written == "auto"
-        and integrator.own_forces
-        and integrator.refusal(ENGINES.load("gpu-symmetric"), scenario.precision)
-    ):
-        name, why = "cpu", f"scheme '{scenario.integrator.scheme}' computes its own forces"
+    on_gpu = ENGINES.load("gpu-symmetric")
+    offered = not integrator.needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
+    if written == "auto" and offered and integrator.refusal(on_gpu, scenario.precision):
+        what = "computes its own forces" if integrator.own_forces else "works on the CPU"
+        name, why = "cpu", f"scheme '{scenario.integrator.scheme}' {what}"
     else:
         name, why = resolve(written, scenario.precision, count, where, notify, measure, integrator.needs)
     kind, options = component(scenario, "engine", scenario.engine, ENGINES, name)

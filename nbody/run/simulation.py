@@ -159,8 +159,8 @@ class Simulation:
             )
         if self._within_a_step:
             raise InputError(f"run: the state is between steps {self.step} and {self.step + 1}; make a new simulation")
-        schedule, clock, first = self._schedule(steps), Clock(self.integrator.evaluations), self.step
-        self._schedule_in_use, left = schedule, False
+        schedule, clock, first = self._schedule(steps), Clock(), self.step
+        self._schedule_in_use, left, single = schedule, False, self.integrator.single
         try:
             with stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
 
@@ -181,8 +181,8 @@ class Simulation:
             self.state.watch = None
         self.frames, self.energies = recorder.frames, recorder.energies
         interrupted = stop.requested and not schedule.ended(self.step, self.time)
-        self._summary = self._summarize(clock, self.step - first, interrupted)
-        if clock.settled and not stop.requested:
+        self._summary = self._summarize(clock, self.step - first, single, interrupted)
+        if clock.settled and not stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary.interactions_per_s)
 
     def _run(self, schedule: Schedule, recorder: Recorder, clock: Clock, stop: StopRequest) -> Iterator[Beat]:
@@ -340,7 +340,7 @@ class Simulation:
             steps=schedule.last if isinstance(schedule, StepSchedule) else None,
             time=self.time,
             steps_per_s=clock.steps_per_s,
-            interactions_per_s=clock.interactions_per_s(self.engine.work(self.state)),
+            interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self._motion),
             energy_error=recorder.energies.error,
             fraction_done=schedule.fraction(self.step, self.time),
             doing=doing,
@@ -354,7 +354,9 @@ class Simulation:
         elif self.output is not None:
             self.notify(f"interrupted at step {self.step}, before the first checkpoint")
 
-    def _summarize(self, clock: Clock, done: int, interrupted: bool) -> Summary:
+    def _summarize(self, clock: Clock, done: int, single: int | None, interrupted: bool) -> Summary:
+        """``done``: steps of this call; ``single``: steps of single bodies before it."""
+        individual = self.integrator.single is not None
         return Summary(
             name=self.scenario.name,
             output=None if self.output is None else str(self.output),
@@ -368,10 +370,12 @@ class Simulation:
             time=self.time,
             wall_s=clock.seconds(),
             steps_per_s=clock.steps_per_s,
-            interactions_per_s=clock.interactions_per_s(self.engine.work(self.state)),
+            interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self._motion),
             energy_initial=self.energies.initial,
             energy_final=self.energies.latest,
             energy_error=self.energies.error,
             frames=self.frames,
             interrupted=interrupted,
+            blocks=done if individual else None,
+            body_steps=(self.integrator.single or 0) - (single or 0) if individual else None,
         )

@@ -38,7 +38,8 @@ def problems(counts: tuple[int, ...] = COUNTS) -> list[Problem]:
     orbiting = tuple(name for name in INTEGRATORS if name != "wisdom_holman")  # which solves two bodies exactly
     many = tuple(name for name in INTEGRATORS if name not in few)
     d, v = 0.1, math.sqrt(1.9 / 0.1)
-    pair = Particles([0.5, 0.5], [[d / 2, 0, 0], [-d / 2, 0, 0]], [[0, v / 2, 0], [0, -v / 2, 0]])
+    axis, speed = np.array([d / 2, 0, 0]), np.array([0, v / 2, 0])
+    pair = Particles(np.array([0.5, 0.5]), np.array([axis, -axis]), np.array([speed, -speed]))
     found = [
         # Nine and a half orbits, until the apocentre
         Problem("kepler", pair, Gravity(), 19 * math.pi, orbiting, (1 << 11, 1 << 13, 1 << 15), (-1.9, 0, 0)),
@@ -67,4 +68,4 @@ def outer_solar_system() -> Particles:
         [0, 0, 0], [0.00565429, -0.00412490, -0.00190589], [0.00168318, 0.00483525, 0.00192462],
         [0.00354178, 0.00137102, 0.00055029], [0.00288930, 0.00114527, 0.00039677], [0.00276725, -0.00170702, -0.00136504],
     ]  # fmt: skip
-    return Particles(mass, position, velocity)
+    return Particles(np.array(mass), np.array(position), np.array(velocity))

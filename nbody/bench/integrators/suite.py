@@ -16,8 +16,8 @@ from nbody.state import Want
 __all__ = ["COUNTS", "measure"]
 
 SETTINGS = {
-    "leapfrog_adaptive": ("eta", 0.3, 0.1, 0.03),
-    "hermite4": ("eta", 0.32, 0.08, 0.02),
+    "leapfrog_adaptive": ("eta", 0.3, 0.1, 0.05),
+    "hermite4": ("eta", 0.1, 0.04, 0.01),
     "hermite4_block": ("eta", 0.04, 0.01, 0.0025),
     "hermite6_block": ("eta", 1.0, 0.5, 0.25),
     "ias15": ("epsilon", 1e-5, 1e-7, 1e-9),

@@ -55,8 +55,7 @@ class BlockHermite(Integrator):
         self.eta: float = self.options.eta or ETA[self.order]  # type: ignore[attr-defined]
         self._begin = self._end = 0.0  # of the present stretch between two frames
         self._now = self._unit = TICKS
-        self.single = 0
-        """Steps of single bodies made so far."""
+        self.single: int = 0
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
@@ -127,6 +126,10 @@ class BlockHermite(Integrator):
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""
         return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
+
+    def pairs_per_step(self, motion: Motion) -> float:
+        """See :meth:`Integrator.pairs_per_step`: all bodies act on those of a block."""
+        return self.single * motion.state.count / max(1, motion.state.step)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The present stretch between two frames."""
