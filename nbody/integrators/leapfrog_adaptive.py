@@ -22,39 +22,42 @@ from numba import prange
 
 from nbody.errors import RunFailed
 from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
 from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.few_bodies import shortest_time
+from nbody.integrators.few_bodies import components, shortest_time
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Want
 from nbody.state.host import HostState
 
+ALONE = 512
+"""Fewer bodies than this are left to one core: waking the others costs as much."""
+
 
 @cache
-def rate() -> Callable:
-    """The compiled function ``rate(x, v, m, G, length2, scale)``: ρ η of (N, D) positions and velocities. ``scale`` is near
+def rate(parallel: bool) -> Callable:
+    """The compiled function ``rate(x, v, m, G, length2, scale)``: ρ η of (3, N) positions and velocities. ``scale`` is near
     the result, so that its powers neither overflow nor vanish."""
 
     def rate(x, v, m, G, length2, scale):
-        sums = np.zeros(m.size)
+        sums, unit = np.zeros(m.size), 1.0 / scale**2
         for i in prange(m.size):
             total = 0.0
+            xi, yi, zi, vxi, vyi, vzi, mi = x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], m[i]
             for j in range(i):
-                if m[i] + m[j] > 0.0:
-                    r2, v2 = length2, 0.0
-                    for k in range(x.shape[1]):
-                        d, w = np.float64(x[j, k]) - x[i, k], np.float64(v[j, k]) - v[i, k]
-                        r2 += d * d
-                        v2 += w * w
-                    square = (v2 + G * (m[i] + m[j]) / np.sqrt(r2)) / r2 / scale**2
-                    square *= square
-                    square *= square
-                    total += square * square
+                dx, dy, dz = x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
+                vx, vy, vz = v[0, j] - vxi, v[1, j] - vyi, v[2, j] - vzi
+                r2 = length2 + dx * dx + dy * dy + dz * dz
+                both = mi + m[j]
+                square = unit * (vx * vx + vy * vy + vz * vz + G * both / np.sqrt(r2)) / r2
+                square *= square
+                square *= square
+                total += square * square if both > 0.0 else 0.0
             sums[i] = total
         return scale * sums.sum() ** (1 / 16)
 
-    return disk_cached(rate, parallel=True)
+    return disk_cached(rate, parallel=parallel, fastmath=FAST)
 
 
 class LeapfrogAdaptive(Integrator):
@@ -132,7 +135,8 @@ class LeapfrogAdaptive(Integrator):
         gravity, eta = motion.engine.gravity, self.options.eta  # type: ignore[attr-defined]
         if not self._scale:
             return 0.0
-        self._scale = rate()(state.position, state.velocity, state.mass, gravity.G, gravity.length2, self._scale)
+        x, v = components(state.position), components(state.velocity)
+        self._scale = rate(state.count >= ALONE)(x, v, state.mass, gravity.G, gravity.length2, self._scale)
         return self._scale / eta
 
     def _failed(self, motion: Motion, h: float) -> RunFailed:

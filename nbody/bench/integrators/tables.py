@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from nbody.bench.integrators.row import IntegratorRow
 from nbody.bench.report import Report
+from nbody.bench.row import distinct
 from nbody.bench.tables import Column, Sheet, error, markdown, notes
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
@@ -37,11 +38,26 @@ def sheets(report: Report) -> Iterator[Sheet]:
 
 
 def full_table(report: Report) -> str:
-    """The same in Markdown."""
-    about = f"On {report.provenance}: {EXPLAINED}"
-    code = Column("scheme", lambda row: f"`{row.name}`", left=True)
-    columns = [code if column.heading == "scheme" else column for column in COLUMNS]
-    return markdown(columns, [row for row in report.of("integrators") if row.seconds], about)
+    """A line per problem and scheme in Markdown, with the time and the energy error of each setting."""
+    rows: list[IntegratorRow] = report.of("integrators")
+    keys = distinct(rows, "problem", "particles", "backend", "name")
+    lines = [[row for row in rows if (row.problem, row.particles, row.backend, row.name) == key] for key in keys]
+    columns = [
+        Column(
+            "problem", lambda line: f"{line[0].problem}, N = {line[0].particles}, {line[0].backend.upper()}", left=True
+        ),
+        Column("scheme", lambda line: f"`{line[0].name}`", left=True),
+        *(
+            Column(heading, lambda line, k=k: line[k], _in_short, left=True)  # type: ignore[misc]
+            for k, heading in enumerate(("coarse", "middle", "fine"))
+        ),
+    ]
+    return markdown(columns, lines, f"On {report.provenance}. {EXPLAINED}")
+
+
+def _in_short(row: IntegratorRow) -> str:
+    found = f"{duration(row.seconds)}, {error(row.energy_error)}" if row.energy_error is not None else "–"
+    return f"{row.setting}: {found}"
 
 
 def schemes(_: Report | None = None) -> str:
