@@ -70,6 +70,7 @@ def test_info_describes_the_scheme_of_a_scenario_and_of_a_recording(scenario, re
     [
         ({"scheme": "hermite6_block", "end": 1.0}, "individual", "synchronized"),
         ({"scheme": "hermite6_block", "steps": 100}, "individual", "predicted"),
+        ({"scheme": "hermite6_block", "steps": 100, "shared": True}, "adaptive", "synchronized"),
         ({"scheme": "hermite4", "dt": 0.1, "steps": 9}, "fixed", "synchronized"),
         ({"scheme": "hermite4", "eta": 0.1, "end": 9.0}, "adaptive", "synchronized"),
     ],

@@ -142,11 +142,12 @@ def _scheme(scenario: dict[str, Any]) -> dict[str, Any]:
         return {}
     kind = INTEGRATORS.load(str(name))
     # A frame between two ends of blocks is a prediction; times that the scenario names are ends of blocks.
-    predicted = kind.lengths == "individual" and chosen.get("end") is None
+    lengths = "adaptive" if chosen.get("shared") else kind.lengths
+    predicted = lengths == "individual" and chosen.get("end") is None
     return {
         "order": kind.order,
         "evaluations_per_step": kind.evaluations,
         "source": kind.source,
-        "step_lengths": kind.lengths if " or " not in kind.lengths else "adaptive" if chosen.get("eta") else "fixed",
+        "step_lengths": lengths if " or " not in lengths else "adaptive" if chosen.get("eta") else "fixed",
         "frames_are": "predicted" if predicted else "synchronized",
     }

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from nbody.errors import InputError, RunFailed
 from nbody.forces.engine import Engine
@@ -38,9 +38,11 @@ class BlockHermite(Integrator):
     """
 
     class Options(Group):
-        """``eta``: accuracy of the steps; by default 0.01 for order 4 and 0.5 for order 6, as in the literature."""
+        """``eta``: accuracy of the steps; by default 0.01 for order 4 and 0.5 for order 6, as in the literature.
+        ``shared``: all bodies make the shortest step."""
 
         eta: Annotated[Positive | None, Field(le=10.0)] = None
+        shared: StrictBool = False
 
     adaptive = True
     lengths = "individual"
@@ -69,7 +71,8 @@ class BlockHermite(Integrator):
         """See :meth:`Integrator.prepare`."""
         super().prepare(motion)
         kind = import_module(f"nbody.integrators.blocks.{motion.engine.device}")
-        self._blocks = kind.Blocks(motion, self.order, self.eta)
+        shared: bool = self.options.shared  # type: ignore[attr-defined]
+        self._blocks = kind.Blocks(motion, self.order, self.eta, shared)
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`: evaluates the first accelerations, jerks and snaps."""
