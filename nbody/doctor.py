@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -11,10 +13,15 @@ from typing import Any
 import numpy as np
 
 from nbody import machine, opengl
-from nbody.forces import accelerations, resolve
+from nbody.diagnostics.observables import OBSERVABLES
+from nbody.errors import InputError, printable, shortened
+from nbody.exchange import FORMATS
+from nbody.forces import ENGINES, accelerations, resolve
 from nbody.forces.memory import free, largest
 from nbody.forces.reference import direct_sum
-from nbody.law import Gravity
+from nbody.initial import GENERATORS
+from nbody.integrators import INTEGRATORS
+from nbody.law import LAWS, Gravity
 from nbody.run.plan import plan
 from nbody.scenario import Scenario
 from nbody.units import size
@@ -54,8 +61,12 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _card()
     yield from _engines()
     yield _works()
+    yield from _plugins()
     yield _screenless()
     yield _window()
+    yield _interop()
+    yield _movies()
+    yield _notebook()
     yield _disk(folder)
 
 
@@ -125,6 +136,21 @@ def _works() -> Finding:
     return Finding("self-test", GOOD, text, facts={"error": error})
 
 
+def _plugins() -> Iterator[Finding]:
+    """The components that other packages add, and whether they can be imported."""
+    for registry in (ENGINES, GENERATORS, INTEGRATORS, LAWS, FORMATS, OBSERVABLES):
+        for name, entry in registry.plugins.items():
+            facts = {"kind": registry.kind, "name": name, "package": entry.package, "target": entry.target}
+            text = f"{registry.kind} '{name}' {entry.summary}"
+            try:
+                registry.load(name)
+            except InputError as error:
+                remedy = f"pip install -U {entry.package.split()[0]}"
+                yield Finding(f"plug-in {name}", MISSING, f"{text}: {error}", remedy, facts)
+            else:
+                yield Finding(f"plug-in {name}", GOOD, text, facts=facts)
+
+
 def _screenless() -> Finding:
     """Pictures and movies without a screen."""
     found = opengl.screenless()
@@ -148,6 +174,62 @@ def _window() -> Finding:
     if not screen:
         return Finding("window", MISSING, "Qt is complete, but there is no screen (DISPLAY is not set)", facts=facts)
     return Finding("window", GOOD, f"Qt and its libraries are installed, the screen is {screen}", facts=facts)
+
+
+_ASK_INTEROP = """
+from nbody.viewer import backends
+backends.use_screenless()
+from vispy import app
+canvas = app.Canvas(size=(16, 16), show=False)
+canvas.set_current()
+from nbody.viewer.sources.device_frames import shared_buffers
+print("answer:", shared_buffers()[1])
+"""
+
+
+def _interop() -> Finding:
+    """Whether positions go from the GPU's memory to pictures directly. Asked in a child process, as for OpenGL."""
+    from nbody import gpu
+
+    topic, begin = "interop", "positions of a live run on the GPU"
+    if gpu.why_unavailable():
+        text = "no GPU computes, so a live run is drawn from host memory"
+        return Finding(topic, MISSING, text, facts={"interop": False, "reason": "no GPU"})
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", _ASK_INTEROP], capture_output=True, text=True, timeout=opengl.PATIENCE
+        )
+        answers = [line.removeprefix("answer:").strip() for line in child.stdout.splitlines() if "answer:" in line]
+        problem = answers[0] if answers else (child.stderr.strip().splitlines() or ["the child process ended"])[-1]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = type(error).__name__
+    problem = shortened(printable(problem), 150)
+    facts = {"interop": not problem, "reason": problem}
+    if problem:
+        remedy = "let NVIDIA's OpenGL draw: install its EGL or GLX library"
+        return Finding(topic, MISSING, f"{begin} pass through the host ({problem})", remedy, facts)
+    return Finding(topic, GOOD, f"{begin} go to OpenGL without the host", facts=facts)
+
+
+def _movies() -> Finding:
+    """The encoder of MP4 files."""
+    remedy = f"{machine.install_extra('movie')}; .gif, .webp and .png need nothing else"
+    try:
+        import av
+
+        av.codec.Codec("libx264", "w")
+    except (ImportError, OSError, ValueError) as error:
+        return Finding("movies", MISSING, f"no H.264 for .mp4 ({error})", remedy, {"pyav": None})
+    facts = {"pyav": av.__version__}
+    return Finding("movies", GOOD, f"H.264 by PyAV {av.__version__}; GIF, WebP and PNG by Pillow", facts=facts)
+
+
+def _notebook() -> Finding:
+    """The interactive canvas of a notebook."""
+    if not find_spec("jupyter_rfb"):
+        text = "nbody.show makes a movie in the page; an interactive canvas needs jupyter_rfb"
+        return Finding("notebook", MISSING, text, machine.install_extra("notebook"), {"jupyter_rfb": False})
+    return Finding("notebook", GOOD, "nbody.show gives an interactive canvas", facts={"jupyter_rfb": True})
 
 
 def _disk(folder: Path) -> Finding:

@@ -8,6 +8,9 @@ from nbody.errors import InputError
 
 Array = np.ndarray
 
+MOST_SPECIES = 1000
+"""The largest number of species."""
+
 
 @dataclass
 class Particles:
@@ -18,6 +21,10 @@ class Particles:
         position: (N, D) float64, D is 2 or 3.
         velocity: (N, D) float64.
         id: (N,) int64, unique; 0 … N-1 by default.
+        species: (N,) int64, the component to which each body belongs (disc, halo, …), as an index into
+            ``species_names``; 0 by default.
+        species_names: the name of each species; by default one species without a name, or "0", "1", … if there are
+            several.
         time: the time of this moment, in the scenario's unit.
         step: the number of steps made so far.
     """
@@ -28,6 +35,8 @@ class Particles:
     id: Array = field(default_factory=lambda: np.empty(0, np.int64))
     time: float = 0.0
     step: int = 0
+    species: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    species_names: tuple[str, ...] = ("",)
 
     def __post_init__(self) -> None:
         self.mass = np.ascontiguousarray(self.mass, np.float64)
@@ -36,6 +45,12 @@ class Particles:
         if not len(self.id):
             self.id = np.arange(len(self.mass), dtype=np.int64)
         self.id = np.ascontiguousarray(self.id, np.int64)
+        if not len(self.species):
+            self.species = np.zeros(len(self.mass), np.int64)
+        self.species = np.ascontiguousarray(self.species, np.int64)
+        self.species_names = tuple(map(str, self.species_names))
+        if self.species_names == ("",) and 0 < (last := int(self.species.max(initial=0))) < MOST_SPECIES:
+            self.species_names = tuple(map(str, range(last + 1)))
 
     @property
     def count(self) -> int:
@@ -52,7 +67,8 @@ class Particles:
 
         Raises:
             InputError: different lengths, a dimension other than 2 or 3, no particles, a NaN or an infinity (the message
-                names the first row), a negative mass, only zero masses, or repeated ids.
+                names the first row), a negative mass, only zero masses, repeated ids, a species
+                without a name, or two species with one name.
         """
         n = len(self.mass)
         if self.mass.ndim != 1 or self.position.ndim != 2 or self.velocity.ndim != 2:
@@ -62,7 +78,7 @@ class Particles:
             )
         if n == 0:
             raise InputError(f"{where}there are no particles; give at least one")
-        for name in ("position", "velocity", "id"):
+        for name in ("position", "velocity", "id", "species"):
             if len(getattr(self, name)) != n:
                 raise InputError(
                     f"{where}{name} has {len(getattr(self, name))} rows but mass has {n}; "
@@ -91,4 +107,22 @@ class Particles:
         ids = np.sort(self.id)  # np.unique() would import another 10 ms of NumPy
         if (ids[1:] == ids[:-1]).any():
             raise InputError(f"{where}ids repeat; every particle needs its own")
+        self._check_species(where)
         return self
+
+    def _check_species(self, where: str) -> None:
+        names, species = self.species_names, self.species
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"{where}two species with one name, {name!a}; give each species its own name")
+            if not name.isprintable() or len(name) > 40:
+                raise InputError(f"{where}species_names: {name[:40]!a}: a name has at most 40 characters, on one line")
+        if len(names) > MOST_SPECIES:
+            raise InputError(f"{where}there are {len(names)} species; use at most {MOST_SPECIES}")
+        wrong = (species < 0) | (species >= len(names))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(
+                f"{where}species of particle {row} (counted from 0) is {species[row]}, and there are {len(names)} "
+                f"species_names; a species is a number from 0 to {len(names) - 1}"
+            )

@@ -3,14 +3,19 @@
 Help texts, error messages, test parameters, benchmark rows and the README's tables are all made from registries, so a
 new engine or scheme needs one file and one line. Entries name ``module:attribute``, so listing them imports nothing.
 A name can have variants, after a colon: ``matrix:k07`` is the engine ``matrix`` with the kernel ``k07``.
+
+Other packages add components by entry points: the group ``nbody.engines`` is merged into the registry of the kind
+``engine``, and so on (see PLUGINS.md). They are looked up when a name is not nbody's own, so that they cost nothing
+otherwise, and they never replace one of nbody's own. Iterating over a registry gives nbody's own components.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-from nbody.errors import unknown
+from nbody.errors import InputError, unknown
 
 
 @dataclass(frozen=True)
@@ -24,13 +29,23 @@ class Entry:
     is then a function of the variant's name (empty for none)."""
     experimental: bool = False
     """True if the component is used only when a user names it."""
+    package: str = ""
+    """The other package, with its version, that provides the component."""
 
     def load(self) -> Any:
-        """Import the module and return the attribute."""
-        return _imported(self.target)
+        """Import the module and return the attribute. Raises InputError if that of another package fails."""
+        try:
+            return imported(self.target)
+        except Exception as error:
+            if not self.package:
+                raise
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            line = f"{self.target} of the package {self.package} can't be imported ({reason}); mend or remove it"
+            raise InputError(line) from error
 
 
-def _imported(target: str) -> Any:
+def imported(target: str) -> Any:
+    """Import ``module:attribute``."""
     module, attribute = target.split(":")
     return getattr(import_module(module), attribute)
 
@@ -42,8 +57,25 @@ class Registry(Mapping[str, Entry]):
         self.kind = kind
         self._entries = entries
 
+    @property
+    def group(self) -> str:
+        """The group of entry points with which other packages add components."""
+        return f"nbody.{self.kind}s"
+
+    @cached_property
+    def plugins(self) -> dict[str, Entry]:
+        """The components of other packages (found once per process, in some 10 ms)."""
+        from importlib.metadata import entry_points
+
+        found: dict[str, Entry] = {}
+        for point in sorted(entry_points(group=self.group), key=lambda point: point.name):
+            package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
+            if point.name not in self._entries:
+                found.setdefault(point.name, Entry(point.value, f"from the package {package}", package=package))
+        return found
+
     def __getitem__(self, name: str) -> Entry:
-        return self._entries[name]
+        return self._entries[name] if name in self._entries else self.plugins[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -54,15 +86,15 @@ class Registry(Mapping[str, Entry]):
     def check(self, name: str, where: str = "") -> str:
         """Return ``name`` if it is registered. Raises InputError, starting with ``where`` (``file:line: ``), if not."""
         base, colon, variant = str(name).partition(":")
-        if base not in self._entries or (colon and not self._entries[base].variants):
-            raise unknown(self.kind, name, self._entries, where, self.mark)
+        if base not in self or (colon and not self[base].variants):
+            raise unknown(self.kind, name, [*self, *self.plugins], where, self.mark)
         if colon:
-            _imported(self._entries[base].variants).check(variant, f"{where}{self.kind} '{name}': ")
+            imported(self[base].variants).check(variant, f"{where}{self.kind} '{name}': ")
         return str(name)
 
     def mark(self, name: str) -> str:
         """The mark shown after a name: `` (experimental)``, or nothing."""
-        entry = self._entries.get(name.partition(":")[0])
+        entry = self._entries.get(name.partition(":")[0])  # never a plugin's
         return " (experimental)" if entry and entry.experimental else ""
 
     def listing(self) -> str:
@@ -72,5 +104,5 @@ class Registry(Mapping[str, Entry]):
     def load(self, name: str, where: str = "") -> Any:
         """Import the component and return it. Raises InputError if the name is not registered."""
         base, _, variant = self.check(name, where).partition(":")
-        entry = self._entries[base]
+        entry = self[base]
         return entry.load()(variant) if entry.variants else entry.load()

@@ -1,7 +1,9 @@
 """What all tests share: the GPU's marker and the bodies they use."""
 
 import os
+import shutil
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -45,3 +47,27 @@ def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:
         position=rng.standard_normal((count, dimensions)),
         velocity=rng.standard_normal((count, dimensions)) * 0.5,
     )
+
+
+@pytest.fixture
+def display():
+    """A virtual screen; skips if a library for a window is missing."""
+    pytest.importorskip("PySide6")
+    if not shutil.which("Xvfb"):
+        pytest.skip("no Xvfb here")
+    from nbody import opengl
+
+    missing = opengl.missing_packages(opengl.SCREENLESS | opengl.WINDOW)
+    if missing:
+        pytest.skip(f"a window needs {' '.join(missing)}")
+    read, write = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1400x900x24", "-noreset"],
+        pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        number = pipe.readline().strip()
+    yield f":{number}"
+    server.terminate()
+    server.wait()

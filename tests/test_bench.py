@@ -253,7 +253,7 @@ def test_an_experimental_engine_is_marked_and_never_the_fastest_on_the_front_pag
 
 
 def test_the_lecture_problem_is_that_of_the_disk_scenario():
-    disk = Scenario.load(ROOT / "scenarios" / "disk.yaml")
+    disk = Scenario.load(ROOT / "scenarios" / "lecture.yaml")
     assert disk.gravity == LECTURE and disk.integrator.dt == LECTURE_DT and disk.integrator.scheme == "taylor"
     position = lecture_disk(100).particles.position
     assert (position == position.astype(np.float32)).all()

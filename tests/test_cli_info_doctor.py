@@ -180,7 +180,9 @@ def test_doctor_examines_everything_and_this_machine_can_run(capsys):
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     findings = found["findings"]
-    assert found["ok"] and {"python", "processor", "gpu", "self-test", "pictures", "window", "disk"} <= set(findings)
+    assert found["ok"] and {"python", "processor", "gpu", "self-test", "pictures", "window", "interop", "disk"} <= set(
+        findings
+    )
     assert findings["processor"]["cores"] >= 1 and findings["python"]["packages"]["numba"]
     most = [findings[f"engine {precision}"]["largest_n"] for precision in ("float32", "float64")]
     assert most[0] > most[1] > 20480  # float32 takes less, and the lecture's problem fits anywhere
@@ -220,6 +222,7 @@ def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
     from nbody import gpu
 
     monkeypatch.setattr(gpu, "why_unavailable", lambda: "the driver is asleep")
+    assert doctor._interop().state == doctor.MISSING and "from host memory" in doctor._interop().text
     finding = doctor._card()
     assert finding.state == doctor.MISSING and "the driver is asleep" in finding.text
     assert machine.install_extra("cu13") in finding.remedy and finding.facts["gpu"] is None

@@ -167,6 +167,19 @@ def test_the_force_is_minus_the_gradient_of_the_potential(softening, length):
         assert (sides[1] - sides[0]) / (2 * h) == pytest.approx(a[0, k], rel=1e-7, abs=1e-7 * np.abs(a[0]).max())
 
 
+def test_a_spline_is_right_to_rounding():
+    """A quarter of all pairs is within the spline, where polynomials have some ten roundings."""
+    precision = "float32"  # float64: the engine ``matrix`` has the same function, and kernels take seconds to compile
+    position, mass = rounded(precision, *plummer_sphere(600))
+    given = {"softening": "spline", "length": 0.3, "potential": True}
+    expected, expected_phi = accelerations(position, mass, engine="reference", **given)
+    a, phi = accelerations(position, mass, engine="cpu", precision=precision, **given)
+    size = np.linalg.norm(expected, axis=1)
+    assert np.median(np.linalg.norm(a - expected, axis=1) / size) < 10 * EPS[precision]
+    assert np.abs(a - expected).max() < 100 * EPS[precision] * size.max()
+    assert np.abs(phi / expected_phi - 1).max() < ROUNDINGS * EPS[precision]
+
+
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_bodies_without_mass_feel_and_do_not_pull(precision):
     position, mass = plummer_sphere(700)
@@ -190,6 +203,25 @@ def test_coincident_bodies_exert_no_force_on_each_other(softening, length, preci
     soft = np.hypot(2.0, length) if softening == "plummer" else 2.0
     assert a[:-1] == pytest.approx(np.tile([0.25 * 2 / soft**3, 0, 0], (299, 1)), rel=1e-6)
     assert a[-1] == pytest.approx([-0.25 * 299 * 2 / soft**3, 0, 0], rel=1e-6)
+
+
+def test_many_bodies_without_mass_cost_as_many_interactions_as_there_are_masses():
+    """Sums over the massive bodies alone; their own forces are the referee's, in whatever order the bodies come."""
+    bodies = random_bodies(400)
+    bodies.mass[np.random.default_rng(1).permutation(400)[:300]] = 0.0
+    law, counted = Gravity(softening="plummer", length=0.05), []
+    engine = CpuEngine(law, "float64")
+    state = engine.load(bodies)
+    state.watch = counted.append
+    engine.evaluate(state)
+    assert counted[-1] == 100 * 400 == engine.work(state)
+    a = state.acceleration.copy()
+    engine.evaluate(state, Want.POTENTIAL)
+    assert counted[-1] == 2 * 100 * 400
+    expected, expected_phi = direct_sum(bodies.position, bodies.mass, law)
+    assert np.abs(a - expected).max() < 1e-13 * np.abs(expected).max()
+    assert np.abs(state.potential / expected_phi - 1).max() < 1e-13
+    assert a.tobytes() == state.acceleration.tobytes()
 
 
 def test_one_body_alone_feels_nothing():

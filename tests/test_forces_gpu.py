@@ -12,7 +12,7 @@ from nbody.state import Want
 
 GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu")]
 ONE_BODY_A_THREAD = ("gpu-global", "gpu-tiled", "gpu-kahan")
-LENGTHS = {"plummer": 0.05, "cutoff": 0.5, "none": 0.0}
+LENGTHS = {"plummer": 0.05, "spline": 0.2, "cutoff": 0.5, "none": 0.0}
 
 # A float32 sum of N terms of random sign: each term has some 5 roundings of 6e-8, the sum about √N more.
 BOUND = {"float32": 5e-6, "float64": 1e-13}

@@ -20,7 +20,7 @@ from nbody.run.resume import rerun, resume
 from nbody.state import Want
 from nbody.trajectory import first_difference
 
-LENGTHS = {"plummer": 0.05, "cutoff": 0.5, "none": 0.0}
+LENGTHS = {"plummer": 0.05, "spline": 0.2, "cutoff": 0.5, "none": 0.0}
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
 RUNGS = [name for name in LADDER if LADDER.load(name).on == "gpu"]
 

@@ -39,6 +39,7 @@ def forces(engine, bodies, softening, precision):
         ("cutoff", 2, "float32", 65),
         ("none", 3, "float64", 33),
         ("plummer", 2, "float64", 1),
+        ("spline", 3, "float32", 33),
     ],
 )
 def test_the_simulator_agrees_with_the_referee(engine, softening, dimensions, precision, count):
@@ -102,6 +103,18 @@ def test_the_simulator_with_shuffles_agrees_with_the_referee(monkeypatch, engine
     assert np.abs(got_phi - phi).max() < 5e-6 * np.abs(phi).mean()
     assert energy == pytest.approx(0.5 * bodies.mass @ phi, rel=1e-6)
     assert np.array_equal(got, same)
+
+
+@simulated
+@pytest.mark.parametrize("masses", ["equal", "product", "separate"])
+def test_a_spline_is_no_power_of_the_distance_and_each_pair_once_has_it_too(monkeypatch, masses):
+    use_tiling(monkeypatch, Tiling(1, 2))
+    kinds = {"equal": np.full(40, 0.7), "product": np.linspace(1, 2, 40), "separate": np.arange(40.0)}
+    bodies = with_masses(kinds[masses])
+    got, got_phi = forces("gpu-symmetric", bodies, "spline", "float64")
+    a, phi = forces("reference", bodies, "spline", "float64")
+    assert np.abs(got - a).max() < 1e-13 * np.abs(a).max()
+    assert np.abs(got_phi - phi).max() < 1e-13 * np.abs(phi).max()
 
 
 @simulated

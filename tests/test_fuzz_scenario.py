@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import nbody.initial.exponential_disk  # noqa: F401 (its import of SciPy is not part of an answer's time)
 from nbody.errors import InputError
 from nbody.initial import check_initial
 from nbody.scenario import Scenario

@@ -13,9 +13,10 @@ import importlib, logging, os, pkgutil, signal, sys, warnings
 # What the libraries do when they are imported is theirs.
 import numba, numba.cuda, numba.cuda.dispatcher, numba.core.bytecode, numba.core.caching, numba.core.runtime
 import h5py, matplotlib, numba.cuda.extending, numba.extending, numpy, pydantic, rich.console, typer, yaml
-import vispy.app, vispy.scene, PIL.Image
+import vispy.app, vispy.scene, PIL.Image, scipy.integrate, scipy.interpolate, scipy.special, scipy.spatial
 import numba.cuda.core.bytecode as cuda_bytecode
 
+import scipy.integrate, scipy.interpolate, scipy.special  # SciPy itself adds warning filters when it is imported
 DOORS = [
     numba.core.bytecode.FunctionIdentity, cuda_bytecode.FunctionIdentity, numba.core.caching.FunctionCache,
     numba.core.dispatcher.Dispatcher, numba.cuda.dispatcher.CUDADispatcher, numba.cuda.dispatcher._Kernel,

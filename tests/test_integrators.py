@@ -11,6 +11,8 @@ from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.run.simulation import Simulation
+from nbody.scenario import Scenario
 from nbody.state import Want
 
 ECCENTRICITY = 0.5
@@ -270,6 +272,16 @@ def test_bodies_without_forces_drift_and_steps_that_can_not_be_made_are_one_line
     scheme, motion = varying(0.02, alone)
     with pytest.raises(RunFailed, match=r"step of inf at time 0 can't be made; give .*the largest step"):
         scheme.advance(motion, 1)
+
+
+def test_with_external_fields_adaptive_leapfrog_needs_its_largest_step():
+    text = (
+        "initial: {generator: plummer, particles: 8}\ngravity: {softening: plummer, length: 0.1}\nprecision: float64\n"
+        "engine: reference\nfields: [{field: point_mass, mass: 1.0}]\nintegrator: {scheme: leapfrog_adaptive, end: 0.1}\n"
+    )
+    with pytest.raises(InputError, match=r"integrator.dt is missing; .*external fields"):
+        Simulation(Scenario.from_text(text, "field.yaml"))
+    Simulation(Scenario.from_text(text.replace("end:", "dt: 0.01, end:"), "field.yaml")).run()
 
 
 # --- Hermite ---------------------------------------------------------------------------------------------------------------

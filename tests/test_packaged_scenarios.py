@@ -1,5 +1,6 @@
 """The scenarios that come with nbody are found by name from any folder, in a checkout and in a wheel."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 
 from nbody.cli import main
 from nbody.errors import InputError
+from nbody.run.plan import plan
+from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario, packaged
 
 ROOT = Path(__file__).parents[1]
@@ -64,7 +67,7 @@ def test_info_takes_names_too(capsys):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ("plumer", "no scenario of this name (did you mean 'plummer'?); name a .yaml file, or one of: disk, plummer"),
+        ("plumer", "no scenario of this name (did you mean 'plummer'?); name a .yaml file, or one of:"),
         ("scenarios/dsk.yaml", "there is no such file (did you mean 'scenarios/disk.yaml'?)"),
         ("mine/disk.yaml", "mine/disk.yaml: there is no such file"),
     ],
@@ -75,6 +78,65 @@ def test_a_wrong_name_is_one_line_with_the_nearest(capsys, command, wrong, says)
     assert says.split("; name")[0] in told and told.count("\n") == 1
     with pytest.raises(InputError):
         Scenario.load(wrong)
+
+
+# --- nbody new, nbody scenarios --------------------------------------------------------------------------------------
+
+
+def test_new_copies_a_scenario_with_its_comments_and_never_overwrites(capsys):
+    assert main(["new", "plummer"]) == 0
+    assert Path("plummer.yaml").read_bytes() == (ROOT / "scenarios" / "plummer.yaml").read_bytes()
+    assert capsys.readouterr().out == "plummer.yaml\n"
+    Path("plummer.yaml").write_text("mine")
+    assert main(["new", "plummer"]) == 2
+    assert "plummer.yaml: exists already and is kept; give another name" in capsys.readouterr().err
+    assert Path("plummer.yaml").read_text() == "mine"
+    Path("folder").mkdir()
+    assert main(["new", "disk", "folder"]) == 0 and main(["new", "disk", "other.yaml"]) == 0
+    assert Path("folder/disk.yaml").read_bytes() == Path("other.yaml").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["plumer"], "plumer: unknown scenario (did you mean 'plummer'?)"),
+        (["plummer", "x.txt"], "x.txt: a scenario ends in .yaml"),
+        (["plummer", "no/such/x.yaml"], "no/such/x.yaml: can't be written"),
+        (["../disk"], "unknown scenario"),
+    ],
+)
+def test_what_new_cannot_copy_is_one_line(capsys, arguments, says):
+    assert main(["new", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert says in told and told.count("\n") == 1 and not list(Path().iterdir())
+
+
+def test_scenarios_lists_each_with_its_first_sentence(capsys):
+    assert main(["scenarios"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == NAMES
+    assert all(len(line) < 140 and len(line.split()) > 4 for line in lines)
+    assert main(["scenarios", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scenario_plans_makes_its_bodies_and_has_a_head(name):
+    """Its head says the physics, what to look for and the source. A small version of it takes its first step."""
+    text = (ROOT / "scenarios" / f"{name}.yaml").read_text()
+    assert all(f"\n# {part}:" in text for part in ("Physics", "What to look for", "Source")), name
+    scenario = Scenario.load(name)
+    assert scenario.name == name
+    planned = plan(scenario, measure=False)
+    assert planned.file_bytes < 1e9 and 20 <= planned.frames <= 2000
+    fixed = scenario.initial.particles is None
+    end = {} if scenario.integrator.end is None else {"end": 0.01}
+    few = scenario.override(engine="reference", precision="float64", steps=None if end else 1, **end, dt=None)
+    few = few if fixed else few.override(particles=30)
+    if end:
+        few = few.override(["record.dt=0.01"])
+    summary = Simulation(few).run()
+    assert summary.particles == (planned.count if fixed else 30) and summary.step >= 1
 
 
 def old_setuptools() -> bool:

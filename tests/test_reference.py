@@ -90,3 +90,26 @@ def test_what_is_no_bodies_is_refused_in_the_librarys_words(given, says):
     with pytest.raises(InputError, match=says) as refused:
         accelerations(**{"position": [[0.0, 0], [1.0, 0]], "mass": [1.0, 2.0]} | given)
     assert "\n" not in str(refused.value)
+
+
+def gadgets(r: float, h: float) -> tuple[float, float]:
+    """Force/r and minus the potential of a unit mass, as GADGET's published code has them (Springel 2005, forcetree.c)."""
+    u = r / h
+    if u >= 1:
+        return 1 / r**3, 1 / r
+    if u < 0.5:
+        force = 10.666666666667 + u * u * (32.0 * u - 38.4)
+        return force / h**3, -(-2.8 + u * u * (5.333333333333 + u * u * (6.4 * u - 9.6))) / h
+    force = 21.333333333333 - 48.0 * u + 38.4 * u * u - 10.666666666667 * u * u * u - 0.066666666667 / (u * u * u)
+    inner = 10.666666666667 + u * (-16.0 + u * (9.6 - 2.133333333333 * u))
+    return force / h**3, -(-3.2 + 0.066666666667 / u + u * u * inner) / h
+
+
+@pytest.mark.parametrize("r", [1e-6, 0.1, 0.699, 0.7, 1.0, 1.399, 1.4, 2.0])
+def test_the_spline_is_gadgets(r):
+    """The constants of its code have 13 digits."""
+    position, mass = [[0.0, 0, 0], [r, 0, 0]], [0.0, 1.0]
+    a, phi = accelerations(position, mass, softening="spline", length=0.5, engine="reference", potential=True)
+    force, u = gadgets(r, 1.4)
+    assert a[0].tolist() == [pytest.approx(r * force, rel=1e-10), 0, 0]
+    assert -phi[0] == pytest.approx(u, rel=1e-11)

@@ -269,13 +269,6 @@ def test_going_on_with_an_engine_that_auto_chose_makes_no_copy(tmp_path, monkeyp
     assert path.stat().st_ino == before
 
 
-def test_a_recorded_simulation_is_not_run_twice(tmp_path):
-    simulation = Simulation(Scenario.from_text(SCENARIO), tmp_path / "run.h5")
-    simulation.run(steps=3)
-    with pytest.raises(InputError, match="resume"):
-        simulation.run(steps=3)
-
-
 def test_a_resumed_finished_run_still_knows_its_energy_error(tmp_path):
     path = simulate(tmp_path / "run.h5")
     with Trajectory(path) as run:

@@ -19,7 +19,7 @@ PRESETS = sorted((Path(__file__).parents[1] / "scenarios").glob("*.yaml"))
 TEXT = """\
 # a comment
 initial:
-  generator: disk
+  generator: lecture
   particles: 1e3        # YAML 1.1 reads this as text
 integrator: {dt: 1e-3, steps: 10}
 """
@@ -40,17 +40,17 @@ def test_every_preset_is_valid_and_its_head_says_what_it_is(path):
 
 
 def test_the_disc_is_the_lectures_problem():
-    disc = Scenario.load(PRESETS[0].with_name("disk.yaml"))
+    disc = Scenario.load(PRESETS[0].with_name("lecture.yaml"))
     assert disc.gravity == Gravity(G=10.0, dimensions=2, softening="cutoff", length=0.01)
     assert (disc.integrator.scheme, disc.integrator.dt, disc.integrator.steps) == ("taylor", 0.001, 800)
-    assert (disc.initial.generator, disc.initial.particles, disc.initial.seed) == ("disk", 20480, 1)
+    assert (disc.initial.generator, disc.initial.particles, disc.initial.seed) == ("lecture", 20480, 1)
     assert (disc.engine.name, disc.precision) == ("auto", "float32")
 
 
 def test_what_is_not_said_has_a_default():
     assert scenario().resolved() == {
         "name": "disc",
-        "initial": {"generator": "disk", "particles": 1000, "seed": 1},
+        "initial": {"generator": "lecture", "particles": 1000, "seed": 1},
         "gravity": {"G": 1.0, "dimensions": 3, "softening": "none", "length": 0.0},
         "integrator": {"scheme": "leapfrog", "dt": 0.001, "steps": 10},
         "engine": "auto",
@@ -106,7 +106,7 @@ def test_an_option_replaces_a_value_and_is_named_in_its_stead():
 def test_every_option_reaches_its_value():
     given = {
         "particles": 3, "seed": 4, "steps": 5, "dt": 0.25, "integrator": "taylor", "end": 2.0, "engine": "cpu",
-        "precision": "float64", "every": 2,
+        "precision": "float64", "every": 2, "G": 3.0, "softening": "none",
     }  # fmt: skip
     assert set(given) == set(OPTIONS)
     for option, path in OPTIONS.items():
@@ -167,7 +167,7 @@ def test_options_may_follow_one_another():
 def test_a_scenario_from_python_takes_numpys_numbers():
     made = Scenario.from_dict(
         {
-            "initial": {"generator": "disk", "particles": np.int64(5), "spin": np.float32(2)},
+            "initial": {"generator": "lecture", "particles": np.int64(5), "spin": np.float32(2)},
             "integrator": {"dt": np.float64(0.1), "steps": 3},
         }
     )
@@ -179,13 +179,13 @@ def test_a_scenario_from_python_takes_numpys_numbers():
 
 def test_the_resolved_initial_shows_the_generators_own_defaults():
     assert resolved_initial(scenario()) == {
-        "generator": "disk",
+        "generator": "lecture",
         "particles": 1000,
         "seed": 1,
         "radius": 3.2767,
         "spin": 10.0,
     }
-    changed = scenario(TEXT.replace("generator: disk", "generator: disk\n  spin: 3"))
+    changed = scenario(TEXT.replace("generator: lecture", "generator: disk\n  spin: 3"))
     assert resolved_initial(changed)["spin"] == 3.0
 
 
@@ -204,7 +204,7 @@ def test_any_name_and_number_survives_being_written_out(name, dt, seed):
     made = Scenario.from_dict(
         {
             "name": name,
-            "initial": {"generator": "disk", "particles": 1, "seed": seed},
+            "initial": {"generator": "lecture", "particles": 1, "seed": seed},
             "integrator": {"dt": dt, "steps": 1},
         }
     )

@@ -92,7 +92,7 @@ FRAMES_OF_A_STATE = textwrap.dedent("""
 @pytest.mark.parametrize("integrator", ["taylor", "leapfrog"])
 def test_frames_leave_a_simulated_gpu_in_order_and_whole(tmp_path, integrator):
     """Sixteen at a time and fewer: the positions, velocities and sums that the CPU has, to rounding."""
-    text = PLUMMER.replace("plummer, particles: 256", "disk, particles: 20").replace("0.05", "0.05, dimensions: 2")
+    text = PLUMMER.replace("plummer, particles: 256", "lecture, particles: 20").replace("0.05", "0.05, dimensions: 2")
     (tmp_path / "run.yaml").write_text(text.replace("leapfrog, dt: 0.0078125", f"{integrator}, dt: 0.0001"))
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_ENABLE_CUDASIM": "1"}
     subprocess.run([sys.executable, "-c", FRAMES_OF_A_STATE], cwd=tmp_path, env=environment, check=True)

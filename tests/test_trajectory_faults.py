@@ -459,7 +459,7 @@ def test_a_run_may_name_its_own_observables_and_the_columns_of_its_state(tmp_pat
         with TrajectoryWriter.reopen(path, read_checkpoint(path), frames=frames) as writer:
             writer.append(Frame(2, 7.0, X, X, {"energy": 2.0}))
         with Trajectory(path) as run:
-            assert dict(run.observables) == observables and run.verify() == [] and run.time[0] == 1 / 3
+            assert dict(run.widths) == observables and run.verify() == [] and run.time[0] == 1 / 3
             np.testing.assert_array_equal(run.observable("energy"), [0, 1, 2])
             np.testing.assert_array_equal(run.frame(1).observables["lagrange_radii"], np.arange(5.0) + 1)
             assert np.isnan(run.frame(1).observables["box"]).all() and run.frame(1).observables["box"].shape == (3,)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,10 +17,13 @@ from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
 from nbody.viewer import backends
 from nbody.viewer.display import hud
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.palette import LIGHTNESS, palette
+from nbody.viewer.picture.choices import COLOURS
+from nbody.viewer.picture.look import TRAILS, Look
+from nbody.viewer.picture.palette import LIGHTNESS, ember, reef
 from nbody.viewer.screenshot import draw_frame
 from nbody.viewer.sources.recording import Recording, speed_scale
-from nbody.viewer.window.controls import KEYS, LEFT, RIGHT, Controls
+from nbody.viewer.window.controls import LEFT, RIGHT, Controls
+from nbody.viewer.window.keys import KEYS, LIVE
 from nbody.viewer.window.playback import Playback
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -148,8 +150,9 @@ def test_stepping_pauses_and_stays_at_the_ends():
 # --- Colours --------------------------------------------------------------------------------------------------------
 
 
-def test_the_palette_is_equally_light_in_equal_steps_and_all_on_the_screen():
-    rgb = palette(64).astype(float)
+@pytest.mark.parametrize("colour_map", [ember, reef])
+def test_our_maps_are_equally_light_in_equal_steps_and_all_on_the_screen(colour_map):
+    rgb = colour_map(64).astype(float)
     assert (rgb > 0).all() and (rgb < 1).all()
     to_lms = np.array([[0.4122214708, 0.5363325363, 0.0514459929],
                        [0.2119034982, 0.6806995451, 0.1073969566],
@@ -161,6 +164,17 @@ def test_the_palette_is_equally_light_in_equal_steps_and_all_on_the_screen():
     assert steps.min() > 0.002
 
 
+def test_a_look_is_made_from_options_and_changed_by_keys():
+    look = Look.of({"color": "density", "trails": "0,3,7", "map": None, "frame": 9})
+    assert (look.color, look.trail_ids(), look.map) == ("density", (0, 3, 7), Look().map)
+    assert look.next_trails().trails == TRAILS[0] and not look.toggle("axes").toggle("axes").axes
+    seen = [look.color]
+    while (look := look.next_color()).color not in seen:
+        seen.append(look.color)
+    assert sorted(seen) == sorted(COLOURS)
+    assert look.brighter(99).exposure == look.brighter(99).brighter(1).exposure
+
+
 def test_colours_are_on_one_scale_for_the_whole_run(tmp_path):
     (x, v), *_ = cloud(500)
     path = record(tmp_path / "run.h5", [(x, v), (x, 10 * v), (x, 100 * v)])
@@ -169,10 +183,11 @@ def test_colours_are_on_one_scale_for_the_whole_run(tmp_path):
     assert slow < np.linalg.norm(v, axis=1).max() < fast < 100 * np.linalg.norm(v, axis=1).max()
 
 
-@pytest.mark.parametrize("velocity", [np.zeros((3, 2)), np.ones((3, 2)), np.full((3, 2), np.nan)])
-def test_a_scale_of_equal_speeds_still_has_two_ends(velocity):
-    slow, fast = speed_scale([velocity])
-    assert 0 < slow < fast < np.inf
+@pytest.mark.parametrize(
+    "velocity,ends", [(np.zeros((3, 2)), 0), (np.ones((3, 2)), 2**0.5), (np.full((3, 2), np.nan), 0)]
+)
+def test_equal_speeds_have_no_invented_scale(velocity, ends):
+    assert speed_scale([velocity]) == pytest.approx((ends, ends))
 
 
 # --- Keys, mouse and display ----------------------------------------------------------------------------------------
@@ -182,18 +197,36 @@ def controls(flat=False, frames=101):
     return Controls(Camera(flat=flat), Playback(frames)), hud.Timeline(SIZE)
 
 
-def test_every_key_does_something_and_most_are_in_the_help():
+class LiveClock(Playback):
+    """A clock that says it is that of a simulation."""
+
+    live = True
+
+    def record(self):
+        self.recording = True
+
+
+def state_of(ours):
+    return [repr(vars(each)) for each in (ours, ours.transport)]
+
+
+def test_every_key_does_something_and_is_in_the_table():
     for key in KEYS:
         for name in key.names:
             ours, _ = controls()
-            ours.playback.seek(50)
-            before = (repr(ours.camera), vars(ours.playback).copy(), ours.show_hud, ours.closed)
+            ours.transport = LiveClock(101) if key.only == LIVE else ours.transport
+            ours.transport.seek(50)
+            before = state_of(ours)
             assert ours.key(name)
-            after = (repr(ours.camera), vars(ours.playback), ours.show_hud, ours.closed)
-            assert before != after or name == "R", name
-    assert not ours.key("F13")
-    for word in ("Space", "←", "Home", "R ", "H ", "Q ", "drag", "wheel"):
-        assert word in ours.key_help
+            assert state_of(ours) != before or name == "R", name
+        rows = [row for _, rows in ours.key_table for row in rows]
+        assert not key.label or (key.label, key.help) in rows
+    ours, _ = controls()
+    assert not ours.key("F13") and not ours.key("O")  # only a simulation that is running can be recorded
+    labels = "  ".join(label for _, rows in ours.key_table for label, _ in rows)
+    for word in ("Space", "←", "Home", "R ", "H ", "Q", "drag", "wheel", "click"):
+        assert word in labels
+    assert {"Space play/pause", "R reset view"} <= set(ours.hints)
 
 
 def test_the_reset_undoes_turning_moving_and_zooming():
@@ -216,11 +249,11 @@ def test_the_time_line_reaches_every_frame_and_no_other():
     y = line.top + line.height / 2
     for x, frame in ((line.left, 0), (200, 50), (line.left + line.width - 1, 100)):
         ours.press((x, y), LEFT, False, line)
-        assert (ours.playback.frame, ours.playback.playing) == (frame, False)
+        assert (ours.transport.frame, ours.transport.playing) == (frame, False)
     ours.move((-500, 0), (200, y), line, SIZE)
-    assert ours.playback.frame == 0
+    assert ours.transport.frame == 0
     ours.move((9999, 0), (200, y), line, SIZE)
-    assert ours.playback.frame == 100
+    assert ours.transport.frame == 100
     for frame in (0, 37, 100):
         assert line.frame_at(line.left + line.column_of(frame, 101), 101) == frame
 
@@ -322,7 +355,7 @@ def test_the_frame_changes_the_picture_and_nothing_else_does(egl, tmp_path):
     np.testing.assert_array_equal(first, again)
     assert (abs(first - third).max(axis=2) > 40).mean() > 0.05
     changed = abs(first - text).max(axis=2) > 20
-    assert changed[:170, :290].mean() > 0.05 and not changed[170:].any() and not changed[:, 290:].any()
+    assert changed[:235, :290].mean() > 0.05 and not changed[235:].any() and not changed[:, 290:].any()
 
 
 @pytest.fixture
@@ -352,7 +385,7 @@ def test_the_light_of_all_particles_is_the_same_whatever_their_number_and_size(r
     """Σ light = (R pixels)² by construction, of which the colours take a share that is the same for equal speeds.
     The Gaussian's tail beyond 3σ is 1.1 %, and its sampling at σ = 0.6 pixels another 1 %."""
     share = []
-    for count in (10, 1000, 100_000):
+    for count in (600, 3000, 100_000):
         angle = np.arange(count) * np.pi * (3 - np.sqrt(5))
         position = (0.8 * np.sqrt((np.arange(count) + 0.5) / count) * np.stack([np.cos(angle), np.sin(angle)])).T
         drawn = renderer(position, np.ones_like(position))
@@ -436,7 +469,10 @@ def test_what_the_user_got_wrong_is_said_in_one_line(run_file, tmp_path, capsys,
         ((tmp_path / "none.h5",), "there is no such file"),
         ((tmp_path,), "is a directory"),
         ((tmp_path / "text.h5", "--screenshot", png), "not an HDF5 file"),
-        ((ROOT / "scenarios/disk.yaml",), "nbody run"),
+        ((ROOT / "scenarios/disk.yaml", "--screenshot", png), "nbody run"),
+        ((*shot, png, "--camera", "fram"), "run, frame or a file"),
+        ((*shot, png, "--camera", "none.yaml"), "there is no such file"),
+        ((*shot, png, "--track", "99"), "com, densest or the id of a body"),
         ((*shot, png, "--frame", 3), "frames 0 to 2"),
         ((*shot, png, "--frame", -4), "-1 to -3"),
         ((*shot, png, "--size", "large"), "1280x720"),
@@ -444,6 +480,9 @@ def test_what_the_user_got_wrong_is_said_in_one_line(run_file, tmp_path, capsys,
         ((*shot, tmp_path / "no/out.png"), "there is no folder"),
         ((*shot, tmp_path / "out.jpg"), ".png"),
         ((*shot, tmp_path), ".png"),
+        ((*shot, png, "--color", "sped"), "--color: unknown color 'sped' (did you mean 'speed'?)"),
+        ((*shot, png, "--trails", "sun"), "ids like 0,3,7"),
+        ((*shot, png, "--exposure", "99"), "--exposure 99: must be -8 to 8"),
     ):
         assert words in error_of(capsys, *arguments), arguments
     assert not png.exists()
@@ -498,28 +537,6 @@ def test_a_damaged_frame_is_said_and_leaves_no_picture(egl, run_file, tmp_path, 
 # --- A window -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def display():
-    """A virtual screen; skips if a library for a window is missing."""
-    pytest.importorskip("PySide6")
-    if not shutil.which("Xvfb"):
-        pytest.skip("no Xvfb here")
-    missing = opengl.missing_packages(opengl.SCREENLESS | opengl.WINDOW)
-    if missing:
-        pytest.skip(f"a window needs {' '.join(missing)}")
-    read, write = os.pipe()
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1400x900x24"],
-        pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        number = pipe.readline().strip()
-    yield f":{number}"
-    server.terminate()
-    server.wait()
-
-
 def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
     from PIL import Image
 
@@ -527,7 +544,9 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
     environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "xcb"}
     environment.pop("WAYLAND_DISPLAY", None)
     session = [sys.executable, str(ROOT / "tests/viewer_session.py"), str(path), str(tmp_path)]
-    done = subprocess.run(session, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    done = subprocess.run(
+        session, capture_output=True, text=True, env=environment, timeout=120, check=False, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     seen = json.loads(done.stdout)
     assert seen["played"]["playing"] and not seen["paused"]["playing"]
@@ -542,7 +561,34 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
         assert (abs(shown(before) - shown(after)).max(axis=2) > 40).mean() > 0.005, f"{after} looks like {before}"
     changed = abs(shown("end") - shown("bare")).max(axis=2) > 40
     assert changed[-30:].sum() > 500 and changed[:160, :280].sum() > 500  # the time line and the caption are gone
-    assert not changed[200:-120].any()
+    assert not changed[240:-120].any()
+
+    row = int(done.stderr.split()[0])
+    assert seen["chosen"]["chosen"] == row and seen["followed"]["follow"] == "body"
+    for act in ("followed", "moved"):  # the body is in the middle, also in another frame
+        np.testing.assert_allclose(seen[act]["centre"], seen[act]["body"])
+        np.testing.assert_allclose(seen[act]["pixel"], (640, 360))
+    assert seen["moved"]["frame"] == 0 and seen["moved"]["body"] != seen["followed"]["body"]
+    for act in ("chosen", "followed", "moved"):  # the ring is where the body is
+        x, y = np.rint(seen[act]["pixel"]).astype(int)
+        angle = np.linspace(0, 2 * np.pi, 100)
+        circle = shown(act)[np.rint(y + 10 * np.sin(angle)).astype(int), np.rint(x + 10 * np.cos(angle)).astype(int)]
+        assert (circle.max(axis=1) > 120).mean() > 0.9, act
+    assert seen["centre"]["follow"] == "com"
+    panel = np.s_[20:320, -340:-20]  # at the top right
+    assert (abs(shown("centre") - shown("drawn"))[panel].max(axis=2) > 40).sum() > 1000  # the curves
+    moved = abs(shown("drawn") - shown("earlier"))[40:100, -290:-30].max(axis=2) > 40
+    assert moved.all(axis=0).sum() in range(1, 10)  # the cursor, before and after
+    assert (abs(shown("earlier") - shown("keys"))[100:500, 300:900].max(axis=2) > 80).mean() > 0.02  # the table
+    assert {"test-00010.png", "test-camera.yaml"} <= {path.name for path in tmp_path.iterdir()}
+    assert "--camera test-camera.yaml" in seen["viewed"]["notice"]
+    saved = np.asarray(Image.open(tmp_path / "test-00010.png"))
+    assert (
+        saved.shape == (720, 1280, 3) and abs(saved[:300] - shown("earlier")[:300]).max() <= 2
+    )  # but without the keys
+    assert "◀" in seen["backward"]["status"] and seen["backward"]["frame"] < 39
+    small = shown("small")
+    assert small.shape[:2] == (400, 500) and (small[-90:-40, 14:480].max(axis=2) > 150).sum() > 300  # the help
 
 
 INTERRUPTED = """
@@ -550,11 +596,11 @@ import os, signal, sys
 from nbody.cli import main
 from nbody.viewer.window import show as window
 
-def show(recording, playback, real=window.show):
+def show(recording, playback, real=window.show, **options):
     def opened(_):
         from vispy import app
         opened.timer = app.Timer(0.5, lambda event: os.kill(os.getpid(), signal.SIGINT), iterations=1, start=True)
-    real(recording, playback, opened)
+    real(recording, playback, opened, **options)
 
 window.show = show
 sys.exit(main(["view", sys.argv[1]]))

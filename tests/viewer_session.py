@@ -9,6 +9,8 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from nbody.trajectory import Trajectory
 from nbody.viewer.sources.recording import Recording
 from nbody.viewer.window.playback import Playback
@@ -35,6 +37,19 @@ def acts(window):
         bar = window._timeline()
         QTest.mouseClick(pane, left, none, QPoint(bar.left + bar.width // 2, bar.top + bar.height // 2))
 
+    def click_body():
+        """Click on the body that is nearest to a place without text."""
+        pixels = window.controls.camera.project(window.renderer.moment.positions(), window.size)
+        row = int(np.hypot(*(pixels - (700, 400)).T).argmin())
+        print(row, file=sys.stderr)
+        QTest.mouseClick(pane, left, none, QPoint(*np.rint(pixels[row]).astype(int).tolist()))
+
+    def until_drawn():
+        for _ in range(400):
+            QTest.qWait(50)
+            if window.panels.diagrams.drawn:
+                break
+
     yield "played", lambda: None
     yield "paused", key("Space")
     yield "home", key("Home")
@@ -44,11 +59,24 @@ def acts(window):
     yield "clicked", click_timeline
     yield "end", key("End")
     yield "bare", key("H")
+    yield "shown", key("H")
+    yield "chosen", click_body
+    yield "followed", key("F")
+    yield "moved", key("Home")
+    yield "centre", key("F")
+    yield "diagrams", key("P")
+    yield "drawn", until_drawn
+    yield "earlier", key("Right", Qt.KeyboardModifier.ShiftModifier)
+    yield "keys", key("F1")
+    yield "saved", lambda: (key("F1")(), key("S")())
+    yield "viewed", key("V")
+    yield "backward", lambda: (key("End")(), key("B")())
+    yield "small", lambda: setattr(window, "size", (500, 400))
     yield "quit", key("Q")
 
 
 def drive(window):
-    """Begin the session: an act, then 250 ms to draw."""
+    """Begin the session: an act, then 200 ms to draw."""
     from PySide6.QtCore import QTimer
 
     todo, seen = acts(window), {}
@@ -56,11 +84,20 @@ def drive(window):
 
     def go_on():
         if state["name"]:
-            playback, camera = window.playback, window.controls.camera
+            playback, camera = window.transport, window.controls.camera
+            # fmt: off
             seen[state["name"]] = {
                 "frame": playback.frame, "playing": playback.playing, "azimuth": camera.azimuth,
-                "centre": camera.centre.tolist(),
-            }  # fmt: skip
+                "centre": camera.centre.tolist(), "chosen": window.controls.chosen, "follow": window.controls.follow,
+                "status": window.transport.status, "notice": window.notice,
+            }
+            if window.controls.chosen is not None:
+                row = window.controls.chosen
+                place = window.renderer.moment.positions(row)
+                seen[state["name"]] |= {
+                    "body": place.tolist(), "pixel": camera.project(place[None], window.size)[0].tolist(),
+                }
+            # fmt: on
             window.native.grabFramebuffer().save(str(folder / f"{state['name']}.png"))
         state["name"], act = next(todo)
         if state["name"] == "quit":
@@ -70,7 +107,7 @@ def drive(window):
 
     timer = QTimer(window.native)
     timer.timeout.connect(go_on)
-    timer.start(250)
+    timer.start(200)
 
 
 folder = Path(sys.argv[2])

@@ -15,14 +15,19 @@ from nbody.cli import streams
 from nbody.cli.bench import bench
 from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
+from nbody.cli.export import export
 from nbody.cli.info import info
 from nbody.cli.lists import ListCommand
+from nbody.cli.movie import movie
+from nbody.cli.names import list_names
+from nbody.cli.new import new, scenarios
 from nbody.cli.plot import plot
 from nbody.cli.rerun import rerun
 from nbody.cli.resume import resume
 from nbody.cli.run import run
+from nbody.cli.verify import verify
 from nbody.cli.view import view
-from nbody.errors import InputError, NBodyError
+from nbody.errors import InputError, NBodyError, did_you_mean, printable
 
 
 class Interrupted(NBodyError):
@@ -31,12 +36,36 @@ class Interrupted(NBodyError):
     exit_code = 130
 
 
+MEANT = {
+    "ls": "list", "show": "info", "play": "view", "start": "run",
+    "simulate": "run", "continue": "resume", "restart": "resume", "convert": "export", "compare": "diff",
+}  # fmt: skip
+"""What people type, and the command that does it."""
+
+
 class Commands(TyperGroup):
     """The program's commands. (Typer itself would end an interrupted command without a message.)"""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Commands first, then groups of commands."""
         return sorted(super().list_commands(ctx), key=lambda name: isinstance(self.commands[name], TyperGroup))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command. Raises InputError with the likely one if there is none of this name."""
+        name = args[0]
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        from nbody.scenario.packaged import SUFFIXES, names
+
+        start = f"there is no command '{printable(name)}'"
+        if name in names() or name.endswith(SUFFIXES):
+            raise InputError(f"{start}; run this scenario with: nbody run {printable(name)}")
+        if name.endswith(".h5"):
+            raise InputError(f"{start}; show this recording with: nbody view {printable(name)}")
+        known = self.list_commands(ctx)
+        likely = f"nbody {MEANT[name]}" if name in MEANT else ""
+        hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(name, known)
+        raise InputError(f"{start}{hint}; one of: {', '.join(known)}")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Raises Interrupted if Ctrl-C ended it; the message is empty if it has been reported."""
@@ -78,8 +107,11 @@ def options(
     """
 
 
-for command in (run, resume, view, plot, info, doctor, rerun, diff):
+for command in (
+    run, resume, view, movie, plot, info, export, doctor, rerun, diff, new, scenarios, verify,
+):  # fmt: skip
     app.command(cls=ListCommand)(command)
+app.command("list", cls=ListCommand)(list_names)
 app.add_typer(bench)
 
 

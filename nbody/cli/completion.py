@@ -34,9 +34,21 @@ def scenarios(incomplete: str) -> list[str]:
     return [*_begins(names(), incomplete), *files(*SCENARIOS)(incomplete)]
 
 
+def scenario_names(incomplete: str) -> list[str]:
+    """Packaged scenarios by name."""
+    from nbody.scenario.packaged import names
+
+    return _begins(names(), incomplete)
+
+
 def recordings_and_scenarios(incomplete: str) -> list[str]:
     """Recordings, and what :func:`scenarios` offers."""
     return [*files(*RECORDINGS)(incomplete), *scenarios(incomplete)]
+
+
+def cameras(incomplete: str) -> list[str]:
+    """The words of ``--camera``, and files."""
+    return [*_begins(["run", "frame"], incomplete), *files(*SCENARIOS)(incomplete)]
 
 
 def recordings_and_plots(incomplete: str) -> list[str]:

@@ -90,6 +90,7 @@ def _scenario(path: Path) -> dict[str, Any]:
         "kind": "scenario",
         "scenario": planned.resolved() | {"engine": scenario.resolved()["engine"]},
         "particles": planned.count,
+        "units": str(scenario.units or ""),
         "engine": planned.engine_name,
         "engine_reason": planned.engine_reason or "named by the scenario",
         "engine_problem": problem,
@@ -105,6 +106,8 @@ def _scenario(path: Path) -> dict[str, Any]:
 
 def _recording(path: Path, verify: bool) -> dict[str, Any]:
     """The facts about a recording, in types that JSON has."""
+    import numpy as np
+
     from nbody.diagnostics.energy import relative_energy_error
     from nbody.trajectory import Trajectory
 
@@ -124,9 +127,13 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             "energy": [float(energy[k]) for k in (0, -1)] if len(run) else [],
             "energy_error": errors[-1] if len(run) else 0.0,
             "energy_error_largest": max(errors, key=abs, default=0.0),
+            "observables": {
+                name: np.asarray(run.observable(name)[[0, -1]]).tolist() for name in (run.widths if len(run) else ())
+            },
             "file_bytes": path.stat().st_size,
             **_scheme(run.resolved),
             "provenance": run.provenance,
+            "units": str(run.units),
             "scenario": run.resolved,
         }
         return found | ({"damaged": run.verify()} if verify else {})

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from nbody.diagnostics.energy import ALWAYS
 from nbody.scenario.yaml_reader import dump
 from nbody.units import duration, size
 
@@ -24,6 +25,7 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
     facts = {
         "recording": f"{found['file']}, {size(found['file_bytes'])}, {found['status']}",
         "particles": f"{found['particles']} in {found['dimensions']} dimensions",
+        "units": _units(found),
         "frames": f"{frames}" if frames == planned else f"{frames}, with room for the {planned} planned",
     }
     if frames:
@@ -31,9 +33,20 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
         facts["time"] = f"{begin:g} to {end:g} (steps {first} to {last})"
         facts["energy"] = " to ".join(f"{energy:.9g}" for energy in found["energy"])
         facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
+        facts |= {
+            name.replace("_", " "): _change(*values)
+            for name, values in found["observables"].items()
+            if name not in ALWAYS
+        }
     if "damaged" in found:
         facts["checksums"] = "; ".join(found["damaged"]) or "all right"
     return facts | {"integrator": _integrator(found)} | _origin(found["provenance"])
+
+
+def _change(first: float | list[float], last: float | list[float]) -> str:
+    """An observable at the first and at the last frame."""
+    texts = [", ".join(f"{x:.4g}" for x in (value if isinstance(value, list) else [value])) for value in (first, last)]
+    return " to ".join(texts)
 
 
 def _origin(provenance: dict[str, Any]) -> dict[str, str]:
@@ -67,6 +80,7 @@ def _scenario(found: dict[str, Any]) -> dict[str, str]:
     return {
         "scenario": found["file"],
         "particles": f"{found['particles']}",
+        "units": _units(found),
         "engine": f"{found['engine']} ({found['engine_reason']})",
         "but": found["engine_problem"],
         "needs": f"{memory} ({size(found['memory_free'])} are free)",
@@ -84,6 +98,11 @@ def _integrator(found: dict[str, Any]) -> str:
     evaluations = f"{count} force evaluation{'s' * (count != 1)} per step"
     frames = f", frames are {found['frames_are']}" if lengths == "individual" else ""
     return f"order {found['order']}, {evaluations}, {lengths} steps{frames} ({found['source']})"
+
+
+def _units(found: dict[str, Any]) -> str:
+    """The units and the G that follows from them; empty if the scenario has none."""
+    return f"{found['units']}; G = {found['scenario']['gravity']['G']:.9g}" if found["units"] else ""
 
 
 def _flat(value: Any) -> str:

@@ -37,6 +37,17 @@ def real(text: str) -> float:
         raise _refused("must be a number", text) from None
 
 
+def quantity(text: str) -> float | str:
+    """A number, or a text such as ``20 Myr``, which the scenario's units convert.
+
+    Raises:
+        typer.BadParameter: it is neither.
+    """
+    from nbody.scenario.units import is_quantity
+
+    return text if is_quantity(text) else real(text)
+
+
 def between(least: float, most: float) -> Callable[[str], float]:
     """The parser of a number from ``least`` to ``most``."""
 
@@ -55,11 +66,16 @@ def _refused(message: str, text: str) -> typer.BadParameter:
     return typer.BadParameter(f"{message}, got {shown(text)}")
 
 
-def count_option(help: str) -> Any:
+def count_option(help: str, *names: str) -> Any:
     """A Typer option that takes a whole number, with this help text."""
-    return typer.Option(help=help, show_default=False, parser=whole, metavar="<int>")
+    return typer.Option(*names, help=help, show_default=False, parser=whole, metavar="<int>")
 
 
 def real_option(help: str, *names: str) -> Any:
     """An option that takes a number."""
     return typer.Option(*names, help=help, show_default=False, parser=real, metavar="<float>")
+
+
+def quantity_option(help: str, *names: str) -> Any:
+    """An option that takes a number, or a number with a unit."""
+    return typer.Option(*names, help=help, show_default=False, parser=quantity, metavar="<float>")

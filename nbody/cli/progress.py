@@ -51,11 +51,16 @@ def status_line() -> Iterator[Callable[[str], None]]:
         notify("")
 
 
+SHORT = {"half_mass_radius": "r½", "core_radius": "r_core"}
+"""Observables whose names are too long for a progress bar."""
+
+
 def facts(now: Progress) -> str:
-    """Progress of a long step, speed, and energy error, short enough for a progress bar."""
+    """Progress of a long step, speed, energy error and recorded observables, short enough for a progress bar."""
     doing = [f"{now.doing}: {now.fraction:.0%}"] if now.doing else []
     error = [f"ΔE/E {now.energy_error:+.1e}"] if now.steps_per_s or not doing else []
-    return "  ".join([*doing, *_speed(now), *error])
+    observed = [f"{SHORT.get(name, name)} {value:.4g}" for name, value in now.observed.items()]
+    return "  ".join([*doing, *_speed(now), *error, *observed])
 
 
 def _speed(now: Progress | Summary) -> list[str]:
@@ -94,7 +99,7 @@ def summary_text(summary: Summary) -> str:
     lines = [
         f"{summary.name}: {bodies}, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s{_overhead(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
-        f"  energy {energies}, relative error {summary.energy_error:+.2e}",
+        f"  energy {energies}, relative error {summary.energy_error:+.2e}{_largest(summary)}",
     ]
     if speed := _speed(summary):
         lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
@@ -103,6 +108,12 @@ def summary_text(summary: Summary) -> str:
     if summary.output:
         lines.append(f"  {_counted(summary.frames, 'frame')} in {_place(summary)}")
     return "\n".join(lines)
+
+
+def _largest(summary: Summary) -> str:
+    """The largest energy error of all frames, if it is not the last one's."""
+    last, largest = summary.energy_error, summary.energy_error_largest
+    return f", largest {largest:+.2e}" if abs(largest) > 1.5 * abs(last) else ""
 
 
 def _overhead(summary: Summary) -> str:
@@ -126,9 +137,20 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
+Tell = Callable[[float, str], None]
+"""Shows the fraction that is done, 0 to 1, and a text."""
+
+
 @contextmanager
 def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """A progress bar with the remaining time, steps/s, interactions/s and the energy error.
+    """A progress bar with the remaining time, steps/s, interactions/s and the energy error; see :func:`fraction_bar`."""
+    with fraction_bar(hidden) as tell:
+        yield lambda now: tell(now.fraction_done, f"{_position(now)}  {facts(now)}")
+
+
+@contextmanager
+def fraction_bar(hidden: bool = False) -> Iterator[Tell]:
+    """A progress bar with the remaining time and a text.
 
     If standard error is not a terminal (a batch job's log), one line every ten seconds instead.
     """
@@ -143,17 +165,17 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
     terminal: Any = Unbroken(sys.stderr)
     with Bar(*columns, console=Console(file=terminal)) as bar:
         task = bar.add_task("", total=1.0)
-        yield lambda now: bar.update(task, completed=now.fraction_done, description=f"{_position(now)}  {facts(now)}")
+        yield lambda fraction, text: bar.update(task, completed=fraction, description=text)
 
 
-def _log_lines(hidden: bool) -> Callable[[Progress], None]:
+def _log_lines(hidden: bool) -> Tell:
     last = time.monotonic()
 
-    def show(now: Progress) -> None:
+    def show(fraction: float, text: str) -> None:
         nonlocal last
         if not hidden and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
-            say(f"{_position(now)}  {facts(now)}")
+            say(text)
 
     return show
 

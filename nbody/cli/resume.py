@@ -1,12 +1,12 @@
 """``nbody resume``: continues a recorded run from its last checkpoint."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from nbody.cli.completion import RECORDINGS, files
-from nbody.cli.numbers import count_option, real_option
+from nbody.cli.numbers import count_option, quantity_option
 
 Recording = Annotated[
     Path,
@@ -23,7 +23,7 @@ def resume(
     steps: Annotated[
         int | None, count_option("Steps of the whole run, including those already made; by default as planned.")
     ] = None,
-    end: Annotated[float | None, real_option("The time at which the run ends.", "--end", "--until")] = None,
+    end: Annotated[Any, quantity_option("The time at which the run ends.", "--end", "--until")] = None,
     every: Annotated[int | None, count_option("Steps between recorded frames, from here on.")] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,

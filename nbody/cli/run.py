@@ -5,10 +5,8 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.completion import engines_or_auto, integrators, precisions, scenarios
-from nbody.cli.numbers import count_option, real_option
-from nbody.forces import ENGINES
-from nbody.integrators import INTEGRATORS
+from nbody.cli.completion import scenarios
+from nbody.cli.scenario_options import Replaced, scenario_options
 
 Scenario = Annotated[
     Path,
@@ -20,35 +18,10 @@ Scenario = Annotated[
 ]
 
 
+@scenario_options
 def run(
     scenario: Scenario,
-    particles: Annotated[int | None, count_option("Number of particles.")] = None,
-    steps: Annotated[int | None, count_option("Number of time steps.")] = None,
-    end: Annotated[float | None, real_option("The time at which the run ends.", "--end", "--until")] = None,
-    dt: Annotated[float | None, real_option("The time step.")] = None,
-    seed: Annotated[int | None, count_option("Seed of the initial conditions.")] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Force engine: auto, {ENGINES.listing()}; matrix:k07 chooses the kernel k07.",
-            show_default=False,
-            autocompletion=engines_or_auto,
-        ),
-    ] = None,
-    integrator: Annotated[
-        str | None,
-        typer.Option(help=f"Scheme: {INTEGRATORS.listing()}.", show_default=False, autocompletion=integrators),
-    ] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="float32, mixed or float64.", show_default=False, autocompletion=precisions)
-    ] = None,
-    every: Annotated[int | None, count_option("Steps between recorded frames.")] = None,
-    set: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE", help="Any other value, as in gravity.G=2; can be repeated.", show_default=False
-        ),
-    ] = None,
+    replaced: Replaced,
     output: Annotated[Path, typer.Option("--output", "-o", help="The trajectory to write.")] = Path("output/run.h5"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing output (else it is kept under a numbered name).")
@@ -57,6 +30,9 @@ def run(
         bool, typer.Option("--quiet", "-q", help="Only the summary: no progress bar, no messages.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+    view: Annotated[
+        bool, typer.Option("--view", help="Show the run in a window; it goes on when that is closed.")
+    ] = False,
 ) -> int:
     """Run a scenario and record it.
 
@@ -72,17 +48,20 @@ def run(
       nbody run plummer --engine cpu --precision float64 --steps 100 --every 10
 
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
+
+      nbody run plummer --view
     """
     from nbody.cli.progress import progress_bar, say, show_summary
     from nbody.run.simulation import Simulation
-    from nbody.scenario import Scenario
     from nbody.scenario.packaged import locate
 
     notify = (lambda line: None) if quiet else say
-    settings = Scenario.load(locate(scenario, notify)).override(
-        set or (), particles=particles, steps=steps, end=end, dt=dt, seed=seed, engine=engine,
-        integrator=integrator, precision=precision, every=every,
-    )  # fmt: skip
+    settings = replaced.load(locate(scenario, notify))
+    if view:
+        from nbody.cli.live import run_in_view
+
+        with progress_bar(hidden=quiet) as progress:
+            return show_summary(run_in_view(settings, output, overwrite, notify, progress), as_json)
     simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)

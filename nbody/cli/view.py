@@ -1,20 +1,27 @@
-"""``nbody view``: plays a recorded run in a window, or saves one of its frames as a picture."""
+"""``nbody view``: plays a recorded run in a window, saves a picture of it, or shows a scenario while it computes."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nbody.cli.completion import RECORDINGS, SCENARIOS, files
+from nbody.cli.completion import SCENARIOS, cameras, recordings_and_scenarios
+from nbody.cli.look import look_options
 from nbody.cli.numbers import between, count_option
+from nbody.cli.scenario_options import Replaced, scenario_options
 from nbody.cli.streams import result
+from nbody.viewer.picture.look import Look
 
 
+@look_options
+@scenario_options
 def view(
     run: Annotated[
         Path,
         typer.Argument(
-            help="A recording (.h5) made by 'nbody run'.", show_default=False, autocompletion=files(*RECORDINGS)
+            help="A recording (.h5) made by 'nbody run'; or a scenario, to compute and show it at once.",
+            show_default=False,
+            autocompletion=recordings_and_scenarios,
         ),
     ],
     screenshot: Annotated[
@@ -33,27 +40,65 @@ def view(
     fps: Annotated[
         float, typer.Option(help="Frames shown per second.", parser=between(0.25, 480), metavar="<float>")
     ] = 30.0,
+    camera: Annotated[
+        str,
+        typer.Option(
+            help="One view for the whole run (run), one that frames the frame (frame), or a file (.yaml) that the window's "
+            "key V writes.",
+            autocompletion=cameras,
+        ),
+    ] = "run",
+    track: Annotated[
+        str, typer.Option(help="Keep a body (its id), com or densest in the middle.", show_default=False)
+    ] = "",
+    output: Annotated[Path, typer.Option("--output", "-o", help="The recording of a scenario, made by a key.")] = Path(
+        "output/run.h5"
+    ),
+    *,
+    replaced: Replaced,
+    look: Look = Look(),
 ) -> int:
-    """Play a recorded run in a window, or save a picture of one frame.
+    """Play a recorded run, or compute and show a scenario, in a window; or save a picture of one frame.
 
-    Colours show speeds, from amber (slow) to blue (fast), on the same scale
-    in every frame. In the window: Space plays and pauses, the arrow keys and
-    the bar at the bottom choose the frame, dragging turns the view (in a
-    plane: moves it), the wheel zooms; the window shows the other keys.
+    Colours show speeds, from amber (slow) to blue (fast), or another quantity
+    (--color), on the same scale in every frame. In the window: Space plays and
+    pauses, the arrow keys and the bar at the bottom choose the frame, dragging
+    turns the view (in a plane: moves it), the wheel zooms; the window shows the
+    other keys.
+
+    A scenario is computed while it is shown: Space pauses, the right arrow makes
+    one step, up and down change the steps per picture, Home starts again, and a
+    key starts and stops a recording.
 
     Examples:
 
       nbody view output/run.h5
 
+      nbody view disk --particles 5000 --dt 0.0001 --integrator leapfrog
+
       nbody view output/run.h5 --follow
 
       nbody view output/run.h5 --screenshot disk.png --frame 9 --size 1920x1080
+
+      nbody view output/run.h5 --color density --map viridis --scale-bar
+
+      nbody view output/run.h5 --camera disk-camera.yaml --track densest
+
+      nbody view output/run.h5 --trails 0,3 --axes --background print
     """
     from nbody.cli.progress import say
     from nbody.errors import InputError
+    from nbody.viewer.picture.aim import Aim
 
-    if run.suffix.lower() in SCENARIOS:
-        raise InputError(f"{run}: is a scenario; record it with 'nbody run {run}', then view the recording")
+    aim = Aim(camera, track)
+    if _is_scenario(run):
+        from nbody.cli.live import refuse_options_of_recordings, view_scenario
+        from nbody.scenario.packaged import locate
+
+        refuse_options_of_recordings(run, screenshot=screenshot is not None, frame=frame is not None, follow=follow)
+        return view_scenario(replaced.load(locate(run, say)), output, overwrite, look, aim)
+    for name in replaced:
+        raise InputError(f"--{name}: belongs to a scenario, and {run} is a recording; leave it out")
     from nbody.trajectory import Trajectory
     from nbody.viewer.sources.recording import Recording
 
@@ -67,15 +112,21 @@ def view(
                 parse_size(size),
                 recording.index(-1 if frame is None else frame),
             )
-            save_picture(draw_frame(recording, k, sides, hud), path, overwrite, say)
+            save_picture(draw_frame(recording, k, sides, hud, look, aim.view(recording, k)), path, overwrite, say)
             result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {trajectory.time[k]:.6g}")
             return 0
         from nbody.viewer.window.playback import Playback
         from nbody.viewer.window.show import show
 
-        playback = Playback(recording.frames, fps, follow)
+        playback = Playback(recording.frames, fps, follow, recording)
         if frame is not None or follow:
             playback.seek(recording.index(-1 if frame is None else frame))
         playback.playing = frame is None or follow
-        show(recording, playback)
+        show(recording, playback, look=look, aim=aim)
     return 0
+
+
+def _is_scenario(path: Path) -> bool:
+    """True for a YAML file, and for a bare name that is no file: that of a scenario that comes with nbody."""
+    bare = not path.suffix and path.parent == Path() and not path.exists()
+    return path.suffix.lower() in SCENARIOS or bare

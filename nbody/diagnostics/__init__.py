@@ -7,6 +7,8 @@
  :mod:`.core`        density centre and core radius (Casertano & Hut 1985)
  :mod:`.lagrangian`  Lagrangian radii, half-mass radius
  :mod:`.profile`     density, velocity dispersion and rotation against radius
+ :mod:`.escapers`    bodies with a positive energy
+ :mod:`.observables` what a run may record with each frame
 =================== =======================================================================
 
 Lengths, masses and velocities are in the units of the particles. Every function is deterministic.
@@ -16,6 +18,7 @@ from nbody.diagnostics.centre import centre_of_mass, centre_velocity
 from nbody.diagnostics.core import core_radius, density_centre
 from nbody.diagnostics.density import local_density
 from nbody.diagnostics.energy import relative_energy_error, virial_ratio
+from nbody.diagnostics.escapers import escapers
 from nbody.diagnostics.lagrangian import FRACTIONS, half_mass_radius, lagrangian_radii
 from nbody.diagnostics.profile import Profile, radial_profile
 
@@ -26,6 +29,7 @@ __all__ = [
     "centre_velocity",
     "core_radius",
     "density_centre",
+    "escapers",
     "half_mass_radius",
     "lagrangian_radii",
     "local_density",

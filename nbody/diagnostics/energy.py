@@ -6,6 +6,16 @@ from typing import Self
 
 import numpy as np
 
+ALWAYS: dict[str, int] = {
+    "kinetic_energy": 1,
+    "potential_energy": 1,
+    "total_energy": 1,
+    "momentum": 3,
+    "angular_momentum": 3,
+    "virial_ratio": 1,
+}
+"""The observables that every run records, and how many numbers each has. Units are those of the scenario."""
+
 
 def observables(sums: np.ndarray) -> dict[str, float | np.ndarray]:
     """The conserved quantities at one moment, in the scenario's units, computed from :mod:`nbody.state.sums`.
@@ -37,16 +47,33 @@ def relative_energy_error(energy: float, initial: float) -> float:
 
 @dataclass(frozen=True)
 class Energies:
-    """Total energies of the first and the latest recorded frame; NaN before the first frame."""
+    """Total energies of the first and the latest recorded frame (NaN before the first frame), and of the frame with the
+    largest error so far."""
 
     initial: float = math.nan
     latest: float = math.nan
+    farthest: float = math.nan
+
+    @classmethod
+    def of(cls, energies: np.ndarray) -> Self:
+        """Those of frames with these total energies."""
+        found = cls()
+        for energy in energies:
+            found = found.after(float(energy))
+        return found
 
     @property
     def error(self) -> float:
         """(E - E₀)/|E₀|."""
         return relative_energy_error(self.latest, self.initial)
 
+    @property
+    def largest_error(self) -> float:
+        """The largest (E - E₀)/|E₀| of all frames, with its sign."""
+        return relative_energy_error(self.farthest, self.initial)
+
     def after(self, energy: float) -> Self:
         """A copy to which a frame with this energy is added."""
-        return replace(self, initial=energy if math.isnan(self.initial) else self.initial, latest=energy)
+        initial = energy if math.isnan(self.initial) else self.initial
+        nearer = math.isnan(self.farthest) or abs(energy - initial) > abs(self.farthest - initial)
+        return replace(self, initial=initial, latest=energy, farthest=energy if nearer else self.farthest)

@@ -9,7 +9,7 @@ Read ``reference.py`` (what is computed), then ``gpu_global.py``, ``gpu_tiled.py
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from nbody.errors import InputError, unknown
+from nbody.errors import InputError, did_you_mean, unknown
 from nbody.registry import Entry, Registry
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ ENGINES = Registry(
     },
 )
 """Every engine a user may name; ``auto`` stands for :func:`choose`."""
+
+MEANT = {"cuda": "gpu", "nvidia": "gpu", "fastest": "auto", "numpy": "reference", "numba": "cpu", "host": "cpu"}
+"""What people call an engine, and its name."""
 
 PRECISIONS = ("float32", "mixed", "float64")
 """The precisions that an engine may offer."""
@@ -106,6 +109,12 @@ def resolve(
         gpu.require("engine 'gpu'")
     if name in ("auto", "gpu"):
         return choose(precision, particles, notify, measure, needs)
+    if str(name).partition(":")[0] not in ENGINES:
+        likely = MEANT.get(str(name).lower())
+        known = ["auto", "gpu", *ENGINES, *ENGINES.plugins]
+        hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), known)
+        listed = ", ".join(each + ENGINES.mark(each) for each in known)
+        raise InputError(f"{where}unknown engine '{name}'{hint}; one of: {listed}")
     if ENGINES.check(name, where) == "matrix":
         from nbody.forces.matrix.engine import default_rung
 

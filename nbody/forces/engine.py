@@ -12,6 +12,7 @@ import numpy as np
 
 from nbody import machine
 from nbody.errors import InputError
+from nbody.fields.added import AddedFields
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
@@ -94,6 +95,8 @@ class Engine(ABC):
         self.gravity = gravity.check()
         self.precision = precision
         self.options = options or self.Options()
+        self.fields: AddedFields | None = None
+        """External fields, which :meth:`evaluate` adds to what the engine computes."""
         self.dtype = np.dtype(np.float32 if itemsize(precision) == 4 else np.float64)
 
     @classmethod
@@ -125,16 +128,19 @@ class Engine(ABC):
             if not self.subsets:
                 raise InputError("this engine computes the forces on all bodies only; choose --engine cpu or reference")
             self._compute_targets(state, want, targets)
+            if self.fields is not None:
+                self.fields.add(state, want, targets=targets)
             return
         want, current = _offered(type(self), want), state.current
         if not missing(want, current):
             return
-        if current is Want.NOTHING:
-            self._compute(state, want)
-        elif want in Want.POTENTIAL:
+        only_potential = current is not Want.NOTHING and want in Want.POTENTIAL
+        if only_potential:
             self._compute_potential(state, want)
         else:
             self._compute(state, union(want, current))
+        if self.fields is not None:
+            self.fields.add(state, union(want, current), not (only_potential and self.separate_potential))
         state.current = union(want, current)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:

@@ -4,6 +4,8 @@ The formulas are repeated here on purpose instead of imported from :mod:`nbody.l
 have the kernels' mistakes.
 """
 
+from typing import Any
+
 import numpy as np
 
 from nbody.forces.engine import Engine
@@ -81,6 +83,8 @@ def pair_factors(r2: np.ndarray, gravity: Gravity) -> tuple[np.ndarray, np.ndarr
         if gravity.softening == "plummer":
             u = 1.0 / np.sqrt(r2 + gravity.length2)
             return u * u * u, u
+        if gravity.softening == "spline":
+            return _spline_factors(r2, 2.8 * np.sqrt(gravity.length2))
         if gravity.softening not in ("cutoff", "none"):
             raise ValueError(f"the referee has no formula for softening {gravity.softening!r}; add it here")
         r = np.sqrt(r2)
@@ -88,6 +92,25 @@ def pair_factors(r2: np.ndarray, gravity: Gravity) -> tuple[np.ndarray, np.ndarr
         u = 1.0 / r
         # 'r <= r_min' instead of 'r > r_min', so that a NaN is not treated as a close pair
         return np.where(r <= r_min, 0.0, u * u * u), 1.0 / np.maximum(r, r_min)
+
+
+def _spline_factors(r2: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+    """f = M/r³ and u = -Φ of a body with the density 8/(π h³) (1 - 6 s² + 6 s³) for s = r/h < 1/2 and 16/(π h³) (1 - s)³ for
+    s < 1: the mass M within r is 4π ∫ ρ r² dr, and u = 1/h + ∫ M/r² dr from r to h."""
+    s = np.sqrt(r2) / h
+    inner, outer = np.minimum(s, 0.5), np.clip(s, 0.5, 1.0)
+
+    def within_half(s: Any) -> Any:  # the integral of 32 (s³/3 - 6 s⁵/5 + s⁶)/s²
+        return 32 * (s**2 / 6 - 3 * s**4 / 10 + s**5 / 5)
+
+    def beyond_half(s: Any) -> Any:  # the integral of (64 (s³/3 - 3 s⁴/4 + 3 s⁵/5 - s⁶/6) - 1/15)/s²
+        return 64 * (s**2 / 6 - s**3 / 4 + 3 * s**4 / 20 - s**5 / 30) + 1 / (15 * s)
+
+    f = 32 * (1 / 3 - 6 * inner**2 / 5 + inner**3)
+    mass = 64 * (outer**3 / 3 - 3 * outer**4 / 4 + 3 * outer**5 / 5 - outer**6 / 6) - 1 / 15
+    f = np.where(s < 0.5, f, mass / outer**3)
+    u = 1 + beyond_half(1.0) - beyond_half(outer) + within_half(0.5) - within_half(inner)
+    return np.where(s < 1, f / h**3, 1 / (s * h) ** 3), np.where(s < 1, u / h, 1 / (s * h))
 
 
 class ReferenceEngine(Engine):

@@ -17,7 +17,7 @@ _LATER = {
     ),
     "device": (
         "FAST", "Facts", "blocks_at_most", "bounded", "cuda", "facts", "multiprocessor_limits", "out_of_memory",
-        "resident_blocks", "threads_per_multiprocessor", "uuid", "version_in",
+        "resident_blocks", "threads_per_multiprocessor", "use_device", "uuid", "version_in",
     ),
     "direct": ("DirectLaunch", "allow_shared", "current_device"),
     "graph": ("Graph", "milliseconds", "times"),

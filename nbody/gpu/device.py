@@ -99,6 +99,11 @@ def facts() -> Facts:
     )
 
 
+def use_device() -> None:
+    """Make the device current in the calling thread, as launches by the driver's own functions need it."""
+    cuda.current_context()
+
+
 def _driver_version() -> str:
     """The driver's version as NVIDIA writes it (580.95.05), or the CUDA version that it supports."""
     with contextlib.suppress(OSError, IndexError), open("/proc/driver/nvidia/version") as file:

@@ -1,4 +1,4 @@
-"""Reads a user's own bodies: NumPy arrays (.npz), a table (.csv), or a frame of an earlier run (.h5).
+"""Reads a user's own bodies: a frame of an earlier run (.h5), or a file of one of :data:`nbody.exchange.FORMATS`.
 
 The files may come from anywhere and are not trusted: pickles are not read, declared sizes are compared with the file
 and the free memory before anything is allocated, and an error names the line or the array.
@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError, printable
-from nbody.initial.arrays import read_arrays
-from nbody.initial.table import read_table
+from nbody.exchange import SUFFIXES
+from nbody.exchange import read as read_format
+from nbody.exchange.format import Notify
 from nbody.particles import Particles
 from nbody.scenario.source import open_regular
 
-KINDS = (".npz", ".csv", ".h5")
+KINDS = (".npz", ".csv", ".h5", *(suffix for suffix in SUFFIXES if suffix not in (".npz", ".csv")))
 """The suffixes of files that can contain bodies."""
 
 
@@ -25,20 +26,25 @@ def find_bodies(path: Path, frame: int | None = None, where: str = "") -> None:
     suffix = path.suffix.lower()
     if suffix not in KINDS:
         raise InputError(f"{start}bodies are read from {', '.join(KINDS)} files; save them as one of these")
-    if frame is not None and suffix != ".h5":
+    if frame is not None and suffix not in (".h5", ".bin"):
         raise InputError(f"{start}only a recording (.h5) has frames; remove 'frame'")
     open_regular(path, where).close()
 
 
-def read_bodies(path: Path, dimensions: int, frame: int | None = None, where: str = "") -> Particles:
+def read_bodies(
+    path: Path, dimensions: int, frame: int | None = None, where: str = "", notify: Notify = lambda line: None
+) -> Particles:
     """Read the bodies in a file, as step 0 and time 0 of a new run.
 
     Args:
         path: an .npz with arrays ``mass`` (N,), ``position`` and ``velocity`` (N, D) and perhaps ``id`` (N,), of any
-            real dtype; a .csv with the header ``m,x,y,z,vx,vy,vz`` (without z and vz in 2-D); a recording.
+            real dtype, ``species`` (N,) of whole numbers and ``species_names`` of text; a .csv with the header
+            ``m,x,y,z,vx,vy,vz`` (without z and vz in 2-D), perhaps with ``id`` and ``species`` (names); a recording; or
+            a file of another of :data:`nbody.exchange.FORMATS`.
         dimensions: the run's dimensions, 2 or 3. In 3-D, 2-D bodies get z = 0; in 2-D, z and vz of 3-D bodies must be 0.
         frame: the frame of a recording, from 0; None for the last one.
         where: the beginning of an error message (``run.yaml:2: initial.file: ``).
+        notify: gets a line about what is ignored.
 
     Raises:
         InputError: one line that names the file and the mistake in it.
@@ -48,9 +54,7 @@ def read_bodies(path: Path, dimensions: int, frame: int | None = None, where: st
     if path.suffix.lower() == ".h5":
         particles = _read_frame(path, frame, where)
     else:
-        read = read_arrays if path.suffix.lower() == ".npz" else read_table
-        with open_regular(path, where) as file:
-            particles = read(file, start)
+        particles = replace(read_format(path, frame, where, notify), time=0.0, step=0)
     return _in_dimensions(particles.check(start), dimensions, start)
 
 
@@ -75,7 +79,7 @@ def _in_dimensions(particles: Particles, dimensions: int, start: str) -> Particl
         return particles
     if particles.dimensions < dimensions:
         zero = np.zeros((particles.count, 1))
-        return Particles(particles.mass, np.hstack([x, zero]), np.hstack([v, zero]), particles.id)
+        return replace(particles, position=np.hstack([x, zero]), velocity=np.hstack([v, zero]))
     if x[:, 2].any() or v[:, 2].any():
         raise InputError(f"{start}the bodies have z and the run has 2 dimensions; write 'dimensions: 3' under gravity")
-    return Particles(particles.mass, x[:, :2], v[:, :2], particles.id)
+    return replace(particles, position=x[:, :2], velocity=v[:, :2])

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from nbody.errors import InputError
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
@@ -17,8 +18,42 @@ class Generator(Group):
     dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     """The dimensions in which this generator can make bodies."""
 
+    def count(self, asked: int | None) -> int:
+        """The number of bodies that :meth:`generate` makes if the scenario says ``particles: asked``.
+
+        Raises:
+            InputError: the number is missing, or this generator makes another one. The caller adds the key.
+        """
+        if asked is None:
+            raise InputError("is missing; add this key")
+        return asked
+
     @abstractmethod
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         """Make ``count`` bodies in ``gravity.dimensions`` dimensions; all random numbers come from ``rng``.
 
-        Use only +, −, ×, ÷ and square roots on random numbers (see :mod:`nbody.initial.sampling`)."""
+        The bits are the same on every machine if only +, −, ×, ÷ and square roots are used on random numbers (see
+        :mod:`nbody.initial.sampling`). A generator that needs other functions says so."""
+
+
+class FixedGenerator(Generator):
+    """A generator whose number of bodies follows from its parameters."""
+
+    @property
+    @abstractmethod
+    def bodies_made(self) -> int:
+        """The number of bodies."""
+
+    def count(self, asked: int | None) -> int:
+        if asked not in (None, self.bodies_made):
+            raise InputError(f"this generator makes {self.bodies_made} bodies, not {asked}; leave 'particles' out")
+        return self.bodies_made
+
+
+def centred(particles: Particles) -> Particles:
+    """Move the centre of mass to the origin, at rest. Changes the particles, and returns them."""
+    mass = particles.mass
+    equal = (mass == mass[0]).all()  # then without masses, whose products would round
+    for vectors in (particles.position, particles.velocity):
+        vectors -= vectors.mean(axis=0) if equal else (mass[:, None] * vectors).sum(axis=0) / mass.sum()
+    return particles

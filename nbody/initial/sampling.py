@@ -1,7 +1,9 @@
 """Random directions and rejection sampling, with the same bits on every machine.
 
 IEEE 754 fixes the last bit of +, −, ×, ÷ and √ only. Sines, powers and cube roots differ between processors and
-libraries (even between versions of NumPy's loops), so neither this module nor a generator uses them.
+libraries (even between versions of NumPy's loops), so this module does not use them; nor do ``lecture``, and ``plummer``
+with equal masses and without segregation and binaries. The other generators do: their bits are the same on the same machine
+with the same versions.
 """
 
 from collections.abc import Callable

@@ -101,6 +101,7 @@ class Hermite4(Integrator):
         state.position += v * h1 + a * h2 + j * h3
         state.velocity += a * h1 + j * h2
         state.invalidate()
+        state.now = state.time + h
         motion.evaluate(Want.JERK)
         a1, j1 = state.step_acceleration, state.step_jerk
         a1[...], j1[...] = state.acceleration, state.jerk

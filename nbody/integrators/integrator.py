@@ -121,13 +121,17 @@ class Integrator(ABC):
 class FixedStep(Integrator):
     """A scheme that makes the same moves in every step, so that a device may record steps and replay them."""
 
+    _made = 0
+    """Steps made that the state's ``step`` does not count yet."""
+
     @abstractmethod
     def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
         """Make one step. If ``want`` is more than accelerations, it is current after the step."""
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
         """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
-        motion.state.repeat(lambda: self.step(motion), steps, key=(type(self), self.dt))
+        self._made = 0
+        motion.state.repeat(lambda: self._timed_step(motion), steps, key=(type(self), self.dt))
         self._count(motion.state, steps)
 
     def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Snapshot]:
@@ -136,12 +140,20 @@ class FixedStep(Integrator):
 
         def steps() -> None:
             for _ in range(every - 1):
-                self.step(motion)
-            self.step(motion, Want.ENERGY)
+                self._timed_step(motion)
+            self._timed_step(motion, Want.ENERGY)
 
+        self._made = 0
         found = motion.state.snapshots(steps, count, key=(type(self), self.dt, every))
         self._count(motion.state, count * every)
         return found
+
+    def _timed_step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
+        """Make one step, and set the time for the forces of the next one. (Of a graph's steps this is done once, when it is
+        recorded; then no force depends on the time.)"""
+        self.step(motion, want)
+        self._made += 1
+        motion.state.now = self.time_at(motion.state, motion.state.step + self._made)
 
     def time_at(self, state: State, step: int) -> float:
         """The time of a step, origin + step · dt. (Adding up time steps would accumulate rounding errors.)"""

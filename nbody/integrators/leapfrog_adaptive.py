@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from nbody.errors import RunFailed
+from nbody.errors import InputError, RunFailed
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
@@ -86,6 +86,15 @@ class LeapfrogAdaptive(Integrator):
         if not issubclass(engine.state_type, HostState):
             return "this scheme works on the CPU; choose --engine cpu, or scheme 'leapfrog'"
         return super().refusal(engine, precision)
+
+    def prepare(self, motion: Motion) -> None:
+        """See :meth:`Integrator.prepare`."""
+        super().prepare(motion)
+        if motion.engine.fields is not None and math.isinf(self.dt):
+            raise InputError(
+                "integrator.dt is missing; the steps of this scheme follow from the pairs alone, so with external fields "
+                "give the largest one"
+            )
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`."""

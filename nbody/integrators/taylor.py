@@ -9,7 +9,7 @@ from nbody.integrators.table import FORCE, Move, MoveTable
 
 
 class Taylor(MoveTable):
-    """The scheme of ``scenarios/disk.yaml``."""
+    """The scheme of ``scenarios/lecture.yaml``."""
 
     order = 1
     power_of_dt = 2

@@ -11,6 +11,7 @@ LAWS = Registry(
     "softening",
     {
         "plummer": Entry("nbody.law.plummer:PLUMMER", "distances become √(r² + length²)"),
+        "spline": Entry("nbody.law.spline:SPLINE", "GADGET's: Newton's law beyond 2.8 length"),
         "cutoff": Entry("nbody.law.cutoff:CUTOFF", "no force at a distance of length or less: the lecture's rule"),
         "none": Entry("nbody.law.cutoff:NONE", "Newton's law"),
     },
@@ -26,7 +27,7 @@ class Gravity:
         G: the gravitational constant in the scenario's units, not negative.
         dimensions: 2 or 3. (In 2-D the force is still proportional to 1/r²: three-dimensional gravity in a plane.)
         softening: a name of :data:`LAWS`.
-        length: ε of ``plummer``, r_min of ``cutoff``; ``none`` ignores it.
+        length: ε of ``plummer`` and ``spline``, r_min of ``cutoff``; ``none`` ignores it.
     """
 
     G: float = 1.0

@@ -17,12 +17,14 @@ class Law:
             :func:`pair_law` compiles.
         has_length: the law uses the softening length.
         needs_length: the length must be greater than 0.
+        cubic: f is u³ or zero, so a kernel may compute it from u; and its rate of change, which the jerk needs, from both.
     """
 
     name: str
     build: Callable[[bool, Callable, Callable], Callable]
     has_length: bool = True
     needs_length: bool = False
+    cubic: bool = True
 
 
 def pair_law(
@@ -36,8 +38,8 @@ def pair_law(
 
     The caller sums ``m_j f (dx, dy, dz)`` for the acceleration and ``-m_j u`` for the potential, and multiplies by G
     once at the end; ``length2`` is the softening length squared. f = 1/r'³ and u = 1/r' have the arguments' dtype; r' is
-    the softened distance; f = 0 within a cutoff. An unused ``u`` costs nothing: the compiler removes it. In 2-D ``dz`` is
-    ignored.
+    the softened distance; f = 0 within a cutoff. (Within a spline f and u are polynomials.) An unused ``u`` costs nothing:
+    the compiler removes it. In 2-D ``dz`` is ignored.
 
     Args:
         softening: a name of :data:`~nbody.law.LAWS`.

@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbody import cache, machine
+from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import widths
 from nbody.errors import InputError
+from nbody.fields import added_fields, chosen_fields
+from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES, resolve
 from nbody.forces.engine import Engine
 from nbody.forces.memory import check_fits, needs
-from nbody.initial import check_initial, make_particles, resolved_initial
+from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator
+from nbody.law import LAWS
 from nbody.particles import Particles
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
-from nbody.scenario import Generated, Scenario
+from nbody.scenario import Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group
-from nbody.state import itemsize
+from nbody.state import Want, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 
 Notify = Callable[[str], None]
@@ -37,6 +42,7 @@ class Plan:
         integrator: the scheme, ready to move a state.
         count: the number of particles.
         schedule: which moments become frames.
+        fields: the external fields; None if there are none.
     """
 
     scenario: Scenario
@@ -48,6 +54,7 @@ class Plan:
     count: int
     schedule: Schedule
     particles: Particles | None
+    fields: AddedFields | None = None
 
     @property
     def memory(self) -> dict[str, int]:
@@ -55,16 +62,25 @@ class Plan:
         return needs(self.engine_kind, self.count, self.scenario.precision, self.integrator.columns)
 
     @property
+    def first(self) -> int:
+        """The number of steps that the bodies have made before the run."""
+        return self.particles.step if self.particles else 0
+
+    @property
     def frames(self) -> int:
         """The number of frames of the whole run."""
-        return 1 + self.schedule.count_after()
+        return 1 + self.schedule.count_after(self.first)
 
     def resolved(self) -> dict[str, Any]:
         """The scenario with all values that the run uses."""
         found = self.scenario.resolved() | {"initial": resolved_initial(self.scenario)}
         options = self.engine_options.model_dump(exclude_none=True)
+        if self.scenario.fields:
+            pairs = zip(self.scenario.fields, chosen_fields(self.scenario), strict=True)
+            found["fields"] = [{"field": chosen.field, **field.model_dump()} for chosen, field in pairs]
         if isinstance(self.schedule, TimeSchedule):
-            found["record"] = {"dt": self.schedule.interval}
+            kept = {key: value for key, value in found["record"].items() if key == "observables"}
+            found["record"] = {"dt": self.schedule.interval, **kept}
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
         return found
 
@@ -82,6 +98,7 @@ class Plan:
             resolved=resolved,
             provenance=provenance,
             state_bytes=state_bytes(arrays | self.integrator.arrays(), {}),
+            observables=ALWAYS | widths(self.scenario.record.observables or ()),
         )
 
     @property
@@ -96,7 +113,7 @@ class Plan:
         rate = cache.recall(RATES).get(self._rate_key())
         if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.own_forces:
             return None
-        return self.schedule.last * self.integrator.evaluations * self.count**2 / float(rate)
+        return max(0, self.schedule.last - self.first) * self.integrator.evaluations * self.count**2 / float(rate)
 
     def remember_rate(self, interactions_per_s: float) -> None:
         """Store the speed of a run for :attr:`expected_seconds` of later runs."""
@@ -125,6 +142,7 @@ class Plan:
         where = scenario.where("initial.particles")
         check_fits(self.engine_kind, self.count, scenario.precision, where, self.integrator.columns)
         engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
+        engine.fields = self.fields
         particles = make_particles(scenario) if self.particles is None else self.particles.check()
         return engine, particles
 
@@ -148,10 +166,12 @@ def plan(
     if particles is None:
         check_initial(scenario)
     integrator = _integrator(scenario)
-    if particles is None and not isinstance(scenario.initial, Generated):
-        particles = make_particles(scenario)  # the number of bodies in a file is known only after reading it
-    count = scenario.initial.particles if particles is None else particles.count  # type: ignore[union-attr]
-    schedule = schedule_for(scenario, integrator, particles.time if particles else 0.0)
+    count = particles.count if particles else number_of_bodies(scenario)
+    if count is None:
+        particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
+        count = particles.count
+    began = (particles.time, particles.step) if particles else (0.0, 0)
+    schedule = schedule_for(scenario, integrator, *began)
     written, where = scenario.engine.name, scenario.where("engine")
     on_gpu = ENGINES.load("gpu-symmetric")
     offered = not integrator.needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
@@ -164,7 +184,24 @@ def plan(
     kind.require_precision(scenario.precision, scenario.where("precision"))
     if reason := integrator.refusal(kind, scenario.precision):
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
-    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
+    _check_forces(scenario, integrator)
+    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
+
+
+def _check_forces(scenario: Scenario, integrator: Integrator) -> None:
+    """Raise an InputError if the scheme can't have the scenario's fields or softening."""
+    scheme, law = scenario.integrator.scheme, scenario.gravity.softening
+    if scenario.fields and integrator.own_forces:
+        raise InputError(
+            f"{scenario.where('fields')}scheme '{scheme}' computes the forces itself, and knows no external fields; choose "
+            "another scheme, such as leapfrog, yoshida4 or hermite4, or remove 'fields'"
+        )
+    if (integrator.own_forces or Want.JERK in integrator.needs) and not LAWS.load(law).cubic:
+        cubic = ", ".join(other for other in LAWS if LAWS.load(other).cubic)
+        raise InputError(
+            f"{scenario.where('gravity.softening')}scheme '{scheme}' does not know the softening '{law}'; "
+            f"choose one of {cubic}, or another scheme, such as leapfrog or yoshida4"
+        )
 
 
 def _integrator(scenario: Scenario) -> Integrator:

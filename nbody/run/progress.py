@@ -1,7 +1,8 @@
 """Progress, speed and summary of a run."""
 
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 from nbody.state import State
 
@@ -26,6 +27,8 @@ class Progress:
     fraction_done: float
     doing: str = ""
     fraction: float = 0.0
+    observed: Mapping[str, float] = field(default_factory=dict)
+    """The scenario's observables of the latest frame that are single numbers."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Summary:
     """The result of a run.
 
     Rates exclude the first steps, which compile kernels and record GPU graphs, and the end of the recording, which waits for
-    the disk; ``wall_s`` includes both. ``energy_error`` is (E - E₀)/|E₀|. ``steps`` counts the steps of this call, ``step``
+    the disk; ``wall_s`` includes both. ``energy_error`` is (E - E₀)/|E₀| of the last frame,
+    ``energy_error_largest`` that of the frame where it is largest. ``steps`` counts the steps of this call, ``step``
     is the number of the last step, ``frames`` counts all frames of the recording (also if no file is written).
     With individual steps a step is a block: ``blocks`` equals ``steps``, and ``body_steps`` counts steps of single bodies.
     """
@@ -56,6 +60,7 @@ class Summary:
     energy_error: float
     frames: int
     interrupted: bool
+    energy_error_largest: float = 0.0
     blocks: int | None = None
     body_steps: int | None = None
 
@@ -103,6 +108,11 @@ class Clock:
         before, begun = settled if self.last_look - settled[1] > settled[1] - first[1] else first
         if steps > before:
             self.steps_per_s = (steps - before) / (self.last_look - begun)
+
+    def exclude(self, seconds: float) -> None:
+        """Leave out a pause that has just ended from the rate of the steps."""
+        self.last_look += seconds
+        self._begun = [(steps, begun + seconds) for steps, begun in self._begun]
 
     def steps_in_a_beat(self) -> int:
         """How many steps may be queued before the next look: one until the rate is known."""

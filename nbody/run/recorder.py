@@ -50,6 +50,9 @@ class Moment(NamedTuple):
     snapshot: Snapshot
 
 
+Measure = Callable[[int, float, Snapshot], dict[str, float | np.ndarray]]
+"""Computes observables from the step, the time and the snapshot of a moment."""
+
 Job = Moment | Callable[[], None]
 """A job for the thread."""
 
@@ -87,6 +90,10 @@ class Recorder:
         self._sink, self._limit, self._notify = sink, limit, notify
         self.gravity: Gravity | None = None
         """The law between the bodies, where it is known: it may explain what goes wrong."""
+        self.measure: Measure | None = None
+        """Computes the observables that are recorded beside those of the sums."""
+        self.observed: dict[str, float] = {}
+        """The latest of these, if they are single numbers."""
         self._error: BaseException | None = None
         self._failed = self._complete = False
         # The threads wait with SimpleQueue, whose get and put are atomic. A Ctrl-C inside a Semaphore or an Event can leave
@@ -220,6 +227,10 @@ class Recorder:
                 snapshot.wait()
                 check_finite(step, snapshot, self.gravity)
                 values = observables(snapshot.sums)
+                if self.measure is not None:
+                    more = self.measure(step, time, snapshot)
+                    self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
+                    values |= more
                 frames.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
                 energies = energies.after(float(values["total_energy"]))
                 self._check_energy(step, energies)

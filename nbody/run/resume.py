@@ -8,9 +8,10 @@ import numpy as np
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
 from nbody.particles import Particles
+from nbody.run.output import Start
 from nbody.run.plan import Notify, plan
 from nbody.run.schedule import StepSchedule
-from nbody.run.simulation import Simulation, Start
+from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory, read_checkpoint
 from nbody.trajectory.opening import one_line
@@ -21,7 +22,7 @@ def resume(
     steps: int | None = None,
     every: int | None = None,
     notify: Notify = print,
-    end: float | None = None,
+    end: float | str | None = None,
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
@@ -57,12 +58,11 @@ def resume(
             frames = min(checkpoint.frames, int(np.searchsorted(run.step[:], step, side="right")))
             # A frame at the checkpoint's step that is not on the schedule was the end of a run, or an interruption; a
             # longer run does not have it. (Earlier frames may be off the schedule too, if ``every`` was different then.)
-            if run.step[frames - 1] == step and not regular and longer:
+            if run.step[frames - 1] == step and not regular and longer and frames > 1:
                 frames -= 1
             if (again := int(np.sum(run.step[:] > step))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
-            energy = run.observable("total_energy")
-            energies = Energies(float(energy[0]), float(energy[frames - 1]))
+            energies = Energies.of(run.observable("total_energy")[:frames])
             start = Start(step, time, checkpoint, frames, energies)
     simulation = Simulation(scenario, path, notify=notify, particles=particles, start=start)
     planned_end = planned.schedule
@@ -91,7 +91,7 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
         scenario = _scenario(run)
         chosen = scenario.integrator
         with one_line(path):
-            made, reached = int(run.step[-1] - run.step[0]), float(run.time[-1])
+            made, reached = int(run.step[-1]), float(run.time[-1])
         if chosen.steps is not None:
             scenario = scenario.override(steps=min(made, chosen.steps))
         else:
@@ -100,7 +100,7 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
                 notify(
                     "warning: the run was stopped between two frames; to end there, its last steps get other lengths"
                 )
-        simulation = Simulation(scenario, output, overwrite, notify, particles=_start(run))
+        simulation = Simulation(scenario, output, overwrite, notify, particles=_start(run), repeats=True)
     _compare_scope({key: str(stored.get(key, "")) for key in simulation.scope()}, simulation.scope(), notify)
     return simulation
 

@@ -99,8 +99,9 @@ class TimeSchedule:
 Schedule = StepSchedule | TimeSchedule
 
 
-def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0) -> Schedule:
-    """The schedule of a scenario whose run begins at the time ``origin``.
+def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0, step: int = 0) -> Schedule:
+    """The schedule of a scenario whose run begins at the time ``origin``, with bodies that have made ``step`` steps. The
+    scenario's ``steps`` counts these too.
 
     If all steps have the same length, times are converted to steps; they must be multiples of that length.
 
@@ -116,8 +117,9 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
     if not integrator.adaptive:
         last = chosen.steps
         if last is None:
-            last = _whole(scenario, "integrator.end", max(0.0, float(chosen.end or 0) - origin), integrator.dt)
-        every = record.every or _whole(scenario, "record.dt", float(record.dt or 0), integrator.dt)
+            time = max(0.0, float(chosen.end or 0) - origin)
+            last = step + whole_steps(scenario.where("integrator.end"), time, integrator.dt)
+        every = record.every or whole_steps(scenario.where("record.dt"), float(record.dt or 0), integrator.dt)
         return StepSchedule(max(1, every), last)
     if chosen.end is None:
         assert chosen.steps is not None
@@ -135,13 +137,12 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
     return TimeSchedule(record.dt or (chosen.end - origin) / FRAMES or 1.0, chosen.end, origin)
 
 
-def _whole(scenario: Scenario, key: str, time: float, dt: float) -> int:
-    """``time`` as a number of steps of ``dt``."""
+def whole_steps(where: str, time: float, dt: float) -> int:
+    """``time`` as a number of steps of ``dt``. Raises InputError, which begins with ``where``, if it is no whole number."""
     steps = round(time / dt)
     if abs(time - steps * dt) > 1e-6 * dt or (time and not steps):
         nearest = max(1, steps) * dt
         raise InputError(
-            f"{scenario.where(key)}{time:g} is not a whole number of steps of {dt:g}; write {nearest:.12g}, or change "
-            "integrator.dt"
+            f"{where}{time:g} is not a whole number of steps of {dt:g}; write {nearest:.12g}, or change integrator.dt"
         )
     return steps

@@ -14,10 +14,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """``requested`` is True after the first signal; ``signal_name`` is its name."""
+    """``requested`` is True after the first signal; ``signal_name`` is its name.
+
+    A run on another thread cannot be interrupted by a signal: ``now`` asks it to stop within a step, as the second signal
+    does on the main thread. ``silent``: nobody waits for an answer (a window was closed).
+    """
 
     def __init__(self) -> None:
-        self.requested = False
+        self.requested = self.now = self.silent = False
         self.signal_name = ""
 
     def handle(self, number: int, frame: FrameType | None) -> None:

@@ -1,29 +1,35 @@
 """The simulation: makes the steps of a run and records its frames."""
 
+import json
+import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nbody import machine
 from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.observables import measured
 from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
+from nbody.run.calls import Callback, Calls, calls_of
 from nbody.run.guards import doubts
+from nbody.run.notebook import default_notify
+from nbody.run.output import Output, Start
 from nbody.run.plan import Notify, plan
 from nbody.run.progress import Clock, Progress, Summary
 from nbody.run.recorder import Moment, Recorder
-from nbody.run.schedule import Schedule, StepSchedule
+from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, whole_steps
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.watch import Watch
-from nbody.scenario import Scenario
-from nbody.state import State, Want, frames_per_block
-from nbody.trajectory import Checkpoint, TrajectoryWriter, check_output, state_bytes
-from nbody.trajectory.output_path import RECORDING, RESUMED
+from nbody.scenario import FromArrays, Scenario
+from nbody.state import Snapshot, State, Want, frames_per_block
+from nbody.trajectory import TrajectoryWriter, state_bytes
 from nbody.trajectory.provenance import collect_provenance
 
 MOST_STEPS = 256
@@ -31,24 +37,6 @@ MOST_STEPS = 256
 
 OWN = "integrator."
 """The prefix of the integrator's arrays in a checkpoint."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """The start of a resumed run.
-
-    Attributes:
-        step, time: those of the checkpoint.
-        checkpoint: the stored state.
-        frames: the number of frames of the file that are kept.
-        energies: the energies of the first and the last of these frames.
-    """
-
-    step: int
-    time: float
-    checkpoint: Checkpoint
-    frames: int
-    energies: Energies
 
 
 class Beat(NamedTuple):
@@ -59,17 +47,43 @@ class Beat(NamedTuple):
     energies: Energies
 
 
+class Pace(Protocol):
+    """Decides when a run makes its next steps: while a window shows it, or a user has paused it."""
+
+    def stopping(self) -> AbstractContextManager[StopRequest]:
+        """A context with the request that stops the run."""
+
+    def steps(self) -> int:
+        """Return when the next steps may be made, and how many at most before the next beat. Called between two steps."""
+
+
+def _paced(pace: Pace, clock: Clock) -> int:
+    began = time.perf_counter()
+    try:
+        return pace.steps()
+    finally:
+        clock.exclude(time.perf_counter() - began)
+
+
 class Simulation:
-    """A run of a scenario: the particles on the engine's device, and the loop that moves them.
+    """A run: the particles on the engine's device, and the loop that moves them. ::
+
+        simulation = Simulation(Scenario.load("plummer"), output="run.h5")
+        simulation = Simulation(particles, dt=0.01, softening=0.05, output="run.h5")
+
+    :meth:`run` and :meth:`integrate` may be called again and again; the frames of all calls go to the same file.
 
     Args:
-        scenario: what to simulate.
+        scenario: what to simulate; or the particles, whose number of steps and time are kept.
         output: the trajectory to write; None writes no file.
         overwrite: replace an existing output instead of keeping it under a numbered name.
         notify: gets one line about each automatic choice (``auto``'s engine, a new name of an older file) and each possible
-            problem.
+            problem. By default the lines are printed in a notebook, and are dropped elsewhere.
         particles: the bodies to start from, instead of the scenario's.
         start: where to continue, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
+        repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
+        values: values that replace those of the scenario: ``dt``, ``steps`` or ``end``, ``G``, ``softening`` (``0.01``,
+            ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` … (:mod:`nbody.scenario.keywords`).
 
     Raises:
         InputError: the scenario names something that does not exist, or needs more memory or disk space than is free.
@@ -78,40 +92,54 @@ class Simulation:
 
     def __init__(
         self,
-        scenario: Scenario,
+        scenario: Scenario | Particles,
         output: str | Path | None = None,
         overwrite: bool = False,
-        notify: Notify = lambda line: None,
+        notify: Notify | None = None,
         particles: Particles | None = None,
         start: Start | None = None,
+        repeats: bool = False,
+        **values: Any,
     ) -> None:
-        self.scenario, self.output, self.overwrite, self.notify = scenario, output, overwrite, notify
-        self._start = start
-        if output is not None:
-            check_output(output, RECORDING if start is None else RESUMED)
+        notify = notify or default_notify()
+        self._open_ended = isinstance(scenario, Particles) and values.keys().isdisjoint(("steps", "end"))
+        if isinstance(scenario, Particles):
+            particles = scenario.check("particles: ")
+            scenario = _scenario_of(particles, values)
+        elif values:
+            scenario = scenario.with_keywords(values)
+        if particles is not None and start is None and not repeats:
+            scenario = scenario.with_arrays(particles.count)
+        self.scenario, self.notify = scenario, notify
+        self._file = None if output is None else Output(output, overwrite, notify, start)
         self.plan = plan(scenario, particles, notify)
         if self.plan.engine_reason:
             notify(f"engine: {self.plan.engine_name} ({self.plan.engine_reason})")
         self.integrator = self.plan.integrator
-        self.engine, self.particles = self.plan.build()
-        for line in doubts(scenario, self.plan.engine_kind, self.integrator, self.particles):
+        self.engine, self._bodies = self.plan.build()
+        for line in doubts(scenario, self.plan.engine_kind, self.integrator, self._bodies):
             notify(f"warning: {line}")
-        self.state = self.engine.load(self.particles)
+        self.state = self.engine.load(self._bodies)
+        self._set_moment(self._bodies.step, self._bodies.time)
         self._motion = Motion(self.engine, self.state)
         self.integrator.prepare(self._motion)
         self.frames_per_block = frames_per_block(self.state.count, self.state.dtype.name)
         self.frames = 0
         """The number of frames in the file."""
         self.energies = Energies()
-        """The energies of the first and the latest frame."""
+        """The energies of the frames."""
+        self._resumed = start is not None
         if start is not None:
             self._restore(start)
         self._schedule_in_use = self.plan.schedule
         self._checkpointed = time.perf_counter()
-        self._recorded = self._begun = False
+        self._has_first_frame = self._resumed
+        self._recorded = self._begun = self._running = False
         self._within_a_step = False
         self._recorder: Recorder | None = None
+        self._calls: Calls | None = None
         self._summary: Summary | None = None
+        self._origin = "arrays of a Python program"
 
     @property
     def engine_name(self) -> str:
@@ -128,47 +156,140 @@ class Simulation:
         """The time of the state."""
         return self.state.time
 
-    def run(self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None) -> Summary:
+    @property
+    def output(self) -> str | Path | None:
+        """The file that is recorded; None if there is none."""
+        return None if self._file is None else self._file.path
+
+    @property
+    def particles(self) -> Particles:
+        """The particles at this moment, as copies on the host in float64."""
+        if (self.step, self.time) == (self._bodies.step, self._bodies.time):
+            return self._bodies
+        position, velocity = self.state.phase_space()
+        return replace(self._bodies, position=position, velocity=velocity, time=self.time, step=self.step)
+
+    @property
+    def summary(self) -> Summary | None:
+        """The summary of the last run; None before its end."""
+        return self._summary
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """``position`` and ``velocity``, (N, D) each, in the engine's memory and precision, without a copy.
+
+        On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
+        ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
+        change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards.
+        """
+        return dict(zip(("position", "velocity"), self.state.views(), strict=True))
+
+    def record(self, output: str | Path | None, overwrite: bool = False) -> None:
+        """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
+        file is finished.
+
+        Raises:
+            InputError: the path can't be written, or the simulation is running.
+        """
+        self._check_idle()
+        if output is None:
+            self._file, self._recorded = None, False
+            return
+        self._file = Output(output, overwrite, self.notify)
+        self.frames, self.energies = 0, Energies()
+        self._recorded = self._has_first_frame = False
+        if self.step != self._bodies.step and not isinstance(self.scenario.initial, FromArrays):
+            began = json.dumps(self.scenario.resolved()["initial"])
+            self._origin = f"step {self.step}, t = {self.time:.9g}, of a run that began with {began}"
+            self.scenario = self.scenario.with_arrays(self.state.count)
+            self.plan = replace(self.plan, scenario=self.scenario)
+
+    def run(
+        self,
+        steps: int | None = None,
+        progress: Callable[[Progress], None] = lambda now: None,
+        *,
+        callback: Callback | None = None,
+        every: int | None = None,
+        interval: float | None = None,
+    ) -> Summary:
         """Run to the scenario's end, or make ``steps`` steps. Records the first frame, those of the schedule, and the last.
+
+        A later call goes on from there and appends its frames to the file: several calls give the same file as one. (The
+        last frame of a call that is not on the schedule is dropped by the next.) The file is complete after every call; if
+        it has no room for the frames of the next call, a larger copy with more room replaces it.
+
+        ``callback(particles)`` is called after every ``every``-th step, or after every ``interval`` of time; if it returns
+        False, the run ends. For each call the particles are copied to the host.
 
         SIGINT or SIGTERM ends the run after the current step and records a frame of it. A second signal ends it at once,
         between two pieces of a force evaluation (see :meth:`nbody.state.State.report`), and keeps the frames already in
         the file. A third one does not wait for a slow disk.
 
         Raises:
+            InputError: nothing says how far to run; or the file can't be appended to.
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
-        for beat in self.beats(steps, progress):
+        calls = calls_of(callback, every, interval, self.integrator, self.state)
+        return self._run_all(self.beats(steps, progress, calls=calls), progress)
+
+    def integrate(
+        self,
+        until: float,
+        progress: Callable[[Progress], None] = lambda now: None,
+        *,
+        callback: Callback | None = None,
+        every: int | None = None,
+        interval: float | None = None,
+    ) -> Summary:
+        """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away."""
+        calls = calls_of(callback, every, interval, self.integrator, self.state)
+        return self._run_all(self.beats(None, progress, until=until, calls=calls), progress)
+
+    def _run_all(self, beats: Iterator[Beat], progress: Callable[[Progress], None]) -> Summary:
+        for beat in beats:
             progress(beat.progress)
         assert self._summary is not None
         return self._summary
 
     def beats(
-        self, steps: int | None = None, progress: Callable[[Progress], None] = lambda now: None
+        self,
+        steps: int | None = None,
+        progress: Callable[[Progress], None] = lambda now: None,
+        until: float | None = None,
+        calls: Calls | None = None,
+        pace: Pace | None = None,
     ) -> Iterator[Beat]:
-        """Run as :meth:`run` does, and yield several times per second between two steps, for a viewer or a notebook.
+        """Run as :meth:`run` does (to the time ``until``, if it is given), and yield several times per second between two
+        steps, for a viewer or a notebook. It may be iterated over in any thread; only the main thread handles signals.
 
         To stop the run, stop iterating; it then records a frame of the current step. ``progress`` is called during long
-        steps.
+        steps. A ``pace`` decides when the next steps are made, and stops the run in place of Ctrl-C.
         """
+        self._check_idle()
         if steps is not None and steps < 0:
             raise InputError(f"run: steps must be zero or more, got {steps}")
-        if self._recorded:
-            raise InputError(
-                f"{self.output}: this simulation has been recorded; to continue, use nbody.run.resume.resume"
-            )
         if self._within_a_step:
             raise InputError(f"run: the state is between steps {self.step} and {self.step + 1}; make a new simulation")
-        schedule, clock, first = self._schedule(steps), Clock(), self.step
+        if self.engine.device == "gpu":
+            from nbody import gpu
+
+            gpu.use_device()  # in this thread
+        schedule, clock, first = self._schedule(steps, until), Clock(), self.step
+        if self._recorded and self._file is not None:
+            dropped = not self._schedule_in_use.regular(first, self.time) and not schedule.ended(first, self.time)
+            self.frames -= dropped and self.frames > 1
+            self._file.go_on(first, self.time, self.frames, self.energies)
         self._schedule_in_use, left, single = schedule, False, self.integrator.single
+        self._running, self._calls = True, calls
         try:
-            with stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
+            with pace.stopping() if pace else stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
 
                 def show(doing: str = "", fraction: float = 0.0) -> None:
                     progress(self._progress(clock, recorder, schedule, doing, fraction))
 
                 self._watch = Watch(self.integrator, self._motion, stop, show, self.notify)
-                for beat in self._run(schedule, recorder, clock, stop):
+                for beat in self._run(schedule, recorder, clock, stop, pace):
                     if not left:
                         try:
                             yield beat
@@ -179,27 +300,47 @@ class Simulation:
             raise
         finally:
             self.state.watch = None
+            self._running = False
         self.frames, self.energies = recorder.frames, recorder.energies
         interrupted = stop.requested and not schedule.ended(self.step, self.time)
         self._summary = self._summarize(clock, self.step - first, single, interrupted)
         if clock.settled and not stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary.interactions_per_s)
 
-    def _run(self, schedule: Schedule, recorder: Recorder, clock: Clock, stop: StopRequest) -> Iterator[Beat]:
+    def _check_idle(self) -> None:
+        if self._running:
+            raise InputError("this simulation is running; end that run first (stop iterating over its beats)")
+
+    def _run(
+        self, schedule: Schedule, recorder: Recorder, clock: Clock, stop: StopRequest, pace: Pace | None
+    ) -> Iterator[Beat]:
         """The loop, from the first frame until the file is closed."""
         first = self.step
-        if self._start is None and not self._begun:
+        if not self._resumed and not self._begun:
             with np.errstate(all="ignore"):  # the first frame reports what is not finite
                 self.integrator.start(self._motion)
+        self._begun = True
+        if not self._has_first_frame:
             self._record(recorder)
             self._checkpoint(recorder)
-        self._begun = True
-        queued = 0
+            self._has_first_frame = True
+        queued = at_most = 0
+        failure: BaseException | None = None
         while not schedule.ended(self.step, self.time) and not stop.requested:
-            at_most = clock.steps_in_a_beat()
+            if not queued:
+                at_most = clock.steps_in_a_beat()
+                if pace is not None:
+                    at_most = min(at_most, _paced(pace, clock))
+                    if stop.requested:
+                        break
             self._within_a_step = True  # stays True if a second Ctrl-C ends the step between two pieces of a force
-            queued += self._advance(recorder, schedule, at_most)
+            queued += self._advance(recorder, schedule, at_most - queued if pace else at_most)
             self._within_a_step = False
+            if self._calls and self._calls.due(self.state):
+                try:
+                    stop.requested |= self._calls.function(self.particles) is False
+                except Exception as error:  # the file is finished in good order first
+                    failure, stop.requested = error, True
             if queued >= at_most or clock.due():
                 clock.look(self.step - first, self.state, soon=queued > 1)
                 queued = 0
@@ -211,23 +352,41 @@ class Simulation:
         if self.step > first:
             self._checkpoint(recorder)
         recorder.close(complete=schedule.ended(self.step, self.time))
+        if failure is not None:
+            raise failure
         yield self._beat(clock, recorder, schedule)
 
-    def _schedule(self, steps: int | None) -> Schedule:
-        """The plan's schedule, or that of the next ``steps`` steps."""
+    def _schedule(self, steps: int | None, until: float | None) -> Schedule:
+        """The plan's schedule, or that of the next ``steps`` steps, or that until a time."""
         schedule = self.plan.schedule
-        if steps is None:
-            return schedule
         every = schedule.every if isinstance(schedule, StepSchedule) else 1
-        return StepSchedule(every, self.step + steps)
+        if steps is not None:
+            return StepSchedule(every, self.step + steps)
+        if until is None:
+            if self._open_ended:
+                raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
+            return schedule
+        if not (math.isfinite(until) and until >= self.time):
+            raise InputError(f"integrate: until must be a time from {self.time:g} on, the present one; got {until!r}")
+        if not self.integrator.adaptive:
+            last = self.step + whole_steps("integrate: until: ", until - self.time, self.integrator.dt)
+            return StepSchedule(every, last)
+        if isinstance(schedule, TimeSchedule):
+            return replace(schedule, end=until)
+        interval = self.scenario.record.dt or (until - self.time) / FRAMES
+        return TimeSchedule(interval or 1.0, until, self.time)
 
     @np.errstate(all="ignore")  # numbers that go wrong stop the run at its next frame
     def _advance(self, recorder: Recorder, schedule: Schedule, at_most: int) -> int:
-        """Make up to ``at_most`` steps: a whole block of frames, or the steps before the next frame, or the step to it.
+        """Make up to ``at_most`` steps: a whole block of frames, or the steps before the next frame, or the step to it; and
+        none beyond the next call.
 
         Returns the number of steps."""
         begun, integrator = self.step, self.integrator
         between, until = schedule.next(self.step, self.time)
+        if self._calls:
+            steps, latest = self._calls.next(self.state)
+            at_most, until = min(at_most, steps), min(until, latest)
         if not isinstance(integrator, FixedStep) or not isinstance(schedule, StepSchedule):
             between = min(between, at_most)
             self._watch.step(begun + 1, False, min(between, 1))
@@ -251,11 +410,13 @@ class Simulation:
     # --- What goes to the file ---
 
     def _make_recorder(self, schedule: Schedule) -> Recorder:
-        writer = None if self.output is None else self._writer(schedule)
+        writer = None if self._file is None else self._writer(schedule)
         limit = self.scenario.on_energy_error
         try:
             self._recorder = Recorder(writer, limit, self.notify, self.energies, self.frames, self.frames_per_block)
             self._recorder.gravity = self.scenario.gravity
+            if self.scenario.record.observables:
+                self._recorder.measure = self._measure
         except BaseException:  # close the file, which is locked and has its full size
             if writer is not None:
                 writer.close(complete=False)
@@ -270,6 +431,13 @@ class Simulation:
         self._motion.evaluate(Want.ENERGY)
         recorder.record(self.step, self.time, self.state.snapshot())
 
+    def _measure(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
+        """The scenario's observables of a snapshot, on the host."""
+        rows = (array[:, : self.state.dimensions] for array in (snapshot.position, snapshot.velocity))
+        position, velocity = rows
+        now = replace(self._bodies, position=position, velocity=velocity, time=time, step=step)
+        return measured(self.scenario.record.observables or (), now, self.scenario.gravity.G)
+
     def _checkpoint(self, recorder: Recorder) -> None:
         if self.output is not None:
             recorder.checkpoint(self._arrays(), self._meta())
@@ -283,11 +451,16 @@ class Simulation:
         """The arrays of a checkpoint: the state's columns and the integrator's arrays."""
         return self.state.arrays() | {OWN + name: array for name, array in self.integrator.arrays().items()}
 
+    def _set_moment(self, step: int, time: float) -> None:
+        """Let the bodies be at a step and a time. The time of step 0 is such that ``time`` is that of ``step``."""
+        self.state.step, self.state.time = step, time
+        self.state.origin = time if self.integrator.adaptive else time - step * self.integrator.dt
+
     def _restore(self, start: Start) -> None:
         arrays = dict(start.checkpoint.state)
         self.state.restore(arrays)
         self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
-        self.state.step, self.state.time = start.step, start.time
+        self.state.step, self.state.time = start.step, start.time  # the origin is that of the first frame
         self.frames, self.energies = start.frames, start.energies
 
     def _meta(self) -> dict[str, Any]:
@@ -313,21 +486,16 @@ class Simulation:
 
     def _writer(self, schedule: Schedule) -> TrajectoryWriter:
         """Open the file, with space for every frame of the schedule."""
-        assert self.output is not None
-        seed = getattr(self.scenario.initial, "seed", "none: the bodies come from a file")
-        header = self.plan.header(**collect_provenance(**self.scope() | {"seed": seed}))
-        if isinstance(schedule, StepSchedule):
-            integrator = {key: value for key, value in header.resolved["integrator"].items() if key != "end"}
-            used = {"integrator": integrator | {"steps": schedule.last}, "record": {"every": schedule.every}}
-            header = replace(header, resolved={**header.resolved, **used})
-        frames = schedule.count_after(self.step, self.time)
-        if self._start is not None:
-            return TrajectoryWriter.reopen(
-                self.output, self._start.checkpoint, frames=self.frames + frames, keep=self.frames,
-                resolved=header.resolved, notify=self.notify,
-            )  # fmt: skip
-        header = replace(header, frames=1 + frames, state_bytes=state_bytes(self._arrays(), self._meta()))
-        return TrajectoryWriter(self.output, self.particles, header, overwrite=self.overwrite, notify=self.notify)
+        assert self._file is not None
+        initial = self.scenario.initial
+        seed = getattr(initial, "seed", "none: the bodies come from a file")
+        facts = {"seed": seed}
+        if isinstance(initial, FromArrays):
+            facts = {"seed": "none: the bodies were given as arrays", "bodies": self._origin}
+        header = self.plan.header(**collect_provenance(**self.scope() | facts))
+        if self._file.start is None:
+            header = replace(header, state_bytes=state_bytes(self._arrays(), self._meta()))
+        return self._file.open(self._bodies, header, schedule, self.frames, (self.step, self.time))
 
     # --- What goes to the user ---
 
@@ -345,11 +513,12 @@ class Simulation:
             fraction_done=schedule.fraction(self.step, self.time),
             doing=doing,
             fraction=fraction,
+            observed=recorder.observed,
         )
 
     def _report_interrupt(self) -> None:
         """Report the interrupt and, if there is a checkpoint, how to continue."""
-        if self._start is not None or (self._recorder is not None and self._recorder.has_checkpoint):
+        if (self._file and self._file.start) or (self._recorder is not None and self._recorder.has_checkpoint):
             self.notify(f"interrupted at step {self.step}; continue with: nbody resume {self.output}")
         elif self.output is not None:
             self.notify(f"interrupted at step {self.step}, before the first checkpoint")
@@ -376,6 +545,17 @@ class Simulation:
             energy_error=self.energies.error,
             frames=self.frames,
             interrupted=interrupted,
+            energy_error_largest=self.energies.largest_error,
             blocks=done if individual else None,
             body_steps=(self.integrator.single or 0) - (single or 0) if individual else None,
         )
+
+
+def _scenario_of(particles: Particles, values: dict[str, Any]) -> Scenario:
+    """The scenario of particles and keyword arguments."""
+    base = {
+        "initial": {"source": "arrays", "particles": particles.count},
+        "gravity": {"dimensions": particles.dimensions},
+        "integrator": {"steps": 0},
+    }
+    return Scenario.from_dict(base).with_keywords(values)

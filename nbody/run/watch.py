@@ -64,6 +64,8 @@ class Watch:
 
     def __call__(self, computed: int) -> None:
         """Report that ``computed`` interactions have been computed since the state was made."""
+        if self._stop.now:
+            raise KeyboardInterrupt
         now, done = time.perf_counter(), max(0, computed - self._before)
         seconds = now - self._began
         if self._sample is None:  # the time until now may have been spent compiling kernels
@@ -71,7 +73,7 @@ class Watch:
         if computed > self._sample[1] and now - self._sample[0] > HEARTBEAT:
             self._speed = (computed - self._sample[1]) / (now - self._sample[0])
             self._sample = now, computed
-        if self._stop.requested and not self._announced and (self._speed or seconds > HEARTBEAT):
+        if self._stop.requested and not (self._announced or self._stop.silent) and (self._speed or seconds > HEARTBEAT):
             self._answer(done)
         if seconds > LONG and now - self._shown > HEARTBEAT and self._interactions:
             self._shown = now

@@ -14,7 +14,7 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
 
     Args:
         scenario: the scenario, whose lines errors name.
-        at: the group's key, as ``engine``.
+        at: the group's key, as ``engine`` or ``fields.0``.
         chosen: the group.
         registry: the registry that lists the component.
         name: the component's name, if it differs from the written one (which may be ``auto``).
@@ -31,6 +31,6 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
     for option in chosen.options:
         if option not in model.model_fields:
             known = [*type(chosen).model_fields, *model.model_fields]
-            message = unknown_key(option, model.model_fields or known, known)
+            message = unknown_key(option, known, known)
             raise InputError(scenario.where(f"{at}.{option}") + message)
-    return kind, validated(model, chosen.options, scenario.source, (at,))
+    return kind, validated(model, chosen.options, scenario.source, tuple(at.split(".")))

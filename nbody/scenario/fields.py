@@ -5,15 +5,27 @@ whole number) and turns pydantic's findings into one line with the file and the 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from nbody.errors import InputError, did_you_mean
 from nbody.scenario.source import Keys, Source
+from nbody.scenario.units import DIMENSIONS, Dimension, is_quantity
 
 
 class KeyProblem(ValueError):
@@ -44,6 +56,7 @@ def _number(value: object) -> float:
     """Convert a real number, which may be a NumPy scalar, to a float."""
     if not isinstance(value, Real) or isinstance(value, bool):
         hint = "; remove the quotes" if isinstance(value, str) and _is_number(value) else ""
+        hint = "; this key takes a number without a unit" if is_quantity(value) else hint
         raise ValueError(f"must be a number, got {shown(value)}{hint}")
     try:
         return float(value)
@@ -84,12 +97,55 @@ def short_name(value: object) -> str:
     return _text(value)
 
 
+def a_list(wanted: str) -> Callable[[Any], Any]:
+    """A validator that refuses what is not a list: ``must be a list of 2 or 3 numbers, got 5``."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"must be {wanted}, got {shown(value)}")
+        return value
+
+    return check
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Declares the dimension of a scenario's key: ``Annotated[Positive, Quantity("length")]`` accepts ``0.01 pc`` too, and
+    converts it to the scenario's units."""
+
+    dimension: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_before_validator_function(self._read, handler(source))
+
+    def _read(self, value: object, info: ValidationInfo) -> object:
+        if not is_quantity(value):
+            return value
+        assert isinstance(value, str)
+        scale = info.context.scale if isinstance(info.context, Source) else None
+        if scale is None:
+            raise ValueError(
+                f"{shown(value)} has a unit, and the scenario has no units; add 'units: {{length: pc, mass: Msun, "
+                "velocity: km/s}', or remove the unit"
+            )
+        dimension: Dimension = DIMENSIONS[self.dimension]
+        return scale.number(value, dimension)
+
+
 Finite = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
 NotNegative = Annotated[Finite, Field(ge=0)]
+Length = Annotated[Positive, Quantity("length")]
+LengthOrZero = Annotated[NotNegative, Quantity("length")]
+Mass = Annotated[Positive, Quantity("mass")]
+Time = Annotated[Positive, Quantity("time")]
 Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**53)]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=2**53)]
 Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**63 - 1)]
+Vector = Annotated[
+    tuple[Finite, ...], BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3)
+]
+Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(short_name)]
 

@@ -1,26 +1,73 @@
 """The groups of keys in a scenario."""
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)  # fmt: skip
 
-from nbody.errors import did_you_mean, unknown
+from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import OBSERVABLES
+from nbody.errors import InputError, did_you_mean, unknown
 from nbody.law import LAWS, Gravity, Law
 from nbody.scenario.fields import (
     Count,
+    Finite,
     Group,
     KeyProblem,
+    LengthOrZero,
     Name,
     NotNegative,
     Positive,
+    Quantity,
     Seed,
     Text,
+    Time,
+    Vector,
     Whole,
+    a_list,
     short_name,
     shown,
     unknown_key,
+    validated,
 )
+from nbody.scenario.source import Source
+from nbody.scenario.units import Scale, UnitProblem
+
+
+class UnitKeys(Group):
+    """The units of the scenario's numbers: three independent ones of length, mass, time and velocity."""
+
+    length: Text | None = None
+    mass: Text | None = None
+    time: Text | None = None
+    velocity: Text | None = None
+
+
+def scale_from(source: Source) -> Scale | None:
+    """The units that a scenario declares; None if it has none. Raises InputError: one line with the file and the line."""
+    if "units" not in source.values:
+        return None
+    keys = validated(UnitKeys, source.values["units"], source, ("units",))
+    try:
+        return Scale(keys.model_dump(exclude_none=True))
+    except UnitProblem as error:
+        at = ("units", error.key) if error.key else ("units",)
+        raise InputError(source.where(at) + str(error)) from None
+
+
+def units_from(values: Any, info: ValidationInfo) -> Any:
+    """The units that :func:`scale_from` has checked, with the symbols of all four."""
+    scale = info.context.scale if isinstance(info.context, Source) else None
+    return scale.units if scale else values
 
 
 class Component(Group):
@@ -36,10 +83,10 @@ class Component(Group):
 
 
 class Generated(Component):
-    """Bodies that a generator makes."""
+    """Bodies that a generator makes. Some generators make a fixed number of bodies; all others need ``particles``."""
 
     generator: Name
-    particles: Count
+    particles: Count | None = None
     seed: Seed = 1
 
 
@@ -53,11 +100,27 @@ class EngineChoice(Component):
         return {"name": self.name, **self.options} if self.options else self.name
 
 
-def engine_from(values: Any) -> EngineChoice:
+def engine_from(values: Any, info: ValidationInfo) -> EngineChoice:
     """Convert a name, or a group with a name and options, to an EngineChoice."""
     if isinstance(values, EngineChoice):
         return values
-    return EngineChoice.model_validate(values if isinstance(values, Mapping) else {"name": short_name(values)})
+    keys = values if isinstance(values, Mapping) else {"name": short_name(values)}
+    return EngineChoice.model_validate(keys, context=info.context)
+
+
+class FieldChoice(Component):
+    """An external field: ``{field: plummer, …}`` with its parameters."""
+
+    field: Name
+
+
+def fields_from(values: Any) -> Any:
+    """Convert one field, or a list of fields, to a tuple; None if there are none."""
+    if isinstance(values, Mapping):
+        return (values,)
+    if values is not None and not isinstance(values, list | tuple):
+        raise ValueError(f"must be a list of fields, as in '- {{field: point_mass, mass: 1}}', got {shown(values)}")
+    return tuple(values) if values else None
 
 
 class FromFile(Group):
@@ -67,21 +130,97 @@ class FromFile(Group):
     frame: Whole | None = None
 
 
-def initial_from(values: Any) -> Generated | FromFile:
-    """Convert a group of keys to generated bodies (``generator``) or bodies from a file (``file``)."""
-    if isinstance(values, Generated | FromFile):
+class FromArrays(Group):
+    """Bodies that a Python program gave as arrays. Only their number is known here: they are in the recording's frames."""
+
+    source: Literal["arrays"] = "arrays"
+    particles: Count
+
+
+class Rotation(Group):
+    """A rotation by the angles of an orbit, in degrees: by ``argument`` about z, then by ``inclination`` about x, then by
+    ``node`` about z."""
+
+    inclination: Finite = 0.0
+    node: Finite = 0.0
+    argument: Finite = 0.0
+
+
+class Placed(Group):
+    """Where a part of ``combine`` goes: it is rotated, and then moved. ``species`` names its bodies."""
+
+    offset: Vector | None = None
+    velocity: Vector | None = None
+    rotate: Rotation | None = None
+    species: Name | None = None
+
+
+class GeneratedPart(Placed, Generated):
+    """A part that a generator makes. Without ``seed`` it gets one from the scenario's seed and its place in the list."""
+
+    seed: Seed | None = None  # type: ignore[assignment]
+
+
+class FilePart(Placed, FromFile):
+    """A part that comes from a file."""
+
+
+def part_from(values: Any, info: ValidationInfo) -> GeneratedPart | FilePart:
+    """Convert an item of ``combine`` to a part."""
+    if isinstance(values, GeneratedPart | FilePart):
         return values
+    return _either(values, GeneratedPart, FilePart, info)
+
+
+class Combined(Group):
+    """Bodies from several parts. ``particles`` is the number of generated bodies in all, if it differs from the sum of the
+    parts' numbers, whose proportions then stay."""
+
+    combine: Annotated[
+        tuple[Annotated[GeneratedPart | FilePart, BeforeValidator(part_from)], ...],
+        BeforeValidator(a_list("a list of parts, each with 'generator:' or 'file:'")),
+        Field(min_length=1, max_length=100),
+    ]
+    particles: Count | None = None
+    seed: Seed = 1
+
+
+Initial = Generated | FromFile | FromArrays | Combined
+
+
+def initial_from(values: Any, info: ValidationInfo) -> Initial:
+    """Convert a group of keys to generated bodies (``generator``), bodies from a file (``file``), both
+    (``combine``), or bodies that a program gave as arrays (``source: arrays``, in recordings)."""
+    if isinstance(values, Initial):
+        return values
+    if isinstance(values, Mapping) and values.get("source") == "arrays":
+        return FromArrays.model_validate(values, context=info.context)
+    if isinstance(values, Mapping) and "combine" in values:
+        return Combined.model_validate(values, context=info.context)
+    return _either(values, Generated, FromFile, info)
+
+
+def _either(values: Any, generated: type[Any], from_file: type[Any], info: ValidationInfo) -> Any:
     either = "needs 'generator: NAME' with 'particles: N', or 'file: PATH'"
     if not isinstance(values, Mapping):
         raise ValueError(f"{either}; got {shown(values)}")
     if "file" in values and "generator" in values:
         raise KeyProblem("file", "the bodies come from a file or from a generator, not both; remove one of the two")
     if "file" not in values and "generator" not in values:
-        strange = [str(key) for key in values if did_you_mean(key, ("generator", "file"))]
+        strange = [str(key) for key in values if did_you_mean(key, ("generator", "file", "combine"))]
         if strange:
-            raise KeyProblem(strange[0], unknown_key(strange[0], ("generator", "file"), ()))
+            raise KeyProblem(strange[0], unknown_key(strange[0], ("generator", "file", "combine"), ()))
         raise ValueError(either)
-    return (FromFile if "file" in values else Generated).model_validate(values)
+    return (from_file if "file" in values else generated).model_validate(values, context=info.context)
+
+
+def _not_a_length(value: Any) -> Any:
+    """Refuse a length where the name of the softening belongs."""
+    name, colon, length = value.partition(":") if isinstance(value, str) else ("plummer", "", str(value))
+    if colon or (isinstance(value, int | float) and not isinstance(value, bool)):
+        written = f"softening: {name}, length: {length.strip()}"
+        raise ValueError(f"names the softening, and 'length' is its length; write '{written}'")
+    return value
 
 
 def _softening(name: str) -> str:
@@ -96,14 +235,33 @@ def _dimensions(number: int) -> int:
     return number
 
 
+G_TOLERANCE = 1e-3
+"""The relative difference from which on a written G contradicts the units. (Values in books have four digits.)"""
+
+
 class GravityKeys(Group):
     """The keys of :class:`~nbody.law.Gravity`. No softening length suits every unit, so ``length`` has no default for the
     softenings that need one, and the default softening is none."""
 
-    G: NotNegative = Gravity.G
+    G: Annotated[NotNegative, Quantity("gravitational constant")] = Gravity.G
     dimensions: Annotated[Whole, AfterValidator(_dimensions)] = Gravity.dimensions
-    softening: Annotated[Name, AfterValidator(_softening)] = Gravity.softening
-    length: NotNegative = Gravity.length
+    softening: Annotated[Name, AfterValidator(_softening), BeforeValidator(_not_a_length)] = Gravity.softening
+    length: LengthOrZero = Gravity.length
+
+    @model_validator(mode="before")
+    @classmethod
+    def _g_of_the_units(cls, values: Any, info: ValidationInfo) -> Any:
+        scale = info.context.scale if isinstance(info.context, Source) else None
+        return {"G": scale.G, **values} if scale and isinstance(values, Mapping) else values
+
+    @model_validator(mode="after")
+    def _g_fits(self, info: ValidationInfo) -> Self:
+        scale = info.context.scale if isinstance(info.context, Source) else None
+        if scale and not math.isclose(self.G, scale.G, rel_tol=G_TOLERANCE):
+            raise KeyProblem(
+                "G", f"{self.G:g} contradicts the units, in which G is {scale.G:.9g}; remove G, or 'units'"
+            )
+        return self
 
     @model_validator(mode="after")
     def _length_fits(self) -> Self:
@@ -120,11 +278,11 @@ class GravityKeys(Group):
         return self
 
 
-def gravity_from(values: Any) -> Gravity:
+def gravity_from(values: Any, info: ValidationInfo) -> Gravity:
     """Convert the keys of ``gravity`` to a :class:`~nbody.law.Gravity`."""
     if isinstance(values, Gravity):
         return values
-    return Gravity(**GravityKeys.model_validate(values).model_dump())
+    return Gravity(**GravityKeys.model_validate(values, context=info.context).model_dump())
 
 
 class Integrator(Component):
@@ -132,9 +290,9 @@ class Integrator(Component):
     (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time."""
 
     scheme: Name = "leapfrog"
-    dt: Positive | None = None
+    dt: Time | None = None
     steps: Whole | None = None
-    end: NotNegative | None = None
+    end: Annotated[NotNegative, Quantity("time")] | None = None
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -145,15 +303,35 @@ class Integrator(Component):
         return self
 
 
-NAMES: dict[type[Component], str] = {Generated: "generator", EngineChoice: "name", Integrator: "scheme"}
+NAMES: dict[type[Component], str] = {
+    Generated: "generator",
+    GeneratedPart: "generator",
+    EngineChoice: "name",
+    FieldChoice: "field",
+    Integrator: "scheme",
+}
 """The key under which each group names its component."""
 
 
+def _observables(names: Any) -> list[str]:
+    """The names of observables, each once; ``all`` stands for every one. Those that every run records may be named too."""
+    if not isinstance(names, list | tuple):
+        raise ValueError(f"must be a list of names, as in [half_mass_radius, escapers], got {shown(names)}")
+    found = dict.fromkeys(OBSERVABLES if "all" in names else map(short_name, names))
+    for name in found:
+        if name not in OBSERVABLES and name not in ALWAYS:
+            raise ValueError(str(unknown("observable", name, OBSERVABLES)) + "; or all")
+    return [name for name in found if name in OBSERVABLES]
+
+
 class Record(Group):
-    """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last."""
+    """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last; and the
+    ``observables`` that are recorded with each of them, beside the energies and momenta."""
 
     every: Count | None = None
-    dt: Positive | None = None
+    dt: Time | None = None
+
+    observables: Annotated[list[str], BeforeValidator(_observables)] | None = None
 
     @model_validator(mode="before")
     @classmethod

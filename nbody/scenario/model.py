@@ -16,15 +16,23 @@ from nbody.scenario.groups import (
     CheckpointKeys,
     EnergyLimit,
     EngineChoice,
+    FieldChoice,
+    FromArrays,
     FromFile,
-    Generated,
+    Initial,
     Integrator,
     Record,
     engine_from,
+    fields_from,
     gravity_from,
     initial_from,
+    scale_from,
+    units_from,
 )
+from nbody.scenario.keywords import assignments as keyword_assignments
+from nbody.scenario.keywords import softening_keys
 from nbody.scenario.source import Keys, Source
+from nbody.scenario.units import Units
 from nbody.scenario.yaml_reader import dump, read_assignment, read_file, read_text
 
 OPTIONS = {
@@ -32,6 +40,8 @@ OPTIONS = {
     "seed": "initial.seed",
     "steps": "integrator.steps",
     "dt": "integrator.dt",
+    "G": "gravity.G",
+    "softening": "gravity.softening",
     "integrator": "integrator.scheme",
     "end": "integrator.end",
     "engine": "engine",
@@ -56,8 +66,10 @@ class Scenario(Group):
     """
 
     name: Text = "run"
-    initial: Annotated[Generated | FromFile, BeforeValidator(initial_from)]
+    units: Annotated[Units | None, BeforeValidator(units_from)] = None
+    initial: Annotated[Initial, BeforeValidator(initial_from)]
     gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
+    fields: Annotated[tuple[FieldChoice, ...] | None, BeforeValidator(fields_from)] = None
     integrator: Integrator
     engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
     precision: Literal["float32", "mixed", "float64"] = "float32"
@@ -88,7 +100,10 @@ class Scenario(Group):
     @classmethod
     def _of(cls, source: Source) -> Self:
         stem = Path(source.name).stem
-        default = {"name": stem} if stem and stem.isprintable() else {}
+        default: dict[str, Any] = {"name": stem} if stem and stem.isprintable() else {}
+        if isinstance(source.values.get("units", False), Mapping):
+            default["gravity"] = {}  # whose G follows from the units
+        source = replace(source, scale=scale_from(source))
         return validated(cls, default | dict(source.values), source)
 
     def model_post_init(self, source: Any) -> None:
@@ -143,15 +158,39 @@ class Scenario(Group):
             if value is None:
                 continue
             group = OPTIONS[option]
-            if group.startswith("initial.") and isinstance(self.initial, FromFile):
-                raise InputError(f"--{option}: the bodies come from {shown(self.initial.file)}; leave this option out")
+            if group.startswith("initial.") and isinstance(self.initial, FromFile | FromArrays):
+                origin = shown(self.initial.file) if isinstance(self.initial, FromFile) else "arrays"
+                raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
             keys = tuple(group.split("."))
             source = _without_foreign_options(source, keys, value)
+            if option == "softening":
+                source = _softened(source, f"--{option}", value)
+                continue
             source = replaced(keys, f"--{option}", value)
         for assignment in assignments:
             keys, value = read_assignment(assignment)
             source = replaced(keys, f"--set {'.'.join(keys)}", value)
         return self._of(source)
+
+    def with_keywords(self, values: Mapping[str, Any]) -> Self:
+        """A copy in which keyword arguments of Python replace values (:mod:`nbody.scenario.keywords`).
+
+        Raises:
+            InputError: one line that begins with the keyword.
+        """
+        source, plain = self._source, _plain_python(values)
+        for keys, name, value in keyword_assignments(plain, type(self).model_fields):
+            if name == "softening":
+                source = _softened(source, name, value)
+                continue
+            source = _without_foreign_options(source, keys, value)
+            source = source.with_option(keys, name, value, EXCLUDES.get(keys))
+        return self._of(source)
+
+    def with_arrays(self, particles: int) -> Self:
+        """A copy whose bodies are given as arrays, instead of being made as this scenario says."""
+        initial = FromArrays(particles=particles).model_dump()
+        return self._of(replace(self._source, values={**self._source.values, "initial": initial}))
 
     def where(self, field: str) -> str:
         """The beginning of an error about ``field``: ``disk.yaml:7: integrator.dt: ``, or ``--dt: ``."""
@@ -180,6 +219,15 @@ class Scenario(Group):
     def to_yaml(self) -> str:
         """:meth:`resolved` as YAML that :meth:`from_text` reads back the same."""
         return dump(self.resolved())
+
+
+def _softened(source: Source, option: str, value: Any) -> Source:
+    """The source with a softening in short (``plummer:0.01``); a softening without a length drops the one written."""
+    found = softening_keys(value)
+    law = str(found["softening"])
+    removed = None if law in LAWS and LAWS.load(law).has_length else ("gravity", "length")
+    source = source.with_option(("gravity", "softening"), option, law, removed)
+    return source.with_option(("gravity", "length"), option, found["length"]) if "length" in found else source
 
 
 def _without_foreign_options(source: Source, keys: Keys, name: object) -> Source:

@@ -17,6 +17,11 @@ def names() -> list[str]:
     return sorted(path.stem for path in _folder().glob("*.yaml"))
 
 
+def path_of(name: str) -> Path:
+    """The file of a packaged scenario."""
+    return _folder() / f"{name}.yaml"
+
+
 def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Path:
     """The file that a scenario argument means.
 
@@ -34,7 +39,7 @@ def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Pat
     if path.stem in known and (bare or path.parent.name in ("", "scenarios")):
         if not bare:
             notify(f"{printable(path)} does not exist here: this is the scenario '{path.stem}' that comes with nbody")
-        return _folder() / f"{path.stem}.yaml"
+        return path_of(path.stem)
     if bare and path.name and not path.exists():
         start, listed = printable(path), ", ".join(known)
         raise InputError(

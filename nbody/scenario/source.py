@@ -4,11 +4,13 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from nbody.errors import InputError, did_you_mean, printable
 from nbody.scenario import packaged
+from nbody.scenario.units import Scale
 
 Keys = tuple[str, ...]
 """The path of a value: ``("integrator", "dt")``, written ``integrator.dt``."""
@@ -25,6 +27,7 @@ class Source:
         values: the values as written, including options, without defaults.
         lines: the line of each key, counted from 1.
         options: for each value that an option of the command line replaced, that option.
+        scale: the units, which convert quantities; None if the scenario has none.
     """
 
     name: str = ""
@@ -33,6 +36,7 @@ class Source:
     values: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[Keys, int] = field(default_factory=dict)
     options: Mapping[Keys, str] = field(default_factory=dict)
+    scale: Scale | None = None
 
     def line(self, keys: Keys) -> int:
         """The line of a key, or of the innermost group around it that was written; 0 if there is none."""
@@ -59,18 +63,30 @@ class Source:
     def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "Source":
         """A copy in which an option of the command line has replaced one value and removed another (``removed``) that it
         excludes. A component written as a name (``engine: cpu``) becomes a group of keys if necessary."""
-        values = dict(self.values)
+        values: Any = dict(self.values)
         group = values
-        for key in keys[:-1]:
-            below = group.get(key)
-            group[key] = (
-                dict(below) if isinstance(below, Mapping) else {"name": below} if isinstance(below, str) else {}
-            )
-            group = group[key]
+        for key, after in pairwise(keys):
+            place = _place(group, key, option)
+            below = group[place] if isinstance(group, list) else group.get(key)
+            if isinstance(below, list | tuple) and after.isdigit():
+                group[place] = list(below)
+            else:
+                named = {"name": below} if isinstance(below, str) else {}
+                group[place] = dict(below) if isinstance(below, Mapping) else named
+            group = group[place]
         if removed:
             group.pop(removed[-1], None)
-        group[keys[-1]] = value
+        group[_place(group, keys[-1], option)] = value
         return replace(self, values=values, options={**self.options, keys: option})
+
+
+def _place(group: Any, key: str, option: str) -> Any:
+    """The index of a list that a key such as ``0`` names; the key itself in a group of keys."""
+    if not isinstance(group, list):
+        return key
+    if not key.isdigit() or int(key) >= len(group):
+        raise InputError(f"{option}: the list has {len(group)} items, counted from 0; there is no '{key}'")
+    return int(key)
 
 
 def open_regular(path: Path, where: str = "") -> BinaryIO:

@@ -75,7 +75,7 @@ def read_text(text: str, name: str, folder: Path) -> Source:
 def read_assignment(text: str) -> tuple[Keys, Any]:
     """Split ``engine.theta=0.5`` into keys and value. Raises InputError."""
     key, equals, value = text.partition("=")
-    if not equals or not all(part.isidentifier() for part in key.split(".")):
+    if not equals or not all(part.isidentifier() or part.isdigit() for part in key.split(".")):
         raise InputError(f"--set: must be KEY=VALUE, as in engine.theta=0.5, got {text[:60]!a}")
     return tuple(key.split(".")), read_text(f"value: {value}", f"--set {key}", Path()).values["value"]
 

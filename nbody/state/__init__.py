@@ -28,6 +28,8 @@ class State(ABC):
     Attributes:
         step: steps made since time :attr:`origin`.
         time: the time of the positions and velocities, in the scenario's units, float64.
+        now: the same during a step too, when only some of its moves are made; setting ``time`` sets it.
+        time_dependent: True if forces depend on the time itself, so that no step is the replay of another.
         origin: the time of step 0.
         current: the results that belong to the present positions. Engines add to it, moves of the positions clear it; see
             :meth:`nbody.forces.engine.Engine.evaluate`.
@@ -47,6 +49,7 @@ class State(ABC):
         self.dtype = np.dtype(dtype)
         self.step = 0
         self.time = self.origin = float(particles.time)
+        self.time_dependent = False
         self.current = Want.NOTHING
         self.workspace: Any = None
         self.watch: Callable[[int], None] | None = None
@@ -54,6 +57,15 @@ class State(ABC):
         self._columns = {column.name: column for column in self.COLUMNS}
         for column in self.COLUMNS:
             setattr(self, column.name, self._allocate(column))
+
+    @property
+    def time(self) -> float:
+        """The time of the positions and velocities between steps."""
+        return self._time
+
+    @time.setter
+    def time(self, time: float) -> None:
+        self._time = self.now = float(time)
 
     def report(self, interactions: int) -> None:
         """Called by an engine when it has finished a piece of a force evaluation, or has launched it on the device.
@@ -78,12 +90,14 @@ class State(ABC):
     def drift(self, dt: float) -> None:
         """x += v dt. The accelerations are out of date afterwards."""
         self._drift(self.dtype.type(dt))
+        self.now += dt
         self.invalidate()
 
     def drift_taylor(self, dt: float) -> None:
         """x += v dt + a dt²/2, the lecture's position update, in float32 rounded once. The accelerations are out of date
         afterwards, but keep their values: the kick that follows uses them."""
         self._drift_taylor(self.dtype.type(dt), self.dtype.type(0.5 * dt * dt))
+        self.now += dt
         self.invalidate()
 
     def invalidate(self) -> None:
@@ -124,6 +138,15 @@ class State(ABC):
     def forces(self) -> tuple[np.ndarray, np.ndarray]:
         """Copies on the host of the accelerations (N, D) and of the potential per unit mass (N,). The potential is defined
         only after ``Want.POTENTIAL``."""
+
+    @abstractmethod
+    def phase_space(self) -> tuple[np.ndarray, np.ndarray]:
+        """Copies on the host of the positions and the velocities, (N, D) each, in the dtype of the state."""
+
+    @abstractmethod
+    def views(self) -> tuple[Any, Any]:
+        """The positions and the velocities themselves, (N, D) each, where they are: NumPy arrays, or arrays on the GPU with
+        ``__cuda_array_interface__``. All requested moves have been made. Call :meth:`invalidate` after changing them."""
 
     def synchronize(self, soon: bool = False) -> None:  # noqa: B027  (nothing to wait for on the host)
         """Return when the device has finished its work. Signals are handled meanwhile, unless ``soon`` (the work is almost

@@ -148,6 +148,19 @@ class DeviceState(State):
         rows = self.acceleration.copy_to_host()
         return rows[:, : self.dimensions].copy(), rows[:, 3].copy()
 
+    def phase_space(self) -> tuple[np.ndarray, np.ndarray]:
+        """See :meth:`State.phase_space`."""
+        self.settle()
+        self.synchronize()
+        position, velocity = (array.copy_to_host()[:, : self.dimensions] for array in (self.body, self.velocity))
+        return np.ascontiguousarray(position), np.ascontiguousarray(velocity)
+
+    def views(self) -> tuple[Any, Any]:
+        """See :meth:`State.views`. (The fourth number of each row is left out.)"""
+        self.settle()
+        self.synchronize()
+        return self.body[:, : self.dimensions], self.velocity[:, : self.dimensions]
+
     def arrays(self) -> dict[str, np.ndarray]:
         """See :meth:`State.arrays`."""
         self.settle()

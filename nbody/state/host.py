@@ -63,6 +63,14 @@ class HostState(State):
         """See :meth:`State.forces`."""
         return self.acceleration.copy(), self.potential.copy()
 
+    def phase_space(self) -> tuple[np.ndarray, np.ndarray]:
+        """See :meth:`State.phase_space`."""
+        return self.position.copy(), self.velocity.copy()
+
+    def views(self) -> tuple[np.ndarray, np.ndarray]:
+        """See :meth:`State.views`."""
+        return self.position, self.velocity
+
     def _allocate(self, column: Column) -> np.ndarray:
         return np.zeros_like(self._empty(column), order="C")
 

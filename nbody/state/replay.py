@@ -27,7 +27,8 @@ class Replays:
     """The graphs of one state.
 
     A graph depends on what is current and on the collected moves when it begins, so there is one graph for each such
-    beginning. A step with a long evaluation is not recorded: a graph has no marks, and could not be interrupted.
+    beginning. A step with a long evaluation is not recorded: a graph has no marks, and could not be interrupted. Nor is a
+    step with forces that depend on the time, which is an argument of a kernel.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class Replays:
             The number of steps made.
         """
         beginning = kernels, state.current
-        if SIMULATED or beginning not in self._compiled or _is_long(state):
+        if SIMULATED or beginning not in self._compiled or _is_long(state) or state.time_dependent:
             step()
             if not state.has_moved:
                 state.settle()

@@ -16,7 +16,7 @@ class Want(IntFlag):
     potential: the whole term of a pair is added to one of the two bodies."""
     POTENTIAL = 0b1101
     """The potential of each body per unit mass, φ_i = -G Σ_{j≠i} m_j u_ij. The φ_i are valid q_i, so this includes
-    ``ENERGY``."""
+    ``ENERGY``. (With external fields both are q_i + 2 Φ_i, since the potential Φ of a field counts whole.)"""
 
 
 @cache

@@ -43,12 +43,14 @@ def first_difference(a: str | os.PathLike, b: str | os.PathLike) -> Difference |
         InputError: either is not a recording, or is damaged.
     """
     with Trajectory(a) as one, Trajectory(b) as two:
-        for field in ("dimensions", "mass", "id"):
+        for field in ("dimensions", "mass", "id", "species"):
             found = _compare(field, getattr(one, field), getattr(two, field), None)
             if found:
                 return found
-        if list(one.observables) != list(two.observables):
-            return Difference("observables", (", ".join(one.observables), ", ".join(two.observables)))
+        if one.species_names != two.species_names:
+            return Difference("species_names", (", ".join(one.species_names), ", ".join(two.species_names)))
+        if list(one.widths) != list(two.widths):
+            return Difference("observables", (", ".join(one.widths), ", ".join(two.widths)))
         for k in range(min(len(one), len(two))):
             found = _compare_frames(one, two, k)
             if found:

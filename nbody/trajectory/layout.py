@@ -25,7 +25,8 @@ PLANNED = "frames_planned"  # attribute of POSITION: how many frames there is ro
 VELOCITY = f"{PARTICLES}/velocity/value"  # (T, N, 3)
 MASS = f"{PARTICLES}/mass"  # (N,) float64
 ID = f"{PARTICLES}/id"  # (N,) int64
-SPECIES = f"{PARTICLES}/species"  # (N,) int8, all zero: H5MD readers expect it
+SPECIES = f"{PARTICLES}/species"  # (N,) int32, an index into the names; int8 zeros in files of nbody 0.1
+SPECIES_NAMES = "names"  # attribute of SPECIES: JSON, a list of names; files of nbody 0.1 have none
 
 
 def observable(name: str) -> str:
@@ -61,7 +62,7 @@ VIEWS = {VTK_POINTS: POSITION, VTK_VELOCITY: VELOCITY}
 
 def names(observables: Iterable[str]) -> tuple[str, ...]:
     """Everything that is read from a recording with these observables."""
-    return (NBODY, PROVENANCE, SCENARIO, RESOLVED, MASS, ID, COMMIT, *SLOTS, *growing(observables))
+    return (NBODY, PROVENANCE, SCENARIO, RESOLVED, MASS, ID, SPECIES, COMMIT, *SLOTS, *growing(observables))
 
 
 def rows_per_frame(observables: Iterable[str]) -> tuple[str, ...]:

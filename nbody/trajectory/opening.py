@@ -24,8 +24,9 @@ from nbody.trajectory.rows import ForeignRows, Rows
 Array = np.ndarray
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-OPTIONAL = (*layout.SLOTS, *layout.VIEWS, layout.VTK_STEPS)
-"""Names that may be missing: a file can be read without checkpoints and without its VTKHDF view."""
+OPTIONAL = (layout.SPECIES, *layout.SLOTS, *layout.VIEWS, layout.VTK_STEPS)
+"""Names that may be missing: a file can be read without species, without checkpoints and without its VTKHDF view. (The
+index of a file of nbody 0.1 does not list the species.)"""
 
 FILTER_GAIN = 1100
 """The most that HDF5's filters can shrink data (deflate, 1032 to 1), with a margin."""
@@ -160,6 +161,8 @@ def _check(contents: Contents, path: str | os.PathLike, size: int) -> None:
             raise InputError(f"{path}: has no /{name}; it is HDF5, but not a recording made by 'nbody run'")
     count = dataset(layout.MASS, "f", 1).shape[0]
     dataset(layout.ID, "iu", 1, (count,))
+    if found[layout.SPECIES].kind != MISSING:
+        dataset(layout.SPECIES, "iu", 1, (count,))
     for name in (layout.POSITION, layout.VELOCITY):
         dataset(name, "f", 3, (count, 3))
     dataset(layout.STEP, "iu", 1)

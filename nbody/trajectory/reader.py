@@ -2,22 +2,26 @@
 
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbody.errors import InputError, printable
+from nbody.errors import InputError, printable, unknown
 from nbody.particles import Particles
 from nbody.trajectory import layout
-from nbody.trajectory.contents import parse_json
+from nbody.trajectory.contents import MISSING, parse_json
 from nbody.trajectory.lock import same_file, writing_process
 from nbody.trajectory.opening import OpenFile, one_line
-from nbody.trajectory.records import Frame
+from nbody.trajectory.records import OBSERVABLES, Frame
 from nbody.trajectory.verify import commit_is_whole, damage, damaged_constants
+
+if TYPE_CHECKING:
+    from nbody.scenario import Units
 
 Array = np.ndarray
 
@@ -25,9 +29,13 @@ TORN = 5
 """The number of attempts to read a commit record: its checksum is wrong while it is being written."""
 
 
+SAMPLE_BLOCKS = 64
+
+
 class Column:
-    """The positions or velocities of a trajectory: ``column[k]`` is the array (N, D) of frame ``k``, with its checksum
-    verified."""
+    """The positions or velocities of a trajectory, an array (T, N, D) that is read frame by frame, with its checksums
+    verified: ``column[k]`` is frame ``k``, (N, D). Indices and slices mean what they mean in NumPy, and
+    ``np.asarray(column)`` reads everything."""
 
     def __init__(self, trajectory: "Trajectory", name: str, checksum: int) -> None:
         self._trajectory, self._name, self._checksum = trajectory, name, checksum
@@ -35,22 +43,68 @@ class Column:
     def __len__(self) -> int:
         return len(self._trajectory)
 
-    def __getitem__(self, frame: int | slice) -> Array:
-        """Frame ``frame``, counted from the end if negative: (N, D); a slice gives (frames, N, D).
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(T, N, D)."""
+        return len(self), self._trajectory.count, self._trajectory.dimensions
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float32 or float64."""
+        return self._trajectory.dtype
+
+    ndim = 3
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Array:
+        """Frame ``index``, counted from the end if negative: (N, D); a slice or a list of frames gives (frames, N, D). More
+        indices select bodies and components: ``position[:, 5]`` is the path of body 5, (T, D).
 
         Raises:
             IndexError: there is no such frame.
-            InputError: the checksum of the frame is wrong.
+            InputError: the checksum of a frame is wrong.
         """
-        if isinstance(frame, slice):
-            return np.stack([self[k] for k in range(len(self))[frame]])
-        k = self._trajectory.index(frame)
+        first, *rest = index if isinstance(index, tuple) else (index,)
+        if first is Ellipsis:
+            first, *rest = [slice(None)] * (3 - len(rest)) + rest
+        if isinstance(first, int | np.integer):
+            return self._frame(first)[tuple(rest)]
+        frames = np.arange(len(self))[first]
+        some = np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
+        found = np.empty((len(frames), *some.shape[1:]), self.dtype)
+        for row, k in enumerate(frames):
+            found[row] = self._frame(k)[tuple(rest)]
+        return found
+
+    def _frame(self, frame: int | np.integer) -> Array:
+        """Frame ``frame``, (N, D)."""
+        k = self._trajectory.index(int(frame))
         values, sums = self._trajectory.rows((self._name, layout.CHECKSUMS), k)
         if zlib.crc32(values) != sums[self._checksum]:
             what = self._name.split("/")[-2]
             raise InputError(f"{self._trajectory.path}: frame {k}: the {what} has been damaged since it was recorded")
         dimensions = self._trajectory.dimensions
         return values if dimensions == 3 else np.ascontiguousarray(values[:, :2])
+
+    def sample(self, frame: int, most: int) -> Array:
+        """About ``most`` bodies of frame ``frame``, the same in every frame: blocks of neighbours, evenly spread. All bodies
+        if there are fewer. The checksum is verified only if all are read.
+
+        Raises:
+            IndexError: there is no such frame.
+            InputError: the checksum is wrong, or the file became shorter.
+        """
+        run = self._trajectory
+        if run.count <= most:
+            return self[frame]
+        k, block = run.index(frame), -(-most // SAMPLE_BLOCKS)
+        starts = np.linspace(0, run.count - block, SAMPLE_BLOCKS).astype(int)
+        return np.concatenate([run.part(self._name, k, start, block) for start in starts])[:, : run.dimensions]
 
 
 class Trajectory:
@@ -63,11 +117,14 @@ class Trajectory:
         dimensions: 2 or 3.
         mass: (N,) float64.
         id: (N,) int64.
+        species: (N,) int64, the component of each body: an index into ``species_names``.
+        species_names: the name of each species.
         position: ``position[k]`` is (N, D); see :class:`Column`.
         velocity: likewise.
         scenario_text: the scenario as the user wrote it.
         resolved: the scenario with all defaults.
-        observables: the names of the numbers stored with each frame, and how many numbers each has.
+        dtype: the precision of positions and velocities.
+        widths: the names of the observables stored with each frame, and how many numbers each has.
         stored_provenance: :attr:`provenance` without the values that change during the run.
         planned: the planned number of frames.
 
@@ -83,6 +140,7 @@ class Trajectory:
             self.dimensions = int(file.found[layout.NBODY].attributes[layout.DIMENSIONS])
             self.mass: Array = file.value(layout.MASS).astype(np.float64, copy=False)
             self.id: Array = file.value(layout.ID).astype(np.int64, copy=False)
+            self.species, self.species_names = _species(file, len(self.mass))
             self.scenario_text = file.text(layout.SCENARIO)
             self.resolved: dict[str, Any] = parse_json(file.text(layout.RESOLVED))
             if not isinstance(self.resolved, dict):
@@ -90,10 +148,13 @@ class Trajectory:
             self.planned = int(file.found[layout.POSITION].attributes[layout.PLANNED])
             attributes = file.found[layout.PROVENANCE].attributes
             self.stored_provenance = {printable(name): _parsed(value) for name, value in attributes.items() if name}
-            self.observables = file.observables
+            self.widths = file.observables
+            self.dtype = file.found[layout.POSITION].dtype.newbyteorder("=")
             self._rows = {name: file.rows(name) for name in layout.rows_per_frame(file.observables)}
             on_error.pop_all()
         self._file: OpenFile | None = file
+        self.temporary: TemporaryDirectory | None = None
+        """The folder that is removed with the file, if the recording is temporary."""
         self.position = Column(self, layout.POSITION, 0)
         self.velocity = Column(self, layout.VELOCITY, 1)
         self.refresh()
@@ -140,10 +201,16 @@ class Trajectory:
         with one_line(self.path):
             return [self._rows[name].read(k, 1)[0] for name in names]
 
+    def part(self, name: str, k: int, start: int, count: int) -> Array:
+        """Bodies ``start`` to ``start`` + ``count`` of row ``k`` of a dataset of :mod:`.layout`, not verified."""
+        self._opened()
+        with one_line(self.path):
+            return self._rows[name].part(k, start, count)
+
     def frame(self, frame: int) -> Frame:
         """Frame ``frame``, with its observables."""
         k = self.index(frame)
-        values = dict(zip(self.observables, self.rows(map(layout.observable, self.observables), k), strict=True))
+        values = dict(zip(self.widths, self.rows(map(layout.observable, self.widths), k), strict=True))
         return Frame(int(self.step[k]), float(self.time[k]), self.position[k], self.velocity[k], values)
 
     def particles(self, frame: int) -> Particles:
@@ -156,13 +223,42 @@ class Trajectory:
         if damaged := damaged_constants(self._opened()):
             raise InputError(f"{self.path}: {damaged[0]}: has been damaged since it was recorded")
         moment = self.frame(frame)
-        return Particles(self.mass, moment.position, moment.velocity, self.id, moment.time, moment.step)
+        return Particles(
+            self.mass, moment.position, moment.velocity, self.id, moment.time, moment.step,
+            self.species, self.species_names,
+        )  # fmt: skip
+
+    def __getitem__(self, frame: Any) -> Any:
+        """``run[k]``: the :class:`~nbody.particles.Particles` of frame ``k``; a slice or a list of frames gives a list."""
+        if isinstance(frame, int | np.integer):
+            return self.particles(int(frame))
+        return [self.particles(int(k)) for k in np.arange(len(self))[frame]]
+
+    def __iter__(self) -> Iterator[Particles]:
+        """The particles of each frame."""
+        return (self.particles(k) for k in range(len(self)))
+
+    @property
+    def observables(self) -> Any:
+        """The observables of all frames as a table: a pandas DataFrame with the time as its index if pandas is installed,
+        else a mapping of column names to arrays. Columns: ``step``, ``total_energy``, ``momentum_x`` …"""
+        from nbody.trajectory.table import table_of
+
+        return table_of(self)
 
     def observable(self, name: str) -> Array:
-        """One of :attr:`observables` at every frame, (T,) or (T, width); (T,) NaNs if it was not recorded."""
+        """One observable (:attr:`widths`) at every frame, (T,) or (T, width); NaNs if this file lacks one that every run
+        records.
+
+        Raises:
+            InputError: there is no such observable; the line names those that exist.
+        """
         self._opened()
-        if name not in self.observables:
-            return np.full(len(self), np.nan)
+        if name not in self.widths:
+            if name not in OBSERVABLES:
+                raise unknown("observable", name, self.widths, f"{printable(self.path)}: ")
+            width = OBSERVABLES[name]
+            return np.full(len(self) if width == 1 else (len(self), width), np.nan)
         with one_line(self.path):
             return self._rows[layout.observable(name)].read(0, len(self))
 
@@ -197,6 +293,15 @@ class Trajectory:
         """True if the run recorded all planned frames."""
         return self.status == layout.COMPLETE
 
+    @property
+    def units(self) -> "Units":
+        """The units of the run's numbers; symbols are empty if its scenario has none."""
+        from nbody.scenario.units import Units  # pydantic takes 0.1 s
+
+        written = self.resolved.get("units")
+        known = written if isinstance(written, dict) else {}
+        return Units(**{key: str(known.get(key, "")) for key in ("length", "mass", "time", "velocity")})
+
     def verify(self) -> list[str]:
         """Check every frame against its checksums. Returns one line per damaged object."""
         return damage(self._opened(), self.rows, len(self))
@@ -213,10 +318,13 @@ class Trajectory:
         return page(self)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and remove it if it is temporary."""
         if self._file is not None:
             self._file.close()
             self._file = None
+        if self.temporary is not None:
+            self.temporary.cleanup()
+            self.temporary = None
 
     def __enter__(self) -> "Trajectory":
         return self
@@ -225,6 +333,20 @@ class Trajectory:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _species(file: OpenFile, count: int) -> tuple[Array, tuple[str, ...]]:
+    """The species of each body, and their names: one species without a name if the file has none."""
+    found = file.found[layout.SPECIES]
+    if found.kind == MISSING or layout.SPECIES_NAMES not in found.attributes:
+        return np.zeros(count, np.int64), ("",)
+    names = parse_json(found.attributes[layout.SPECIES_NAMES])
+    species: Array = file.value(layout.SPECIES).astype(np.int64, copy=False)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not names:
+        raise ValueError(f"/{layout.SPECIES} has no names")
+    if species.min(initial=0) < 0 or species.max(initial=0) >= len(names):
+        raise ValueError(f"/{layout.SPECIES} has a species without a name")
+    return species, tuple(map(printable, names))
 
 
 def _parsed(value: Any) -> Any:

@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from nbody.diagnostics.energy import ALWAYS
+
 Array = np.ndarray
 
-OBSERVABLES: Mapping[str, int] = {
-    "kinetic_energy": 1,
-    "potential_energy": 1,
-    "total_energy": 1,
-    "momentum": 3,
-    "angular_momentum": 3,
-    "virial_ratio": 1,
-}
-"""The default observables of a run, and how many numbers each has. Units are those of the scenario."""
+OBSERVABLES: Mapping[str, int] = ALWAYS
+"""The default observables of a run, and how many numbers each has."""
 
 
 @dataclass
@@ -77,6 +72,6 @@ def required_bytes(count: int, header: RunHeader) -> int:
     vectors = 2 * 3 * np.dtype(header.dtype).itemsize * count
     numbers = 8 * (2 + sum(header.observables.values())) + 12  # step, time, observables, checksums
     vtk = 8 * 11  # the VTKHDF view's offsets of a frame
-    constant = (8 + 8 + 1 + 8 + 8) * count + 2 * header.state_bytes
+    constant = (8 + 8 + 4 + 8 + 8) * count + 2 * header.state_bytes
     text = len(header.scenario_text.encode()) + len(header.resolved_json)
     return header.frames * (vectors + numbers + vtk) + constant + text + 2**17

@@ -39,7 +39,7 @@ def continue_file(
                 resolved=resolved,
                 provenance=run.stored_provenance,
                 state_bytes=state_bytes(checkpoint.state, checkpoint.meta),
-                observables=run.observables,
+                observables=run.widths,
             )
             has_room = frames <= file.capacity and header.state_bytes - META_ROOM <= file.slot_bytes
             if has_room and resolved == run.resolved:

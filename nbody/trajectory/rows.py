@@ -44,8 +44,16 @@ class Rows:
     def read(self, first: int, count: int) -> Array:
         """``count`` rows from row ``first``: (count, …), in the machine's byte order. Raises OSError if the file has
         become shorter."""
-        found = np.empty((count, *self.shape), self.dtype)
-        view, at = memoryview(found.reshape(-1).view(np.uint8)), self.offset + first * self.row_bytes
+        return self._read(np.empty((count, *self.shape), self.dtype), self.offset + first * self.row_bytes)
+
+    def part(self, k: int, start: int, count: int) -> Array:
+        """Entries ``start`` to ``start`` + ``count`` of row ``k``: (count, …). Raises as :meth:`read`."""
+        at = self.offset + k * self.row_bytes + start * (self.row_bytes // self.shape[0])
+        return self._read(np.empty((count, *self.shape[1:]), self.dtype), at)
+
+    def _read(self, found: Array, at: int) -> Array:
+        """Fill ``found`` with the bytes at address ``at``."""
+        view = memoryview(found.reshape(-1).view(np.uint8))
         while view.nbytes:
             done = os.preadv(self.fd, [view], at)
             if not done:
@@ -73,6 +81,10 @@ class ForeignRows:
         data, dtype = self._file.read(self._name, first, count), self._dataset.dtype
         rows = np.frombuffer(data, dtype).reshape(count, *self._dataset.shape[1:])
         return rows.astype(dtype.newbyteorder("="))
+
+    def part(self, k: int, start: int, count: int) -> Array:
+        """Entries ``start`` to ``start`` + ``count`` of row ``k``: (count, …)."""
+        return self.read(k, 1)[0, start : start + count]
 
 
 def write(fd: int, parts: Sequence[object], offset: int) -> None:

@@ -197,7 +197,8 @@ def _h5md(to: Skeleton, particles: Particles, header: RunHeader) -> None:
     box.attrs["boundary"] = np.array([b"none"] * 3)
     to.constant(layout.MASS, particles.mass.astype("<f8"))
     to.constant(layout.ID, particles.id.astype("<i8"))
-    to.constant(layout.SPECIES, np.zeros(count, np.int8))
+    to.constant(layout.SPECIES, particles.species.astype("<i4"))
+    file[layout.SPECIES].attrs[layout.SPECIES_NAMES] = json.dumps(particles.species_names)
     to.room(layout.STEP, (frames,), "<i8")
     to.room(layout.TIME, (frames,), "<f8")
     for name, width in header.observables.items():

@@ -8,6 +8,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.trajectory import layout
+from nbody.trajectory.contents import DATASET
 from nbody.trajectory.opening import OpenFile, one_line
 
 RowsOf = Callable[[Iterable[str], int], list[np.ndarray]]
@@ -40,7 +41,8 @@ def damage(file: OpenFile, rows: RowsOf, frames: int) -> list[str]:
 
 def damaged_constants(file: OpenFile) -> list[str]:
     """The damaged ones of the datasets that never change."""
-    names = (layout.MASS, layout.ID, layout.SCENARIO, layout.RESOLVED)
+    listed = (layout.MASS, layout.ID, layout.SPECIES, layout.SCENARIO, layout.RESOLVED)
+    names = [name for name in listed if file.found[name].kind == DATASET]
     with one_line(file.path):
         stored = {name: np.asarray(file.value(name), file.found[name].dtype) for name in names}
     found = {name: zlib.crc32(value.tobytes()) for name, value in stored.items()}

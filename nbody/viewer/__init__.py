@@ -5,6 +5,8 @@
  ``picture/``        the picture of one moment: camera, palette, sprites, glow, tone map (OpenGL)
  ``display/``        what is written over it: caption, legend, key help, time line
  ``window/``         the window: canvas, events, the clock of the playback
+ ``movie/``          movies: moments, camera moves, read-back, encoders
+ :mod:`.notebook`    shows a run in a notebook
  :mod:`.screenshot`  saves a picture to a file
  :mod:`.backends`    chooses OpenGL in a window or without a screen, or reports what is missing
 ==================  ===========================================================================================

@@ -42,10 +42,7 @@ def use_window() -> None:
     Raises:
         DeviceError: there is no screen, no Qt, or one of its libraries is missing.
     """
-    if not find_spec("PySide6"):
-        raise DeviceError(f"a window needs PySide6: {machine.install_extra('view')}; or {INSTEAD}")
-    if sys.platform == "linux":
-        _check_screen()
+    check_window()
     import vispy
 
     try:
@@ -54,9 +51,21 @@ def use_window() -> None:
         raise no_window(error) from error
 
 
+def check_window() -> None:
+    """Check that there are a screen, Qt, and its libraries, without loading them. Raises DeviceError if not."""
+    if not find_spec("PySide6"):
+        raise DeviceError(f"a window needs PySide6: {machine.install_extra('view')}; or {INSTEAD}")
+    if sys.platform == "linux":
+        _check_screen()
+
+
 def no_window(error: BaseException) -> DeviceError:
     """The error to show when Qt or OpenGL failed with ``error``."""
     return DeviceError(f"a window can't be opened ({_last_line(error)}); {INSTEAD}")
+
+
+_answered: set[str] = set()
+"""The screens that have answered. (A bare X server resets itself when its last client leaves, and may refuse the next.)"""
 
 
 def _check_screen() -> None:
@@ -67,8 +76,10 @@ def _check_screen() -> None:
     packages = opengl.missing_packages(libraries)
     if packages:
         raise DeviceError(f"a window needs system libraries: apt install {' '.join(packages)}; or {INSTEAD}")
-    if x11 and not wayland and not _x11_answers():
-        raise DeviceError(f"the screen '{x11}' (DISPLAY) does not answer; {INSTEAD}, or set DISPLAY")
+    if x11 and not wayland and x11 not in _answered:
+        if not _x11_answers():
+            raise DeviceError(f"the screen '{x11}' (DISPLAY) does not answer; {INSTEAD}, or set DISPLAY")
+        _answered.add(x11)
 
 
 def _x11_answers() -> bool:

@@ -10,6 +10,8 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.trajectory.output_path import FileKind, check_output, keep_older_file
+from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.source import Source
 
 SMALLEST, LARGEST = 16, 16384
@@ -50,8 +52,16 @@ def check_picture(path: Path, overwrite: bool = False) -> Path:
     return path
 
 
-def draw_frame(recording: Source, at: float, size: tuple[int, int], with_hud: bool = True) -> np.ndarray:
-    """Draw the moment ``at``, counted in frames: (height, width, RGB) uint8. The view frames the bodies of that moment.
+def draw_frame(
+    recording: Source,
+    at: float,
+    size: tuple[int, int],
+    with_hud: bool = True,
+    look: Look = Look(),
+    camera: Camera | None = None,
+) -> np.ndarray:
+    """Draw the moment ``at``, counted in frames: (height, width, RGB) uint8, as seen by ``camera``, by default the view of
+    the run.
 
     Raises:
         DeviceError: no OpenGL without a screen.
@@ -60,33 +70,16 @@ def draw_frame(recording: Source, at: float, size: tuple[int, int], with_hud: bo
     from nbody.viewer import backends
 
     backends.use_screenless()
-    from vispy import app, gloo
-    from vispy.gloo import gl
+    from nbody.viewer.picture.studio import Studio
 
-    from nbody.viewer.picture.renderer import Renderer
-
-    try:
-        canvas = app.Canvas(size=(SMALLEST, SMALLEST), show=False, dpi=96)
-    except (RuntimeError, IndexError) as error:  # a driver without the surface that vispy asks for
-        raise backends.no_screenless(error) from error
-    try:
-        largest = gl.glGetParameter(gl.GL_MAX_TEXTURE_SIZE)
-        if max(size) > largest:
-            raise InputError(f"--size {size[0]}x{size[1]}: OpenGL draws up to {largest} pixels a side here")
-        renderer = Renderer(canvas, recording, first=int(at))
-        renderer.load(at)
-        picture = gloo.Texture2D((size[1], size[0], 4), format="rgba", internalformat="rgba8")
-        with gloo.FrameBuffer(color=picture):
-            renderer.draw(renderer.home, size)
-            if with_hud:
-                renderer.draw_caption(at, size)
-            return gloo.read_pixels((0, 0, *size), alpha=False)
-    finally:
-        canvas.close()
+    with Studio(recording, size, look) as studio:
+        studio.run_up(at, camera)
+        studio.draw(at, camera, with_hud)
+        return studio.read()
 
 
 def save_picture(
-    picture: np.ndarray, path: Path, overwrite: bool, notify: Callable[[str], object] = lambda line: None
+    picture: np.ndarray, path: Path, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
 ) -> None:
     """Write ``picture`` as a PNG, whole or not at all; an older file keeps a numbered name unless ``overwrite``.
 
@@ -95,15 +88,26 @@ def save_picture(
     """
     from PIL import Image
 
-    path = path.resolve()  # a link stays a link; its target is replaced
-    part = path.with_name(f".{path.name}.part")
+    _save(lambda part: Image.fromarray(picture).save(part, format="PNG"), path, overwrite, notify, "--screenshot ")
+
+
+def save_text(text: str, path: Path) -> None:
+    """Write ``text``, whole or not at all; an older file keeps a numbered name. Raises InputError."""
+    _save(lambda part: part.write_text(text, encoding="utf-8"), path, False, lambda line: None, "")
+
+
+def _save(
+    write: Callable[[Path], object], path: Path, overwrite: bool, notify: Callable[[str], object], option: str
+) -> None:
+    target = path.resolve()  # a link stays a link; its target is replaced
+    part = target.with_name(f".{target.name}.part")
     try:
-        Image.fromarray(picture).save(part, format="PNG")
+        write(part)
         if not overwrite:
-            keep_older_file(path, notify)
-        os.replace(part, path)
+            keep_older_file(target, notify)
+        os.replace(part, target)
     except OSError as error:
-        raise InputError(f"--screenshot {path}: can't be written ({error.strerror or error})") from error
+        raise InputError(f"{option}{target}: can't be written ({error.strerror or error})") from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbody.initial.disk import Disk
+from nbody.initial.lecture import Lecture
 from nbody.law import Gravity
 from nbody.particles import Particles
 
@@ -37,6 +37,6 @@ def cluster(count: int) -> Problem:
 def lecture_disk(count: int) -> Problem:
     """The lecture's disc (2-D, G = 10, no force at a distance of 0.01 or less), rounded to float32 as the lecture's
     was: a pair that stands on the cutoff's edge is then on the same side of it in every precision."""
-    particles = Disk().generate(count, LECTURE, np.random.default_rng(SEED))
+    particles = Lecture().generate(count, LECTURE, np.random.default_rng(SEED))
     particles.position = particles.position.astype(np.float32).astype(np.float64)
     return Problem(particles, LECTURE)

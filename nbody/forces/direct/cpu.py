@@ -1,7 +1,7 @@
 """The ``cpu`` engine: Numba, SIMD, each pair once, all cores. The kernel is in :mod:`nbody.forces.direct.cpu_pairs`."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import config, get_num_threads
@@ -28,6 +28,24 @@ NEAREST = {"float32": -42, "float64": -60}
 of their distance would overflow. This is 2e-19 of the farthest coordinate in float32, and 8e-37 in float64."""
 
 
+FEWEST_MASSLESS = 1 / 4
+"""From this fraction of bodies without mass on they are left out of the pairs. With a fraction f, the pairs of the others
+and the rows of these are 1 - f² of all pairs."""
+
+
+class Division(NamedTuple):
+    """The bodies of a state (their indices) with and without mass, if many have none: the workspace of the state."""
+
+    massive: np.ndarray
+    massless: np.ndarray
+
+    @classmethod
+    def of(cls, mass: np.ndarray) -> "Division | None":
+        """None if there are few bodies without mass."""
+        massless = np.flatnonzero(mass == 0)
+        return cls(np.flatnonzero(mass != 0), massless) if len(massless) >= FEWEST_MASSLESS * len(mass) else None
+
+
 class CpuEngine(Engine):
     """Each pair once, with the vector units of all cores.
 
@@ -44,6 +62,9 @@ class CpuEngine(Engine):
 
     The relative error of a force in Plummer's sphere is 9e-8 (median) and 1.5e-6 (largest) in float32, 1.5e-16 and
     2.4e-15 in float64.
+
+    Bodies without mass act on nobody. If there are many, each sums over the bodies with mass alone: N_massive · N
+    interactions.
     """
 
     offers = Want.POTENTIAL | Want.JERK
@@ -77,7 +98,14 @@ class CpuEngine(Engine):
 
     def load(self, particles: Particles) -> HostState:
         """See :meth:`Engine.load`."""
-        return HostState(particles, self.dtype)
+        state = HostState(particles, self.dtype)
+        state.workspace = Division.of(state.mass)
+        return state
+
+    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
+        """See :meth:`Engine.work`."""
+        found, divided = super().work(state, want, current), state.workspace
+        return found // state.count * len(divided.massive) if divided else found
 
     def _compute(self, state: State, want: Want) -> None:
         if Want.JERK in want:
@@ -92,13 +120,9 @@ class CpuEngine(Engine):
 
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
         assert isinstance(state, HostState)
-        law = LAWS.load(self.gravity.softening).name
-        length2, units = self._scaled(state)
-        speed = _exponent(state.velocity)
-        x, v = components(state.position, units.position), components(state.velocity, _ldexp(1.0, -speed))
-        sums = np.empty((len(targets), SUMS), self.dtype)
-        rows_for(law, want)(targets, x, v, state.mass * self.dtype.type(units.mass), length2, sums)
-        state.report(len(targets) * state.count)
+        _, units = self._scaled(state)
+        speed = _exponent(state.velocity) if Want.JERK in want else 0
+        sums = self._row_sums(state, want, targets, speed)
         d = state.dimensions
         state.acceleration[targets] = sums[:, :d] * self.dtype.type(units.acceleration)
         if Want.JERK in want:
@@ -108,22 +132,64 @@ class CpuEngine(Engine):
             state.potential[targets] = sums[:, 6] * self.dtype.type(units.potential)
             self._mark_coincident(state, units, targets)
 
+    def _row_sums(self, state: HostState, want: Want, targets: np.ndarray, speed: int = 0) -> np.ndarray:
+        """The sums (T, 7) over the bodies with mass for each target, in the kernel's units; that of velocity is 2^speed."""
+        length2, units = self._scaled(state)
+        law, divided = LAWS.load(self.gravity.softening).name, state.workspace
+        x, v, mass = (
+            components(state.position, units.position),
+            components(state.velocity, _ldexp(1.0, -speed)),
+            state.mass,
+        )
+        rows = targets
+        if divided:  # the kernel takes the first bodies for sources, as many as there are masses
+            order = np.concatenate(divided)
+            place = np.empty_like(order)
+            place[order] = np.arange(len(order))
+            x, v, mass, rows = x[:, order], v[:, order], mass[divided.massive], place[targets]
+        sums = np.empty((len(targets), SUMS), self.dtype)
+        rows_for(law, want)(rows, x, v, mass * self.dtype.type(units.mass), length2, sums)
+        state.report(len(targets) * len(mass))
+        return sums
+
     def _run(self, state: State, potential: bool) -> None:
+        """The accelerations of all bodies, or the potential."""
         assert isinstance(state, HostState)
-        if self._tiles is None or self._count != len(state.mass):
-            self._count = len(state.mass)
+        if (divided := state.workspace) is None:
+            self._run_pairs(state, potential, state.position, state.mass, state.acceleration, state.potential)
+        else:
+            massive, massless = divided
+            a, phi = state.acceleration[massive], state.potential[massive]
+            if len(massive):
+                self._run_pairs(state, potential, state.position[massive], state.mass[massive], a, phi)
+            sums = self._row_sums(state, Want.POTENTIAL if potential else Want.ACCELERATION, massless)
+            _, units = self._scaled(state)
+            if potential:
+                state.potential[massive] = phi
+                state.potential[massless] = sums[:, 6] * self.dtype.type(units.potential)
+            else:
+                state.acceleration[massive] = a
+                state.acceleration[massless] = sums[:, : state.dimensions] * self.dtype.type(units.acceleration)
+        if potential:
+            self._mark_coincident(state, self._scaled(state)[1])
+
+    def _run_pairs(
+        self, state: HostState, potential: bool, position: np.ndarray, mass: np.ndarray, acceleration: np.ndarray,
+        phi: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Each pair of the bodies with these positions and masses once, to ``acceleration`` or to ``phi``."""
+        if self._tiles is None or self._count != len(mass):
+            self._count = len(mass)
             self._tiles = Tiles.allocate(self._count, self.dtype)
         law = LAWS.load(self.gravity.softening).name
-        gravitate = gravitate_for(law, state.position.shape[1], potential)
+        gravitate = gravitate_for(law, position.shape[1], potential)
         length2, units = self._scaled(state)
-        pack(state.position, state.mass, units, self._tiles)
+        pack(position, mass, units, self._tiles)
         rounds = list(self._tiles.rounds())
         for first, last in rounds:
             gravitate(self._count, first, last, length2, self._tiles)
             state.report(self._count**2 * (last - first) // rounds[-1][1])
-        unpack(self._tiles, units, potential, state.acceleration, state.potential)
-        if potential:
-            self._mark_coincident(state, units)
+        unpack(self._tiles, units, potential, acceleration, phi)
 
     def _mark_coincident(self, state: HostState, units: Units, targets: np.ndarray | slice = slice(None)) -> None:
         """Make the potential of bodies in the same place minus infinity, if there is no softening: the kernel takes

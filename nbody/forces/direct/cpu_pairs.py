@@ -106,7 +106,7 @@ def _interaction(variant: str, itself: bool, real: type) -> Callable:
     softening, dimensions, wanted, _ = variant.split()
     flat, potential = dimensions == "2", wanted == "True"
     rsqrt, inverse_cube, _ = roots(real)
-    law = pair_law(softening, int(dimensions), rsqrt, njit(fastmath=FAST), inverse_cube)
+    law = pair_law(softening, int(dimensions), rsqrt, njit(fastmath=FAST, forceinline=True), inverse_cube)
     zero = real(0)
 
     @njit(fastmath=FAST, error_model="numpy")

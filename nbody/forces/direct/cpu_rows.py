@@ -78,7 +78,7 @@ def _row(variant: str, real: type) -> Callable:
     want = Want(int(flags))
     jerk, potential = Want.JERK in want, Want.ENERGY in want
     rsqrt, inverse_cube, _ = roots(real)
-    law = pair_law(law_name, 3, rsqrt, njit(fastmath=FAST), inverse_cube)
+    law = pair_law(law_name, 3, rsqrt, njit(fastmath=FAST, forceinline=True), inverse_cube)
     zero, three = real(0), real(3)
 
     @njit(fastmath=FAST, error_model="numpy")

@@ -40,7 +40,7 @@ def block_writer(softening: str, dimensions: int, real: Any, potential: bool) ->
     def rsqrt(x):
         return one / math.sqrt(x)
 
-    law = pair_law(softening, dimensions, rsqrt, njit(**EXACT))
+    law = pair_law(softening, dimensions, rsqrt, njit(forceinline=True, **EXACT))
 
     @njit(nogil=True, **EXACT)
     def write_block(x, y, z, mass, block, first, length2):

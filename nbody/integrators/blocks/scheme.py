@@ -58,6 +58,7 @@ class BlockHermite(Integrator):
         self._begin = self._end = 0.0  # of the present stretch between two frames
         self._now = self._unit = TICKS
         self.single: int = 0
+        self._made = 0, 0  # blocks, and steps of single bodies, since then
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
@@ -92,6 +93,7 @@ class BlockHermite(Integrator):
             tick = (self._end - self._begin) / TICKS
             blocks, self._now, single, failed = self._blocks.advance(tick, TICKS, self._unit, self._smallest(), steps)
             steps, state.step, self.single = steps - blocks, state.step + blocks, self.single + single
+            self._made = self._made[0] + blocks, self._made[1] + single
             state.time = self._end if self._now == TICKS else self._begin + self._now * tick
             if failed >= 0:
                 raise self._too_short(motion, failed)
@@ -132,7 +134,8 @@ class BlockHermite(Integrator):
 
     def pairs_per_step(self, motion: Motion) -> float:
         """See :meth:`Integrator.pairs_per_step`: all bodies act on those of a block."""
-        return self.single * motion.state.count / max(1, motion.state.step)
+        blocks, single = self._made
+        return single * motion.state.count / max(1, blocks)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The present stretch between two frames."""

@@ -93,10 +93,11 @@ class Camera:
         return min(size) / 2 / (self.radius if self.flat else np.tan(FIELD / 2))
 
     def project(self, position: Array, size: tuple[int, int]) -> Array:
-        """Project positions (N, 3) to pixels (N, 2) of a picture of ``size`` (width, height)."""
+        """Project positions (N, 3) to pixels (N, 2) of a picture of ``size`` (width, height); NaN behind the camera."""
         columns = np.vstack([np.asarray(position, np.float64).T, np.ones(len(position))])
         clip = self.projection(size) @ self.view() @ columns
-        return (np.array([1.0, -1.0]) * (clip[:2] / clip[3]).T + 1) / 2 * size
+        depth = np.where(clip[3] > 0, clip[3], np.nan)
+        return (np.array([1.0, -1.0]) * (clip[:2] / depth).T + 1) / 2 * size
 
     def orbit(self, dx: float, dy: float, size: tuple[int, int]) -> None:
         """Turn by a drag of ``dx, dy`` pixels; a drag across the picture's shorter side is half a turn."""

@@ -1,14 +1,15 @@
-"""The colours of speeds: from amber (slow) through rose and violet to blue (fast), all of the same lightness.
+"""Colour maps: linear RGB from the low to the high end of a scale, (steps, 3) float32 within 0 to 1.
 
-Sprites are added, so a darker colour would look like fewer particles. Equal steps along the palette are equal steps of
-perceived hue at constant lightness (Oklab: Ottosson 2020).
+Sprites are added, so a darker colour would look like fewer particles. The maps of the house are arcs of hue at constant
+lightness and chroma (Oklab: Ottosson 2020): equal steps along them are equal steps of perceived hue. Those of matplotlib
+keep their hues but are brightened to one level.
 """
 
 import numpy as np
 
+Array = np.ndarray
+
 LIGHTNESS, CHROMA = 0.72, 0.14
-SLOW_HUE, FAST_HUE = 68.0, -130.0
-"""Degrees in Oklab's a-b plane. The arc between them avoids green, which no star has."""
 
 _OKLAB_TO_LMS = np.array(
     [[1.0, 0.3963377774, 0.2158037573], [1.0, -0.1055613458, -0.0638541728], [1.0, -0.0894841775, -1.2914855480]]
@@ -21,15 +22,73 @@ _LMS_TO_RGB = np.array(
     ]
 )
 
+LEVEL = 0.75
+"""The largest of the three parts of each colour of a map that is not of constant lightness."""
 
-def palette(steps: int = 256) -> np.ndarray:
-    """Linear RGB from slow to fast, (steps, 3) float32 within 0 to 1."""
-    hue = np.radians(np.linspace(SLOW_HUE, FAST_HUE, steps))
-    oklab = np.stack([np.full(steps, LIGHTNESS), CHROMA * np.cos(hue), CHROMA * np.sin(hue)], axis=1)
+CATEGORIES = ("#e69f00", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#b0b0b0")
+"""Colours that colour-blind readers can tell apart (Okabe and Ito 2008), on screen."""
+
+
+def ember(steps: int = 256) -> Array:
+    """Amber, rose, violet, blue. The arc avoids green, which no star has."""
+    return _arc(68.0, -130.0, CHROMA, steps)
+
+
+def reef(steps: int = 256) -> Array:
+    """Green, cyan, blue, magenta."""
+    return _arc(135.0, 345.0, 0.115, steps)  # there is no purer cyan of this lightness on a screen
+
+
+def viridis(steps: int = 256) -> Array:
+    """Matplotlib's viridis."""
+    return _table("viridis", 0.05, steps)
+
+
+def cividis(steps: int = 256) -> Array:
+    """Matplotlib's cividis."""
+    return _table("cividis", 0.0, steps)
+
+
+def inferno(steps: int = 256) -> Array:
+    """Matplotlib's inferno without its black end."""
+    return _table("inferno", 0.25, steps)
+
+
+def plasma(steps: int = 256) -> Array:
+    """Matplotlib's plasma."""
+    return _table("plasma", 0.0, steps)
+
+
+def categories(count: int) -> Array:
+    """``count`` colours for species; from the ninth on they repeat."""
+    screen = [[int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)] for colour in CATEGORIES]
+    return _levelled(from_screen(np.array([screen[k % len(screen)] for k in range(max(count, 1))])))
+
+
+def _arc(first: float, last: float, chroma: float, steps: int) -> Array:
+    """An arc of hue (degrees in Oklab's a-b plane)."""
+    hue = np.radians(np.linspace(first, last, steps))
+    oklab = np.stack([np.full(steps, LIGHTNESS), chroma * np.cos(hue), chroma * np.sin(hue)], axis=1)
     linear = (oklab @ _OKLAB_TO_LMS.T) ** 3 @ _LMS_TO_RGB.T
     return linear.clip(0.0, 1.0).astype(np.float32)
 
 
-def on_screen(linear: np.ndarray) -> np.ndarray:
+def _table(name: str, first: float, steps: int) -> Array:
+    """A map of matplotlib from the fraction ``first`` on."""
+    from matplotlib import colormaps
+
+    return _levelled(from_screen(colormaps[name](np.linspace(first, 1.0, steps))[:, :3]))
+
+
+def _levelled(linear: Array) -> Array:
+    return (LEVEL * linear / linear.max(axis=1, keepdims=True)).astype(np.float32)
+
+
+def on_screen(linear: Array) -> Array:
     """Convert linear RGB in 0 to 1 to screen values, uint8 (the sRGB curve, approximated by a power of 1/2.2)."""
     return np.rint(255 * np.asarray(linear) ** (1 / 2.2)).astype(np.uint8)
+
+
+def from_screen(values: Array) -> Array:
+    """The inverse of :func:`on_screen`, for values in 0 to 1."""
+    return np.asarray(values, np.float64) ** 2.2

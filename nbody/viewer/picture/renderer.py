@@ -1,21 +1,45 @@
-"""Draws one complete picture: sprites, glow, tone mapping, and the display over them."""
+"""Draws one complete picture: bodies, trails, glow, tone mapping, marks, and the caption with its legend."""
 
+from dataclasses import replace
+
+import numpy as np
 from vispy import gloo
 from vispy.gloo import gl
 
+from nbody.errors import InputError
 from nbody.viewer.display import hud
+from nbody.viewer.display.legend import bar_panel, legend_panel, text_panel
+from nbody.viewer.display.text import MARGIN, text_scale
+from nbody.viewer.picture.background import Background
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.choices import BACKGROUNDS, SIZES
+from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.glow import Glow
+from nbody.viewer.picture.look import Look
+from nbody.viewer.picture.marks import Arrows, Axes, bar_length
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
 from nbody.viewer.picture.tonemap import ToneMap, metered
-from nbody.viewer.sources.source import Source
+from nbody.viewer.picture.trails import FadingLight, Trails, check_trails, leaves_light
+from nbody.viewer.sources.source import Moment, Source
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
 """Words in the names of OpenGL renderers that run on the processor."""
 
+METER_ATTEMPTS = 10
+"""The frames that are tried for the exposure, if the first ones are damaged."""
+
 METER_SIZE = (1280, 720)
 """The size at which the exposure is measured, so that it does not depend on the window's size."""
+
+RUN_UP = 120
+"""The number of earlier moments that leave light in a still picture."""
+
+GAP = 6
+"""Pixels between the caption and the legend at scale 1."""
+
+BAR_BOTTOM = 62
+"""The distance of the scale bar from the lower edge in pixels at scale 1: it stands above a window's time line."""
 
 
 class Renderer:
@@ -25,48 +49,138 @@ class Renderer:
         canvas: a vispy canvas; its context is current.
         source: what to draw.
         budget: the most particles to draw if OpenGL runs on the processor; None for no limit.
-        first: the frame from which view and exposure are determined.
+        look: how the bodies are drawn.
+        patient: wait for values of colours that take long to compute, and draw every body, so that each picture is exact. A
+            window does not: it shows the values known so far, and some of the bodies where there are several per pixel.
+
+    Attributes:
+        home: the view of the run, in which the exposure is measured.
+        moment: the moment loaded last.
+        look: give another value at any time. It takes effect with the next :meth:`load` and :meth:`draw`. If it asks for
+            what this source does not have, its color stays what it was, and ``problem`` says why.
+        problem: a line about ``look``; empty if there is none.
+
+    Raises:
+        InputError: the first frame is damaged, and so are those after it; or the look can't be drawn for this source.
     """
 
-    def __init__(self, canvas, source: Source, budget: int | None = None, first: int = 0) -> None:
-        self.source = source
+    def __init__(
+        self, canvas, source: Source, budget: int | None = None, look: Look = Look(), patient: bool = True
+    ) -> None:
+        self.source, self.look, self._patient = source, look, patient
         self.name = str(gl.glGetParameter(gl.GL_RENDERER))
         self.software = any(word in self.name.lower() for word in SOFTWARE)
         if budget and self.software:
             source.thin_out(budget)
-        self.home = source.home(first)
-        self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas))
-        self._glow = Glow(self.sprites.format)
-        self._tonemap = ToneMap()
-        self._caption, self._keys, self._timeline = Overlay(), Overlay(), Overlay()
-        self._meter(first)
+        self.home, self.problem = source.home(), ""
+        self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas), exact=patient)
+        light_format = "rgba8" if self.sprites.format == "rgba8" else "rgba16f"  # of what does not sum light
+        self._glow, self._tonemap = Glow(light_format), ToneMap()
+        self._trails, self._fading = Trails(source), FadingLight(light_format)
+        self._arrows, self._axes = Arrows(), Axes()
+        self._caption, self._legend, self._bar = Overlay(), Overlay(), Overlay()
+        self._texts = [Overlay() for _ in "xyz"]
+        check_trails(source, look)
+        self._coloring = Coloring(source, look.color, look.map, patient)
+        self._drawn, self._at = look, 0.0
+        self._meter()
 
-    def _meter(self, frame: int) -> None:
-        """Set the exposure from one frame in the initial view. It stays fixed, so that brightness can be compared."""
-        self.load(frame)
+    def _meter(self) -> None:
+        """Set the exposure from the first frame, in the initial view. It stays fixed, so that brightness can be compared."""
+        self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
+        for k in range(attempts := min(self.source.frames, METER_ATTEMPTS)):
+            try:
+                self.load(k)
+                break
+            except InputError:  # damaged
+                if k == attempts - 1:
+                    raise
         self.sprites.draw(self.home, METER_SIZE)
         self._tonemap.white = metered(self.sprites.read())
 
     def load(self, at: float) -> None:
         """Load the moment ``at``, counted in frames, for :meth:`draw`. Raises InputError for a damaged frame."""
-        self.sprites.load(self.source.moment(at), self.source.palette_speeds)
+        self.moment: Moment = self.source.moment(at)
+        first, second = self.moment.first, self.moment.second or self.moment.first
+        self._at = first.number + self.moment.share * (second.number - first.number)
+        self._follow_look()
+        self.sprites.load(self.moment, self._coloring)
+        self._trails.load(self.moment, self._drawn, self._coloring)
+        if self._drawn.vectors:
+            self._arrows.load(self.moment, self.source.palette_speeds[1])
+
+    @property
+    def news(self) -> bool:
+        """True if another picture of the same moment would have newer colours."""
+        return self._coloring.news
+
+    def _follow_look(self) -> None:
+        """Take a new :attr:`look` over."""
+        if self.look == self._drawn:
+            return
+        before, self._drawn, self.problem = self._drawn, self.look, ""
+        if self.look.color != before.color:
+            try:
+                coloring = Coloring(self.source, self.look.color, self.look.map, self._patient)
+            except InputError as error:
+                self.problem = str(error)
+                self._drawn = replace(self.look, color=before.color)
+            else:
+                self._coloring.close()
+                self._coloring = coloring
+        if self.look.map != before.map:
+            self._coloring = self._coloring.recoloured(self.look.map)
+        if self.look.sizes != before.sizes:
+            self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
+
+    def run_up(self, at: float) -> list[float]:
+        """Earlier moments that must be drawn before the moment ``at``, because their light is still seen in its picture."""
+        if not leaves_light(self.source, self.look):
+            return []
+        return [*np.linspace(at - min(self.look.trail_frames / 2, at), at, RUN_UP, endpoint=False)]
 
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
         """Draw the loaded moment into the whole target, ``size`` (width, height) in pixels."""
-        self.sprites.draw(camera, size, scale)
-        self._glow.draw(self.sprites.light, size, scale)
+        look, sprites = self._drawn, self.sprites
+        white = self._tonemap.white / sprites.range
+        sprites.draw(camera, size, scale, lambda: self._trails.draw(camera, size, scale, white))
+        self._glow.draw(sprites.light, size, scale)
+        trails = None
+        if leaves_light(self.source, look):
+            trails = self._fading.draw(sprites.light, size, camera, self._at, look.trail_frames)
         gloo.set_viewport(0, 0, *size)
-        self._tonemap.draw(self.sprites.light, self._glow.light, self.sprites.range)
+        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look, trails)
+        self._draw_marks(camera, size, scale)
 
-    def draw_caption(self, at: float, size: tuple[int, int], scale: float = 1.0, alert: str = "") -> None:
-        """Draw the caption of the moment ``at`` at the top left."""
-        margin = round(hud.MARGIN * scale)
-        panel = hud.caption_panel(self.source.caption(at), scale, alert)
-        self._caption.draw(panel, (margin, margin), size)
+    def _draw_marks(self, camera: Camera, size: tuple[int, int], scale: float) -> None:
+        """Draw arrows, axes and the scale bar over the finished picture."""
+        look, unit, text = self._drawn, self.source.length_unit, text_scale(size, scale)
+        background: Background = BACKGROUNDS.load(look.background)
+        if look.vectors:
+            self._arrows.draw(camera, size, text, background)
+        if look.axes:
+            marks = self._axes.draw(camera, self.home, size, text, background, unit)
+            for mark, overlay in zip(marks, self._texts, strict=False):
+                image = text_panel(mark.text, text)
+                overlay.draw(
+                    image, mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text), size, background.paper
+                )
+        if look.scale_bar:
+            length, pixels = bar_length(camera, size, unit)
+            symbol = self.source.units.symbol("length") if self.source.units else ""
+            image = bar_panel(length, round(pixels), symbol, text)
+            corner = size[0] - image.shape[1] - round(2 * MARGIN * text), size[1] - round(BAR_BOTTOM * text)
+            self._bar.draw(image, corner, size, background.paper)
 
-    def draw_controls(self, keys: str, frame: int, frames: int, size: tuple[int, int], scale: float) -> None:
-        """Draw the time line at the bottom and the key help above it."""
-        line = hud.Timeline(size, scale)
-        self._timeline.draw(line.image(frame, frames), (line.left, line.top), size)
-        panel = hud.key_panel(keys, scale)
-        self._keys.draw(panel, (line.left, line.top - panel.shape[0] - round(2 * scale)), size)
+    def draw_caption(
+        self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""
+    ) -> tuple[int, int]:
+        """Draw the caption of the moment ``at`` and the legend at the top left. Returns their right and lower edge."""
+        scale = text_scale(size, pixel_scale)
+        margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
+        caption = hud.caption_panel(self.source.caption(at), scale, alert or self.problem)
+        legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
+        below = margin + caption.shape[0] + round(GAP * scale)
+        self._caption.draw(caption, (margin, margin), size, paper)
+        self._legend.draw(legend, (margin, below), size, paper)
+        return margin + max(caption.shape[1], legend.shape[1]), below + legend.shape[0]

@@ -1,11 +1,14 @@
-"""Draws particles as additive point sprites into a texture of half floats, which the tone map then converts to colours."""
+"""Draws particles as additive point sprites into a texture of floats, which the tone map then converts to colours."""
+
+from collections.abc import Callable
 
 import numpy as np
 from vispy import gloo
 from vispy.gloo import gl
 
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.palette import palette
+from nbody.viewer.picture.coloring import Coloring
+from nbody.viewer.picture.look import FEW
 from nbody.viewer.picture.shaders import source
 from nbody.viewer.sources.source import Frame, Moment
 
@@ -22,8 +25,24 @@ by less than 1 %."""
 GREATEST_SIGMA = 4.0 / 720
 """The largest sigma, as a fraction of the picture's shorter side, so that a few bodies look the same at every size."""
 
+SPLINE_SCALE = 1.25
+"""Up to this scale of the screen, the narrowest sprites are splines of 3 × 3 pixels (sigma 0.5); a Gaussian needs 4 × 4."""
+
+CLOUDS_FROM = 2_000_000
+"""From this number of bodies on, these splines have 2 x 2 pixels: less smooth, but nobody sees a single body."""
+
+COARSE_FROM, PER_PIXEL = 4_000_000, 2.0
+"""From this number of bodies on, a window draws every second, fourth, … body with twice, four times, … the light, as long as
+so many bodies per pixel remain: the noise that this adds is less than that of the bodies themselves."""
+
+DISCS_UP_TO, DISC_PEAK = 512, 0.5
+"""The most bodies that are drawn as discs, and the light of a disc in units of the texture's values."""
+
+DISC_RADIUS = 8.0 / 720
+"""The radius of up to :data:`FEW` discs, as a fraction of the picture's shorter side; more have a smaller one."""
+
 BYTES_PER_SPRITE = 4.0
-"""Without half floats, the value (0 to 255) at the middle of a sprite in the initial view. A smaller value would be lost in
+"""Without floats, the value (0 to 255) at the middle of a sprite in the initial view. A smaller value would be lost in
 rounding; with this one a core of 64 sprites per pixel saturates."""
 
 
@@ -31,70 +50,133 @@ class FrameBuffers:
     """The vertex buffers that hold one frame of ``count`` bodies."""
 
     def __init__(self, count: int) -> None:
-        self.number = -1
+        self._count, self.number = count, -1
         self.position, self.velocity = (gloo.VertexBuffer(np.zeros((count, 3), np.float32)) for _ in range(2))
+        self.value: gloo.VertexBuffer | None = None
+        self._valued: tuple[Coloring | None, int] = (None, -1)
 
-    def load(self, frame: Frame) -> None:
-        """Copy ``frame`` into the buffers, unless they hold it."""
+    def load(self, frame: Frame, coloring: Coloring) -> None:
+        """Copy ``frame`` and the values of its colours into the buffers, unless they hold them."""
         if frame.number != self.number:
             frame.fill(self.position, self.velocity)
             self.number = frame.number
+        if coloring.in_shader:
+            return
+        number, values = coloring.values(frame)
+        if self.value is None:
+            self.value = gloo.VertexBuffer(np.zeros(self._count, np.float32))
+        if values is not None and self._valued != (coloring, number):
+            self.value.set_data(values)
+            self._valued = (coloring, number)
 
 
 class Sprites:
-    """Draws particles into ``light``, a texture of shape (height, width, 4): RGB and an alpha of 1.
+    """Draws particles into ``light``, a texture of shape (height, width, 4): RGB, and in alpha the light without a colour.
 
     Each particle has 1/N of the light. Spread evenly over a disc of radius ``home.radius``, the light of all particles
-    is 1/π per pixel, independent of N and of the picture's size.
+    is 1/π per pixel, independent of N and of the picture's size. Up to :data:`DISCS_UP_TO` particles are discs instead,
+    which have one brightness and one size in pixels in every view.
 
     Args:
         count: N, the number of particles that are drawn.
         home: the initial view, to which the light and the width of a sprite refer.
-        float_target: True for a texture of half floats; False for bytes in units of ``range``/255.
+        float_target: True for a texture of floats; False for bytes in units of ``range``/255. (A half float stops to grow at
+            2048 times what is added, which would cut off the brightness of cores.)
+        exact: draw all particles, also where there are several per pixel.
     """
 
-    def __init__(self, count: int, home: Camera, float_target: bool = True) -> None:
-        self.format = "rgba16f" if float_target else "rgba8"
-        self.range = 1.0 if float_target else 255 / BYTES_PER_SPRITE * _peak(count)
+    def __init__(self, count: int, home: Camera, float_target: bool = True, exact: bool = True) -> None:
+        self.discs = count <= DISCS_UP_TO
+        self.format = "rgba32f" if float_target else "rgba8"
+        self.range = 1.0 if float_target or self.discs else 255 / BYTES_PER_SPRITE * _peak(count)
+        self._count, self._home_radius, self._exact = count, home.radius, exact
+        self._every: dict[int, gloo.IndexBuffer] = {}
         self._first, self._second = FrameBuffers(count), FrameBuffers(count)
-        self._program = gloo.Program(source("sprites.vert"), source("sprites.frag"))
-        self._program["u_palette"] = gloo.Texture2D(palette()[None], interpolation="linear", wrapping="clamp_to_edge")
-        self._program["u_flux"] = home.radius**2 / count / self.range
-        self._program["u_sigma"] = SPACING_SHARE * home.radius * np.sqrt(np.pi / count)
+        self._flux = home.radius**2 / count / self.range
+        self._sigma = SPACING_SHARE * home.radius * np.sqrt(np.pi / count)
+        self._sizes: gloo.VertexBuffer | None = None
+        self._coloring: Coloring | None = None
+        self._programs: dict[tuple[str, ...], gloo.Program] = {}
+        self._program: gloo.Program | None = None
         self._size: Size = (0, 0)
 
-    def load(self, moment: Moment, speeds: tuple[float, float]) -> None:
-        """Load a moment, and the speeds at the palette's ends. A frame that is loaded already is not copied again."""
+    def resize(self, sizes: Array | None) -> None:
+        """Set a factor of the width and a factor of the light of each body, (count, 2); None if no body differs."""
+        self._sizes = None if sizes is None else gloo.VertexBuffer(np.ascontiguousarray(sizes, np.float32))
+
+    def load(self, moment: Moment, coloring: Coloring) -> None:
+        """Load a moment with its colours. A frame that is loaded already is not copied again."""
         first, second = moment.first, moment.second or moment.first
         if self._second.number == first.number or self._first.number == second.number:
             self._first, self._second = self._second, self._first
-        self._first.load(first)
-        if second is first:
-            after = self._first
-        else:
-            after = self._second
-            after.load(second)
-        program = self._program
+        self._first.load(first, coloring)
+        if second is not first:
+            self._second.load(second, coloring)
+        self._program = program = self._compiled(second is first, coloring)
         program["a_position"], program["a_velocity"] = self._first.position, self._first.velocity
-        program["a_next_position"], program["a_next_velocity"] = after.position, after.velocity
-        program["u_share"], program["u_interval"] = moment.share, moment.interval
-        program["u_speeds"] = speeds
+        if not coloring.in_shader:
+            program["a_value"] = self._first.value
+        if second is not first:
+            program["a_next_position"], program["a_next_velocity"] = self._second.position, self._second.velocity
+            program["u_share"], program["u_interval"] = moment.share, moment.interval
+            if not coloring.in_shader:
+                program["a_next_value"] = self._second.value
+        if self._sizes is not None:
+            program["a_size"] = self._sizes
+        if coloring is not self._coloring:
+            self._coloring = coloring
+            self._palette = gloo.Texture2D(coloring.palette()[None], interpolation="linear", wrapping="clamp_to_edge")
+        program["u_palette"], program["u_scale"] = self._palette, coloring.scale()
 
-    def draw(self, camera: Camera, size: Size, scale: float = 1.0) -> None:
-        """Draw the particles into :attr:`light` as seen by ``camera``, at ``size`` (width, height) in pixels."""
+    def _compiled(self, still: bool, coloring: Coloring) -> gloo.Program:
+        """The program that computes no more than is needed."""
+        wanted = {
+            "STILL": still, "VALUES": not coloring.in_shader, "SIZES": self._sizes is not None,
+            "DISCS": self.discs, "CLOUDS": self._count >= CLOUDS_FROM,
+        }  # fmt: skip
+        words = tuple(word for word, needed in wanted.items() if needed)
+        if words not in self._programs:
+            program = gloo.Program(source("sprites.vert", words), source("sprites.frag", words))
+            program["u_sigma"], program["u_peak"] = self._sigma, DISC_PEAK
+            self._programs[words] = program
+        return self._programs[words]
+
+    def draw(self, camera: Camera, size: Size, scale: float = 1.0, before: Callable[[], object] = lambda: None) -> None:
+        """Draw the particles into :attr:`light` as seen by ``camera``, at ``size`` (width, height) in pixels, after what
+        ``before`` draws there."""
         if size != self._size:
             self._make_target(size)
         program = self._program
+        assert program is not None, "load a moment first"
         program["u_view"] = camera.view().T.astype(np.float32)
         program["u_projection"] = camera.projection(size).T.astype(np.float32)
         program["u_pixels"] = camera.pixels_per_length(size)
         program["u_sigma_limits"] = scale * LEAST_SIGMA, max(scale * LEAST_SIGMA, GREATEST_SIGMA * min(size))
+        program["u_radius"] = DISC_RADIUS * min(size) * min(1.0, np.sqrt(FEW / self._count))
+        step = self._step(camera, size)
+        program["u_flux"] = step * self._flux
+        program["u_spline"] = float(scale <= SPLINE_SCALE)
         with self._target:
             gloo.set_viewport(0, 0, *size)
+            gloo.clear(color=(0, 0, 0, 0))
+            gloo.set_clear_color((0, 0, 0, 1))  # vispy later clears the window's alpha with this colour
+            before()
             gloo.set_state(blend=True, blend_func=("one", "one"), depth_test=False, cull_face=False)
-            # Alpha 1, because vispy later clears the window's alpha with this same clear colour.
-            gloo.clear(color=(0, 0, 0, 1))
-            program.draw("points")
+            if step == 1:
+                program.draw("points")
+            else:
+                program.draw("points", self._every[step])
+
+    def _step(self, camera: Camera, size: Size) -> int:
+        """Every how many particles one is drawn. It depends on the zoom only, so that nothing flickers."""
+        zoomed = max(1.0, self._home_radius / camera.radius) ** 2
+        crowd = self._count / (PER_PIXEL * size[0] * size[1] * zoomed)
+        if self._exact or self._count < COARSE_FROM or crowd < 2:
+            return 1
+        step = 2 ** int(np.log2(crowd))
+        if step not in self._every:
+            self._every[step] = gloo.IndexBuffer(np.arange(0, self._count, step, dtype=np.uint32))
+        return step
 
     def _make_target(self, size: Size) -> None:
         self._size = size
@@ -116,9 +198,9 @@ def _peak(count: int) -> float:
 
 
 def float_targets_work(canvas) -> bool:
-    """True if this OpenGL can draw into half floats, that is, if it stores a value above 1."""
+    """True if this OpenGL can draw into floats, that is, if it stores a value above 1."""
     try:
-        texture = gloo.Texture2D((4, 4, 4), format="rgba", internalformat="rgba16f")
+        texture = gloo.Texture2D((4, 4, 4), format="rgba", internalformat="rgba32f")
         target = gloo.FrameBuffer(color=texture)
         with target:
             canvas.context.flush_commands()

@@ -1,6 +1,6 @@
 """The particles, speeds and caption of each frame of a trajectory, as the viewer draws them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 
@@ -8,24 +8,45 @@ import numpy as np
 
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, printable, shortened
+from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.look import FEW
+from nbody.viewer.picture.scale import LOGARITHMIC, ends
+from nbody.viewer.sources.read_ahead import ReadAhead
+from nbody.viewer.sources.recorded_series import RecordedSeries
+from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 Array = np.ndarray
 
 SAMPLES = 9
-"""The number of frames that determine the speed scale, evenly spread over the run."""
+"""The number of frames that determine the speed scale and the initial view, evenly spread over the run."""
 
-PERCENTILES = (5.0, 98.0)
-"""The percentiles of the speeds at the ends of the palette; slower and faster particles get the colour of the end."""
+ORBIT_SAMPLES = 200
+"""The frames that determine the initial view of a few bodies."""
+
+LARGEST_GROWTH = 3.0
+"""The radius of the initial view, at most, in units of the one that frames the first frame."""
 
 LONGEST_NAME = 60
 """Characters of a name that are shown."""
 
+SAMPLE = 2**17
+"""The most bodies of a frame that determine the speed scale and the initial view: 1e7 bodies would take seconds."""
+
+FAR = 1e15
+"""Where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40."""
+
 
 class Recording(Source):
-    """A trajectory, prepared for drawing.
+    """A trajectory, prepared for drawing. While moments follow each other, forward or backward, the next frames are read
+    ahead in threads.
+
+    Args:
+        run: the trajectory.
+        notify: gets one line for each damaged frame, across which the motion is then interpolated, and one line if bodies
+            are left out because their positions are not finite. Without it a damaged frame raises InputError.
 
     Raises:
         InputError: the trajectory has no frame yet.
@@ -37,14 +58,23 @@ class Recording(Source):
             has a constant colour.
     """
 
-    def __init__(self, run: Trajectory) -> None:
+    recorded = True
+
+    def __init__(self, run: Trajectory, notify: Callable[[str], object] | None = None) -> None:
         super().__init__()
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; look again when the run has begun")
         self.run, self.count, self.dimensions = run, run.count, run.dimensions
+        self.mass, self.id, self.gravity = run.mass, run.id, recorded_gravity(run)
+        self.species, self.species_names = run.species, run.species_names
+        self.units = getattr(run, "units", None)
         self.name = shortened(printable(run.resolved.get("name", "")), LONGEST_NAME) or "run"
         self._scaled_at = 0
-        self._read: dict[int, Frame] = {}
+        self._notify, self._reported = notify, set[str]()
+        self._left_out: dict[int, str] = {}  # lines about bodies without a finite position
+        self._ahead = ReadAhead(self._read, 2 * 3 * 4 * self.count)
+        self._at, self._direction = -1.0, 0  # the moment before, and where the playback goes
+        self._series: RecordedSeries | None = None
         self.update()
 
     def update(self) -> int:
@@ -56,17 +86,22 @@ class Recording(Source):
             self.speeds = speed_scale(self._readable_velocities())
         return self.frames
 
+    def refresh(self) -> int:
+        """See :meth:`Source.refresh`."""
+        self.run.refresh()
+        return self.update()
+
     def _readable_velocities(self) -> Iterator[Array]:
         for k in spread(self.frames, SAMPLES):
             with suppress(InputError):  # a damaged frame is reported when it is shown
-                yield self.run.velocity[k]
+                yield self.run.velocity.sample(k, SAMPLE)
 
     @property
     def frames(self) -> int:
         """The number of frames at the last :meth:`update`."""
         return len(self._energy)
 
-    def index(self, frame: int) -> int:
+    def index(self, frame: int, option: str = "--frame") -> int:
         """The index of ``frame`` counted from the start; a negative ``frame`` counts from the end.
 
         Raises:
@@ -74,39 +109,126 @@ class Recording(Source):
         """
         if not -self.frames <= frame < self.frames:
             raise InputError(
-                f"--frame {frame}: {self.run.path} has frames 0 to {self.frames - 1}, "
+                f"{option} {frame}: {self.run.path} has frames 0 to {self.frames - 1}, "
                 f"or from the end -1 to -{self.frames}"
             )
         return frame % self.frames
 
     def moment(self, at: float) -> Moment:
         """See :meth:`Source.moment`."""
-        k, share = int(at), at % 1.0
-        if not share or k + 1 >= self.frames:
-            return Moment(self.frame(k))
-        unit = unit_near(self.speeds[1]) / self._length
-        interval = float(self.run.time[k + 1] - self.run.time[k]) * unit
-        return Moment(self.frame(k), self.frame(k + 1), share, interval)
+        self._prepare(at)
+        k = int(at)
+        first = self._readable(k, -1)
+        if at == first.number or first.number > at or k + 1 >= self.frames:
+            return Moment(first)
+        second = self._readable(k + 1, 1)
+        if second.number <= first.number:  # every later frame is damaged
+            return Moment(first)
+        begin, end = (float(self.run.time[frame.number]) for frame in (first, second))
+        now = float(np.interp(at, [k, k + 1], self.run.time[k : k + 2]))
+        share = (now - begin) / (end - begin) if end > begin else 0.0
+        return Moment(first, second, share, (end - begin) * self.speed_unit / self.length_unit)
+
+    def past(self, number: int) -> tuple[Frame, float] | None:
+        """See :meth:`Source.past`. A damaged frame can't be had."""
+        with suppress(InputError):
+            return self.frame(number), float(self.run.time[number]) * self.speed_unit / self.length_unit
+        return None
+
+    def _prepare(self, at: float) -> None:
+        """Read ahead from the moment ``at``, in the direction in which the playback goes."""
+        if self._at >= 0 and at != self._at:
+            self._direction = 1 if at > self._at else -1
+        self._at = at
+        if self._direction:
+            k, capacity = int(at), self._ahead.capacity
+            shown = [k, k + 1] if at > k else [k]
+            coming = range(k + 1, k + capacity) if self._direction > 0 else range(k - 1, k - capacity, -1)
+            self._ahead.prepare(number for number in [*shown, *coming] if 0 <= number < self.frames)
+
+    def waiting(self, at: float) -> bool:
+        """See :meth:`Source.waiting`."""
+        return self._ahead.waiting(int(at)) or (at % 1 > 0 and self._ahead.waiting(int(at) + 1))
+
+    def _readable(self, k: int, step: int) -> Frame:
+        """Frame ``k``, or, if damaged frames are only reported, the next readable one in direction ``step``, or else in the
+        other one."""
+        for number in [
+            *range(k, self.frames if step > 0 else -1, step),
+            *range(k, -1 if step > 0 else self.frames, -step),
+        ]:
+            try:
+                return self.frame(number)
+            except InputError as error:
+                if self._notify is None:
+                    raise
+                self._report(f"{error}; the motion is interpolated across it")
+        raise InputError(f"{self.run.path}: every frame is damaged")
+
+    def _report(self, line: str) -> None:
+        if self._notify is not None and line not in self._reported:
+            self._reported.add(line)
+            self._notify(line)
 
     def frame(self, k: int) -> Frame:
         """Frame ``k``. Raises InputError if it is damaged."""
-        if k not in self._read:
-            position, velocity = self.run.position[k], self.run.velocity[k]
-            frame = Frame(k, self.chosen(position, self._length), self.chosen(velocity, unit_near(self.speeds[1])))
-            self._read = {number: each for number, each in self._read.items() if abs(number - k) == 1} | {k: frame}
-        return self._read[k]
+        frame = self._ahead.get(k)
+        if self._left_out and not self._reported.intersection(self._left_out.values()):
+            self._report(next(iter(self._left_out.values())))
+        return frame
+
+    def _read(self, k: int) -> Frame:
+        """Read frame ``k``, in any thread."""
+        position = self.chosen(self.run.position[k], self.length_unit)
+        velocity = self.chosen(self.run.velocity[k], self.speed_unit)
+        if not np.isfinite(position).all():
+            bad = ~np.isfinite(position).all(axis=1)
+            position[bad], velocity[bad] = FAR, 0.0
+            bodies = (
+                "body has no finite position and is" if bad.sum() == 1 else "bodies have no finite position and are"
+            )
+            self._left_out[k] = f"{self.run.path}: frame {k}: {bad.sum()} {bodies} left out"
+        return Frame(k, position, velocity)
 
     @cached_property
-    def _length(self) -> float:
-        """The picture's unit of length."""
+    def length_unit(self) -> float:  # type: ignore[override]
+        """The picture's unit of length, in the scenario's."""
         with suppress(InputError):  # a damaged frame is reported when it is shown
-            position = self.run.position[0]
+            position = self.run.position.sample(0, SAMPLE)
             return unit_near(float(np.abs(position[np.isfinite(position)]).max(initial=0.0)))
         return 1.0
 
-    def home(self, frame: int = 0) -> Camera:
-        """The initial view, in the picture's units, which frames the particles of ``frame``."""
-        return Camera.framing(self.run.position[frame] / self._length, self.run.dimensions)
+    def home(self, frame: int | None = None) -> Camera:
+        """See :meth:`Source.home`. The view of the run frames the bodies of its samples together."""
+        if frame is None:
+            return self._home.copy()
+        return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.dimensions)
+
+    @cached_property
+    def _home(self) -> Camera:
+        few, seen = self.count <= FEW, []
+        for k in spread(self.frames, ORBIT_SAMPLES if few else SAMPLES):
+            with suppress(InputError):
+                seen.append(self.run.position.sample(k, SAMPLE) / self.length_unit)
+        empty = np.zeros((0, self.dimensions))
+        first, whole = (Camera.framing(np.concatenate(each or [empty]), self.dimensions) for each in (seen[:1], seen))
+        if few:  # their orbits belong to the picture, also if they begin near the centre
+            first.radius = float(np.median([Camera.framing(each, self.dimensions).radius for each in seen or [empty]]))
+        if whole.radius > LARGEST_GROWTH * first.radius:  # bodies fly apart; the beginning must not be a dot
+            whole, first.radius = first, LARGEST_GROWTH * first.radius
+        whole.radius = max(first.radius, whole.radius)
+        return whole
+
+    def series(self) -> Series:
+        """See :meth:`Source.series`. Lagrangian radii that were not recorded are computed on a thread."""
+        self._series = self._series or RecordedSeries(self.run)
+        return self._series.read()
+
+    def close(self) -> None:
+        """End the threads that read ahead and that compute the series. Call it before the trajectory is closed."""
+        self._ahead.close()
+        if self._series:
+            self._series.close()
 
     def caption(self, at: float) -> Caption:
         """See :meth:`Source.caption`. Between two frames, time and step are interpolated."""
@@ -114,7 +236,20 @@ class Recording(Source):
         error = relative_energy_error(float(self._energy[k]), float(self._energy[0]))
         frames = np.arange(self.frames)
         time, step = float(np.interp(at, frames, self.run.time)), int(np.interp(at, frames, self.run.step))
-        return Caption(self.name, time, step, k, self.frames, error, self.count, self.shown, self.speeds)
+        return Caption(
+            self.name, time, step, k, self.frames, error, self.count, self.shown, self.speeds,
+            time_unit=self.symbol("time"),
+        )  # fmt: skip
+
+
+def recorded_gravity(run: Trajectory) -> Gravity | None:
+    """The law of a recorded run; None if the file does not say, or if there are external fields."""
+    stored = run.resolved.get("gravity")
+    if run.resolved.get("fields"):  # their potential would be missing
+        return None
+    with suppress(TypeError, ValueError, AttributeError, InputError):
+        return Gravity(**{"dimensions": run.dimensions, **stored}).check()  # type: ignore[dict-item]
+    return None
 
 
 def spread(frames: int, samples: int) -> list[int]:
@@ -123,17 +258,13 @@ def spread(frames: int, samples: int) -> list[int]:
 
 
 def speed_scale(velocities: Iterable[Array]) -> tuple[float, float]:
-    """The speeds (slow, fast) at the ends of the palette, 0 < slow < fast: :data:`PERCENTILES` of all speeds.
+    """The speeds (slow, fast) at the ends of the palette: see :func:`nbody.viewer.picture.scale.ends`.
 
-    Both are positive because the palette is linear in the logarithm of the speed.
+    They are equal if all bodies have one speed, and zero if all are at rest.
 
     Args:
         velocities: one (N, D) array per frame.
     """
     with np.errstate(over="ignore"):  # such a speed is left out
         speeds = [np.linalg.norm(velocity.astype(np.float64), axis=1) for velocity in velocities]
-    speed = np.concatenate(speeds) if speeds else np.zeros(0)
-    speed = speed[np.isfinite(speed)]
-    slow, fast = np.percentile(speed, PERCENTILES) if len(speed) else (0.0, 0.0)
-    fast = float(fast) or float(speed.max(initial=0.0)) or 1.0
-    return min(max(float(slow), fast / 1000), fast / 1.01), fast
+    return ends(np.concatenate(speeds) if speeds else np.zeros(0), LOGARITHMIC)

@@ -3,10 +3,14 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from nbody.law.gravity import Gravity
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.interpolation import interpolated
+from nbody.viewer.sources.series import Series
 
 Array = np.ndarray
 
@@ -17,7 +21,8 @@ this power."""
 
 @dataclass(frozen=True)
 class Caption:
-    """The facts shown about a moment. ``energy_error`` is (E - E₀)/|E₀|, NaN if no energy is known."""
+    """The facts shown about a moment. ``energy_error`` is (E - E₀)/|E₀|, NaN if no energy is known; ``frames`` is 0 while a
+    simulation is running, ``note`` another line, and ``time_unit`` the symbol of the unit of time."""
 
     name: str
     time: float
@@ -28,6 +33,8 @@ class Caption:
     count: int
     shown: int
     speeds: tuple[float, float]
+    note: str = ""
+    time_unit: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +72,20 @@ class Moment:
     share: float = 0.0
     interval: float = 0.0
 
+    def positions(self, rows: slice | int | Array = slice(None)) -> Array:
+        """The positions of ``rows`` in float64, interpolated as the shader does it: (rows, 3), or (3,) of one row."""
+        first = self.first.position[rows].astype(np.float64)
+        if self.second is None or not self.share:
+            return first
+        end = self.second.position[rows].astype(np.float64)
+        out, into = (self.interval * each.velocity[rows].astype(np.float64) for each in (self.first, self.second))
+        return interpolated(first, end, out, into, self.share)
+
+    def velocities(self, rows: slice | int | Array = slice(None)) -> Array:
+        """The velocities of ``rows`` in float64, interpolated linearly, as their colours are."""
+        first = self.first.velocity[rows].astype(np.float64)
+        return first if self.second is None else first + self.share * (self.second.velocity[rows] - first)
+
 
 class Source(ABC):
     """The bodies that a window, a picture or a movie shows.
@@ -73,37 +94,89 @@ class Source(ABC):
         name: the title.
         count: N, the number of bodies.
         dimensions: 2 or 3.
+        mass: (N,) float64 in the scenario's units.
+        id: (N,) int64.
+        species, species_names: (N,) int64 that count ``species_names``.
+        units: the symbols of the scenario's units; None if they are not known.
+        gravity: the law between the bodies, for the potential of a chosen body; None if it is not known.
         speeds: (slow, fast), the speeds at the ends of the palette in the scenario's units.
         palette_speeds: the same in the picture's units.
+        recorded: frames of the past can be had (:meth:`past`).
+        length_unit: the picture's unit of length, in the scenario's.
     """
 
     name: str
     count: int
     dimensions: int
+    mass: Array
+    id: Array
+    species: Array | None = None
+    species_names: tuple[str, ...] = ("",)
+    units: Any = None
+    gravity: Gravity | None = None
     speeds: tuple[float, float]
+    recorded: bool = False
+    length_unit: float = 1.0
 
     def __init__(self) -> None:
         self._choice: slice | Array = slice(None)
+        self._kept: list[int] = []
+
+    def symbol(self, quantity: str) -> str:
+        """The symbol of the unit of ``quantity`` (``length``, ``mass``, ``time``, ``velocity``, ``energy``); empty if the
+        scenario has no units."""
+        return self.units.symbol(quantity) if self.units else ""
 
     def thin_out(self, budget: int) -> None:
         """Show at most ``budget`` bodies: a random choice, the same in every frame."""
         if self.count > budget:
-            self._choice = np.sort(np.random.default_rng(0).permutation(self.count)[:budget])
+            self._choice = np.random.default_rng(0).permutation(self.count)[:budget]
+            self._choice = np.unique(np.concatenate([self._choice, np.array(self._kept, np.int64)]))
+
+    def keep(self, body: int) -> None:
+        """Show ``body`` (0 to N-1) even if others are left out; call this before :meth:`thin_out`."""
+        self._kept.append(body)
 
     @property
     def shown(self) -> int:
         """The number of bodies that are drawn."""
         return self.count if isinstance(self._choice, slice) else len(self._choice)
 
+    def body(self, row: int) -> int:
+        """The body (0 to N-1) that is row ``row`` of the arrays of a :class:`Frame`."""
+        return row if isinstance(self._choice, slice) else int(self._choice[row])
+
+    def row(self, body: int) -> int | None:
+        """The inverse of :meth:`body`; None if the body is not shown."""
+        if isinstance(self._choice, slice):
+            return body
+        row = int(np.searchsorted(self._choice, body))
+        return row if row < len(self._choice) and self._choice[row] == body else None
+
+    @property
+    def shown_mass(self) -> Array:
+        """The masses of the shown bodies, (shown,) float64."""
+        return self.chosen_rows(self.mass)
+
+    def chosen_rows(self, values: Array) -> Array:
+        """The rows of ``values`` (N, ...) that are shown."""
+        return values[self._choice]
+
+    @property
+    def speed_unit(self) -> float:
+        """The picture's unit of speed, in the scenario's."""
+        return unit_near(self.speeds[1])
+
     @property
     def palette_speeds(self) -> tuple[float, float]:
         """:attr:`speeds` in the picture's units."""
-        unit = unit_near(self.speeds[1])
-        return self.speeds[0] / unit, self.speeds[1] / unit
+        return self.speeds[0] / self.speed_unit, self.speeds[1] / self.speed_unit
 
     @np.errstate(over="ignore")  # a body that far away is outside every picture
     def chosen(self, values: Array, unit: float) -> Array:
-        """The rows of ``values`` (N, D) that are shown, divided by ``unit``: (shown, 3) float32."""
+        """The rows of ``values`` (N, D) that are shown, divided by ``unit``: (shown, 3) float32; perhaps a view."""
+        if values.dtype == np.float32 and values.shape[1] == 3 and unit == 1.0:
+            return values[self._choice]
         out = np.zeros((self.shown, 3), np.float32)
         out[:, : values.shape[1]] = values[self._choice] / unit
         return out
@@ -126,8 +199,30 @@ class Source(ABC):
         """The facts about the moment ``at``."""
 
     @abstractmethod
-    def home(self, frame: int = 0) -> Camera:
-        """The initial view, in the picture's units, which frames the bodies of ``frame``."""
+    def home(self, frame: int | None = None) -> Camera:
+        """The initial view, in the picture's units: of the whole run, or one that frames the bodies of ``frame``."""
+
+    def past(self, number: int) -> tuple[Frame, float] | None:
+        """Frame ``number`` and its time in the picture's units; None if it can't be had any more (a live simulation)."""
+        return None
+
+    def waiting(self, at: float) -> bool:
+        """True if the frames of the moment ``at`` are being read, so that :meth:`moment` would wait for the disk."""
+        return False
+
+    def refresh(self) -> int:
+        """Look for new frames (of a recording that grows). Returns their number. Raises InputError."""
+        return self.frames
+
+    def series(self) -> Series:
+        """Energy error, virial ratio and Lagrangian radii against time, as far as they are known now.
+
+        Called a few times per second while the panel is shown; it returns at once (work belongs on a thread).
+        """
+        return Series()
+
+    def close(self) -> None:  # noqa: B027
+        """End threads."""
 
 
 def unit_near(size: float) -> float:

@@ -1,1 +1,1 @@
-"""The window: canvas and events, the clock of the playback, and what keys and mouse do."""
+"""The window: canvas and events, the clocks of recordings and live runs, keys and mouse, and where the panels are."""

@@ -1,19 +1,27 @@
-"""The window's canvas: draws the frame that is due and passes events on.
+"""The window's canvas: draws the moment that is due and passes events on.
 
 Import this module only after :func:`nbody.viewer.backends.use_window`: vispy takes its backend from then on.
 """
 
+import re
+from pathlib import Path
 from time import perf_counter
 
-from vispy import app
+from vispy import app, gloo
 
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
-from nbody.viewer.display import hud
+from nbody.viewer.display.hud import Timeline
+from nbody.viewer.picture.aim import Aim
+from nbody.viewer.picture.follow import Follow
+from nbody.viewer.picture.look import Look
+from nbody.viewer.picture.picking import nearest
 from nbody.viewer.picture.renderer import Renderer
-from nbody.viewer.sources.recording import Recording
-from nbody.viewer.window.controls import Controls
-from nbody.viewer.window.playback import Playback
+from nbody.viewer.screenshot import save_picture, save_text
+from nbody.viewer.sources.source import Source
+from nbody.viewer.window.controls import BODY, Controls
+from nbody.viewer.window.panels import Panels
+from nbody.viewer.window.transport import Transport
 
 SIZE = (1280, 720)
 """Width and height of a new window, in pixels at scale 1."""
@@ -22,41 +30,63 @@ BUDGET = 50_000
 """The most particles that are drawn where OpenGL runs on the processor (no graphics card)."""
 
 TICK = 1 / 60
-"""Seconds between updates of the playback."""
+"""Seconds between updates of the clock."""
 
-REFRESH = 0.5
-"""Seconds between checks for new frames, with ``--follow``."""
+NOTICE_SECONDS = 4.0
+"""How long a notice is shown."""
 
 
 class Window(app.Canvas):
-    """Shows the current frame of the playback, seen by the camera.
+    """Shows the moment that is due, seen by the camera.
 
     Args:
-        recording: what to draw.
-        playback: the clock, which chooses the frame.
+        source: what to draw.
+        transport: the clock, which chooses the moment.
+        look: how the bodies are drawn at first; the keys change ``controls.look``.
+        aim: where the camera is at first, and what it follows.
+        size: width and height in pixels at scale 1.
+        on_screen: False if no screen shows it, but a notebook's page.
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
+        notice: a line shown for some seconds above the key help.
         stop: becomes requested by Ctrl-C, SIGTERM or a lost terminal, which closes the window.
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
-    def __init__(self, recording: Recording, playback: Playback) -> None:
+    def __init__(
+        self,
+        source: Source,
+        transport: Transport,
+        look: Look = Look(),
+        aim: Aim = Aim(),
+        size: tuple[int, int] = SIZE,
+        on_screen: bool = True,
+    ) -> None:
+        camera, follow = aim.start(source, transport.at), aim.follow(source)
         # With show=True vispy would draw before this constructor has returned.
-        super().__init__(title=f"{recording.name} · nbody", size=SIZE, show=False, dpi=96, vsync=True)
-        self.recording, self.playback = recording, playback
-        self.controls = Controls(recording.home(), playback)
+        super().__init__(title=f"{source.name} · nbody", size=size, show=False, dpi=96, vsync=on_screen)
+        self.source, self.transport = source, transport
+        self.controls = Controls(camera, transport, look)
+        if follow:
+            self.controls.chosen, self.controls.follow = follow.body, BODY if follow.body is not None else follow.target
+        self.panels = Panels(source, self.controls)
         self.renderer: Renderer | None = None  # Qt has no OpenGL context before the window is on the screen
-        self.alert = ""
+        self.alert = self.notice = ""
+        self._notice_until = 0.0
         self.failure: BaseException | None = None
         self.stop = StopRequest()
-        self._tick_at = self._refresh_at = perf_counter()
+        self._follow: Follow | None = None
+        self._aimed_at: tuple | None = None  # camera and point at the last drawing
+        self._tick_at = perf_counter()
         self._timer = app.Timer(TICK, connect=self.on_timer, start=True)
+
+    # --- Drawing ---
 
     def on_draw(self, event) -> None:
         """Draw the picture. An error closes the window, because every later frame would fail in the same way."""
         try:
-            self._draw(self.playback.at, self.physical_size, self.pixel_scale)
+            self._draw(self.transport.at, self.physical_size, self.pixel_scale)
         except Exception as error:
             self.failure = error
             self._timer.stop()
@@ -64,48 +94,74 @@ class Window(app.Canvas):
             self._closing = app.Timer(0.0, connect=lambda event: self.close(), iterations=1, start=True)
 
     def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
-        self.renderer = self.renderer or Renderer(self, self.recording, BUDGET)
+        self.renderer = self.renderer or Renderer(self, self.source, BUDGET, self.controls.look, patient=False)
+        self.renderer.look = self.controls.look
         try:
             self.renderer.load(at)
         except NBodyError as error:  # this frame is damaged; others may be intact
             self._stop(error)
+        self._aim()
         self.renderer.draw(self.controls.camera, size, scale)
-        if self.controls.show_hud:
-            self.renderer.draw_caption(at, size, scale, self.alert)
-            self.renderer.draw_controls(self.controls.key_help, int(at), self.playback.frames, size, scale)
+        moment, show_hud = self.renderer.moment, self.controls.show_hud
+        self.panels.draw_marker(moment, size, scale)
+        if show_hud and not self.controls.show_keys:
+            renderer, alert = self.renderer, self.alert
+            self.panels.draw_facts(at, moment, size, scale, lambda: renderer.draw_caption(at, size, scale, alert))
+        if "picture" in self.controls.requests:
+            self.controls.requests.remove("picture")
+            self._save_picture(gloo.read_pixels((0, 0, *size), alpha=False))
+        if show_hud:
+            self.panels.draw_controls(self.notice, size, scale)
+
+    def _aim(self) -> None:
+        """Move the camera with what it follows. It may be moved relative to it, until the view is reset."""
+        controls = self.controls
+        if not controls.follow or self.renderer is None:
+            self._follow = self._aimed_at = None
+            self.panels.followed = ""
+            return
+        target = str(self.source.id[controls.chosen]) if controls.follow == BODY else controls.follow
+        if self._follow is None or self._follow.target != target:
+            self._follow, self._aimed_at = Follow(self.source, target), None
+            self.panels.followed = self._follow.label
+        before = controls.camera.centre
+        self._follow.aim(controls.camera, self.renderer.moment)
+        point = controls.camera.centre
+        if self._aimed_at is not None and self._aimed_at[0] is controls.camera:
+            controls.camera.centre = before + (point - self._aimed_at[1])
+        self._aimed_at = controls.camera, point
+
+    # --- Time ---
 
     def on_timer(self, event) -> None:
-        """Advance the playback; with ``--follow`` also check for new frames. Close the window after Ctrl-C."""
+        """Advance the clock. Close the window after Ctrl-C."""
         if self.stop.requested:
             self._timer.stop()
             self.close()
             return
-        now, before = perf_counter(), self.playback.at
-        self.playback.advance(now - self._tick_at)
-        self._tick_at = now
-        if self.playback.follow and now - self._refresh_at >= REFRESH:
-            self._refresh_at = now
-            self._refresh()
-        if self.playback.at != before:
-            self.update()
-
-    def _refresh(self) -> None:
-        try:
-            self.recording.run.refresh()
-            frames = self.recording.update()
-        except NBodyError as error:
-            self.playback.follow = False
-            self._stop(error)
-            return
-        if frames != self.playback.frames:
-            self.playback.grow(frames)
+        now = perf_counter()
+        seconds, self._tick_at = now - self._tick_at, now
+        changed = self.transport.advance(seconds)
+        changed |= self.panels.tick(seconds)
+        changed |= self.renderer is not None and self.renderer.news
+        if self.transport.message:
+            self.alert, self.transport.message, changed = self.transport.message, "", True
+        if self.notice and now > self._notice_until:
+            self.notice, changed = "", True
+        if changed:
             self.update()
 
     def _stop(self, error: NBodyError) -> None:
         if self.alert != str(error):  # without this check the damaged frame would be redrawn forever
-            self.playback.playing = False
+            self.transport.playing = False
             self.alert = str(error)
             self.update()
+
+    def _tell(self, notice: str) -> None:
+        self.notice, self._notice_until = notice, perf_counter() + NOTICE_SECONDS
+        self.update()
+
+    # --- Events ---
 
     def on_key_press(self, event) -> None:
         """Pass a key on."""
@@ -126,23 +182,65 @@ class Window(app.Canvas):
                 self._after_event()
 
     def on_mouse_release(self, event) -> None:
-        """Pass a released mouse button on."""
-        self.controls.release()
+        """Pass a released mouse button on; choose the body under a click."""
+        if self.controls.release(self.pixel_scale) and self.renderer is not None:
+            row = nearest(
+                self.renderer.moment, self.controls.camera, self._pixel(event.pos), self.physical_size, self.pixel_scale
+            )
+            self.controls.choose(None if row is None else self.source.body(row))
+            self._after_event()
 
     def on_mouse_wheel(self, event) -> None:
         """Pass a turn of the wheel on."""
         self.controls.wheel(event.delta[1], self._pixel(event.pos), self.physical_size)
         self._after_event()
 
+    def on_close(self, event) -> None:
+        """End the thread of the diagrams."""
+        self.panels.close()
+
     def _pixel(self, position) -> tuple[float, float]:
         return position[0] * self.pixel_scale, position[1] * self.pixel_scale
 
-    def _timeline(self) -> hud.Timeline:
-        return hud.Timeline(self.physical_size, self.pixel_scale)
+    def _timeline(self) -> Timeline:
+        return self.panels.timeline(self.physical_size, self.pixel_scale)
 
     def _after_event(self) -> None:
         self.alert = ""  # the user has seen it
+        if self.controls.notice:
+            self._tell(self.controls.notice)
+            self.controls.notice = ""
+        for request in [each for each in self.controls.requests if each != "picture"]:
+            self.controls.requests.remove(request)
+            if request == "fullscreen":
+                self.fullscreen: bool = not self.fullscreen
+            elif request == "view":
+                self._save_view()
         if self.controls.closed:
             self.close()
         else:
             self.update()
+
+    # --- Files ---
+
+    def _save_picture(self, pixels) -> None:
+        self._save(Path(f"{self._file_name}-{self.transport.frame:05d}.png"), lambda path: save_picture(pixels, path))
+
+    def _save_view(self) -> None:
+        from nbody.viewer.picture.camera_file import camera_text
+
+        text = camera_text(self.controls.camera, self.source.length_unit)
+        path = Path(f"{self._file_name}-camera.yaml")
+        self._save(path, lambda path: save_text(text, path), f"; use it with --camera {path}")
+
+    def _save(self, path: Path, write, more: str = "") -> None:
+        try:
+            write(path)
+            self._tell(f"saved {path}{more}")
+        except NBodyError as error:
+            self.alert = str(error)
+            self.update()
+
+    @property
+    def _file_name(self) -> str:
+        return re.sub(r"[^\w-]+", "-", self.source.name).strip("-") or "nbody"

@@ -1,11 +1,15 @@
-"""What keys and mouse do to camera and playback. Nothing here draws, so tests need no window."""
+"""What keys and mouse do to camera, clock and look. Nothing here draws, so tests need no window."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from typing import Any
 
 from nbody.viewer.display.hud import Timeline
+from nbody.viewer.display.keys import Table
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.window.playback import Playback
+from nbody.viewer.picture.follow import CENTRES
+from nbody.viewer.picture.look import Look
+from nbody.viewer.window.keys import GROUPS, KEYS, LEAP, LIVE, TIME, VIEW, Key
+from nbody.viewer.window.transport import Transport
 
 Pixel = tuple[float, float]
 Size = tuple[int, int]
@@ -13,66 +17,80 @@ Size = tuple[int, int]
 LEFT, RIGHT, MIDDLE = 1, 2, 3
 """Mouse buttons, as vispy numbers them."""
 
-LEAP = 10
-"""Frames per press of an arrow key with Shift."""
+WHEEL_ZOOM = 1.15
 
-WHEEL_ZOOM, KEY_ZOOM, SPEED_UP = 1.15, 1.25, 1.5
+CLICK = 4.0
+"""A mouse that moved by less than so many pixels between press and release has clicked."""
 
-
-@dataclass(frozen=True)
-class Key:
-    """A key: its names in vispy, its action (called with the controls and 1 or :data:`LEAP` frames), and its help."""
-
-    names: tuple[str, ...]
-    action: Callable[["Controls", int], object]
-    help: str = ""
+BODY = "body"
 
 
 class Controls:
-    """Turns events into changes of :attr:`camera` and :attr:`playback`.
+    """Turns events into changes of :attr:`camera`, :attr:`transport` and :attr:`look`.
 
     Attributes:
         show_hud: True if text and time line are drawn.
+        show_diagrams, show_keys: True if this panel is drawn.
+        chosen: the chosen body (0 to N-1), or None.
+        follow: what the camera follows: a word of :data:`~nbody.viewer.picture.follow.CENTRES`, :data:`BODY` for the
+            chosen body, or empty.
+        notice: a line that tells what a key did; the window takes it.
+        requests: what only the window can do: ``picture``, ``view``, ``fullscreen``; the window takes them.
         closed: True if the user asked to close the window.
     """
 
-    def __init__(self, camera: Camera, playback: Playback) -> None:
-        self.camera, self.playback = camera, playback
-        self.show_hud, self.closed = True, False
+    camera: Camera
+    transport: Transport
+    look: Look
+
+    def __init__(self, camera: Camera, transport: Transport, look: Look = Look()) -> None:
+        self.camera, self.transport, self.look = camera, transport, look
+        self.show_hud, self.show_diagrams, self.show_keys, self.closed = True, False, False, False
+        self.chosen: int | None = None
+        self.follow, self.notice = "", ""
+        self.requests: list[str] = []
         self._home = camera.copy()
-        self._dragged: str = ""  # what the pressed mouse button moves: "timeline", "centre" or "angle"
+        self._dragged = ""  # what the pressed mouse button moves: "timeline", "centre" or "angle"
+        self._moved = 0.0
 
     def key(self, name: str, shift: bool = False) -> bool:
         """Handle a pressed key. Returns True if the key has an action."""
         for key in KEYS:
-            if name in key.names:
+            if name in key.names and self._applies(key):
                 key.action(self, LEAP if shift else 1)
                 return True
         return False
 
+    def _applies(self, key: Key) -> bool:
+        return not key.only or (key.only == LIVE) == self.transport.live
+
     def press(self, at: Pixel, button: int, shift: bool, timeline: Timeline) -> None:
         """Handle a mouse button pressed at pixel ``at``."""
-        if button == LEFT and self.show_hud and timeline.contains(*at):
+        self._moved = 0.0
+        if button == LEFT and self.show_hud and self.transport.frames > 1 and timeline.contains(*at):
             self._dragged = "timeline"
-            self.playback.playing = False
-            self.playback.seek(timeline.frame_at(at[0], self.playback.frames))
+            self.transport.playing = False
+            self.transport.seek(timeline.frame_at(at[0], self.transport.frames))
         else:
             self._dragged = "centre" if self.camera.flat or shift or button != LEFT else "angle"
 
     def move(self, at: Pixel, before: Pixel, timeline: Timeline, size: Size) -> bool:
         """Handle a mouse move from ``before`` to ``at``. Returns True if it was a drag."""
         dx, dy = at[0] - before[0], at[1] - before[1]
+        self._moved += math.hypot(dx, dy)
         if self._dragged == "timeline":
-            self.playback.seek(timeline.frame_at(at[0], self.playback.frames))
+            self.transport.seek(timeline.frame_at(at[0], self.transport.frames))
         elif self._dragged == "centre":
             self.camera.pan(dx, dy, size)
         elif self._dragged == "angle":
             self.camera.orbit(dx, dy, size)
         return bool(self._dragged)
 
-    def release(self) -> None:
-        """Handle a released mouse button."""
+    def release(self, scale: float = 1.0) -> bool:
+        """Handle a released mouse button. Returns True if it was a click into the picture."""
+        clicked = self._dragged in ("centre", "angle") and self._moved < CLICK * scale
         self._dragged = ""
+        return clicked
 
     def wheel(self, notches: float, at: Pixel, size: Size) -> None:
         """Zoom about pixel ``at``: in if ``notches`` is positive, else out."""
@@ -86,32 +104,73 @@ class Controls:
         """Magnify about the middle of the picture."""
         self.camera.radius /= factor
 
-    def toggle_hud(self) -> None:
-        """Show or hide text and time line."""
-        self.show_hud = not self.show_hud
+    def choose(self, body: int | None) -> None:
+        """Choose a body, or none, which also ends following one."""
+        self.chosen = body
+        if body is None and self.follow == BODY:
+            self.follow = ""
+
+    def next_follow(self) -> None:
+        """Follow the chosen body if there is one, then the centre of mass, then the densest point, then nothing."""
+        order = ([BODY] if self.chosen is not None else []) + [*CENTRES, ""]
+        self.follow = order[(order.index(self.follow) + 1) % len(order)] if self.follow else order[0]
+
+    def change_look(self, name: str) -> None:
+        """Choose the next value of a field of the look."""
+        self.look = getattr(self.look, f"next_{name}")()
+        self._tell(name)
+
+    def switch_look(self, name: str) -> None:
+        """Switch a field of the look on or off."""
+        self.look = self.look.toggle(name)
+        self._tell(name)
+
+    def brighter(self, stops: float) -> None:
+        """Change the exposure."""
+        self.look = self.look.brighter(stops)
+        self._tell("exposure")
+
+    def _tell(self, name: str) -> None:
+        value: Any = getattr(self.look, name)
+        text = ("on" if value else "off") if isinstance(value, bool) else f"{value:+g}" if name == "exposure" else value
+        self.notice = f"{name.replace('_', ' ')}: {text}"
+
+    def toggle(self, name: str) -> None:
+        """Show or hide what the attribute ``name`` shows."""
+        setattr(self, name, not getattr(self, name))
+
+    def ask(self, request: str) -> None:
+        """Ask the window for something."""
+        self.requests.append(request)
+
+    def leave(self) -> None:
+        """Close the table of keys, or else give up the chosen body, or else close the window."""
+        if self.show_keys:
+            self.show_keys = False
+        elif self.chosen is not None:
+            self.choose(None)
+        else:
+            self.close()
 
     def close(self) -> None:
         """Ask the window to close."""
         self.closed = True
 
     @property
-    def key_help(self) -> str:
-        """One line that names the keys and the mouse actions."""
-        drag = "drag move" if self.camera.flat else "drag turn   Shift+drag move"
-        return "   ".join([*(key.help for key in KEYS if key.help), drag, "wheel zoom"])
+    def hints(self) -> list[str]:
+        """The most useful keys, for the help line."""
+        return [key.hint for key in KEYS if key.hint and self._applies(key)]
 
-
-KEYS = (
-    Key((" ", "Space"), lambda c, n: c.playback.toggle(), "Space play/pause"),
-    Key(("Left",), lambda c, n: c.playback.step(-n)),
-    Key(("Right",), lambda c, n: c.playback.step(n), "← → frame (Shift: ten)"),
-    Key(("Up",), lambda c, n: c.playback.faster(SPEED_UP)),
-    Key(("Down",), lambda c, n: c.playback.faster(1 / SPEED_UP), "↑ ↓ speed"),
-    Key(("Home",), lambda c, n: c.playback.step(-c.playback.frames)),
-    Key(("End",), lambda c, n: c.playback.step(c.playback.frames), "Home End"),
-    Key(("+", "="), lambda c, n: c.zoom_in_middle(KEY_ZOOM)),
-    Key(("-",), lambda c, n: c.zoom_in_middle(1 / KEY_ZOOM)),
-    Key(("R",), lambda c, n: c.go_home(), "R reset view"),
-    Key(("H",), lambda c, n: c.toggle_hud(), "H hide"),
-    Key(("Escape", "Q"), lambda c, n: c.close(), "Q quit"),
-)
+    @property
+    def key_table(self) -> Table:
+        """All keys and mouse actions, by groups."""
+        drag = [("drag", "move")] if self.camera.flat else [("drag", "turn"), ("Shift drag", "move")]
+        mouse = {TIME: [("bar", "choose the moment")], VIEW: [*drag, ("wheel", "zoom"), ("click", "choose a body")]}
+        return [
+            (
+                group,
+                mouse.get(group, [])
+                + [(key.label, key.help) for key in KEYS if key.label and key.group == group and self._applies(key)],
+            )
+            for group in GROUPS
+        ]

@@ -1,65 +1,131 @@
-"""The clock that chooses the frame to show."""
+"""The clock that plays a recording."""
+
+from nbody.errors import NBodyError
+from nbody.viewer.sources.source import Source
+from nbody.viewer.window.transport import Transport
 
 SLOWEST, FASTEST = 0.25, 480.0
 """Limits of the rate, in frames per second."""
 
+LOOPS = ("repeat", "there and back", "once")
+"""What happens at the end of the recording."""
 
-class Playback:
-    """Plays frames at a fixed rate and starts again after the last one.
+REFRESH = 0.5
+"""Seconds between checks for new frames, with ``--follow``."""
+
+
+class Playback(Transport):
+    """Plays frames at a fixed rate, forward or backward, and begins again at the end.
 
     The clock measures seconds, so slow drawing skips frames instead of slowing the playback down.
 
-    Attributes:
+    Args:
         frames: the number of frames.
         rate: frames per second.
-        playing: False while paused.
-        follow: wait for new frames at the last frame instead of starting again.
+        follow: wait for new frames at the last frame instead of beginning again.
+        source: where :meth:`advance` looks for new frames while ``follow``.
+
+    Attributes:
+        direction: 1 forward, -1 backward.
+        loop: one of :data:`LOOPS`.
     """
 
-    def __init__(self, frames: int, rate: float = 30.0, follow: bool = False) -> None:
-        self.frames, self.rate, self.follow, self.playing = frames, rate, follow, True
+    def __init__(self, frames: int, rate: float = 30.0, follow: bool = False, source: Source | None = None) -> None:
+        self._frames, self.rate, self.follow, self.playing = frames, rate, follow, True
+        self.direction, self.loop = 1, LOOPS[0]
+        self._source, self._since_refresh = source, 0.0
         self._now = 0.0  # in frames
 
     @property
-    def at(self) -> float:
-        """The moment to show, counted in frames: 2.5 is halfway between the frames 2 and 3."""
-        return min(self._now, float(self.last))
+    def frames(self) -> int:
+        """The number of frames."""
+        return self._frames
 
     @property
-    def frame(self) -> int:
-        """The frame to show."""
-        return int(self._now)
+    def at(self) -> float:
+        """See :attr:`Transport.at`."""
+        return min(self._now, float(self.last))
 
     @property
     def last(self) -> int:
         """The last frame."""
         return self.frames - 1
 
-    def advance(self, seconds: float) -> None:
-        """Advance the clock, if it is playing."""
-        if not self.playing:
-            return
-        self._now += seconds * self.rate
-        if self._now >= self.frames:
-            self._now = float(self.last) if self.follow else self._now % self.frames
+    @property
+    def status(self) -> str:
+        """See :attr:`Transport.status`."""
+        state = ("▶" if self.direction > 0 else "◀") if self.playing else "❚❚ paused,"
+        loop = "waits for new frames" if self.follow else "" if self.loop == LOOPS[0] else self.loop
+        return f"{state} {self.rate:.3g} frames/s" + (f", {loop}" if loop else "")
 
-    def seek(self, frame: int) -> None:
-        """Show ``frame``, limited to the first and the last."""
+    def advance(self, seconds: float) -> bool:
+        """See :meth:`Transport.advance`. With ``follow``, also looks for new frames."""
+        before = self.at, self.frames
+        if self.follow:
+            self._look_for_frames(seconds)
+        if self.playing:
+            clock = self._now, self.direction, self.playing
+            self._now += seconds * self.rate * self.direction
+            if not 0 <= self._now < self.frames:
+                self._turn()
+            if self._source is not None and self._source.waiting(self.at):
+                self._now, self.direction, self.playing = (
+                    clock  # large frames: the clock waits for the disk, and the window goes on drawing
+                )
+        return (self.at, self.frames) != before
+
+    def _turn(self) -> None:
+        """The clock has passed an end."""
+        if self.follow and self.direction > 0:
+            self._now = float(self.last)
+        elif self.loop == "repeat":
+            self._now %= self.frames
+        else:
+            self._now = float(self.last) if self._now > 0 else 0.0
+            if self.loop == "once":
+                self.playing = False
+            else:
+                self.direction = -self.direction
+
+    def _look_for_frames(self, seconds: float) -> None:
+        self._since_refresh += seconds
+        if self._source is None or self._since_refresh < REFRESH:
+            return
+        self._since_refresh = 0.0
+        try:
+            self.grow(self._source.refresh())
+        except NBodyError as error:
+            self.follow = self.playing = False
+            self.message = str(error)
+
+    def seek(self, frame: float) -> None:
+        """See :meth:`Transport.seek`."""
         self._now = float(min(max(frame, 0), self.last))
 
     def step(self, frames: int) -> None:
-        """Pause, and move by ``frames`` (may be negative), limited to the first and the last."""
+        """See :meth:`Transport.step`. Between two frames, a step leads to the next whole frame."""
         self.playing = False
-        self.seek(self.frame + frames)
+        self.seek((self.frame if frames > 0 else -int(-self.at // 1)) + frames)
 
     def toggle(self) -> None:
-        """Play or pause."""
-        self.playing = not self.playing
+        """Play or pause. At the end of a recording that plays once, begin again."""
+        end = self.last if self.direction > 0 else 0
+        if not self.playing and self.loop == "once" and self.at == end and not self.follow:
+            self.seek(self.last - end)
+        super().toggle()
 
     def faster(self, factor: float) -> None:
         """Multiply the rate by ``factor``, within :data:`SLOWEST` and :data:`FASTEST`."""
         self.rate = min(max(self.rate * factor, SLOWEST), FASTEST)
 
+    def reverse(self) -> None:
+        """Play in the other direction."""
+        self.direction, self.playing = -self.direction, True
+
+    def next_loop(self) -> None:
+        """The next of :data:`LOOPS`."""
+        self.loop = LOOPS[(LOOPS.index(self.loop) + 1) % len(LOOPS)]
+
     def grow(self, frames: int) -> None:
         """Set a larger number of frames."""
-        self.frames = frames
+        self._frames = frames

@@ -1,26 +1,51 @@
 // Maps light to screen colours: brightness on a logarithmic scale, hue unchanged. A core a thousand times brighter than an
-// arm keeps its colour, and the arm stays visible.
+// arm keeps its colour, and the arm stays visible. Compiled with PAPER (a light background), or TRAILS, CONTOURS, or none.
 
 uniform sampler2D u_light;
 uniform sampler2D u_glow;
-uniform float u_share;         // share of the light that goes into the glow
+uniform vec3 u_share;          // shares of the light and of the glow in the picture; their sum is 1
 uniform float u_range;         // the light of a texture value of 1
 uniform float u_dark;          // light where the logarithm begins to bend
-uniform float u_white;         // light that is drawn bright
+uniform float u_bright;        // 1 / log(1 + light that is drawn bright / u_dark)
+uniform vec3 u_sky;            // the background
+#ifdef CONTOURS
+uniform vec3 u_ink;
+uniform float u_step;          // the logarithm of the ratio of two contours
+#endif
+#ifdef TRAILS
+uniform sampler2D u_trails;
+#endif
 varying vec2 v_place;
 
 void main() {
-    // A half float that overflowed is infinite, and infinity divided by infinity is NaN.
-    vec3 light = min(texture2D(u_light, v_place).rgb, vec3(6e4));
-    light = mix(light, texture2D(u_glow, v_place).rgb, u_share) * u_range;
+    // Light that overflowed is infinite, and infinity divided by infinity is NaN.
+    vec4 glow = texture2D(u_glow, v_place);
+    vec3 light = min(texture2D(u_light, v_place).rgb, vec3(1e30));
+    light = u_share.x * light + u_share.y * glow.rgb;
+#ifdef TRAILS
+    light += u_share.z * texture2D(u_trails, v_place).rgb;
+#endif
+    light *= u_range;
     float most = max(max(light.r, light.g), max(light.b, 1e-9));
-    float bright = log(1.0 + most / u_dark) / log(1.0 + u_white / u_dark);
-    bright /= pow(1.0 + bright * bright * bright * bright, 0.25);  // a shoulder: values above white remain distinct
+    float bright = log(1.0 + most / u_dark) * u_bright;
+    float square = bright * bright;
+    bright *= inversesqrt(sqrt(1.0 + square * square));  // a shoulder: values above white remain distinct
 
-    vec3 hue = pow(light / most, vec3(1.0 / 2.2));
+    vec3 hue = sqrt(light / most);  // nearly the screen's curve
+#ifdef PAPER
+    // Light becomes ink: a little gives a pale tint, more the full hue, most a dark shade of it.
+    vec3 ink = hue * (0.94 - 0.4 * square * square / (1.0 + square * square));
+    vec3 picture = mix(u_sky, ink * ink, min(1.15 * bright, 1.0));
+#else
     // The brightest parts lose some saturation, as in a photograph, but never become white.
     hue = mix(hue, vec3(1.0), 0.45 * smoothstep(0.55, 1.0, bright));
-    // A very dark blue instead of black, so that the picture's edge is visible on a black page.
-    vec3 sky = vec3(0.016, 0.020, 0.034);
-    gl_FragColor = vec4(sky + (1.0 - sky) * hue * bright, 1.0);
+    vec3 picture = u_sky + (1.0 - u_sky) * hue * bright;
+#endif
+#ifdef CONTOURS
+    float level = log(max(glow.a * u_range, 1e-9)) / u_step;
+    float distance = abs(fract(level + 0.5) - 0.5) / max(fwidth(level), 1e-4);
+    float line = clamp(1.2 - distance, 0.0, 1.0) * step(log(u_dark) / u_step, level) * step(fwidth(level), 0.7);
+    picture = mix(picture, u_ink, 0.75 * line);
+#endif
+    gl_FragColor = vec4(picture, 1.0);
 }

@@ -1,18 +1,49 @@
-"""Reads bodies from NumPy arrays in an .npz file."""
+"""NumPy arrays in an .npz file."""
 
 import math
 import warnings
 import zipfile
+from collections.abc import Iterable
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from nbody.errors import InputError, printable
+from nbody.exchange.format import Facts, Format, Notify
 from nbody.machine import memory_available
 from nbody.particles import Particles
+from nbody.scenario.source import open_regular
 
-SHAPES = {"mass": "(N,)", "position": "(N, 2) or (N, 3)", "velocity": "(N, 2) or (N, 3)", "id": "(N,)"}
-"""The arrays of the file, each of any real dtype and byte order; ``id`` may be left out."""
+SHAPES = {
+    "mass": "(N,)", "position": "(N, 2) or (N, 3)", "velocity": "(N, 2) or (N, 3)", "id": "(N,)", "species": "(N,)",
+    "species_names": "(S,)",
+}  # fmt: skip
+"""The arrays of the file, each of any real dtype and byte order."""
+
+OPTIONAL = ("id", "species", "species_names")
+WHOLE = ("id", "species")
+TEXT = ("species_names",)
+
+
+class NpzFormat(Format):
+    """The arrays of :data:`SHAPES`, and ``time`` and ``step``."""
+
+    opened_by = "numpy.load('{path}')"
+
+    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+        """See :meth:`Format.write`."""
+        for one in moments:
+            arrays = {"mass": one.mass, "position": one.position, "velocity": one.velocity, "id": one.id}
+            if len(one.species_names) > 1:
+                arrays |= {"species": one.species, "species_names": np.array(one.species_names)}
+            with path.open("wb") as file:
+                np.savez(file, **arrays, time=one.time, step=one.step, G=facts.G)  # type: ignore[arg-type]
+
+    def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
+        """See :meth:`Format.read`."""
+        with open_regular(path) as file:
+            return read_arrays(file, start)
 
 
 def read_arrays(file: BinaryIO, start: str) -> Particles:
@@ -22,13 +53,13 @@ def read_arrays(file: BinaryIO, start: str) -> Particles:
         with zipfile.ZipFile(file) as archive, warnings.catch_warnings(action="ignore"):
             held = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
             for name in SHAPES:
-                if name not in held and name != "id":
+                if name not in held and name not in OPTIONAL:
                     raise InputError(
                         f"{start}has no array '{name}' (it holds: {printable(', '.join(held))[:100] or 'none'}); "
                         "save it with np.savez(path, mass=…, position=…, velocity=…)"
                     )
             mass, position, velocity = (_read_array(archive, name, start) for name in ("mass", "position", "velocity"))
-            id = _read_array(archive, "id", start) if "id" in held else np.empty(0, np.int64)
+            given = {name: _read_array(archive, name, start) for name in OPTIONAL if name in held}
     except InputError:
         raise
     except (
@@ -36,11 +67,11 @@ def read_arrays(file: BinaryIO, start: str) -> Particles:
     ) as error:  # of zipfile, of a codec (zlib, lzma), of Python's tokenizer: whatever the damage leads to
         reason = printable(error)[:100] or type(error).__name__
         raise InputError(f"{start}is damaged or no .npz file ({reason}); save it again with np.savez") from None
-    return Particles(mass, position, velocity, id)
+    return Particles(mass, position, velocity, **given)  # type: ignore[arg-type]
 
 
 def _read_array(archive: zipfile.ZipFile, name: str, start: str) -> np.ndarray:
-    """Read one array as float64 (``id``: int64), after checking its declared type and size.
+    """Read one array as float64 (:data:`WHOLE`: int64; :data:`TEXT`: text), after checking its declared type and size.
 
     ``np.load`` allocates the size in the header before it reads the file: 12 TB if the header says so."""
     start = f"{start}{name} "
@@ -49,9 +80,11 @@ def _read_array(archive: zipfile.ZipFile, name: str, start: str) -> np.ndarray:
         version = np.lib.format.read_magic(file)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran_order, dtype = header(file)
-        if dtype.kind not in ("iu" if name == "id" else "iuf"):
-            wanted = "whole" if name == "id" else "real"
-            raise InputError(f"{start}is an array of {printable(dtype)[:40]}; it must hold {wanted} numbers")
+        kinds, wanted = ("iu", "whole numbers") if name in WHOLE else ("iuf", "real numbers")
+        if name in TEXT:
+            kinds, wanted = "U", "text"
+        if dtype.kind not in kinds:
+            raise InputError(f"{start}is an array of {printable(dtype)[:40]}; it must hold {wanted}")
         rank = 2 if name in ("position", "velocity") else 1
         if len(shape) != rank or any(isinstance(length, bool) for length in shape):
             raise InputError(f"{start}has the shape {shape}; it must be {SHAPES[name]}")
@@ -62,7 +95,9 @@ def _read_array(archive: zipfile.ZipFile, name: str, start: str) -> np.ndarray:
             raise InputError(f"{start}needs {3 * size / 2**30:.1f} GiB of memory, more than is free; use fewer bodies")
         data = np.frombuffer(file.read(size), dtype)
     array = data.reshape(shape, order="F" if fortran_order else "C")
-    if name == "id" and size and array.max() > np.iinfo(np.int64).max:
+    if name in TEXT:
+        return array
+    if name in WHOLE and size and array.max() > np.iinfo(np.int64).max:
         raise InputError(f"{start}holds {array.max()}; ids go up to 2^63 - 1")
     with np.errstate(over="ignore"):  # a long double beyond 1.8e308 becomes inf, which Particles.check names
-        return array.astype(np.int64 if name == "id" else np.float64)
+        return array.astype(np.int64 if name in WHOLE else np.float64)

@@ -1,24 +1,62 @@
-"""Reads bodies from a table: comma-separated values below a header that names the columns."""
+"""A table: comma-separated values below a header that names the columns."""
 
 import csv
 import io
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from nbody.errors import InputError, did_you_mean
+from nbody.exchange.format import Facts, Format, Notify
 from nbody.machine import memory_available
 from nbody.particles import Particles
 from nbody.scenario.fields import shown
+from nbody.scenario.source import open_regular
 
 COLUMNS = ("m", "x", "y", "z", "vx", "vy", "vz")
-"""The columns, in any order. In 2-D z and vz are left out; a column ``id`` can be added."""
+"""The columns, in any order. In 2-D z and vz are left out; columns ``id`` and ``species`` can be added."""
+
+EXTRA = ("id", "species")
+"""``species`` holds names, such as ``disc``; they are numbered in the order in which they appear."""
 
 
-def read_table(file: BinaryIO, start: str) -> Particles:
+ALIASES = {"mass": "m"}
+"""Other names of columns."""
+
+IGNORED = "(ignored)"
+INDEX = ("", "index", "unnamed: 0")
+"""The columns in which pandas and spreadsheets number the rows."""
+
+
+class CsvFormat(Format):
+    """The columns of :data:`COLUMNS` after ``id``, with all digits; and ``species`` if there are several."""
+
+    opened_by = "pandas.read_csv('{path}')"
+
+    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+        """See :meth:`Format.write`."""
+        for one in moments:
+            axes = "xyz"[: one.dimensions]
+            names = ["id", "m", *axes, *(f"v{axis}" for axis in axes)]
+            numbers = np.column_stack([one.mass, one.position, one.velocity]).tolist()
+            species = one.species_names if len(one.species_names) > 1 else ()
+            with path.open("w", encoding="utf-8", newline="") as file:
+                table = csv.writer(file, lineterminator="\n")
+                table.writerow([*names, *(["species"] if species else [])])
+                for id, row, kind in zip(one.id.tolist(), numbers, one.species.tolist(), strict=True):
+                    table.writerow([id, *row, *([species[kind]] if species else [])])
+
+    def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
+        """See :meth:`Format.read`."""
+        with open_regular(path) as file:
+            return read_table(file, start, notify)
+
+
+def read_table(file: BinaryIO, start: str, notify: Notify = lambda line: None) -> Particles:
     """Read the bodies in a .csv file in UTF-8, one per row. Blank lines and a byte-order mark are skipped.
 
     Raises:
@@ -32,13 +70,19 @@ def read_table(file: BinaryIO, start: str) -> Particles:
     # Bytes that are not UTF-8 become characters that no number contains, so the error names their line.
     text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
     rows = _rows(text, start)
-    columns = _header(rows, start)
-    cells = array("d")
+    columns = _header(rows, start, notify)
+    cells, species = array("d"), dict[str, int]()
     for line, row in rows:
         if len(row) != len(columns):
             message = f"{len(row)} values under {len(columns)} columns; give every column one, with decimal points"
             raise InputError(f"{start}line {line}: {message}")
-        cells.extend([_number(cell, name, line, start) for cell, name in zip(row, columns, strict=True)])
+        for cell, name in zip(row, columns, strict=True):
+            if name == IGNORED:
+                cells.append(0.0)
+            elif name == "species":
+                cells.append(species.setdefault(cell.strip(), len(species)))
+            else:
+                cells.append(_number(cell, name, line, start))
     table = dict(zip(columns, np.array(cells).reshape(-1, len(columns)).T, strict=True))
     axes = [axis for axis in "xyz" if axis in table]
     return Particles(
@@ -46,6 +90,8 @@ def read_table(file: BinaryIO, start: str) -> Particles:
         np.stack([table[axis] for axis in axes], axis=1),
         np.stack([table[f"v{axis}"] for axis in axes], axis=1),
         table.get("id", np.empty(0)).astype(np.int64),
+        species=table.get("species", np.empty(0)).astype(np.int64),
+        species_names=tuple(species) or ("",),
     )
 
 
@@ -60,10 +106,11 @@ def _rows(text: io.TextIOWrapper, start: str) -> Iterator[tuple[int, list[str]]]
         raise InputError(f"{start}line {reader.line_num}: {error}; save it as plain comma-separated text") from None
 
 
-def _header(rows: Iterator[tuple[int, list[str]]], start: str) -> list[str]:
-    """The columns' names, in the file's order."""
+def _header(rows: Iterator[tuple[int, list[str]]], start: str, notify: Notify) -> list[str]:
+    """The columns' names, in the file's order; empty for a column that is ignored."""
     line, cells = next(rows, (1, []))
     names = [cell.strip().lower() for cell in cells]
+    names = [ALIASES.get(name, name) for name in names]
     start = f"{start}line {line}: "
     expected = f"the first line must be the header {','.join(COLUMNS)} (2-D: m,x,y,vx,vy)"
     if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
@@ -72,8 +119,11 @@ def _header(rows: Iterator[tuple[int, list[str]]], start: str) -> list[str]:
         )
     if not set(names) & set(COLUMNS):
         raise InputError(f"{start}{expected}, got {shown(','.join(cells))}")
+    if names[0] in INDEX:
+        notify(f"{start}the first column ({names[0] or 'without a name'}) numbers the rows; it is ignored")
+        names[0] = IGNORED
     for name in names:
-        if name not in COLUMNS and name != "id":
+        if name not in COLUMNS and name not in EXTRA and name != IGNORED:
             raise InputError(f"{start}unknown column {shown(name)}{did_you_mean(name, COLUMNS)}; {expected}")
         if names.count(name) > 1:
             raise InputError(f"{start}column '{name}' appears twice; remove one")

@@ -1,0 +1,63 @@
+"""``nbody export``: writes frames of a recording to files that other programs read."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nbody.cli.completion import RECORDINGS, files
+from nbody.cli.numbers import count_option
+from nbody.cli.streams import result
+
+
+def export(
+    recording: Annotated[
+        Path, typer.Argument(help="A recording (.h5).", show_default=False, autocompletion=files(*RECORDINGS))
+    ],
+    output: Annotated[
+        Path,
+        typer.Argument(
+            help="The file to write: .csv, .npz, .hdf5 (GADGET), .tipsy, .bin (REBOUND).", show_default=False
+        ),
+    ],
+    frame: Annotated[int | None, count_option("The frame, counted from 0; by default the last one.")] = None,
+    all_frames: Annotated[
+        bool, typer.Option("--all", help="Every frame: numbered files, or one file if the format holds several.")
+    ] = False,
+    format: Annotated[
+        str | None,
+        typer.Option(help="csv, npz, gadget, tipsy or rebound, if the suffix doesn't say.", show_default=False),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing file (else it is kept under a numbered name).")
+    ] = False,
+) -> int:
+    """Write frames of a recording to files that other programs read.
+
+    Prints the files, and to standard error how another program opens the
+    first one. The same formats are read by 'initial: {file: ...}'.
+
+    Examples:
+
+      nbody export output/run.h5 last.csv
+
+      nbody export output/run.h5 snapshot.hdf5 --all
+
+      nbody export output/run.h5 planets.bin --all
+    """
+    from nbody.cli.progress import say
+    from nbody.errors import InputError
+    from nbody.exchange import format_of
+    from nbody.exchange.export import export as write
+    from nbody.trajectory import Trajectory
+
+    if all_frames and frame is not None:
+        raise InputError("--all: cannot be combined with --frame; leave one of the two out")
+    with Trajectory(recording) as run:
+        frames = range(len(run)) if all_frames else None if frame is None else [frame]
+        written = write(run, output, frames, format, overwrite, say)
+    for path in written:
+        result(str(path))
+    if line := format_of(output, format).opened_by:
+        say(f"open it with: {line.format(path=written[0])}")
+    return 0

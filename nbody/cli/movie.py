@@ -1,0 +1,218 @@
+"""``nbody movie``: makes a movie of a recording, or of a scenario that it runs first."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nbody.cli.completion import SCENARIOS, files, recordings_and_scenarios
+from nbody.cli.look import look_options
+from nbody.cli.numbers import between, count_option, real_option
+from nbody.cli.streams import result
+from nbody.viewer.picture.look import Look
+
+if TYPE_CHECKING:
+    from nbody.viewer.movie.formats import Film
+    from nbody.viewer.sources.recording import Recording
+
+
+@look_options
+def movie(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A recording (.h5), or a scenario, which is run first.",
+            show_default=False,
+            autocompletion=recordings_and_scenarios,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Argument(help="The movie: .mp4, .gif, .webp, or .png for a sequence.", show_default=False)
+    ],
+    fps: Annotated[float, typer.Option(help="Pictures per second.", parser=between(1, 240), metavar="<float>")] = 30.0,
+    size: Annotated[str, typer.Option(help="Width and height of the picture in pixels.")] = "1280x720",
+    begin: Annotated[int | None, count_option("The first frame to show; negative: from the end.", "--from")] = None,
+    end: Annotated[int | None, count_option("The last frame to show; before the first: backward.", "--to")] = None,
+    seconds: Annotated[
+        float | None, real_option("Length of the movie (else one picture per frame).", "--seconds")
+    ] = None,
+    speed: Annotated[float | None, real_option("Or: units of the run's time per second.", "--speed")] = None,
+    spin: Annotated[float | None, real_option("Turn the view by so many degrees per second.", "--spin")] = None,
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            help="Move the camera along the views of a file, or hold it at one (key V saves it).",
+            show_default=False,
+            autocompletion=files(*SCENARIOS),
+        ),
+    ] = None,
+    follow: Annotated[
+        str | None, typer.Option(help="Keep a body (its id), com or densest in the middle.", show_default=False)
+    ] = None,
+    hud: Annotated[bool, typer.Option(help="Text on the picture.")] = True,
+    particles: Annotated[int | None, count_option("Of a scenario: number of particles.")] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Of a scenario: any other value.", show_default=False),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing movie (else it is kept under a numbered name).")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no messages.")] = False,
+    look: Look = Look(),
+) -> int:
+    """Make a movie of a recording, or of a scenario, without a screen.
+
+    Each frame becomes one picture, as the window shows it. With --seconds or
+    --speed there may be more pictures than frames: positions in between are
+    interpolated from positions and velocities. Ctrl-C leaves a movie that can
+    be played.
+
+    A camera path is a YAML file with key views, at seconds of the movie:
+
+      views:
+        - {at: 0, azimuth: -60, elevation: 25}
+        - {at: 4, radius: 0.5, azimuth: 30}
+
+    Examples:
+
+      nbody movie output/run.h5 disk.mp4
+
+      nbody movie plummer cluster.mp4 --particles 4096 --seconds 20 --spin 18
+
+      nbody movie output/run.h5 small.webp --size 480x300 --fps 15 --from 100
+
+      nbody movie output/run.h5 flight.mp4 --path camera.yaml --color density
+    """
+    from nbody.cli.progress import say
+    from nbody.viewer.movie.formats import Film
+    from nbody.viewer.movie.writing import checked
+    from nbody.viewer.screenshot import parse_size
+
+    notify = (lambda line: None) if quiet else say
+    film = checked(Film(out, parse_size(size), fps, 1), overwrite)
+    with _recorded(run, film.path.parent, particles, set, notify, quiet) as file, _open(file, notify) as recording:
+        shown = _moments(recording, begin, end, fps, seconds, speed)
+        studio = partial(_studio, recording, film.size, look)
+        cameras = _Cameras(recording, fps, spin, path, follow)
+        return _make(studio, replace(film, pictures=len(shown)), shown, cameras, hud, overwrite, notify, quiet)
+
+
+@contextmanager
+def _recorded(run: Path, folder: Path, particles, settings, notify, quiet: bool) -> Iterator[Path]:
+    """The recording to show; of a scenario a temporary one in ``folder``."""
+    from nbody.errors import InputError
+
+    if run.suffix.lower() not in SCENARIOS and (run.suffix or run.is_file()):
+        for option, value in (("--particles", particles), ("--set", settings)):
+            if value is not None:
+                raise InputError(f"{option}: is for a scenario, and {run} is a recording")
+        yield run
+        return
+    from nbody.cli.progress import progress_bar
+    from nbody.run.simulation import Simulation
+    from nbody.scenario import Scenario
+    from nbody.scenario.packaged import locate
+
+    def unresumable(line: str) -> None:
+        if not line.startswith("interrupted "):  # the file that could be resumed is a temporary one
+            notify(line)
+
+    scenario = Scenario.load(locate(run, notify)).override(settings or (), particles=particles)
+    with TemporaryDirectory(prefix=".nbody-movie-", dir=folder) as temporary:
+        file = Path(temporary, "run.h5")
+        with progress_bar(hidden=quiet) as progress:
+            summary = Simulation(scenario, file, notify=unresumable).run(progress=progress)
+        if summary.interrupted:
+            raise KeyboardInterrupt(f"interrupted at step {summary.step}, before the first picture; no movie was made")
+        yield file
+
+
+@contextmanager
+def _open(file: Path, notify: Callable[[str], object]) -> Iterator["Recording"]:
+    from nbody.trajectory import Trajectory
+    from nbody.viewer.sources.recording import Recording
+
+    with Trajectory(file) as trajectory, closing(Recording(trajectory, notify)) as recording:
+        yield recording
+
+
+def _moments(recording: "Recording", begin: int | None, end: int | None, fps: float, seconds, speed):
+    """The moments that the options choose."""
+    from nbody.errors import InputError
+    from nbody.viewer.movie.moments import moments
+
+    for option, value in (("--seconds", seconds), ("--speed", speed)):
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError(f"{option} {value:g}: must be greater than 0")
+    if seconds is not None and speed is not None:
+        raise InputError("--speed: cannot be combined with --seconds; give one of them")
+    first = recording.index(0 if begin is None else begin, "--from")
+    last = recording.index(-1 if end is None else end, "--to")
+    return moments(recording.run.time, first, last, fps, seconds, speed)
+
+
+class _Cameras:
+    """The camera of each picture."""
+
+    def __init__(self, recording: "Recording", fps: float, spin: float | None, path: Path | None, target: str | None):
+        from nbody.viewer.movie.cameras import CameraMove, read_path
+        from nbody.viewer.picture.follow import Follow
+
+        home = recording.home()
+        curves = None if path is None else read_path(path, home, recording.length_unit)
+        self._recording, self._fps = recording, fps
+        self._move = CameraMove(home, spin or 0.0, curves)
+        self._follow = None if target is None else Follow(recording, target, "--follow ")
+
+    def __call__(self, number: int, at: float):
+        """The camera of picture ``number``, which shows the moment ``at``."""
+        camera = self._move.at(number / self._fps)
+        if self._follow is not None:
+            self._follow.aim(camera, self._recording.moment(at))
+        return camera
+
+
+def _studio(recording: "Recording", size: tuple[int, int], look: Look):
+    from nbody.viewer import backends
+
+    backends.use_screenless()
+    from nbody.viewer.picture.studio import Studio
+
+    return Studio(recording, size, look)
+
+
+def _make(studio, film: "Film", shown, cameras, hud: bool, overwrite: bool, notify, quiet: bool) -> int:
+    """Draw and write the movie; report it. Returns the exit code."""
+    from nbody.cli.progress import fraction_bar
+    from nbody.run.signals import stop_on_signals
+    from nbody.units import size as in_bytes
+    from nbody.viewer.movie.writing import Writer, movie_size
+
+    started = time.perf_counter()
+    with studio() as stage, stop_on_signals() as stop:
+        from nbody.viewer.movie.make import make_movie
+
+        with Writer(film, overwrite, notify) as writer, fraction_bar(quiet) as tell:
+
+            def progress(made: int) -> None:
+                rate = made / (time.perf_counter() - started)
+                tell(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
+
+            make_movie(stage, shown, cameras, writer, hud, progress, lambda: stop.requested)
+    made = writer.pictures
+    if made < film.pictures:
+        left = f"{film.path} has {made} of {film.pictures} pictures" if made else "no movie was made"
+        raise KeyboardInterrupt(f"interrupted: {left}")
+    took = time.perf_counter() - started
+    result(
+        f"{film.path}: {made} pictures of {film.size[0]}x{film.size[1]}, {made / film.fps:.4g} s, "
+        f"{in_bytes(movie_size(film, made))}, made in {took:.3g} s ({made / took:.3g} per second)"
+    )
+    return 0

@@ -1,0 +1,64 @@
+"""``nbody list``: what exists: scenarios, generators, engines, schemes …"""
+
+from typing import Annotated
+
+import typer
+
+from nbody.cli.streams import result
+from nbody.registry import Registry
+
+REGISTRIES = {
+    "generators": "nbody.initial:GENERATORS",
+    "engines": "nbody.forces:ENGINES",
+    "integrators": "nbody.integrators:INTEGRATORS",
+    "softenings": "nbody.law.gravity:LAWS",
+    "observables": "nbody.diagnostics.observables:OBSERVABLES",
+    "formats": "nbody.exchange:FORMATS",
+}
+"""The registries that the command shows, by kind."""
+
+
+def list_names(
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            help=f"What to list: scenarios, {', '.join(REGISTRIES)}; by default everything.",
+            show_default=False,
+            autocompletion=lambda incomplete: [
+                kind for kind in ("scenarios", *REGISTRIES) if kind.startswith(incomplete)
+            ],
+        ),
+    ] = None,
+) -> int:
+    """List what a scenario or an option can name, with one line each.
+
+    Examples:
+
+      nbody list
+
+      nbody list engines
+    """
+    from nbody.errors import unknown
+
+    kinds = ("scenarios", *REGISTRIES)
+    if kind is not None and kind not in kinds:
+        raise unknown("kind", kind, kinds)
+    for each in kinds if kind is None else (kind,):
+        rows = _rows(each)
+        width = max(map(len, rows))
+        lines = [f"  {name:<{width}}  {summary}" for name, summary in rows.items()]
+        result("\n".join([f"{each}:", *lines]))
+    return 0
+
+
+def _rows(kind: str) -> dict[str, str]:
+    """The names of a kind, and a line about each."""
+    from nbody.registry import imported
+    from nbody.scenario import packaged
+    from nbody.scenario.listing import summary
+
+    if kind == "scenarios":
+        return {name: summary(name) for name in packaged.names()}
+    registry: Registry = imported(REGISTRIES[kind])
+    entries = dict(registry.items()) | registry.plugins
+    return {name: entry.summary + registry.mark(name) for name, entry in entries.items()}

@@ -1,0 +1,65 @@
+"""``nbody verify``: cases with published answers."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from nbody.cli.streams import result, result_json, tell
+
+
+def _cases(incomplete: str) -> list[tuple[str, str]]:
+    from nbody.verify import CASES
+
+    return [(name, entry.summary) for name, entry in CASES.items() if name.startswith(incomplete)]
+
+
+def verify(
+    cases: Annotated[
+        list[str] | None,
+        typer.Argument(help="Cases by name; by default all.", show_default=False, autocompletion=_cases),
+    ] = None,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Compute on the GPU (the fastest engine there).")] = False,
+    engine: Annotated[str, typer.Option(help="Compute with this engine.")] = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Compute cases with published answers, and compare: orbits that close,
+    Burrau's bodies at t = 10, the Earth against JPL's ephemeris, radii of
+    clusters, the lecture's invariant. Takes about two minutes.
+
+    Exits with 0 if all pass, and with 1 if not.
+
+    Examples:
+
+      nbody verify
+
+      nbody verify kepler figure_eight --gpu
+    """
+    from nbody.errors import InputError
+    from nbody.forces import ENGINES
+    from nbody.verify import CASES, run_case
+
+    if gpu and engine != "cpu":
+        raise InputError("--gpu: cannot be combined with --engine; leave one of the two out")
+    chosen = "gpu" if gpu else engine
+    if chosen not in ("gpu", "auto"):
+        ENGINES.check(chosen, "--engine: ")
+    for name in cases or ():
+        CASES.check(name)
+    begun, found = time.perf_counter(), []
+    for name in cases or CASES:
+        tell(f"{name}: {CASES[name].summary}")
+        for check in run_case(CASES.load(name), chosen):
+            found.append((name, check))
+            if not as_json:
+                mark = "pass" if check.passed else "FAIL"
+                numbers = f"expected {check.expected:.10g}, got {check.got:.10g}, within {check.tolerance:.1e}"
+                result(f"{mark}  {name}: {check.what}: {numbers} ({check.source})")
+    failed = sum(not check.passed for _, check in found)
+    seconds = time.perf_counter() - begun
+    if as_json:
+        rows = [{"case": name, **vars(check), "passed": check.passed} for name, check in found]
+        result_json({"engine": chosen, "passed": not failed, "failed": failed, "seconds": seconds, "checks": rows})
+    else:
+        result(f"{len(found) - failed} of {len(found)} checks pass, with engine {chosen}, in {seconds:.0f} s")
+    return 1 if failed else 0

@@ -1,0 +1,57 @@
+"""Files of bodies that other programs read and write. ``FORMATS`` lists the formats; each has one file here.
+
+To add a format, write a file with a subclass of :class:`~nbody.exchange.format.Format`, and add a line to ``FORMATS``.
+"""
+
+from pathlib import Path
+
+from nbody.errors import InputError, printable, unknown
+from nbody.exchange.format import Format, Notify
+from nbody.particles import Particles
+from nbody.registry import Entry, Registry
+
+FORMATS = Registry(
+    "format",
+    {
+        "csv": Entry("nbody.exchange.table:CsvFormat", "a table of comma-separated values: spreadsheets, pandas"),
+        "npz": Entry("nbody.exchange.arrays:NpzFormat", "NumPy arrays"),
+        "gadget": Entry("nbody.exchange.gadget:GadgetFormat", "GADGET-HDF5: yt, pynbody, GADGET-4"),
+        "tipsy": Entry("nbody.exchange.tipsy:TipsyFormat", "Tipsy, in float32: pynbody, ChaNGa, PKDGRAV"),
+        "rebound": Entry("nbody.exchange.rebound:ReboundFormat", "a Simulationarchive of REBOUND"),
+    },
+)
+"""Every format that 'nbody export' writes, and ``initial: {file: …}`` reads."""
+
+SUFFIXES = {
+    ".csv": "csv", ".npz": "npz", ".hdf5": "gadget", ".tipsy": "tipsy", ".std": "tipsy", ".bin": "rebound",
+}  # fmt: skip
+"""The format of a file, by its suffix."""
+
+
+def format_of(path: Path, name: str | None = None, where: str = "") -> Format:
+    """The format of a file: ``name``, or that of its suffix.
+
+    Raises:
+        InputError: there is no such format; or a package is missing.
+    """
+    if name is None:
+        name = SUFFIXES.get(path.suffix.lower())
+    if name is None:
+        start = f"{where}{printable(path)}: "
+        if path.suffix.lower() == ".h5":
+            raise InputError(f"{start}.h5 is the suffix of nbody's own recordings; for GADGET-HDF5 write .hdf5")
+        raise InputError(f"{start}no format has this suffix; the suffixes are {', '.join(SUFFIXES)}")
+    if name not in FORMATS:
+        raise unknown("format", name, FORMATS, where)
+    found: Format = FORMATS.load(name)()
+    return found
+
+
+def read(path: Path, frame: int | None = None, where: str = "", notify: Notify = lambda line: None) -> Particles:
+    """The bodies in a file of one of the formats; ``frame`` (the last by default) if the format holds several moments.
+    ``notify`` gets a line about what is ignored. Raises InputError, which begins with ``where``."""
+    form = format_of(path, None, where)
+    start = f"{where}{printable(path)}: "
+    if frame is not None and not form.many:
+        raise InputError(f"{start}this format has no frames; remove 'frame'")
+    return form.read(path, frame, start, notify)

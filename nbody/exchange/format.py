@@ -1,0 +1,52 @@
+"""The interface of a file format."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar
+
+from nbody.errors import InputError
+from nbody.particles import Particles
+
+Notify = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file may hold besides the bodies: the gravitational constant, the softening length (0: none), and how many
+    centimetres, grams and centimetres per second the units of length, mass and velocity are (None: no units)."""
+
+    G: float = 1.0
+    softening: float = 0.0
+    cgs: tuple[float, float, float] | None = None
+
+
+class Format(ABC):
+    """A file format. ``many`` is True if one file holds several moments; else each moment is a file."""
+
+    many: ClassVar[bool] = False
+    package: ClassVar[str] = ""
+    """The package that reads and writes it, if nbody does not itself."""
+    opened_by: ClassVar[str] = ""
+    """The Python that opens the file ``{path}`` in another program."""
+
+    def __init__(self) -> None:
+        if self.package and not find_spec(self.package):
+            raise InputError(
+                f"this format needs the package '{self.package}'; install it with: pip install 'nbody[exchange]'"
+            )
+
+    @abstractmethod
+    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+        """Write the moments (one, unless :attr:`many`) to ``path``, which does not exist. Raises OSError."""
+
+    @abstractmethod
+    def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
+        """The bodies in a file, which may be damaged or malicious; ``frame`` (the last by default) if :attr:`many`.
+        ``notify`` gets a line about what is ignored.
+
+        Raises:
+            InputError: one line that begins with ``start``.
+        """

@@ -1,0 +1,47 @@
+"""External fields: gravity of what is not simulated, such as the galaxy around a cluster. ``FIELDS`` lists them.
+
+A scenario names them under ``fields``. Their accelerations are added to those between the bodies, on every engine and in
+every precision; their energy Σ m Φ is part of the potential energy. To add a field, write a file with a subclass of
+:class:`~nbody.fields.field.Field`, and add a line to ``FIELDS``.
+"""
+
+from nbody.fields.added import AddedFields
+from nbody.fields.field import Field
+from nbody.registry import Entry, Registry
+from nbody.scenario import Scenario
+from nbody.scenario.components import component
+
+FIELDS = Registry(
+    "field",
+    {
+        "point_mass": Entry("nbody.fields.point_mass:PointMass", "a fixed mass, Φ = -G M/r"),
+        "plummer": Entry("nbody.fields.plummer:Plummer", "Plummer's sphere: a cluster or a bulge"),
+        "hernquist": Entry("nbody.fields.hernquist:Hernquist", "Hernquist's sphere: a bulge or an elliptical galaxy"),
+        "nfw": Entry("nbody.fields.nfw:NFW", "the halo of Navarro, Frenk and White"),
+        "logarithmic_halo": Entry("nbody.fields.logarithmic_halo:LogarithmicHalo", "a flat rotation curve"),
+        "miyamoto_nagai": Entry("nbody.fields.miyamoto_nagai:MiyamotoNagai", "a disc of finite thickness"),
+        "rotating_bar": Entry("nbody.fields.rotating_bar:RotatingBar", "the bar of Long and Murali, which turns"),
+        "milky_way": Entry("nbody.fields.milky_way:MilkyWay", "nucleus, bulge, disc and halo; needs 'units'"),
+    },
+)
+"""Every external field a scenario may name."""
+
+
+def chosen_fields(scenario: Scenario) -> list[Field]:
+    """The fields of a scenario with their parameters.
+
+    Raises:
+        InputError: one line about an unknown name or parameter, or a wrong value.
+    """
+    found = []
+    for k, chosen in enumerate(scenario.fields or ()):
+        _, field = component(scenario, f"fields.{k}", chosen, FIELDS)
+        assert isinstance(field, Field)
+        found.append(field)
+    return found
+
+
+def added_fields(scenario: Scenario) -> AddedFields | None:
+    """The sum of a scenario's fields, for :attr:`nbody.forces.engine.Engine.fields`; None if it has none."""
+    fields = chosen_fields(scenario)
+    return AddedFields(fields, scenario.gravity.G) if fields else None

@@ -1,0 +1,51 @@
+"""External fields on the GPU: a kernel with one thread per body, launched after the engine's kernels."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nbody import gpu
+from nbody.fields.sum import summed
+from nbody.gpu import cuda
+from nbody.state.device import DeviceState
+
+THREADS = 128
+
+
+@cache
+def build(functions: tuple[Callable, ...]) -> Any:
+    """The kernel ``add(body, acceleration, time, parameters, accelerations, potential)`` for a sum of fields.
+
+    body and acceleration are (N, 4) as in :mod:`nbody.state.device`. All arithmetic is float64 and follows IEEE 754 (no
+    fast-math); each number of the state is rounded once.
+    """
+    total = summed(functions, cuda.jit(device=True))
+
+    @gpu.kernel
+    def add(body, acceleration, time, parameters, accelerations, potential):
+        i = cuda.grid(1)
+        if i >= body.shape[0]:
+            return
+        x, y, z = np.float64(body[i, 0]), np.float64(body[i, 1]), np.float64(body[i, 2])
+        ax, ay, az, phi = total(x, y, z, time, parameters)
+        if accelerations > 0:
+            acceleration[i, 0] = np.float64(acceleration[i, 0]) + ax
+            acceleration[i, 1] = np.float64(acceleration[i, 1]) + ay
+            if accelerations == 3:
+                acceleration[i, 2] = np.float64(acceleration[i, 2]) + az
+        if potential:
+            acceleration[i, 3] = np.float64(acceleration[i, 3]) + 2.0 * phi
+
+    return add
+
+
+def add_fields(
+    functions: tuple[Callable, ...], state: DeviceState, parameters: Any, accelerations: bool, potential: bool
+) -> None:
+    """Add the fields at the time ``state.now``; see :meth:`nbody.fields.added.AddedFields.add`."""
+    blocks, components = -(-state.count // THREADS), np.int32(state.dimensions if accelerations else 0)
+    build(functions)[blocks, THREADS, state.stream](
+        state.body, state.acceleration, np.float64(state.now), parameters, components, np.int32(potential)
+    )

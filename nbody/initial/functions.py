@@ -1,0 +1,38 @@
+"""Generators as functions: ``nbody.plummer(4096, seed=1)`` returns the particles."""
+
+from collections.abc import Callable
+from typing import Any
+
+from nbody.errors import InputError
+from nbody.initial import GENERATORS, make_particles
+from nbody.particles import Particles
+from nbody.scenario import Scenario
+
+
+def function(name: str) -> Callable[..., Particles]:
+    """The function of the generator ``name``. Its bodies are those of a scenario with the same values, to the bit."""
+    kind = GENERATORS.load(name)
+    space = kind.dimensions[0]
+
+    def generate(
+        particles: int | None = None, seed: int = 1, *, G: float = 1.0, dimensions: int = space, **options: Any
+    ) -> Particles:
+        given = {} if particles is None else {"particles": particles}  # some generators have a fixed number of bodies
+        values = {
+            "initial": {"generator": name, "seed": seed, **given, **options},
+            "gravity": {"G": G, "dimensions": dimensions},
+            "integrator": {"steps": 0},
+        }
+        try:
+            return make_particles(Scenario.from_dict(values))
+        except InputError as error:
+            raise InputError(f"{name}: {str(error).removeprefix('initial.')}") from None
+
+    generate.__name__ = generate.__qualname__ = name
+    fields = ", ".join(f"{key}={field.default!r}" for key, field in kind.model_fields.items())
+    generate.__doc__ = (
+        f"{GENERATORS[name].summary[:1].upper()}{GENERATORS[name].summary[1:]}: ``particles`` bodies from ``seed``, for the "
+        f"gravitational constant ``G``, in ``dimensions`` dimensions.\n\n    Options: {fields or 'none'}.\n\n"
+        f"    {kind.__doc__ or ''}"
+    )
+    return generate

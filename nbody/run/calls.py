@@ -1,0 +1,60 @@
+"""Calls of a user's function during a run, every so many steps or at times."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from nbody.errors import InputError
+from nbody.integrators.integrator import Integrator
+from nbody.particles import Particles
+from nbody.run.schedule import Schedule, StepSchedule, TimeSchedule, whole_steps
+from nbody.state import State
+
+FOREVER = 1 << 62
+"""A number of steps that no run makes."""
+
+Callback = Callable[[Particles], Any]
+
+
+class Calls(NamedTuple):
+    """A function, and the moments at which it is called. If it returns False, the run ends."""
+
+    function: Callback
+    schedule: Schedule
+
+    def next(self, state: State) -> tuple[int, float]:
+        """The number of steps to the next call, and the latest time of these steps."""
+        return self.schedule.next(state.step, state.time)
+
+    def due(self, state: State) -> bool:
+        """True if the function is to be called now."""
+        return self.schedule.regular(state.step, state.time)
+
+
+def calls_of(
+    callback: Callback | None, every: int | None, interval: float | None, integrator: Integrator, state: State
+) -> Calls | None:
+    """The calls of ``callback``: after every ``every``-th step (1 by default), or after every ``interval`` of time from now.
+
+    Raises:
+        InputError: ``every`` or ``interval`` is out of range, or given without a callback.
+    """
+    if callback is None:
+        if every is not None or interval is not None:
+            raise InputError("run: 'every' and 'interval' say when 'callback' is called; give callback=FUNCTION")
+        return None
+    if not callable(callback):
+        raise InputError(f"run: callback must be a function of the particles, got {type(callback).__name__}")
+    if every is not None and interval is not None:
+        raise InputError("run: give 'every' (in steps) or 'interval' (in time), not both")
+    if interval is None:
+        every = 1 if every is None else every
+        if not (isinstance(every, int) and every >= 1):
+            raise InputError(f"run: every must be a whole number of steps, at least 1, got {every!r}")
+        return Calls(callback, StepSchedule(every, FOREVER))
+    if not (math.isfinite(interval) and interval > 0):
+        raise InputError(f"run: interval must be a time greater than 0, got {interval!r}")
+    if integrator.adaptive:
+        return Calls(callback, TimeSchedule(interval, math.inf, state.time))
+    steps = whole_steps("run: interval: ", interval, integrator.dt)
+    return Calls(callback, StepSchedule(steps, FOREVER))

@@ -1,0 +1,48 @@
+"""A whole run with one call."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from nbody.errors import InputError
+from nbody.particles import Particles
+from nbody.run.simulation import Simulation
+from nbody.scenario import Scenario
+from nbody.trajectory import Trajectory
+
+
+def simulate(
+    scenario: Scenario | Particles,
+    until: float | None = None,
+    steps: int | None = None,
+    output: str | Path | None = None,
+    **values: Any,
+) -> Trajectory:
+    """Run particles, or a scenario, and return the open recording. ::
+
+        run = nbody.simulate(nbody.plummer(1024), until=10.0, dt=0.01, softening=0.05, every=10)
+
+    Args:
+        scenario: what to simulate, as for :class:`~nbody.run.simulation.Simulation`.
+        until: the time at which the run ends; or
+        steps: the number of steps. A scenario may have its own end.
+        output: the file; by default a temporary file, which is removed when the trajectory is closed.
+        values: the other arguments of :class:`~nbody.run.simulation.Simulation`.
+
+    Raises:
+        InputError: as :class:`~nbody.run.simulation.Simulation`.
+        RunFailed: a number in the state is not finite, or the file can't be written.
+    """
+    if until is not None and steps is not None:
+        raise InputError("simulate: give 'until' (a time) or 'steps', not both")
+    folder = None if output is not None else tempfile.TemporaryDirectory(prefix="nbody-", ignore_cleanup_errors=True)
+    path = Path(folder.name) / "run.h5" if folder else output
+    simulation = Simulation(scenario, path, **values)
+    if until is None:
+        simulation.run(steps)
+    else:
+        simulation.integrate(until)
+    assert path is not None
+    trajectory = Trajectory(path)
+    trajectory.temporary = folder
+    return trajectory

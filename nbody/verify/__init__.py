@@ -1,0 +1,29 @@
+"""Cases with published answers: nbody computes each and compares. ``CASES`` lists them; ``nbody verify`` runs them.
+
+A case is a function of the engine's name that yields :class:`Check`. To add one, write the function in ``orbits.py`` or
+``systems.py``, and add a line to ``CASES``.
+"""
+
+from nbody.registry import Entry, Registry
+from nbody.verify.check import Check, run_case
+
+__all__ = ["CASES", "Check", "run_case"]
+
+CASES = Registry(
+    "case",
+    {
+        "kepler": Entry("nbody.verify.orbits:kepler", "an ellipse closes after its period"),
+        "order": Entry("nbody.verify.orbits:order", "half the step, a quarter or a sixteenth of the error"),
+        "figure_eight": Entry("nbody.verify.orbits:figure_eight", "Chenciner & Montgomery's orbit closes"),
+        "pythagorean": Entry("nbody.verify.orbits:pythagorean", "Burrau's bodies at t = 10"),
+        "lagrange_triangle": Entry("nbody.verify.orbits:lagrange_triangle", "the sides stay equal"),
+        "outer_solar_system": Entry("nbody.verify.orbits:outer_solar_system", "periods of the outer planets"),
+        "solar_system": Entry("nbody.verify.orbits:solar_system", "the Earth after 29 years, against JPL"),
+        "plummer": Entry("nbody.verify.systems:plummer", "Plummer's sphere: radii, energy, equilibrium"),
+        "king": Entry("nbody.verify.systems:king", "King's models: tidal and half-mass radii"),
+        "exponential_disk": Entry("nbody.verify.systems:exponential_disk", "Freeman's rotation curve"),
+        "cold_collapse": Entry("nbody.verify.systems:cold_collapse", "a cold sphere shrinks as a cycloid says"),
+        "lecture": Entry("nbody.verify.systems:lecture", "action is reaction: the mean position moves evenly"),
+    },
+)
+"""Every case of ``nbody verify``."""

@@ -1,0 +1,66 @@
+"""One comparison with a published answer."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nbody.run.simulation import Simulation
+from nbody.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number, and what it should be.
+
+    Attributes:
+        what: the quantity.
+        expected, got: its values.
+        tolerance: the largest difference that passes.
+        source: who published the answer, or what it follows from.
+    """
+
+    what: str
+    expected: float
+    got: float
+    tolerance: float
+    source: str
+
+    @property
+    def passed(self) -> bool:
+        """True if the difference is within the tolerance. (Never for a NaN.)"""
+        return abs(self.got - self.expected) <= self.tolerance
+
+
+Case = Callable[[str], Iterator[Check]]
+
+
+def run_case(case: Case, engine: str) -> list[Check]:
+    """The checks of a case, computed with an engine."""
+    return list(case(engine))
+
+
+def simulated(engine: str, initial: dict[str, Any], gravity: dict[str, Any], **integrator: Any) -> Simulation:
+    """A run in float64 to its end, without a file. The engine is ``cpu``, ``gpu`` or any other name."""
+    values = {
+        "initial": initial,
+        "gravity": gravity,
+        "integrator": integrator,
+        "engine": engine,
+        "precision": "float64",
+    }
+    record = {"dt": integrator["end"]} if "end" in integrator else {"every": 1_000_000}  # only the first and the last
+    simulation = Simulation(Scenario.from_dict(values | {"record": record}))
+    simulation.run()
+    return simulation
+
+
+def positions(simulation: Simulation) -> np.ndarray:
+    """The positions at the end, (N, 3)."""
+    return np.asarray(simulation.state.snapshot().position, np.float64)
+
+
+def velocities(simulation: Simulation) -> np.ndarray:
+    """The velocities at the end, (N, 3)."""
+    return np.asarray(simulation.state.snapshot().velocity, np.float64)

@@ -1,0 +1,76 @@
+"""The panel of the chosen body, and the ring around it."""
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from nbody.viewer.display.text import ACCENT, BRIGHT, DIM, PAD, SMALL, TEXT, Line, blank, font, height_of, width_of
+from nbody.viewer.sources.facts import Facts
+
+Array = np.ndarray
+
+RING, RING_WIDTH = 11, 1.6
+"""Radius and width of the ring, in pixels at scale 1."""
+
+SMOOTH = 4
+"""The factor by which the ring is drawn larger, and then reduced, for smooth edges."""
+
+NARROW = 210
+"""The least width of the panel: a fixed one, else the edge moves when the numbers change."""
+
+
+def body_panel(facts: Facts, followed: bool, scale: float) -> Array:
+    """What is known of a body, in two columns."""
+    rows = [(name, f"{value} {facts.units.get(unit, '')}") for name, value, unit in _rows(facts) if value]
+    energy = facts.specific_energy
+    bound = "" if np.isnan(energy) else ", bound" if energy < 0 else ", unbound"
+    title: Line = (f"body {facts.id}{bound}" + (", followed" if followed else ""), TEXT, ACCENT)
+    pad, gap = round(PAD * scale), round(12 * scale)
+    left = max(width_of(name, SMALL, scale) for name, _ in rows) + gap
+    right = max(width_of(value, SMALL, scale) for _, value in rows)
+    width = max(left + right, width_of(title[0], TEXT, scale), NARROW * scale)
+    image = blank(width + 2 * pad, height_of(TEXT, scale) + len(rows) * height_of(SMALL, scale) + 2 * pad, scale)
+    draw, y = ImageDraw.Draw(image), pad + height_of(TEXT, scale)
+    draw.text((pad, pad), title[0], title[2], font(round(TEXT * scale)))
+    for name, value in rows:
+        draw.text((pad, y), name, DIM, font(round(SMALL * scale)))
+        draw.text((pad + left, y), value, BRIGHT, font(round(SMALL * scale)))
+        y += height_of(SMALL, scale)
+    return np.asarray(image)
+
+
+def _rows(facts: Facts) -> list[tuple[str, str, str]]:
+    """Name, value and quantity of its unit; values that are not known are empty."""
+    return [
+        ("species", facts.species, ""),
+        ("mass", _number(facts.mass), "mass"),
+        ("position", _vector(facts.position), "length"),
+        ("velocity", _vector(facts.velocity), "velocity"),
+        ("speed", _number(facts.speed), "velocity"),
+        ("½ m v²", _number(facts.kinetic_energy), "energy"),
+        ("φ", _number(facts.potential), "energy per mass"),
+        ("½ v² + φ", _number(facts.specific_energy), "energy per mass"),
+    ]
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.4g}".replace("-", "−")
+
+
+def _vector(values: Array) -> str:
+    return ",  ".join("NaN" if np.isnan(x) else f"{x:.4g}".replace("-", "−") for x in values)
+
+
+def ring(scale: float) -> Array:
+    """A ring with a dark edge, so that it is seen on a dark and on a bright ground."""
+    radius, width = RING * scale * SMOOTH, RING_WIDTH * scale * SMOOTH
+    side = 2 * round(RING * scale + 3 * RING_WIDTH * scale) + 1
+    image = Image.new("RGBA", (side * SMOOTH, side * SMOOTH), (*ACCENT[:3], 0))
+    draw, middle = ImageDraw.Draw(image), side * SMOOTH / 2
+
+    def circle(radius: float, width: float, colour) -> None:
+        box = (middle - radius, middle - radius, middle + radius, middle + radius)
+        draw.ellipse(box, outline=colour, width=max(round(width), 1))
+
+    circle(radius + width, 3 * width, (6, 8, 14, 150))
+    circle(radius, width, ACCENT)
+    return np.asarray(image.resize((side, side), Image.Resampling.BOX))

@@ -1,0 +1,184 @@
+"""The small panel: energy error, virial ratio and Lagrangian radii against time, drawn by matplotlib into an array."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image
+
+from nbody.viewer.display.text import BACKGROUND, BRIGHT, DIM, blank
+from nbody.viewer.sources.series import Curve, Series
+
+Array = np.ndarray
+
+WIDTH, HEIGHT = 340, 310
+"""The size where there is room, in pixels at scale 1."""
+
+ROW_HEIGHT = 75
+"""Three diagrams stand one under another if each gets this height, else side by side."""
+
+SIZE = 10.0
+"""Text in pixels at scale 1; matplotlib's dots per inch are 72, so that points are pixels."""
+
+LEFT, RIGHT, TOP, BOTTOM, GAP = 50, 14, 20, 20, 24
+COLOURS = ("#f2b26b", "#96beff", "#d79bf0", "#8fd6c4", "#e8e8ee")
+
+
+@dataclass(frozen=True, eq=False)
+class Diagram:
+    """The drawn panel.
+
+    Attributes:
+        image: (h, w, RGBA) uint8.
+        boxes: of each diagram: left, top, right, bottom, in pixels of the image.
+        limits: the times at its left and right edges.
+    """
+
+    image: Array
+    boxes: tuple[tuple[int, int, int, int], ...]
+    limits: tuple[float, float]
+
+    def cursor(self, time: float, scale: float) -> list[tuple[int, int, Array]]:
+        """Thin lines at ``time``: of each, the left and top pixel in the image, and its pixels."""
+        share = (time - self.limits[0]) / (self.limits[1] - self.limits[0])
+        if not 0 <= share <= 1:
+            return []
+        width, lines = max(1, round(1.2 * scale)), []
+        for left, top, right, bottom in self.boxes:
+            pixels = np.empty((bottom - top, width, 4), np.uint8)
+            pixels[:] = (*BRIGHT[:3], 200)
+            lines.append((round(left + share * (right - left)) - width // 2, top, pixels))
+        return lines
+
+
+def draw_diagram(series: Series, span: tuple[float, float], size: tuple[int, int], scale: float) -> Diagram:
+    """Draw ``series`` between the times ``span`` in a panel of ``size`` (width, height) pixels."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    limits = span if span[1] > span[0] else (span[0] - 0.5, span[0] + 0.5)
+    figure = Figure(figsize=(size[0] / 72, size[1] / 72), dpi=72, facecolor="none")
+    canvas = FigureCanvasAgg(figure)
+    boxes = _boxes(size, scale)
+    stacked = boxes[0][0] == boxes[-1][0]
+    for k, ((left, top, right, bottom), draw) in enumerate(zip(boxes, (_error, _virial, _radii), strict=True)):
+        place = (left / size[0], 1 - bottom / size[1], (right - left) / size[0], (bottom - top) / size[1])
+        axes = figure.add_axes(place, facecolor="none")
+        axes.set_xlim(*limits)
+        _style(axes, scale, stacked, stacked and k < len(boxes) - 1)
+        draw(axes, series, scale)
+    canvas.draw()
+    image = blank(*size, scale, (*BACKGROUND[:3], 205))
+    image.alpha_composite(Image.fromarray(np.asarray(canvas.buffer_rgba())))
+    return Diagram(np.asarray(image), boxes, limits)
+
+
+def _boxes(size: tuple[int, int], scale: float) -> tuple[tuple[int, int, int, int], ...]:
+    left, right, top, bottom, gap = (round(x * scale) for x in (LEFT, RIGHT, TOP, BOTTOM, GAP))
+    width, height = size
+    if height >= 3 * ROW_HEIGHT * scale:
+        each = (height - top - bottom - 2 * gap) / 3
+        tops = [round(top + k * (each + gap)) for k in range(3)]
+        return tuple((left, y, width - right, y + round(each)) for y in tops)
+    each = width / 3
+    return tuple((round(k * each) + left, top, round((k + 1) * each) - right, height - bottom) for k in range(3))
+
+
+def _style(axes, scale: float, wide: bool, hide_times: bool) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.tick_params(labelsize=SIZE * scale, colors=_hex(DIM), length=2.5 * scale, width=0.6 * scale, pad=2 * scale)
+    axes.xaxis.set_major_locator(MaxNLocator(4 if wide else 2))
+    axes.tick_params(axis="x", labelbottom=not hide_times)
+    axes.tick_params(which="minor", left=False, labelleft=False)
+    for spine in axes.spines.values():
+        spine.set_color((1, 1, 1, 0.25))
+        spine.set_linewidth(0.6 * scale)
+
+
+def _title(axes, text: str, scale: float) -> None:
+    axes.set_title(text, fontsize=(SIZE + 1) * scale, color=_hex(BRIGHT), loc="left", pad=3 * scale)
+
+
+def _plot(axes, curve: Curve, scale: float, **style) -> None:
+    axes.plot(curve.time, curve.values, linewidth=1.3 * scale, solid_joinstyle="round", **style)
+
+
+def _nothing(axes, curve: Curve, scale: float, why: str) -> bool:
+    """Write ``why`` into a diagram without points."""
+    finite = np.isfinite(curve.values)
+    if finite.any():
+        return False
+    axes.set_yticks([])
+    axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", va="center", fontsize=SIZE * scale, color=_hex(DIM))
+    return True
+
+
+def _error(axes, series: Series, scale: float) -> None:
+    size = Curve(series.energy_error.time, np.abs(series.energy_error.values))
+    _title(axes, "|energy error|", scale)
+    if _nothing(axes, size, scale, "not recorded"):
+        return
+    positive = size.values[np.isfinite(size.values) & (size.values > 0)]
+    if not len(positive):
+        _plot(axes, size, scale, color=COLOURS[0])
+        axes.set_ylim(-1e-16, 1e-15)
+        return
+    top = positive.max()
+    floor = max(positive.min(), top * 1e-6)
+    _plot(axes, Curve(size.time, np.where(size.values > 0, size.values, np.nan)), scale, color=COLOURS[0])
+    _logarithmic(axes, floor, top)
+
+
+def _virial(axes, series: Series, scale: float) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    _title(axes, "virial ratio  T/|W|", scale)
+    if _nothing(axes, series.virial_ratio, scale, "not recorded"):
+        return
+    values = series.virial_ratio.values
+    axes.axhline(0.5, color=(1, 1, 1, 0.3), linewidth=0.8 * scale, linestyle=(0, (4, 3)))
+    _plot(axes, series.virial_ratio, scale, color=COLOURS[1])
+    low, high = float(np.nanmin(values)), float(np.nanquantile(values, 0.995))
+    middle, half = (low + high) / 2, max((high - low) / 2, 0.01 * abs(high), 1e-12)
+    axes.set_ylim(middle - 1.15 * half, middle + 1.15 * half)
+    axes.yaxis.set_major_locator(MaxNLocator(3))
+
+
+def _radii(axes, series: Series, scale: float) -> None:
+    names = " ".join(f"{100 * f:.3g}" for f in series.fractions if np.isfinite(f))
+    _title(axes, f"radii {names} %" if names else "Lagrangian radii", scale)
+    radii = series.radii
+    if _nothing(axes, radii, scale, "not known" if series.complete else "being computed …"):
+        return
+    values = np.where(radii.values > 0, radii.values, np.nan)
+    for k in range(values.shape[1]):
+        _plot(axes, Curve(radii.time, values[:, k]), scale, color=COLOURS[k % len(COLOURS)])
+    if np.isfinite(values).any():
+        _logarithmic(axes, float(np.nanmin(values)), float(np.nanmax(values)))
+
+
+def _logarithmic(axes, low: float, high: float) -> None:
+    """A logarithmic scale with two to five labels: powers of ten, or within two of them 1, 2, 5 times such a power."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set_yscale("log")
+    low, high = low / 1.3, high * 1.3
+    axes.set_ylim(low, high)
+    decades = np.log10(high / low)
+    subs = (1.0,) if decades > 2 else (1.0, 2.0, 5.0) if decades > 0.5 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+    axes.yaxis.set_major_locator(LogLocator(10.0, subs=subs, numticks=5))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(_label))
+
+
+def _label(value: float, _) -> str:
+    if 1e-3 <= value < 1e4:
+        return f"{value:.3g}"
+    power = int(np.floor(np.log10(value) + 1e-9))
+    factor = value / 10.0**power
+    digits = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{digits}" if abs(factor - 1) < 1e-6 else f"{factor:.2g}·10{digits}"
+
+
+def _hex(colour: tuple[int, ...]) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*colour[:3])

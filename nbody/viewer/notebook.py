@@ -1,0 +1,123 @@
+"""Shows runs in notebooks: on an interactive canvas, or as a movie in the page."""
+
+import base64
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from nbody.errors import InputError
+from nbody.run.simulation import Simulation
+from nbody.trajectory import Trajectory
+from nbody.viewer import backends
+from nbody.viewer.picture.look import Look
+from nbody.viewer.sources.recording import Recording
+
+SIZE = (720, 450)
+"""Width and height on the page, in pixels."""
+
+FPS, LONGEST = 25.0, 8.0
+"""Of the movie in the page: pictures per second, and seconds. A longer run is shown faster."""
+
+
+def show(run: "str | Path | Trajectory | Simulation", size: tuple[int, int] = SIZE, **look: Any) -> Any:
+    """Show a run in a notebook: return this as the last value of a cell.
+
+    The result is an interactive canvas if jupyter_rfb is installed (the extra ``notebook``): it plays, and keys and mouse do
+    what they do in the window of ``nbody view``. Else it is a movie in the page: MP4 with PyAV (extra ``movie``), or WebP.
+
+    Args:
+        run: a recording or its path; or a simulation, which is run to the end of its scenario if it has no frames yet.
+        size: width and height in pixels.
+        look: options of ``nbody view`` by their names, such as ``color="density"``.
+
+    Raises:
+        InputError: not a recording, a wrong option, or a run with one frame.
+        DeviceError: no OpenGL without a screen.
+    """
+    chosen = Look.of(look)
+    if wrong := set(look) - set(vars(chosen)):
+        raise InputError(f"show: unknown option '{min(wrong)}'; one of: {', '.join(vars(chosen))}")
+    temporary: TemporaryDirectory | None = None
+    if isinstance(run, Simulation):
+        run, temporary = _recorded(run)
+    path = run.path if isinstance(run, Trajectory) else str(run)
+    if find_spec("jupyter_rfb"):
+        return _canvas(path, size, chosen, temporary)
+    return movie(path, size, chosen)
+
+
+def _recorded(simulation: Simulation) -> tuple[Path, TemporaryDirectory | None]:
+    """The recording of a simulation, and the folder that has to be kept with it."""
+    if simulation.output is not None:
+        if not simulation.frames:
+            simulation.run()
+        return Path(simulation.output), None
+    if simulation.step:
+        raise InputError(
+            "show: this simulation was not recorded; make it with output='run.h5', or show it before it runs"
+        )
+    temporary = TemporaryDirectory(prefix="nbody-")
+    path = Path(temporary.name, "run.h5")
+    Simulation(simulation.scenario, path, particles=simulation.particles).run()
+    return path, temporary
+
+
+def _canvas(path: str, size: tuple[int, int], look: Look, temporary: TemporaryDirectory | None) -> Any:
+    backends.use_screenless()
+    from nbody.viewer.window.page import PageCanvas
+
+    def close() -> None:
+        trajectory.close()
+        if temporary is not None:
+            temporary.cleanup()
+
+    trajectory = Trajectory(path)  # its own: the canvas lives longer than the cell
+    return PageCanvas(Recording(trajectory), size, look, close)
+
+
+@dataclass(frozen=True)
+class PageMovie:
+    """A movie that a notebook shows.
+
+    Attributes:
+        data: the file.
+        kind: its MIME type.
+        size: width and height in pixels.
+    """
+
+    data: bytes
+    kind: str
+    size: tuple[int, int]
+
+    def _repr_html_(self) -> str:
+        source = f"data:{self.kind};base64,{base64.b64encode(self.data).decode()}"
+        width, height = self.size
+        if self.kind.startswith("image/"):
+            return f'<img width="{width}" height="{height}" src="{source}">'
+        return f'<video width="{width}" height="{height}" controls autoplay loop muted src="{source}"></video>'
+
+
+def movie(path: str, size: tuple[int, int], look: Look, notify: Callable[[str], Any] = lambda line: None) -> PageMovie:
+    """A movie of the recording ``path`` for a page. Raises as :func:`show`."""
+    from nbody.viewer.movie.formats import Film
+    from nbody.viewer.movie.moments import moments
+    from nbody.viewer.movie.writing import Writer, checked
+
+    backends.use_screenless()
+    from nbody.viewer.movie.make import make_movie
+    from nbody.viewer.picture.studio import Studio
+
+    suffix, kind = ("mp4", "video/mp4") if find_spec("av") else ("webp", "image/webp")
+    size = (size[0] // 2 * 2, size[1] // 2 * 2)
+    with Trajectory(path) as trajectory, closing(Recording(trajectory, notify)) as recording:
+        seconds = LONGEST if recording.frames > LONGEST * FPS else None
+        shown = moments(trajectory.time, 0, recording.frames - 1, FPS, seconds)
+        with TemporaryDirectory(prefix="nbody-") as folder, Studio(recording, size, look) as studio:
+            film = checked(Film(Path(folder, f"run.{suffix}"), size, FPS, len(shown)))
+            with Writer(film) as writer:
+                make_movie(studio, shown, lambda number, at: studio.renderer.home, writer)
+            return PageMovie(film.path.read_bytes(), kind, size)

@@ -1,0 +1,91 @@
+"""A camera as a few lines of YAML, in the scenario's unit of length and degrees::
+
+    centre: [0, 0, 0]
+    radius: 3.3
+    azimuth: -60
+    elevation: 25
+
+Every key may be left out, and then keeps the value of the initial view. :func:`camera_keys` and :func:`set_keys` are also
+for lists of such views, as along a camera path.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import InputError, printable, unknown
+from nbody.scenario.source import open_regular
+from nbody.scenario.yaml_reader import dump, read_text
+from nbody.viewer.picture.camera import Camera
+
+KEYS = ("centre", "radius", "azimuth", "elevation")
+
+LARGEST = 1_000_000
+"""The maximum size of the file in bytes."""
+
+
+def read_camera(path: Path, initial: Camera, length_unit: float) -> Camera:
+    """``initial``, with the values in the file ``path``. ``length_unit`` is that of the source.
+
+    Raises:
+        InputError: no such file, not YAML, an unknown key, or a value out of range.
+    """
+    with open_regular(path, "--camera ") as file:
+        data = file.read(LARGEST)
+    name = printable(path)
+    try:
+        values = read_text(data.decode("utf-8-sig"), name, path.parent).values
+    except UnicodeDecodeError:
+        raise InputError(f"--camera {name}: is no text; a key of the window (V) writes such a file") from None
+    return set_keys(initial, values, length_unit, f"{name}: ")
+
+
+def set_keys(camera: Camera, keys: Mapping[str, Any], length_unit: float, where: str = "") -> Camera:
+    """A copy of ``camera`` with the values of ``keys``. Raises InputError, which begins with ``where``."""
+    made = camera.copy()
+    for key, value in keys.items():
+        if key not in KEYS:
+            raise InputError(f"{where}{unknown('key', str(key), KEYS)}")
+        if key == "centre":
+            made.centre = _centre(value, where) / length_unit
+        elif not _number(value) or (key == "radius" and value <= 0) or (key == "elevation" and abs(value) > 90):
+            limits = {"radius": " greater than 0", "elevation": " from -90 to 90"}.get(key, "")
+            raise InputError(f"{where}{key}: must be a number{limits}, got {str(value)[:40]}")
+        elif key == "radius":
+            made.radius = float(value) / length_unit
+        else:
+            setattr(made, key, float(np.radians(value)))
+    return made
+
+
+def _centre(value: Any, where: str) -> np.ndarray:
+    if not (isinstance(value, list) and len(value) in (2, 3) and all(map(_number, value))):
+        raise InputError(f"{where}centre: must be [x, y] or [x, y, z], got {str(value)[:40]}")
+    return np.array([*map(float, value), 0.0][:3])
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def camera_keys(camera: Camera, length_unit: float) -> dict[str, Any]:
+    """The values that :func:`set_keys` reads back, to six digits."""
+    keys: dict[str, Any] = {
+        "centre": [_short(x * length_unit) for x in camera.centre],
+        "radius": _short(camera.radius * length_unit),
+    }
+    if camera.flat:
+        return keys
+    azimuth = (np.degrees(camera.azimuth) + 180) % 360 - 180
+    return keys | {"azimuth": round(float(azimuth), 3), "elevation": round(float(np.degrees(camera.elevation)), 3)}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def camera_text(camera: Camera, length_unit: float) -> str:
+    """The file's text."""
+    return dump(camera_keys(camera, length_unit))

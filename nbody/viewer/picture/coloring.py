@@ -1,0 +1,185 @@
+"""The values that colours show at each frame, and the scale of their colours."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from nbody.viewer.picture import palette
+from nbody.viewer.picture.choices import COLOURS, MAPS
+from nbody.viewer.picture.colours.quantity import Bodies, Quantity
+from nbody.viewer.picture.scale import CATEGORIES, LOGARITHMIC, ends
+from nbody.viewer.sources.source import Frame, Source
+
+Array = np.ndarray
+
+KEPT, MOST_WAITING = 6, 2
+"""Frames whose values are kept, and frames for which they are computed at a time."""
+
+
+@dataclass(frozen=True)
+class Legend:
+    """What the colours mean.
+
+    Attributes:
+        label, symbol: the quantity and its unit (empty if there is none).
+        scale: ``logarithmic``, ``linear`` or ``categories``.
+        low, high: the values at the ends, in the scenario's units; equal if all bodies have one value, NaN if there is none.
+        whole: the ends are the least and the greatest value instead of percentiles.
+        map: the colour map.
+        names: of the species.
+        note: one more line.
+    """
+
+    label: str
+    symbol: str
+    scale: str
+    low: float
+    high: float
+    whole: bool
+    map: str
+    names: tuple[str, ...] = ()
+    note: str = ""
+
+    def colours(self, steps: int) -> Array:
+        """Linear RGB along the scale, (steps, 3), or one per name."""
+        return palette.categories(len(self.names)) if self.names else MAPS.load(self.map)(steps)
+
+
+class Coloring:
+    """Values of one quantity for the bodies of a source.
+
+    Args:
+        patient: wait for values that take long, for a picture that must be exact. Otherwise they are computed in a thread,
+            and the latest known values are used meanwhile.
+
+    Attributes:
+        ends: (low, high) of the scale in the picture's units.
+
+    Raises:
+        InputError: the quantity can't be shown for this source.
+    """
+
+    def __init__(self, source: Source, color: str, map_name: str, patient: bool) -> None:
+        quantity: Quantity = COLOURS.load(color)
+        quantity.check(color, source)
+        self.source, self.quantity, self.map, self._patient = source, quantity, map_name, patient
+        self._known: dict[int, Array] = {}
+        self._coming: dict[int, Future[Array]] = {}
+        self._thread = None if patient or quantity.constant else ThreadPoolExecutor(1, "colours")
+        self._rescale_at = 0
+        self.ends = self._ends()
+
+    @property
+    def in_shader(self) -> bool:
+        """True if the shader computes the values from the velocities."""
+        return self.quantity.compute is None
+
+    @property
+    def news(self) -> bool:
+        """True if values have been computed that no picture shows yet."""
+        return any(coming.done() for coming in self._coming.values())
+
+    def recoloured(self, map_name: str) -> "Coloring":
+        """The same values on the same scale with another map; it replaces this one."""
+        other = copy(self)
+        other.map = map_name
+        return other
+
+    def palette(self) -> Array:
+        """Linear RGB along the scale, (steps, 3) float32: a texture for the shader."""
+        return self.legend().colours(256)
+
+    def scale(self) -> tuple[float, float, float]:
+        """The shader's scale: both ends, and 1 if it is logarithmic."""
+        if self.quantity.scale == CATEGORIES:
+            return -0.5, len(self.source.species_names) - 0.5, 0.0
+        low, high = self.source.palette_speeds if self.in_shader else self.ends
+        return (low, high, float(self.quantity.scale == LOGARITHMIC)) if np.isfinite(high) else (0.0, 0.0, 0.0)
+
+    def legend(self) -> Legend:
+        """What the colours mean."""
+        quantity, unit = self.quantity, self.quantity.unit(self.source)
+        low, high = self.scale()[:2] if self.in_shader or quantity.scale == CATEGORIES else self.ends
+        names: tuple[str, ...] = ()
+        if quantity.scale == CATEGORIES:
+            names = tuple(name or "bodies" for name in self.source.species_names)
+        symbol = quantity.symbol(self.source.units) if self.source.units else ""
+        note = "" if self.in_shader or self._known else "is being computed"
+        whole = quantity.scale != LOGARITHMIC
+        return Legend(quantity.label, symbol, quantity.scale, low * unit, high * unit, whole, self.map, names, note)
+
+    def values(self, frame: Frame) -> tuple[int, Array | None]:
+        """The values of the shown bodies at ``frame``, (shown,) float32, with the number of the frame that they are of.
+
+        While they are being computed these are the values of another frame, or None.
+        """
+        key = 0 if self.quantity.constant else frame.number
+        self._collect()
+        if key in self._known or key in self._coming:
+            pass
+        elif self._thread is None:
+            self._remember(key, self._compute(frame))
+        elif len(self._coming) < MOST_WAITING:
+            bodies = Bodies(self.source, frame, self.quantity.neighbours)
+            self._coming[key] = self._thread.submit(self._of, bodies)
+        if key not in self._known:
+            key = min(self._known, key=lambda number: abs(number - key), default=-1)
+        return key, self._known.get(key)
+
+    def rows(self, frame: Frame, rows: Array) -> Array:
+        """Linear RGB of some bodies at ``frame``, (rows, 3)."""
+        if self.in_shader:
+            return self.colours(np.linalg.norm(frame.velocity[rows], axis=1))
+        values = self.values(frame)[1]
+        return self.colours(np.full(len(rows), np.nan) if values is None else values[rows])
+
+    def colours(self, values: Array) -> Array:
+        """Linear RGB of values, (..., 3), as the shader computes it; the middle of the map for NaN."""
+        low, high, logarithmic = self.scale()
+        table = self.palette()
+        place = np.full(np.shape(values), 0.5)
+        if high > low:
+            inside = np.clip(np.nan_to_num(values, nan=low), low, high)
+            place = np.log(inside / low) / np.log(high / low) if logarithmic else (inside - low) / (high - low)
+        return table[np.rint(place * len(table) - 0.5).astype(int).clip(0, len(table) - 1)]
+
+    def close(self) -> None:
+        """End the thread, after the frame that it computes."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _ends(self) -> tuple[float, float]:
+        """The ends of the scale from some frames of the run."""
+        quantity = self.quantity
+        if self.in_shader or quantity.scale == CATEGORIES:
+            return 0.0, 0.0
+        if not self.source.recorded:
+            return 0.0, 0.0  # until there are values
+        samples = 1 if quantity.constant else min(quantity.samples, self.source.frames)
+        pasts = map(self.source.past, sorted({round(k) for k in np.linspace(0, self.source.frames - 1, samples)}))
+        found = [self._compute(past[0]) for past in pasts if past is not None]
+        return self._ends_of(np.concatenate(found) if found else np.zeros(0))
+
+    def _ends_of(self, values: Array) -> tuple[float, float]:
+        return ends(values, self.quantity.scale) if np.isfinite(values).any() else (np.nan, np.nan)
+
+    def _compute(self, frame: Frame) -> Array:
+        return self._of(Bodies(self.source, frame, self.quantity.neighbours))
+
+    def _of(self, bodies: Bodies) -> Array:
+        assert self.quantity.compute is not None
+        values = self.quantity.compute(bodies).astype(np.float32)
+        return np.ascontiguousarray(values)
+
+    def _collect(self) -> None:
+        for number in [number for number, coming in self._coming.items() if coming.done()]:
+            self._remember(number, self._coming.pop(number).result())
+
+    def _remember(self, number: int, values: Array) -> None:
+        self._known[number] = values
+        if not self.source.recorded and number >= self._rescale_at:  # the ends follow the run, ever more slowly
+            self.ends, self._rescale_at = self._ends_of(values), 2 * max(1, number)
+        while len(self._known) > KEPT:
+            del self._known[next(iter(self._known))]

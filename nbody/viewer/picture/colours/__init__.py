@@ -1,0 +1,1 @@
+"""The quantities that colours show. Each is one :class:`~.quantity.Quantity`; the registry is ``choices.COLOURS``."""

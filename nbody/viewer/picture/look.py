@@ -1,0 +1,114 @@
+"""What a user can choose about the picture: one value, made from options, changed by keys, followed by the drawing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from nbody.errors import InputError
+from nbody.registry import Registry
+from nbody.viewer.picture.choices import BACKGROUNDS, COLOURS, MAPS, SIZES
+
+FEW = 64
+"""Up to this number of bodies, trails and sizes by mass are on unless the user chooses otherwise."""
+
+TRAILS = ("auto", "none", "all", "light")
+"""The words that :attr:`Look.trails` can be, besides a list of ids."""
+
+DIMMEST, BRIGHTEST = -8.0, 8.0
+LONGEST_TRAIL = 10_000
+TRAIL_FRAMES = 200
+
+
+def _choice(default: str, help: str, names: Registry) -> Any:
+    return field(default=default, metadata={"help": help, "names": names})
+
+
+def _option(default: Any, help: str) -> Any:
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the bodies are drawn. The defaults give the plain picture: colours by speed on a dark sky.
+
+    Each field is an option of ``nbody view`` and ``nbody movie``, with its help text.
+
+    Raises:
+        InputError: a name is unknown or a number out of range; the line begins with the option.
+    """
+
+    color: str = _choice("speed", "What colours show", COLOURS)
+    map: str = _choice("ember", "The colour map", MAPS)
+    background: str = _choice("dark", "The background", BACKGROUNDS)
+    sizes: str = _choice("auto", "Sizes of the bodies", SIZES)
+    trails: str = _option(
+        "auto", f"Trails: none, all, light (it fades), ids like 0,3,7, or auto (all, up to {FEW} bodies)."
+    )
+    trail_frames: int = _option(TRAIL_FRAMES, "The number of earlier frames that trails go through.")
+    vectors: bool = _option(False, "Arrows along the velocities.")
+    contours: bool = _option(False, "Lines of equal surface density, for many bodies.")
+    axes: bool = _option(False, "The axes x, y, z with their lengths.")
+    scale_bar: bool = _option(False, "A bar with its length.")
+    exposure: float = _option(0.0, "Brighter (positive) or darker; 1 doubles the light.")
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if names := each.metadata.get("names"):
+                names.check(getattr(self, each.name), f"{option(each.name)}: ")
+        self.trail_ids()
+        if not 1 <= self.trail_frames <= LONGEST_TRAIL:
+            raise InputError(f"--trail-frames {self.trail_frames}: must be 1 to {LONGEST_TRAIL}")
+        if not DIMMEST <= self.exposure <= BRIGHTEST:
+            raise InputError(f"--exposure {self.exposure:g}: must be {DIMMEST:g} to {BRIGHTEST:g}")
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Look":
+        """A look from values by field name; other keys are ignored, and so are values of None."""
+        return cls(**{each.name: options[each.name] for each in fields(cls) if options.get(each.name) is not None})
+
+    def trail_ids(self) -> tuple[int, ...]:
+        """The ids of the bodies that :attr:`trails` names; empty if it is one of the words."""
+        if self.trails in TRAILS:
+            return ()
+        try:
+            return tuple(int(word) for word in self.trails.split(","))
+        except ValueError:
+            raise InputError(f"--trails {self.trails}: must be {', '.join(TRAILS)} or ids like 0,3,7") from None
+
+    def next_color(self) -> "Look":
+        """The next quantity that colours can show."""
+        return self._next("color", COLOURS)
+
+    def next_map(self) -> "Look":
+        """The next colour map."""
+        return self._next("map", MAPS)
+
+    def next_background(self) -> "Look":
+        """The next background."""
+        return self._next("background", BACKGROUNDS)
+
+    def next_sizes(self) -> "Look":
+        """The next way to choose sizes."""
+        return self._next("sizes", SIZES)
+
+    def next_trails(self) -> "Look":
+        """The next of :data:`TRAILS`."""
+        return self._next("trails", TRAILS)
+
+    def toggle(self, name: str) -> "Look":
+        """Switch ``vectors``, ``contours``, ``axes`` or ``scale_bar`` on or off."""
+        return replace(self, **{name: not getattr(self, name)})  # type: ignore[arg-type]
+
+    def brighter(self, stops: float) -> "Look":
+        """Multiply the light by 2 to the power of ``stops``, within limits."""
+        return replace(self, exposure=min(max(self.exposure + stops, DIMMEST), BRIGHTEST))
+
+    def _next(self, name: str, names: Any) -> "Look":
+        known, now = list(names), getattr(self, name)
+        following = known[(known.index(now) + 1) % len(known)] if now in known else known[0]
+        return replace(self, **{name: following})
+
+
+def option(name: str) -> str:
+    """The command line's name of a field."""
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,202 @@
+"""Pictures of a simulation on a GPU: a kernel packs the shown bodies into device memory, from where they are drawn.
+
+    body, velocity ─ pack ─► a slot on the device ─┬─ interop ──────────► vertex buffers
+                                                   └─► pinned memory ─► vertex buffers   (no interop)
+
+There is interop if an NVIDIA driver draws, the GPU that draws is the one that computes, and no copy into a vertex buffer has
+failed. Otherwise positions and velocities pass through pinned memory on the host.
+"""
+
+import queue
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import DeviceError, printable, shortened
+from nbody.gpu import cuda, kernel, mark, out_of_memory
+from nbody.gpu.opengl_buffers import SharedBuffers
+from nbody.state.device import DeviceState
+from nbody.viewer.sources.source import Frame
+
+Array = np.ndarray
+
+SLOTS = 4
+"""One is shown, one was shown before, one is ready to be shown, one is filled."""
+
+THREADS = 128
+
+
+@kernel
+def pack(body, velocity, rows, length, speed, positions, velocities):
+    """Copy position and velocity of the bodies ``rows`` (all if it is empty), times ``length`` and ``speed``.
+
+    body, velocity: (N, 4) as in :mod:`nbody.state.device`; rows: (shown,) or (0,) int64; length, speed: in the dtype of the
+    state; positions, velocities: (shown, 3) float32.
+    """
+    i = cuda.grid(1)
+    if i < positions.shape[0]:
+        j = rows[i] if rows.shape[0] > 0 else i
+        for axis in range(3):
+            positions[i, axis] = np.float32(body[j, axis] * length)
+            velocities[i, axis] = np.float32(velocity[j, axis] * speed)
+
+
+class Slot:
+    """Device memory for one picture.
+
+    Attributes:
+        positions, velocities: (shown, 3) float32 on the device; ``pinned``: (2, shown, 3) on the host, if it is in use.
+        packed, read: events: the memory is filled; it may be filled again.
+    """
+
+    def __init__(self, shown: int) -> None:
+        self.positions, self.velocities = (cuda.device_array((shown, 3), np.float32) for _ in range(2))
+        self.pinned: Array | None = None
+        self.packed, self.read = mark(cuda.default_stream()), mark(cuda.default_stream())
+
+
+class DeviceFrames:
+    """The slots of a window, filled on the simulation's thread and drawn on the window's.
+
+    Args:
+        rows: (shown,) the bodies that are shown; empty for all.
+        shown: their number.
+        units: the picture's units of length and speed.
+
+    Raises:
+        DeviceError: too little GPU memory.
+    """
+
+    def __init__(self, rows: Array, shown: int, units: tuple[float, float]) -> None:
+        self.units = units
+        with out_of_memory(f"a picture of {shown} particles", SLOTS * shown * 24):
+            self._rows = cuda.to_device(np.ascontiguousarray(rows, np.int64))
+            self._slots = [Slot(shown) for _ in range(SLOTS)]
+        self._free: queue.SimpleQueue[Slot] = queue.SimpleQueue()
+        for slot in self._slots:
+            self._free.put(slot)
+        self._shared: SharedBuffers | None = None
+        self.problem = "not yet tried"
+        """Why there is no interop; empty if there is."""
+
+    # --- On the simulation's thread ---
+
+    def frame(self, state: DeviceState) -> "DeviceFrame":
+        """The present state as a frame. Waits until it is packed."""
+        slot, stream = self._free.get(), state.stream
+        slot.read.wait(stream)
+        self._pack(state, self._rows, slot)
+        if self.problem:
+            if slot.pinned is None:
+                slot.pinned = cuda.pinned_array((2, *slot.positions.shape), np.float32)
+            slot.positions.copy_to_host(slot.pinned[0], stream=stream)
+            slot.velocities.copy_to_host(slot.pinned[1], stream=stream)
+        slot.packed.record(stream)
+        slot.packed.synchronize()
+        return DeviceFrame(slot, self, pinned=bool(self.problem))
+
+    def velocities(self, state: DeviceState, rows: Array) -> Array:
+        """The velocities of some bodies in the picture's units, (rows, 3) float32 on the host."""
+        found = Slot(len(rows))
+        self._pack(state, cuda.to_device(rows.astype(np.int64)), found)
+        return found.velocities.copy_to_host()
+
+    def _pack(self, state: DeviceState, rows: Any, slot: Slot) -> None:
+        state.settle()
+        length, speed = (state.dtype.type(1 / unit) for unit in self.units)
+        shown = slot.positions.shape[0]
+        pack[-(-shown // THREADS), THREADS, state.stream](
+            state.body, state.velocity, rows, length, speed, slot.positions, slot.velocities
+        )
+
+    def release(self, slot: Slot) -> None:
+        """Declare that a slot is no longer shown."""
+        self._free.put(slot)
+
+    # --- On the window's thread ---
+
+    def share(self) -> None:
+        """Find out whether the current OpenGL context can share its buffers."""
+        self._shared, self.problem = shared_buffers()
+
+    def copy(self, slot: Slot, buffers: tuple[Any, Any]) -> bool:
+        """Copy a slot into vertex buffers (vispy) on the device. False if this failed; it is then not tried again."""
+        if self._shared is None:
+            return False
+        try:
+            names = [opengl_name(buffer) for buffer in buffers]
+            self._shared.copy((slot.positions, slot.velocities), names, slot.packed, slot.read)
+        except DeviceError as error:
+            self._shared, self.problem = None, str(error)
+            return False
+        return True
+
+
+class DeviceFrame(Frame):
+    """A frame in device memory. Its arrays are copied to the host when somebody asks for them."""
+
+    def __init__(self, slot: Slot, frames: DeviceFrames, pinned: bool) -> None:
+        self.__dict__.update(number=0, _slot=slot, _frames=frames, _pinned=pinned)  # a frozen dataclass
+
+    @property
+    def position(self) -> Array:  # type: ignore[override]
+        """See :class:`Frame`."""
+        return self._host(0)
+
+    @property
+    def velocity(self) -> Array:  # type: ignore[override]
+        """See :class:`Frame`."""
+        return self._host(1)
+
+    def _host(self, which: int) -> Array:
+        slot: Slot = self.__dict__["_slot"]
+        copies = self.__dict__.setdefault("_copies", {})
+        if which not in copies:
+            if self.__dict__["_pinned"] and slot.pinned is not None:
+                copies[which] = slot.pinned[which].copy()
+            else:
+                stream = cuda.stream()  # not the default stream, which would wait for the forces
+                copies[which] = (slot.positions, slot.velocities)[which].copy_to_host(stream=stream)
+                stream.synchronize()
+        return copies[which]
+
+    def fill(self, position, velocity) -> None:
+        """See :meth:`Frame.fill`."""
+        frames, slot = self.__dict__["_frames"], self.__dict__["_slot"]
+        if frames.copy(slot, (position, velocity)):
+            return
+        if self.__dict__["_pinned"] and slot.pinned is not None:
+            position.set_data(slot.pinned[0])
+            velocity.set_data(slot.pinned[1])
+        else:
+            super().fill(position, velocity)
+
+    def release(self) -> None:
+        """Declare that the frame is no longer shown."""
+        self.__dict__["_frames"].release(self.__dict__["_slot"])
+
+
+def shared_buffers() -> tuple[SharedBuffers | None, str]:
+    """What shares buffers with the current OpenGL context; or None, and the reason."""
+    from vispy.gloo import gl
+    from vispy.gloo.context import get_current_canvas
+
+    if get_current_canvas() is None:
+        return None, "nothing is drawn"
+    vendor = str(gl.glGetParameter(gl.GL_VENDOR))
+    if "NVIDIA" not in vendor:
+        return None, f"{shortened(printable(vendor), 40)} draws"
+    try:
+        return SharedBuffers(), ""
+    except DeviceError as error:
+        return None, str(error)
+
+
+def opengl_name(buffer: Any) -> int:
+    """The OpenGL name of a vertex buffer (vispy), which is created if need be."""
+    from vispy.gloo.context import get_current_canvas
+
+    context = get_current_canvas().context
+    context.glir.associate(buffer.glir)
+    context.flush_commands()
+    return int(context.shared.parser.get_object(buffer.id).handle)

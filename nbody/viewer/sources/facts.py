@@ -1,0 +1,66 @@
+"""The facts about one body at one moment, in the scenario's units."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nbody.viewer.sources.source import Moment, Source
+
+Array = np.ndarray
+
+MOST = 100_000
+"""The most bodies for which the potential is summed: so many take 5 ms (an AMD EPYC)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """A body.
+
+    Attributes:
+        id: its id.
+        species: the name of its species; empty if the run has only one.
+        mass: m.
+        position, velocity: (D,) float64.
+        kinetic_energy: ½ m v².
+        units: the symbols of the units of mass, length, velocity, energy and energy per mass, by these names.
+        specific_energy: ½ v² + φ, the energy per unit mass, and ``potential`` φ; NaN if not known (some bodies are not
+            shown, or the law is not recorded).
+    """
+
+    id: int
+    species: str
+    mass: float
+    position: Array
+    velocity: Array
+    kinetic_energy: float
+    specific_energy: float
+    potential: float
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def speed(self) -> float:
+        """|v|."""
+        return float(np.linalg.norm(self.velocity))
+
+
+def facts(source: Source, moment: Moment, row: int) -> Facts:
+    """The facts about the body that is row ``row`` of the moment's arrays."""
+    body, dimensions = source.body(row), source.dimensions
+    position = moment.positions(row)[:dimensions] * source.length_unit
+    velocity = moment.velocities(row)[:dimensions] * source.speed_unit
+    mass, half_square = float(source.mass[body]), 0.5 * float(velocity @ velocity)
+    phi = np.nan
+    if source.gravity is not None and source.shown == source.count <= MOST:
+        from nbody.forces.reference import direct_sum
+
+        positions = moment.positions()[:, :dimensions] * source.length_unit
+        with np.errstate(all="ignore"):  # bodies at infinity
+            phi = float(direct_sum(positions, source.mass, source.gravity, np.array([row]))[1][0])
+    species = ""
+    if source.species is not None and len(source.species_names) > 1:
+        species = source.species_names[int(source.species[body])]
+    energies = mass * half_square, half_square + phi, phi
+    units = {quantity: source.symbol(quantity) for quantity in ("mass", "length", "velocity", "energy")}
+    units["energy per mass"] = f"({units['velocity']})²" if units["velocity"] else ""
+    return Facts(int(source.id[body]), species, mass, position, velocity, *energies, units)

@@ -1,0 +1,57 @@
+"""Keeps the diagrams up to date, and draws them on a thread, so that the window goes on."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+
+from nbody.viewer.display.diagram import Diagram, draw_diagram
+from nbody.viewer.sources.series import Series
+from nbody.viewer.sources.source import Source
+
+REFRESH = 0.5
+"""Seconds between looks for new points."""
+
+
+class Diagrams:
+    """The diagrams of a source.
+
+    Attributes:
+        drawn: the latest drawing; None before the first.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.drawn: Diagram | None = None
+        self._series: Series | None = None
+        self._age = REFRESH
+        self._begun: tuple = ()  # what the present drawing shows
+        self._future: Future[Diagram] | None = None
+        self._thread: ThreadPoolExecutor | None = None
+
+    def tick(self, seconds: float, size: tuple[int, int], scale: float) -> bool:
+        """Call this while the diagrams are shown. Returns True if there is a new drawing."""
+        self._age += seconds
+        if self._age >= REFRESH:
+            self._age, self._series = 0.0, self._source.series()
+        finished = self._future is not None and self._future.done()
+        if finished and self._future is not None:
+            self.drawn, self._future = self._future.result(), None
+        if self._series is not None and self._future is None:
+            wanted = (self._series.points, self._series.complete, size, scale)
+            if wanted != self._begun:
+                self._begun = wanted
+                self._thread = self._thread or ThreadPoolExecutor(1, "diagrams")
+                self._future = self._thread.submit(draw_diagram, self._series, _span(self._series), size, scale)
+        return finished
+
+    def close(self) -> None:
+        """End the thread."""
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+
+
+def _span(series: Series) -> tuple[float, float]:
+    """The first and the last time of all curves."""
+    curves = (series.energy_error, series.virial_ratio, series.radii)
+    times = np.concatenate([curve.time for curve in curves])
+    return (float(times.min()), float(times.max())) if len(times) else (0.0, 1.0)

@@ -1,0 +1,141 @@
+"""The clock of a simulation that is running: it takes the newest picture, and passes keys on to the run."""
+
+import math
+import queue
+import time
+from contextlib import suppress
+
+from nbody.run.schedule import StepSchedule
+from nbody.viewer.sources.live import Live
+from nbody.viewer.window.transport import Transport
+
+NO_WAY_BACK = "a simulation that is running can't be moved in time; Home starts it again"
+
+COLUMNS = 1000
+"""Positions on the time line of a run that ends at a time."""
+
+STATUS_SECONDS = 0.25
+"""Seconds between updates of the status."""
+
+
+class LiveClock(Transport):
+    """Shows the present of a :class:`Live` source.
+
+    Args:
+        source: what is shown.
+        let_go: when the window is closed, the run goes on (``nbody run --view``).
+    """
+
+    live = True
+
+    def __init__(self, source: Live, let_go: bool = False) -> None:
+        self.source, self.run, self._let_go = source, source.run, let_go
+        schedule = self.run.simulation.plan.schedule
+        self._frames = schedule.last + 1 if isinstance(schedule, StepSchedule) else COLUMNS
+        self.message = ""
+        self._status, self._status_at = "", -math.inf
+        self._facts: tuple = ()
+        self._told = False  # that the run has failed
+
+    @property
+    def playing(self) -> bool:  # type: ignore[override]
+        """False while the run is paused."""
+        return self.run.playing
+
+    @playing.setter
+    def playing(self, value: bool) -> None:
+        if value != self.run.playing:
+            self.run.toggle()
+
+    @property
+    def at(self) -> float:
+        """The place of the present on the time line."""
+        progress = self.run.progress
+        if progress is None:
+            return 0.0
+        return float(progress.step if progress.steps is not None else progress.fraction_done * (COLUMNS - 1))
+
+    @property
+    def frames(self) -> int:
+        """The length of the time line: the steps of the run."""
+        return self._frames
+
+    def advance(self, seconds: float) -> bool:
+        """See :meth:`Transport.advance`."""
+        with suppress(queue.Empty):
+            self.message = self.run.messages.get_nowait()
+        if self.run.failure is not None and not self._told:
+            self._told, self.message = True, " ".join(str(self.run.failure).split()) or "the run has ended"
+        before = self._status
+        return self.source.take() or self.status != before
+
+    @property
+    def status(self) -> str:
+        """See :attr:`Transport.status`."""
+        run, now = self.run, time.monotonic()
+        facts = run.ended, run.playing, run.steps_per_picture, run.recording, run.progress is None
+        if facts != self._facts or now - self._status_at >= STATUS_SECONDS:
+            self._status, self._status_at, self._facts = self._describe(), now, facts
+        return self._status
+
+    def _describe(self) -> str:
+        run, words = self.run, []
+        if run.ended or run.failure is not None:
+            words.append("■ at its end" if run.failure is None else "■ stopped")
+        elif run.progress is None and run.playing:
+            words.append("▶ preparing")
+        else:
+            words.append("▶" if run.playing else "❚❚ paused,")
+            words.append(_speed(run.steps_per_picture))
+        if run.steps_per_s and run.playing and not run.ended:
+            words.append(f"· {run.steps_per_s:.3g} steps/s · {self.source.pictures_per_s:.0f} pictures/s")
+        if run.progress and run.progress.doing:
+            words.append(f"· {run.progress.doing}: {run.progress.fraction:.0%}")
+        if run.recording:
+            words.append(f"· ● recording {run.recording}")
+        return " ".join(words)
+
+    def seek(self, frame: float) -> None:
+        """See :meth:`Transport.seek`: not possible."""
+        self.message = NO_WAY_BACK
+
+    def step(self, frames: int) -> None:
+        """See :meth:`Transport.step`. Steps back are not possible."""
+        if frames > 0:
+            self.run.step(frames)
+        else:
+            self.seek(0)
+
+    def faster(self, factor: float) -> None:
+        """See :meth:`Transport.faster`: twice or half the steps per picture."""
+        self.run.faster(2.0 if factor > 1 else 0.5)
+
+    def toggle(self) -> None:
+        """See :meth:`Transport.toggle`."""
+        self.run.toggle()
+
+    def restart(self) -> None:
+        """See :meth:`Transport.restart`."""
+        self.run.restart()
+
+    def finish(self) -> None:
+        """See :meth:`Transport.finish`: the present is shown always."""
+
+    def record(self) -> None:
+        """See :meth:`Transport.record`."""
+        self.run.record()
+
+    def close(self) -> None:
+        """See :meth:`Transport.close`."""
+        if self._let_go:
+            self.run.let_go()
+        else:
+            self.run.close()
+
+
+def _speed(steps_per_picture: float) -> str:
+    if steps_per_picture >= 1 << 30:
+        return "full speed"
+    if steps_per_picture >= 1:
+        return f"{steps_per_picture:.0f} step{'s' * (steps_per_picture > 1)} per picture"
+    return f"1 step per {1 / steps_per_picture:.0f} pictures"

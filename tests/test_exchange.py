@@ -1,0 +1,225 @@
+"""Exports open in the programs they are for, with the same numbers, and come back as initial conditions."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+import nbody
+from nbody.cli import main
+from nbody.errors import InputError
+from nbody.exchange import FORMATS, SUFFIXES, format_of
+from nbody.exchange import read as read_bodies
+from nbody.exchange.export import export
+from nbody.initial import make_particles
+
+ROOT = Path(__file__).resolve().parents[1]
+KEYS = {"dt": 0.0078125, "softening": 0.25, "engine": "cpu", "precision": "float64", "every": 4, "G": 2.0}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Three frames of bodies in three dimensions; two species."""
+    path = tmp_path_factory.mktemp("run") / "run.h5"
+    bodies = random_bodies(24)
+    bodies.species, bodies.species_names = np.arange(24) % 2, ("halo", "stars")
+    with nbody.simulate(bodies, steps=8, output=path, **KEYS) as recording:
+        yield recording
+
+
+def by_id(particles, single=False):
+    """Mass, position and velocity in the order of the ids."""
+    order = np.argsort(particles.id)
+    columns = [getattr(particles, name)[order] for name in ("mass", "position", "velocity")]
+    return [column.astype(np.float32) for column in columns] if single else columns
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_exported_is_read_as_initial_conditions(run, tmp_path, suffix):
+    name = SUFFIXES[suffix]
+    if FORMATS[name].load().package:
+        pytest.importorskip(FORMATS[name].load().package)
+    (path,) = export(run, tmp_path / f"bodies{suffix}")
+    initial = {"initial": {"file": str(path)}, "integrator": {"steps": 0}}
+    found = make_particles(nbody.Scenario.from_dict(initial))
+    single = name == "tipsy"
+    for got, expected in zip(by_id(found, single), by_id(run[-1], single), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    assert (found.time, found.step) == (0, 0)
+    if name in ("csv", "npz", "gadget"):
+        kinds = [[p.species_names[k] for k in p.species[np.argsort(p.id)]] for p in (found, run[-1])]
+        assert kinds[0] == kinds[1]
+
+
+def test_every_frame_is_a_numbered_file_or_a_moment_of_one_file(run, tmp_path):
+    paths = export(run, tmp_path / "snapshot.csv", range(3))
+    assert [path.name for path in paths] == ["snapshot_000.csv", "snapshot_001.csv", "snapshot_002.csv"]
+    for path, particles in zip(paths, run, strict=True):
+        np.testing.assert_array_equal(by_id(read_bodies(path))[1], by_id(particles)[1])
+    pytest.importorskip("rebound")
+    (path,) = export(run, tmp_path / "planets.bin", range(3))
+    for k in (0, 1, -1):
+        found = make_particles(
+            nbody.Scenario.from_dict({"initial": {"file": str(path), "frame": k % 3}, "integrator": {"steps": 0}})
+        )
+        np.testing.assert_array_equal(found.position, run.position[k])
+
+
+def test_yt_reads_a_gadget_snapshot(run, tmp_path):
+    yt = pytest.importorskip("yt")
+    yt.set_log_level(50)
+    (path,) = export(run, tmp_path / "snapshot.hdf5", [1])
+    found = yt.load(str(path))
+    everything = found.all_data()
+    order = np.argsort(everything["all", "particle_index"])
+    for field, unit, expected in zip(
+        ("particle_mass", "particle_position", "particle_velocity"),
+        ("code_mass", "code_length", "code_velocity"),
+        by_id(run[1]),
+        strict=True,
+    ):
+        np.testing.assert_allclose(everything["all", field].to(unit).value[order], expected, rtol=1e-15)
+    assert float(found.current_time.to("code_time")) == run.time[1] and found.particle_type_counts["PartType4"] == 12
+
+
+@pytest.mark.filterwarnings("ignore")  # pynbody misses a file of parameters
+@pytest.mark.parametrize("suffix", [".hdf5", ".tipsy"])
+def test_pynbody_reads_a_gadget_snapshot_and_tipsy(run, tmp_path, suffix):
+    pynbody = pytest.importorskip("pynbody")
+    (path,) = export(run, tmp_path / f"snapshot{suffix}")
+    found = pynbody.load(str(path))
+    order = np.argsort(found["iord"]) if suffix == ".hdf5" else np.arange(24)
+    for field, expected in zip(("mass", "pos", "vel"), by_id(run[-1]), strict=True):
+        np.testing.assert_allclose(found[field][order], expected, rtol=1e-7)
+
+
+def test_rebound_goes_on_from_an_export(run, tmp_path):
+    rebound = pytest.importorskip("rebound")
+    (path,) = export(run, tmp_path / "planets.bin", [0, 2])
+    archive = rebound.Simulationarchive(str(path))
+    assert [archive[k].t for k in range(2)] == [0.0, run.time[2]] and archive[1].G == 2.0
+    simulation = archive[0]
+    assert simulation.softening == 0.25
+    simulation.integrator, simulation.dt = "leapfrog", KEYS["dt"]
+    simulation.integrate(run.time[2], exact_finish_time=0)
+    position = np.zeros((24, 3))
+    simulation.serialize_particle_data(xyz=position)
+    # The same force, and drift-kick-drift instead of kick-drift-kick: the difference is of order dt³ per step.
+    np.testing.assert_allclose(position, run.position[2], atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")  # pynbody misses units
+def test_the_readme_opens_a_run_in_other_programs(run, tmp_path, monkeypatch):
+    """Each line of the README as it stands; a program that is not installed is left out."""
+    text = (ROOT / "nbody" / "exchange" / "README.md").read_text()
+    block = re.search(r"```python\n(# MDAnalysis.*?)```", text, re.S)
+    assert block, "the README has no example"
+    (tmp_path / "output").mkdir()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "output" / "run.h5").write_bytes(Path(run.path).read_bytes())
+    assert main(["export", "output/run.h5", "output/run.hdf5"]) == 0
+    found = {}
+    for part in re.split(r"^# ", block.group(1), flags=re.M)[1:]:
+        name, code = part.split("\n", 1)
+        try:
+            exec(compile(code, name, "exec"), found)
+        except ImportError:
+            assert name.split()[0] != "MDAnalysis", "the test extra has it"
+    np.testing.assert_array_equal(found["universe"].trajectory[-1].positions, np.float32(run.position[-1]))
+    if "points" in found:
+        assert found["points"].GetNumberOfPoints() == 24
+    if "snapshot" in found:
+        assert len(found["snapshot"]) == 24
+
+
+TABLE = "id,m,x,y,z,vx,vy,vz\n7,1,0,0,0,0,1,0\n9,2,1,0,0,0,0,1\n"
+
+
+def test_columns_come_in_any_order_and_mass_may_be_written_out(tmp_path):
+    (tmp_path / "a.csv").write_text(TABLE)
+    (tmp_path / "b.csv").write_text("vz,Mass,vy,x,y,z,vx,ID\n0,1,1,0,0,0,0,7\n1,2,0,1,0,0,0,9\n")
+    for got, expected in zip(*(by_id(read_bodies(tmp_path / f"{name}.csv")) for name in "ab"), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("name", ["", "index", "Unnamed: 0"])
+def test_a_column_that_numbers_the_rows_is_ignored_with_a_line(tmp_path, name):
+    rows = TABLE.splitlines()
+    text = "\n".join(f"{first},{row}" for first, row in zip([name, "0", "1"], rows, strict=True))
+    (tmp_path / "a.csv").write_text(text)
+    lines = []
+    values = {"initial": {"file": "a.csv"}, "gravity": {"softening": "plummer", "length": 0.25}, "engine": "cpu",
+              "integrator": {"dt": 0.0078125, "steps": 0}}  # fmt: skip
+    simulation = nbody.Simulation(nbody.Scenario.from_dict(values, folder=tmp_path), notify=lines.append)
+    assert list(simulation.particles.id) == [7, 9]
+    assert len(lines) == 1 and re.search("the first column .*numbers the rows; it is ignored$", lines[0])
+
+
+@pytest.mark.parametrize(
+    "suffix,data,line",
+    [
+        (".hdf5", b"\x89HDF\r\n\x1a\n" + bytes(100), "is not a snapshot in GADGET's HDF5 format"),
+        (".hdf5", b"text", "is not a snapshot in GADGET's HDF5 format"),
+        (".tipsy", b"text", "is not a Tipsy file"),
+        (".std", bytes(32), "is not a Tipsy file"),
+        (".bin", b"text", "is not a Simulationarchive"),
+        (".xyz", b"1", "bodies are read from"),
+    ],
+)
+def test_a_bad_file_of_another_program_is_told_in_one_line(tmp_path, suffix, data, line):
+    if suffix == ".bin":
+        pytest.importorskip("rebound")
+    (tmp_path / f"bodies{suffix}").write_bytes(data)
+    values = {"initial": {"file": f"bodies{suffix}"}, "integrator": {"steps": 0}}
+    with pytest.raises(InputError, match=rf"^initial.file: .*bodies{re.escape(suffix)}: .*{line}") as error:
+        make_particles(nbody.Scenario.from_dict(values, folder=tmp_path))
+    assert "\n" not in str(error.value)
+
+
+def test_a_snapshot_in_several_files_or_without_velocities_is_refused(tmp_path):
+    import h5py
+
+    for name, files in (("several", 2), ("without", 1)):
+        with h5py.File(tmp_path / f"{name}.hdf5", "w") as file:
+            file.create_group("Header").attrs["NumFilesPerSnapshot"] = files
+            file["PartType1/Coordinates"] = np.zeros((2, 3))
+    with pytest.raises(InputError, match="one of several files"):
+        read_bodies(tmp_path / "several.hdf5")
+    with pytest.raises(InputError, match="PartType1 has no Velocities"):
+        read_bodies(tmp_path / "without.hdf5")
+
+
+def test_the_command_exports_and_says_how_to_go_on(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", run.path, "a.csv", "--frame", "0"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "a.csv\n" and captured.err == "open it with: pandas.read_csv('a.csv')\n"
+    assert main(["export", run.path, "a.csv"]) == 0
+    assert "kept as a.1.csv" in capsys.readouterr().err
+    assert main(["export", run.path, "a.csv", "--overwrite"]) == 0 and len(list(tmp_path.iterdir())) == 2
+    capsys.readouterr()
+    for arguments, line in {
+        ("a.h5",): ".h5 is the suffix of nbody's own recordings",
+        ("a.txt",): "no format has this suffix; the suffixes are .csv",
+        ("a.csv", "--frame", "3"): "there is no frame 3; it has 3",
+        ("a.csv", "--frame", "1", "--all"): "--all: cannot be combined with --frame",
+        ("a.x", "--format", "gadgt"): r"unknown format 'gadgt' \(did you mean 'gadget'",
+        ("missing/er/a.csv",): "there is no folder",
+    }.items():
+        assert main(["export", run.path, *arguments]) == 2
+        assert re.search(f"^error: .*{line}", capsys.readouterr().err)
+
+
+def test_a_format_whose_package_is_missing_names_the_extra(monkeypatch):
+    monkeypatch.setattr("nbody.exchange.format.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"needs the package 'rebound'.*nbody\[exchange\]"):
+        format_of(Path("a.bin"))
+
+
+def test_listing_the_formats_imports_none_of_their_programs():
+    code = "import sys, nbody.exchange; print([m for m in ('h5py', 'yt', 'pynbody', 'rebound') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

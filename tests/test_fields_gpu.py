@@ -1,0 +1,111 @@
+"""External fields on the GPU: as PTX and on a card; in the simulator: test_fields_simulated.py."""
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+from test_fields import PARAMETERS, TEXT, fields
+
+from nbody.fields import FIELDS
+from nbody.forces import ENGINES
+from nbody.law import Gravity
+from nbody.run.resume import resume
+from nbody.run.simulation import Simulation
+from nbody.scenario import Scenario
+from nbody.state import Want
+from nbody.trajectory import Trajectory, first_difference
+
+GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu")]
+ALONE = Gravity(0.0, 3, "plummer", 0.1)
+"""Pairs exert no force, so that the fields' rounding is seen alone."""
+
+
+def check_fields(engine, precision, dimensions, count, names, G=0.0):
+    """An engine's results with fields are those of the referee: to the rounding of the state, or of the pairs if G > 0."""
+    bodies, law = random_bodies(count, dimensions), Gravity(G, dimensions, "plummer", 0.1)
+    bodies.position = bodies.position.astype(np.float32).astype(np.float64)
+    bodies.mass = bodies.mass.astype(np.float32).astype(np.float64)
+    bodies.time = 0.7
+    found = []
+    for name, real in ((engine, precision), ("reference", "float64")):
+        made = ENGINES.load(name)(law, real)
+        made.fields = fields(*names)
+        state = made.load(bodies)
+        made.evaluate(state, Want.ACCELERATION)
+        first = state.forces()[0]
+        made.evaluate(state, Want.ENERGY)
+        assert np.array_equal(first, state.forces()[0])
+        found.append((first, float(state.snapshot().wait().sums[1])))
+    (a, energy), (expected, expected_energy) = found
+    bound = 1e-13 if precision == "float64" else 5e-6 if G else 2e-7
+    assert np.abs(a - expected).max() < bound * np.linalg.norm(expected, axis=1).max()
+    assert energy == pytest.approx(expected_energy, rel=bound)
+
+
+@pytest.mark.parametrize("real", ["float32", "float64"])
+def test_the_fields_kernel_rounds_as_the_cpu_does(real):
+    pytest.importorskip("cuda.core")
+    from numba import types
+
+    from nbody import gpu
+    from nbody.fields.device import build
+
+    functions = tuple(FIELDS.load(name).evaluate for name in PARAMETERS if name != "milky_way")
+    numbers, float64 = getattr(types, real), types.float64
+    try:
+        code = gpu.ptx(
+            build(functions),
+            (numbers[:, ::1], numbers[:, ::1], float64, float64[:, ::1], types.int32, types.int32),
+        )
+    except Exception as error:
+        if "nvvm" in str(error).lower():
+            pytest.skip(f"no NVVM here: {error}")
+        raise
+    assert "sqrt.rn.f64" in code and "div.rn.f64" in code  # arithmetic follows IEEE 754
+    assert "sqrt.approx" not in code and "div.approx" not in code and "div.full" not in code
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", list(FIELDS))
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_the_device_computes_each_field(name, precision):
+    check_fields("gpu-global", precision, 3, 1000, (name,))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", GPU_ENGINES)
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_every_engine_on_the_device_adds_fields(engine, precision, dimensions):
+    if precision not in ENGINES.load(engine).precisions:
+        pytest.skip(f"{engine} has no {precision}")
+    check_fields(engine, precision, dimensions, 3000, ("rotating_bar", "miyamoto_nagai"), G=1.0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("omega", [0.0, 0.6])
+def test_a_run_on_the_device_is_the_cpus_and_is_resumed_bit_for_bit(tmp_path, omega):
+    """With graphs (fields that do not change) and without; 200 steps of 1/128, in which rounding grows little."""
+    text = TEXT.replace("omega: 0.6", f"omega: {omega}").replace("particles: 64", "particles: 512")
+    if not omega:
+        text = text.replace(
+            "field: rotating_bar, mass: 2, a: 1.1, c: 0.2, omega: 0.0", "field: plummer, mass: 2, b: 0.5"
+        )
+    scenario = Scenario.from_text(text).override(steps=200)
+    for engine in ("cpu", "gpu-tiled"):
+        Simulation(scenario.override(engine=engine), tmp_path / f"{engine}.h5").run()
+    Simulation(scenario.override(engine="gpu-tiled", steps=77), tmp_path / "part.h5").run()
+    resume(tmp_path / "part.h5", steps=200, notify=pytest.fail).run()
+    with Trajectory(tmp_path / "cpu.h5") as cpu, Trajectory(tmp_path / "gpu-tiled.h5") as card:
+        assert np.abs(cpu.position[-1] - card.position[-1]).max() < 1e-8
+        assert card.observable("total_energy") == pytest.approx(cpu.observable("total_energy"), rel=1e-10)
+    assert first_difference(tmp_path / "gpu-tiled.h5", tmp_path / "part.h5") is None
+
+
+@pytest.mark.gpu
+def test_steps_in_a_field_that_does_not_change_are_replayed():
+    """And those in one that does are not, since the time is an argument of the kernel."""
+    for changes, names in ((False, ("plummer",)), (True, ("rotating_bar",))):
+        simulation = Simulation(Scenario.from_text(TEXT).override(engine="gpu-tiled"))
+        simulation.engine.fields = fields(*names)
+        simulation.integrator.advance(simulation._motion, 100)
+        assert bool(simulation.state._replays._replays) != changes

@@ -1,0 +1,161 @@
+"""Disc galaxies have the density, the rotation and the Q that they claim, and stay discs; two of them meet as asked."""
+
+import math
+
+import numpy as np
+import pytest
+from samples import largest_gap, made
+
+from nbody.errors import InputError
+from nbody.initial.exponential_disk import ExponentialDisk, Spheroid, rotation_of_disc
+from nbody.initial.galaxy_collision import GalaxyCollision
+from nbody.run.simulation import Simulation
+from nbody.scenario import Scenario
+
+HALO = {"mass": 5.0, "radius": 3.0, "share": 0.4, "cut": 8.0}
+BULGE = {"mass": 0.2, "radius": 0.2, "share": 0.1}
+
+
+def cylinder(bodies, of=None):
+    """R, z, and the velocities outwards, around and up, of the bodies of one species."""
+    rows = slice(None) if of is None else bodies.species == bodies.species_names.index(of)
+    x, v = bodies.position[rows], bodies.velocity[rows]
+    R = np.hypot(x[:, 0], x[:, 1])
+    out = (x[:, 0] * v[:, 0] + x[:, 1] * v[:, 1]) / R
+    around = (x[:, 0] * v[:, 1] - x[:, 1] * v[:, 0]) / R
+    return R, x[:, 2], out, around, v[:, 2]
+
+
+def test_the_rotation_curve_is_freemans():
+    x = np.linspace(0.1, 8, 20_000)
+    v = np.sqrt(rotation_of_disc(x))
+    assert v.max() == pytest.approx(0.62213, abs=1e-5) and x[v.argmax()] == pytest.approx(2.150, abs=1e-3)
+
+
+def test_the_disc_is_exponential_in_the_plane_and_sech2_above_it():
+    R, z, *_ = cylinder(made("exponential_disk", 20_000, height=0.2))
+    inside = 1 - 8 * math.exp(-7)
+    assert largest_gap(R, lambda r: np.minimum((1 - (1 + r) * np.exp(-r)) / inside, 1)) < 1.95
+    assert largest_gap(z, lambda each: 0.5 * (1 + np.tanh(each / 0.2))) < 1.95
+    assert np.median(R) == pytest.approx(1.67835, rel=0.02)
+
+
+@pytest.mark.parametrize("Q", [1.0, 1.5])
+def test_the_disc_has_the_q_that_was_asked(Q):
+    """Q = σ_R κ/(3.36 G Σ) from the bodies' own dispersion and counts in rings; only κ is the model's. σ of a dispersion of
+    n bodies is σ/√2n, and the cut of the velocities at 3σ takes 1.3 % away."""
+    bodies = made("exponential_disk", 60_000, Q=Q, halo=HALO, bulge=BULGE)
+    R, _, out, around, _ = cylinder(bodies, "disc")
+    model = ExponentialDisk(Q=Q, halo=Spheroid(**HALO), bulge=Spheroid(**BULGE))
+    curve = model.curve(1.0)
+    mass = bodies.mass[0]
+    for low, high in ((1.0, 1.2), (1.6, 1.8), (2.4, 2.7), (3.5, 3.9)):
+        ring = (low < R) & (high > R)
+        density = mass * ring.sum() / (math.pi * (high**2 - low**2))
+        kappa = np.interp((low + high) / 2, curve.radius, curve.kappa)
+        found = out[ring].std() * kappa / (3.36 * density)
+        assert found == pytest.approx(Q, rel=5 / math.sqrt(ring.sum()) + 0.03)
+        mean = np.interp((low + high) / 2, curve.radius, curve.mean)
+        assert around[ring].mean() == pytest.approx(mean, rel=0.02)
+        assert mean < np.interp((low + high) / 2, curve.radius, curve.circular)  # asymmetric drift
+
+
+def test_bulge_and_halo_are_hernquists():
+    bodies = made("exponential_disk", 20_000, halo=HALO, bulge=BULGE)
+    assert bodies.species_names == ("disc", "bulge", "halo")
+    assert np.bincount(bodies.species).tolist() == [10_000, 2_000, 8_000]
+    radius = np.linalg.norm(bodies.position[bodies.species == 2], axis=1)
+    whole = (24 / 27) ** 2
+    assert largest_gap(radius, lambda r: np.minimum((r / (r + 3)) ** 2 / whole, 1)) < 1.95
+    assert bodies.mass[bodies.species == 2].sum() == pytest.approx(5 * (8 / 9) ** 2)
+
+
+def test_a_warm_disc_in_a_halo_stays_a_disc():
+    """Two rotations at the half-mass radius (period 12) of 2500 bodies: the radii of the disc's mass stay, it does not
+    puff up, and its rotation stays ordered. Softening takes some of the force in the middle away, and the halo's few
+    heavy bodies heat the disc: a fifth is allowed."""
+    values = {
+        "initial": {
+            "generator": "exponential_disk", "particles": 2500, "Q": 1.5, "halo": HALO | {"share": 0.5}, "seed": 2,
+        },
+        "gravity": {"softening": "plummer", "length": 0.08},
+        "integrator": {"dt": 0.12, "steps": 200},
+        "engine": "cpu",
+    }  # fmt: skip
+    simulation = Simulation(Scenario.from_dict(values))
+    bodies = simulation.particles
+    before = cylinder(bodies, "disc")
+    simulation.run()
+    ended = simulation.state.snapshot()
+    bodies.position, bodies.velocity = (np.asarray(each, float) for each in (ended.position, ended.velocity))
+    after = cylinder(bodies, "disc")
+    for share in (0.25, 0.5, 0.75):
+        assert np.quantile(after[0], share) == pytest.approx(np.quantile(before[0], share), rel=0.2)
+    assert np.median(np.abs(after[1])) < 0.3
+    assert np.median(after[3]) > 2 * after[2].std()
+    assert abs(simulation.energies.error) < 2e-3
+
+
+# --- Two galaxies ----------------------------------------------------------------------------------------------------
+
+
+def groups(bodies):
+    """Mass, position and velocity of the centre of mass of each galaxy."""
+    for which in ("first", "second"):
+        rows = np.isin(bodies.species, [k for k, name in enumerate(bodies.species_names) if name.startswith(which)])
+        m = bodies.mass[rows]
+        yield m.sum(), m @ bodies.position[rows] / m.sum(), m @ bodies.velocity[rows] / m.sum()
+
+
+@pytest.mark.parametrize(("e", "ratio"), [(1.0, 1.0), (0.6, 0.25), (1.3, 1.0)])
+def test_the_galaxies_are_on_the_orbit_that_was_asked(e, ratio):
+    own = {"pericentre": 2.0, "eccentricity": e, "separation": 7.0, "mass_ratio": ratio}
+    bodies = made("galaxy_collision", 4000, **own)
+    (m1, x1, v1), (m2, x2, v2) = groups(bodies)
+    assert m2 / m1 == pytest.approx(ratio)
+    x, v, mu = x2 - x1, v2 - v1, m1 + m2
+    h = np.cross(x, v)
+    found = np.cross(v, h) / mu - x / np.linalg.norm(x)
+    assert np.linalg.norm(x) == pytest.approx(7) and x @ v < 0  # they approach
+    assert np.linalg.norm(found) == pytest.approx(e, rel=1e-6)
+    assert h @ h / mu / (1 + e) == pytest.approx(2.0, rel=1e-6)
+    np.testing.assert_allclose(found / e, [1, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(m1 * v1 + m2 * v2, 0, atol=1e-12)
+
+
+def test_the_discs_have_their_inclinations():
+    own = {"inclinations": [30, 120], "arguments": [0, 90], "halo": None}
+    bodies = made("galaxy_collision", 4000, **own)
+    assert bodies.species_names == ("first disc", "second disc")
+    for k, (inclination, argument) in enumerate(((30, 0), (120, 90))):
+        rows = bodies.species == k
+        x, v = (each[rows] - each[rows].mean(axis=0) for each in (bodies.position, bodies.velocity))
+        spin = np.cross(x, v).sum(axis=0)
+        spin /= np.linalg.norm(spin)
+        assert spin[2] == pytest.approx(math.cos(math.radians(inclination)), abs=0.01)
+        node = np.array([-spin[1], spin[0], 0]) / math.sin(math.radians(inclination))
+        towards = [math.cos(math.radians(argument)), -math.sin(math.radians(argument)), 0]
+        np.testing.assert_allclose(node, towards, atol=0.02)  # the pericentre is on the x axis, ω from the node
+
+
+def test_a_second_galaxy_with_less_mass_is_smaller():
+    small = GalaxyCollision(mass_ratio=0.25)._galaxies()[1]
+    assert (small.mass, small.radius, small.halo.mass, small.halo.radius) == (0.25, 0.5, 1.0, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("generator", "own", "says"),
+    [
+        ("exponential_disk", {"Q": -1}, "initial.Q: must be at least 0, got -1"),
+        ("exponential_disk", {"halo": HALO | {"share": 0.5}, "bulge": BULGE | {"share": 0.5}},
+         "initial.particles: bulge and halo have 1 of the bodies; their shares must leave some to the disc"),
+        ("exponential_disk", {"halo": {"radius": 1}}, "initial.halo.mass: is missing"),
+        ("galaxy_collision", {"separation": 1}, r"initial.separation: must be at least the pericentre \(2\), got 1"),
+        ("galaxy_collision", {"eccentricity": 0.5, "separation": 9}, "must be at most the apocentre"),
+        ("galaxy_collision", {"inclinations": 3}, "initial.inclinations: must be a list of two angles"),
+        ("galaxy_collision", {"mass_ratio": 0}, "initial.mass_ratio: must be greater than 0"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(generator, own, says):
+    with pytest.raises(InputError, match=says):
+        made(generator, 10, **own)

@@ -1,0 +1,425 @@
+"""A simulation that is shown while it computes: its thread obeys, its recording is that of 'nbody run', it ends in order."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nbody.cli import main
+from nbody.run.live import FASTEST, SLOWEST, LiveRun
+from nbody.run.resume import resume
+from nbody.run.simulation import Simulation
+from nbody.scenario import Scenario
+from nbody.trajectory import Trajectory
+from nbody.trajectory.lock import writing_process
+from nbody.viewer.sources.live import Live
+from nbody.viewer.window.live_clock import LiveClock
+
+ROOT = Path(__file__).resolve().parents[1]
+STEPS = 40
+SCENARIO = Scenario.from_dict(
+    {
+        "name": "cluster",
+        "initial": {"generator": "plummer", "particles": 60, "seed": 3},
+        "gravity": {"softening": "plummer", "length": 0.1},
+        "integrator": {"dt": 0.01, "steps": STEPS},
+        "engine": "reference",
+        "precision": "float64",
+        "record": {"every": 4},
+    }
+)
+SECONDS = 20.0
+"""The longest wait for a thread; usually it takes a hundredth of that."""
+
+
+def until(condition, seconds=SECONDS):
+    """Wait for a condition."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.002)
+
+
+@contextmanager
+def live(**options):
+    """A live source and its clock, whose first picture is shown; at the end no thread is left."""
+    before = set(threading.enumerate())
+    run = LiveRun(SCENARIO, **options)
+    try:
+        source = Live(run)
+        clock = LiveClock(source)
+        run.playing = False
+        source.moment(0)
+        yield source, clock, run
+    finally:
+        run.close()
+    assert not [thread.name for thread in set(threading.enumerate()) - before if thread.is_alive()]
+
+
+def shown_step(source, clock):
+    """The step shown now, after taking the newest picture."""
+    clock.advance(0.0)
+    return source.caption(0).step
+
+
+def stepped(source, clock, steps):
+    """Make steps and wait until they are shown."""
+    goal = source.caption(0).step + steps
+    clock.step(steps)
+    until(lambda: shown_step(source, clock) == goal)
+
+
+def states(steps):
+    """The positions of an ordinary simulation after each number of steps."""
+    simulation, found = Simulation(SCENARIO), {}
+    for k in sorted(steps):
+        simulation.run(steps=k - simulation.step)
+        found[k] = simulation.particles.position
+    return found
+
+
+def test_the_first_picture_is_the_initial_conditions_and_each_step_the_simulations():
+    right = states([1, 3])
+    with live() as (source, clock, _):
+        assert source.caption(0).step == 0 and source.count == source.shown == 60
+        first = source.moment(0).first
+        assert np.array_equal(first.position, Simulation(SCENARIO).particles.position.astype(np.float32))
+        for steps, step in ((1, 1), (2, 3)):
+            stepped(source, clock, steps)
+            frame = source.moment(0).first
+            assert np.array_equal(frame.position, right[step].astype(np.float32))
+            assert source.caption(0).time == pytest.approx(step * 0.01)
+        assert frame.number != first.number
+        assert np.isfinite(source.caption(0).energy_error)
+
+
+def test_a_paused_run_rests_and_a_running_one_waits_for_its_pictures():
+    with live() as (source, clock, run):
+        assert "paused" in clock.status
+        time.sleep(0.05)
+        assert run.simulation.step == 0
+        clock.toggle()
+        until(lambda: run.simulation.step == 1)
+        time.sleep(0.1)
+        assert run.simulation.step <= 2  # nobody has taken the picture, so the run does not run away
+        until(lambda: shown_step(source, clock) >= 5)
+        clock.toggle()
+        time.sleep(0.05)
+        shown_step(source, clock)
+        step = run.simulation.step
+        time.sleep(0.05)
+        assert run.simulation.step == step
+
+
+def test_faster_is_more_steps_per_picture_and_slower_fewer_pictures():
+    with live() as (source, clock, run):
+        seen = []
+        for _ in range(3):
+            clock.faster(2.0)
+            seen.append(run.steps_per_picture)
+        assert seen == [2, 4, 8] and "8 steps per picture" in clock.status
+        for _ in range(5):
+            clock.faster(0.5)
+        assert run.steps_per_picture == 0.25 and "1 step per 4 pictures" in clock.status
+        for _ in range(40):
+            clock.faster(2.0)
+        assert run.steps_per_picture == FASTEST
+        for _ in range(40):
+            clock.faster(0.5)
+        assert run.steps_per_picture == SLOWEST
+        run.steps_per_picture = 8
+        clock.toggle()
+        steps = set()
+        until(lambda: steps.add(shown_step(source, clock)) or len(steps) > 3)
+        assert steps <= set(range(STEPS + 1))
+        until(lambda: shown_step(source, clock) == STEPS and run.ended)
+        assert "end" in clock.status
+
+
+def test_the_end_and_the_beginning():
+    with live() as (source, clock, run):
+        run.steps_per_picture = 16
+        clock.toggle()
+        until(lambda: shown_step(source, clock) == STEPS and run.ended)
+        clock.restart()
+        until(lambda: shown_step(source, clock) == 0)
+        assert not run.playing and not run.ended
+        stepped(source, clock, 2)
+        clock.step(-1)
+        clock.advance(0.0)
+        assert "Home" in clock.message
+
+
+def test_a_recording_begins_at_the_present_and_is_whole_and_resumable(tmp_path):
+    path = tmp_path / "run.h5"
+    with live(output=path) as (source, clock, run):
+        stepped(source, clock, 5)
+        clock.record()
+        until(lambda: run.recording == path)
+        assert str(path) in clock._describe()
+        stepped(source, clock, 9)
+        clock.record()
+        until(lambda: run.recording is None and not run._wish)
+        assert not writing_process(path)
+        stepped(source, clock, 1)
+    with Trajectory(path) as recorded:
+        assert list(recorded.step[:]) == [5, 8, 12, 14]
+        for k, position in zip((0, 2), states([5, 12]).values(), strict=True):
+            assert np.array_equal(recorded.position[k], position)
+        assert "step 5" in recorded.stored_provenance["bodies"] and "plummer" in recorded.stored_provenance["bodies"]
+    summary = resume(path, notify=lambda line: None).run()
+    assert (summary.step, summary.interrupted) == (STEPS, False)
+    with Trajectory(path) as recorded:
+        assert recorded.step[-1] == STEPS and np.array_equal(recorded.position[-1], states([STEPS])[STEPS])
+
+
+def test_a_second_recording_keeps_the_first_under_a_numbered_name(tmp_path):
+    path = tmp_path / "run.h5"
+    with live(output=path) as (source, clock, run):
+        for _ in range(2):
+            clock.record()
+            until(lambda: run.recording == path)
+            stepped(source, clock, 1)
+            clock.record()
+            until(lambda: run.recording is None and not run._wish)
+    assert sorted(file.name for file in tmp_path.glob("*.h5")) == ["run.1.h5", "run.h5"]
+
+
+def test_a_file_that_can_not_be_written_is_told_and_the_run_goes_on(tmp_path):
+    with live(output=tmp_path / "no" / "such" / "run.h5") as (source, clock, run):
+        clock.record()
+        until(lambda: clock.advance(0.0) is None or "there is no folder" in clock.message)
+        assert run.recording is None
+        stepped(source, clock, 1)
+
+
+class Slow(Simulation):
+    """A simulation whose steps take ``seconds``, without the interpreter's lock."""
+
+    seconds = 0.4
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        compute = self.engine._compute
+
+        def slowly(state, want):
+            for _ in range(20):
+                time.sleep(self.seconds / 20)
+                state.report(0)
+            compute(state, want)
+
+        self.engine._compute = slowly
+
+
+def test_no_method_waits_for_a_slow_step_and_closing_gives_it_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbody.run.live.PATIENCE", 0.05)
+    monkeypatch.setattr(Slow, "seconds", 30.0)
+    path = tmp_path / "run.h5"
+    before = time.monotonic()
+    with live(output=path, make=Slow) as (source, clock, _):
+        for act in (clock.toggle, clock.record, clock.restart, clock.toggle, lambda: clock.faster(2)):
+            act()
+            assert clock.advance(0.0) is not None and source.caption(0).step == 0
+    assert time.monotonic() - before < 15.0  # not the 30 s of the step
+
+
+def test_closing_within_a_step_leaves_a_recording_that_can_be_resumed(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbody.run.live.PATIENCE", 0.05)
+    monkeypatch.setattr(Slow, "seconds", 0.0)
+    path = tmp_path / "run.h5"
+    with live(output=path, make=Slow) as (source, clock, run):
+        clock.record()
+        until(lambda: run.recording == path)
+        stepped(source, clock, 6)
+        monkeypatch.setattr(Slow, "seconds", 30.0)
+        clock.step(1)
+        until(lambda: run._granted == 1 and not run.playing and run.simulation._within_a_step)
+    assert not writing_process(path)
+    with Trajectory(path) as recorded:
+        assert list(recorded.step[:])[:2] == [0, 4]
+    assert resume(path, notify=lambda line: None).run().step == STEPS
+
+
+def test_a_recorded_run_goes_on_when_its_window_is_closed_and_gives_the_same_file(tmp_path):
+    plain, watched = tmp_path / "plain.h5", tmp_path / "watched.h5"
+    Simulation(SCENARIO, plain).run()
+    run = LiveRun(SCENARIO, watched, recording=True)
+    clock = LiveClock(source := Live(run), let_go=True)
+    source.moment(0)
+    clock.restart()
+    clock.advance(0.0)
+    assert "recorded" in clock.message
+    clock.close()
+    summary = run.wait()
+    assert summary is not None and (summary.step, summary.interrupted) == (STEPS, False)
+    with Trajectory(plain) as one, Trajectory(watched) as other:
+        assert np.array_equal(one.position[:], other.position[:]) and list(one.step[:]) == list(other.step[:])
+
+
+def test_a_recorded_run_is_stopped_after_its_step(tmp_path):
+    path = tmp_path / "run.h5"
+    run = LiveRun(SCENARIO, path, recording=True, make=Slow)
+    source = Live(run)
+    source.moment(0)
+    until(lambda: run.progress is not None)
+    run.stop()
+    summary = run.wait()
+    assert summary.interrupted and 0 < summary.step < STEPS
+    with Trajectory(path) as recorded:
+        assert recorded.step[-1] == summary.step
+
+
+def test_thinned_out_bodies_are_the_same_in_every_picture():
+    run = LiveRun(SCENARIO)
+    try:
+        source, run.playing = Live(run), False
+        source.thin_out(20)
+        clock = LiveClock(source)
+        source.moment(0)
+        stepped(source, clock, 1)
+        rows = [source.body(row) for row in range(source.shown)]
+        assert source.moment(0).first.position.shape == (20, 3)
+        assert np.array_equal(source.moment(0).first.position, states([1])[1][rows].astype(np.float32))
+    finally:
+        run.close()
+
+
+DEVICE = textwrap.dedent("""
+    import sys
+    sys.path.insert(0, "tests")
+    import numpy as np
+    import test_live as tests
+
+    tests.SCENARIO = tests.SCENARIO.override(particles=40, engine="gpu-tiled", precision="float32")
+    for budget in (100, 15):
+        run = tests.LiveRun(tests.SCENARIO)
+        source, run.playing = tests.Live(run), False
+        source.thin_out(budget)
+        clock = tests.LiveClock(source)
+        source.moment(0)
+        assert "nothing is drawn" in source.caption(0).note
+        rows = [source.body(row) for row in range(source.shown)]
+        for _ in range(6):  # more than there are slots
+            tests.stepped(source, clock, 1)
+            frame, (position, velocity) = source.moment(0).first, run.simulation.state.phase_space()
+            assert np.array_equal(frame.position, position[rows]) and np.array_equal(frame.velocity, velocity[rows])
+            assert source.palette_speeds[1] > 0
+        run.close()
+""")
+
+
+def test_a_gpus_bodies_are_packed_into_pictures():
+    """In the simulator: the kernel, the slots, and the copy through pinned memory."""
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run([sys.executable, "-c", DEVICE], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_error_of_a_scenario_comes_before_any_window():
+    with pytest.raises(Exception, match="particles"):
+        Live(LiveRun(SCENARIO.override(particles=10**13)))
+
+
+def test_what_the_user_got_wrong_is_said_in_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    recorded = tmp_path / "run.h5"
+    Simulation(SCENARIO, recorded).run(steps=1)
+    for arguments, words in (
+        (("view", "plummer", "--particles", "3"), "there is no screen to open a window on"),
+        (("view", "plumer"), "did you mean 'plummer'"),
+        (("view", "plummer", "--set", "gravity.GG=2"), "GG"),
+        (("view", "plummer", "--follow"), "--follow: is for recordings"),
+        (("view", "plummer", "--screenshot", "a.png"), "--screenshot: is for recordings"),
+        (("view", recorded, "--particles", "3"), "--particles: belongs to a scenario"),
+        (("run", "plummer", "--view", "-o", tmp_path / "a.h5"), "--view: there is no screen to open a window on"),
+    ):
+        capsys.readouterr()
+        assert main([str(argument) for argument in arguments]) == 2, arguments
+        said = capsys.readouterr().err
+        assert words in said and said.count("\n") == 1, said
+    assert not (tmp_path / "a.h5").exists()
+
+
+# --- In a window ----------------------------------------------------------------------------------------------------
+
+
+def environment_of(screen):
+    """The variables of a process that opens windows on a virtual screen."""
+    environment = {**os.environ, "DISPLAY": screen, "PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "xcb"}
+    environment.pop("WAYLAND_DISPLAY", None)
+    return environment
+
+
+def session(screen, folder, seconds, end):
+    """What tests/live_session.py saw."""
+    path = folder / "cluster.yaml"
+    path.write_text(json.dumps(SCENARIO.resolved()))
+    arguments = [path, folder / "run.h5", folder, str(seconds), end]
+    command = [sys.executable, str(ROOT / "tests/live_session.py"), *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment_of(screen), cwd=folder, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert (found["threads"], found["children"]) == ([], 0)
+    assert not writing_process(folder / "run.h5")
+    return found
+
+
+def test_a_user_pauses_steps_records_and_leaves_within_a_step(display, tmp_path):
+    seen = session(display, tmp_path, 0.3, "quit")["seen"]
+    assert seen["runs"]["step"] > 0 and seen["runs"]["playing"] and not seen["paused"]["playing"]
+    assert seen["step"]["step"] == seen["paused"]["step"] + 1 == seen["records"]["step"]
+    assert "● recording" in seen["records"]["status"] and seen["more"]["step"] == seen["step"]["step"] + 1
+    assert (tmp_path / f"cluster-{seen['more']['step']:05d}.png").exists() and "saved" in seen["saved"]["notice"]
+    assert not seen["stopped"]["recording"] and seen["restarted"]["step"] == 0
+    assert "2 steps per picture" in seen["faster"]["status"] and seen["goes on"]["playing"]
+    assert seen["most drawn in a step"] >= 2  # the view turns while a step is computed
+    with Trajectory(tmp_path / "run.h5") as recorded:
+        assert recorded.step[0] == seen["records"]["step"] and recorded.step[-1] == seen["more"]["step"]
+    assert resume(tmp_path / "run.h5", notify=lambda line: None).run().step == STEPS
+
+
+def test_an_interrupt_within_a_step_ends_window_thread_and_recording(display, tmp_path):
+    found = session(display, tmp_path, 0.3, "interrupt")
+    assert found["interrupted"] and found["seen"]["records"]["recording"]
+    assert resume(tmp_path / "run.h5", notify=lambda line: None).run().step == STEPS
+
+
+CLOSED = textwrap.dedent("""
+    import sys
+    from nbody.cli import main
+    from nbody.viewer.window import show as window
+
+    def show(source, clock, real=window.show, **options):
+        def opened(pane):
+            from vispy import app
+            pane.timer = app.Timer(0.02, lambda event: clock.at >= 8 and pane.close(), start=True)
+        real(source, clock, opened, **options)
+
+    window.show = show
+    sys.exit(main(["run", sys.argv[1], "--view", "-o", sys.argv[2], "--json"]))
+""")
+
+
+def test_a_run_goes_on_when_its_window_is_closed(display, tmp_path):
+    scenario, path = tmp_path / "cluster.yaml", tmp_path / "run.h5"
+    longer = SCENARIO.override(particles=500, steps=400)
+    scenario.write_text(json.dumps(longer.resolved()))
+    command = [sys.executable, "-c", CLOSED, str(scenario), str(path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment_of(display), timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "the window is closed, the run goes on" in done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["step"], summary["interrupted"], summary["frames"]) == (400, False, 101)

@@ -1,0 +1,68 @@
+"""Live pictures of a simulation on a GPU: from its memory and through the host they are the same."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+
+PICTURES = textwrap.dedent("""
+    import os, sys, time
+    import numpy as np
+    os.environ.setdefault("EGL_PLATFORM", "surfaceless")
+    from nbody.viewer import backends
+    backends.use_screenless()
+    from nbody.errors import DeviceError
+    from nbody.run.live import LiveRun
+    from nbody.scenario import Scenario
+    from nbody.viewer.picture.studio import Studio
+    from nbody.viewer.sources import device_frames
+    from nbody.viewer.sources.live import Live
+
+    def refuse():
+        raise DeviceError("switched off")
+
+    scenario = Scenario.from_dict({
+        "initial": {"generator": "plummer", "particles": 3000},
+        "gravity": {"softening": "plummer", "length": 0.05}, "integrator": {"dt": 0.01, "steps": 100},
+        "engine": "gpu-tiled", "precision": "float32", "record": {"every": 10},
+    })
+    real, pictures = device_frames.SharedBuffers, []
+    for make in (real, refuse):
+        device_frames.SharedBuffers = make
+        run = LiveRun(scenario)
+        source, run.playing = Live(run), False
+        with Studio(source, (320, 240)) as studio:
+            for step in range(1, 7):
+                run.step(1)
+                end = time.monotonic() + 60
+                while not (source.take() and source.caption(0).step == step):
+                    assert time.monotonic() < end
+                    time.sleep(0.001)
+                studio.draw(0, with_hud=False)
+            pictures.append(studio.read())
+            note, frame, state = source.caption(0).note, source.moment(0).first, run.simulation.state
+            position, velocity = state.phase_space()
+            assert np.array_equal(frame.position, position) and np.array_equal(frame.velocity, velocity)
+        run.close()
+        if make is real and "interop" not in note:
+            print("skip:", note)
+            sys.exit()
+        assert make is real or "switched off" in note
+    assert pictures[0].max() > 60 and np.array_equal(*pictures)
+""")
+
+
+def test_interop_and_the_copy_through_the_host_give_the_same_picture():
+    root = Path(__file__).resolve().parents[1]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, "-c", PICTURES], capture_output=True, text=True, env=environment, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    if done.stdout.startswith("skip:"):
+        pytest.skip(done.stdout)

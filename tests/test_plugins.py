@@ -1,0 +1,84 @@
+"""The example of PLUGINS.md, installed: its engine and its generator are used by name, listed, and examined."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nbody
+from nbody import doctor
+from nbody.cli import main
+from nbody.errors import InputError
+from nbody.forces import ENGINES
+from nbody.initial import GENERATORS
+
+PAGE = (Path(__file__).resolve().parents[1] / "nbody" / "PLUGINS.md").read_text()
+
+
+def install(folder, entry_points, name="mybodies"):
+    """What pip writes: the package's names, version and entry points."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = []
+    for group, points in entry_points.items():
+        lines += [f"[{group}]", *(f"{key} = {value}" for key, value in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+
+
+@pytest.fixture
+def example(tmp_path, monkeypatch):
+    code, project = (re.search(rf"```{kind}\n(.*?)```", PAGE, re.S).group(1) for kind in ("python", "toml"))
+    (tmp_path / "mybodies.py").write_text(code)
+    points = tomllib.loads(project)["project"]["entry-points"]
+    points["nbody.engines"] |= {"cpu": "mybodies:Pairwise", "absent": "mybodies:Absent"}
+    install(tmp_path, points)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for registry in (ENGINES, GENERATORS):
+        monkeypatch.delitem(vars(registry), "plugins", raising=False)
+    yield
+    sys.modules.pop("mybodies", None)
+    for registry in (ENGINES, GENERATORS):
+        vars(registry).pop("plugins", None)
+
+
+def test_an_engine_and_a_generator_of_another_package_make_a_run(example):
+    bodies = nbody.cube(8, seed=2, side=2.0, dimensions=3)
+    ends = []
+    for engine in ("pairwise", "reference"):
+        simulation = nbody.Simulation(bodies, dt=0.01, softening=0.5, engine=engine, precision="float64")
+        ends.append((simulation.run(steps=3), simulation.particles))
+    assert ends[0][0].engine == "pairwise"
+    np.testing.assert_allclose(ends[0][1].position, ends[1][1].position, rtol=1e-14)
+    scenario = {"initial": {"generator": "cube", "particles": 8, "seed": 2, "side": 2.0}, "integrator": {"steps": 0}}
+    np.testing.assert_array_equal(
+        nbody.initial.make_particles(nbody.Scenario.from_dict(scenario)).position, bodies.position
+    )
+
+
+def test_they_are_listed_and_examined_and_take_no_name_of_nbody(example, capsys):
+    assert main(["list", "engines"]) == 0
+    assert re.search("^  pairwise +from the package mybodies 1.0$", capsys.readouterr().out, re.M)
+    assert ENGINES["cpu"].package == "" and "pairwise" not in list(ENGINES)
+    found = {finding.topic: finding for finding in doctor._plugins()}
+    assert set(found) == {"plug-in pairwise", "plug-in absent", "plug-in cube"}
+    assert found["plug-in cube"].state == doctor.GOOD and "mybodies 1.0" in found["plug-in cube"].text
+    assert found["plug-in absent"].state == doctor.MISSING and "can't be imported" in found["plug-in absent"].text
+    with pytest.raises(InputError, match=r"mybodies:Absent of the package mybodies 1.0 can't be imported \(.*Absent"):
+        nbody.Simulation(nbody.plummer(8), dt=0.01, engine="absent")
+    with pytest.raises(InputError, match=r"unknown engine 'pairwize' \(did you mean 'pairwise'\?\)"):
+        nbody.Simulation(nbody.plummer(8), dt=0.01, engine="pairwize")
+
+
+def test_no_package_is_searched_while_only_names_of_nbody_are_used():
+    code = """
+import sys, nbody
+nbody.plummer(8)
+from nbody.forces import ENGINES
+ENGINES.load("cpu"), ENGINES.listing(), list(ENGINES)
+print("plugins" in vars(ENGINES))"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -1,0 +1,247 @@
+"""What a Python program does with a simulation: keywords, several runs, the present state, callbacks, threads."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody import Scenario, Simulation, Trajectory
+from nbody.errors import InputError
+from nbody.run.resume import rerun, resume
+from nbody.trajectory import first_difference
+
+KEYS = {"dt": 0.0078125, "softening": 0.25, "engine": "cpu", "precision": "float64"}
+
+
+def bodies(count=24):
+    """Few bodies, which compile the same kernels as the other tests' bodies."""
+    return random_bodies(count)
+
+
+def test_keywords_make_the_run_that_yaml_makes(tmp_path):
+    Simulation(bodies(), tmp_path / "keywords.h5", every=4, **KEYS).run(steps=8)
+    np.savez(tmp_path / "bodies.npz", **{name: getattr(bodies(), name) for name in ("mass", "position", "velocity")})
+    text = """
+    initial: {file: bodies.npz}
+    gravity: {softening: plummer, length: 0.25}
+    integrator: {dt: 0.0078125, steps: 8}
+    engine: cpu
+    precision: float64
+    record: {every: 4}"""
+    Simulation(Scenario.from_text(text, folder=tmp_path), tmp_path / "yaml.h5").run()
+    assert first_difference(tmp_path / "keywords.h5", tmp_path / "yaml.h5") is None
+
+
+@pytest.mark.parametrize("softening", [0.25, "0.25", "plummer:0.25", ("plummer", 0.25)])
+def test_a_softening_may_be_written_in_short(softening):
+    gravity = Simulation(bodies(), **KEYS | {"softening": softening}).scenario.gravity
+    assert (gravity.softening, gravity.length) == ("plummer", 0.25)
+
+
+@pytest.mark.parametrize(
+    "keywords,line",
+    [
+        ({"dt": -1}, "^dt: must be greater than 0, got -1$"),
+        ({"epsilon": 0.1}, "^unknown keyword 'epsilon'.*one of: dt, steps"),
+        ({"softening": "plummer"}, "length: is missing.*needs one"),
+        ({"softening": "plummer:x"}, "'x' is not a length"),
+        ({"engine": "cuda"}, "^engine: unknown engine 'cuda'"),
+        ({"dt": None}, "dt: is missing"),
+    ],
+)
+def test_a_wrong_keyword_is_told_by_its_name(keywords, line):
+    with pytest.raises(InputError, match=line):
+        Simulation(bodies(), **KEYS | keywords)
+
+
+def test_a_run_needs_to_know_how_far():
+    with pytest.raises(InputError, match="how far"):
+        Simulation(bodies(), **KEYS).run()
+
+
+def test_several_runs_are_recorded_as_one(tmp_path):
+    whole = Simulation(bodies(), tmp_path / "whole.h5", every=4, **KEYS)
+    whole.run(steps=30)
+    parts = Simulation(bodies(), tmp_path / "parts.h5", every=4, **KEYS)
+    for steps in (3, 5, 0, 1, 13):
+        summary = parts.run(steps=steps)
+        with Trajectory(tmp_path / "parts.h5") as run:
+            assert run.step[-1] == parts.step and run.complete and len(run) == summary.frames
+    summary = parts.integrate(until=30 * KEYS["dt"])
+    assert (summary.step, summary.steps) == (30, 8) and summary.energy_error_largest != 0
+    assert first_difference(tmp_path / "whole.h5", tmp_path / "parts.h5") is None
+    again = rerun(tmp_path / "parts.h5", tmp_path / "again.h5")
+    again.run()
+    assert first_difference(tmp_path / "parts.h5", tmp_path / "again.h5") is None
+    resume(tmp_path / "parts.h5", steps=34).run()
+    with Trajectory(tmp_path / "parts.h5") as run:
+        assert list(run.step) == [0, 4, 8, 12, 16, 20, 24, 28, 32, 34]
+
+
+def test_nothing_is_appended_to_a_file_that_is_gone_or_changed(tmp_path):
+    simulation = Simulation(bodies(), tmp_path / "run.h5", **KEYS)
+    simulation.run(steps=2)
+    resume(tmp_path / "run.h5", steps=4).run()
+    with pytest.raises(InputError, match="does not end with the present state"):
+        simulation.run(steps=2)
+    (tmp_path / "run.h5").unlink()
+    with pytest.raises(InputError, match="no such file"):
+        simulation.run(steps=2)
+    simulation.record(tmp_path / "other.h5")
+    assert simulation.run(steps=2).frames == 3
+
+
+def test_particles_are_the_present_state(tmp_path):
+    simulation = Simulation(bodies(), tmp_path / "run.h5", **KEYS)
+    np.testing.assert_array_equal(simulation.particles.position, bodies().position)
+    simulation.run(steps=3)
+    now = simulation.particles
+    assert (now.step, now.time) == (3, 3 * KEYS["dt"])
+    with Trajectory(tmp_path / "run.h5") as run:
+        np.testing.assert_array_equal(now.position, run.position[3])
+        np.testing.assert_array_equal(now.velocity, run.velocity[3])
+    simulation.run(steps=1)
+    assert not np.array_equal(now.position, simulation.particles.position)
+
+
+def test_a_recording_may_begin_in_the_middle_of_a_run(tmp_path):
+    """With the same simulation, and with a new one that starts from the live state: the frames of the whole run."""
+    live = Simulation(bodies(), every=4, **KEYS)
+    live.run(steps=7)
+    begun = live.particles
+    live.record(tmp_path / "live.h5")
+    live.run(steps=9)
+    Simulation(begun, tmp_path / "new.h5", every=4, **KEYS).run(steps=9)
+    Simulation(bodies(), tmp_path / "whole.h5", every=1, **KEYS).run(steps=16)
+    with Trajectory(tmp_path / "whole.h5") as whole:
+        for name in ("live", "new"):
+            with Trajectory(tmp_path / f"{name}.h5") as run:
+                assert list(run.step) == [7, 8, 12, 16] and run.verify() == []
+                for k, step in enumerate(run.step):
+                    assert run.time[k] == whole.time[step]
+                    np.testing.assert_array_equal(run.position[k], whole.position[int(step)])
+    resume(tmp_path / "new.h5", steps=20).run()
+    with Trajectory(tmp_path / "new.h5") as run:
+        assert list(run.step) == [7, 8, 12, 16, 20] and run.time[-1] == 20 * KEYS["dt"]
+    rerun(tmp_path / "new.h5", tmp_path / "again.h5").run()
+    assert first_difference(tmp_path / "new.h5", tmp_path / "again.h5") is None
+
+
+def test_bodies_from_arrays_are_not_told_to_be_those_of_a_generator(tmp_path):
+    scenario = Scenario.load("plummer").override(particles=24, steps=1, engine="cpu")
+    Simulation(scenario, tmp_path / "given.h5", particles=bodies()).run()
+    live = Simulation(scenario)
+    live.run(steps=1)
+    live.record(tmp_path / "middle.h5")
+    live.run(steps=1)
+    Simulation(scenario, tmp_path / "made.h5").run()
+    for name in ("given", "middle"):
+        with Trajectory(tmp_path / f"{name}.h5") as run:
+            assert run.resolved["initial"] == {"source": "arrays", "particles": 24}
+            assert "arrays" in run.provenance["seed"]
+            assert ("arrays" if name == "given" else "step 1, t =") in run.provenance["bodies"]
+    with Trajectory(tmp_path / "made.h5") as run:
+        assert run.resolved["initial"]["generator"] == "plummer" and run.provenance["seed"] == 1
+    with Trajectory(tmp_path / "given.h5") as run, pytest.raises(InputError, match="frame: 0"):
+        Simulation(Scenario.from_dict(run.resolved))
+
+
+def test_a_simulation_may_be_driven_by_any_thread(tmp_path):
+    simulation, steps = Simulation(bodies(), tmp_path / "run.h5", **KEYS), []
+
+    def drive():
+        steps.extend(beat.progress.step for beat in simulation.beats(steps=5))
+
+    for _ in range(2):
+        thread = threading.Thread(target=drive)
+        thread.start()
+        thread.join()
+    assert steps[-1] == 10 == simulation.run(steps=0).step
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert list(run.step) == list(range(11))
+
+
+def test_a_simulation_that_is_running_is_not_run_again():
+    simulation = Simulation(bodies(), **KEYS)
+    beats = simulation.beats(steps=10)
+    next(beats)
+    with pytest.raises(InputError, match="is running"):
+        simulation.run(steps=1)
+    beats.close()
+    assert simulation.run(steps=1).steps == 1
+
+
+def test_a_callback_gets_the_particles_every_few_steps_or_at_times(tmp_path):
+    seen = []
+
+    def look(now):
+        seen.append((now.step, now.time))
+
+    simulation = Simulation(bodies(), tmp_path / "run.h5", every=3, **KEYS)
+    simulation.run(steps=10, callback=look, every=4)
+    simulation.integrate(until=16 * KEYS["dt"], callback=look, interval=2 * KEYS["dt"])
+    assert [step for step, _ in seen] == [4, 8, 12, 14, 16]
+    assert all(time == step * KEYS["dt"] for step, time in seen)
+    Simulation(bodies(), tmp_path / "silent.h5", every=3, **KEYS).run(steps=16)
+    assert first_difference(tmp_path / "run.h5", tmp_path / "silent.h5") is None
+
+
+def test_a_callback_at_times_is_on_time_where_the_steps_have_no_fixed_length():
+    seen = []
+    simulation = Simulation(bodies(), integrator={"scheme": "hermite4", "eta": 0.02}, **KEYS | {"dt": None})
+    simulation.integrate(until=0.1, callback=lambda now: seen.append(now.time), interval=0.025)
+    assert seen == [0.025, 0.05, 0.025 * 3, 0.1] and simulation.time == 0.1
+
+
+def test_a_callback_ends_a_run_by_false_or_an_error_and_the_file_is_whole(tmp_path):
+    simulation = Simulation(bodies(), tmp_path / "run.h5", every=5, **KEYS)
+    assert simulation.run(steps=100, callback=lambda now: now.step < 7).step == 7
+    with pytest.raises(ZeroDivisionError):
+        simulation.run(steps=100, callback=lambda now: 1 / 0)
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert list(run.step) == [0, 5, 8] and run.status == "stopped" and run.verify() == []
+    simulation.run(steps=2)
+    for wrong in ({"callback": 3}, {"every": 2}, {"callback": print, "every": 0}, {"callback": print, "interval": -1}):
+        with pytest.raises(InputError, match=r"^run: "):
+            simulation.run(steps=1, **wrong)
+
+
+def test_arrays_of_a_simulation_are_its_memory():
+    simulation = Simulation(bodies(), **KEYS)
+    position = simulation.arrays["position"]
+    simulation.run(steps=1)
+    assert position is simulation.state.position and np.shares_memory(np.from_dlpack(position), position)
+    np.testing.assert_array_equal(position, simulation.particles.position)
+    simulation.arrays["velocity"][:] = 0.0
+    simulation.state.invalidate()
+    assert not simulation.particles.velocity.any()
+
+
+ON_A_GPU = """
+import threading, numpy as np, nbody
+from nbody.particles import Particles
+rng = np.random.default_rng(1)
+bodies = Particles(np.full(8, 0.125), rng.standard_normal((8, 3)), rng.standard_normal((8, 3)))
+ends = []
+for engine in ("gpu-tiled", "cpu"):
+    sim = nbody.Simulation(bodies, dt=0.01, softening=0.25, engine=engine, precision="float64", output=engine + ".h5")
+    thread = threading.Thread(target=sim.run, args=(2,))
+    thread.start(), thread.join()
+    sim.run(steps=1, callback=lambda now: ends.append(now.position))
+    view = np.asarray(sim.arrays["position"].copy_to_host() if engine == "gpu-tiled" else sim.arrays["position"])
+    assert view.shape == (8, 3) and np.array_equal(view, sim.particles.position) and np.array_equal(view, ends[-1])
+    with nbody.Trajectory(engine + ".h5") as run:
+        assert list(run.step) == [0, 1, 2, 3] and np.array_equal(run.position[3], view)
+assert np.allclose(ends[0], ends[1], rtol=1e-12)
+"""
+
+
+def test_a_gpu_has_the_same_particles_arrays_and_threads(tmp_path):
+    """In Numba's simulator."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1]), "NUMBA_ENABLE_CUDASIM": "1"}
+    subprocess.run([sys.executable, "-c", ON_A_GPU], cwd=tmp_path, env=environment, check=True)

@@ -1,0 +1,111 @@
+"""What people type without having read the help: accepted, or answered with the right suggestion."""
+
+import json
+import re
+
+import pytest
+
+from nbody import Scenario
+from nbody.cli import main
+from nbody.cli.names import REGISTRIES
+from nbody.errors import InputError
+from nbody.forces import resolve
+from nbody.registry import imported
+from nbody.scenario.packaged import names
+
+
+def run(capsys, *arguments):
+    """The resolved gravity and the summary of a short run."""
+    assert main(["run", *arguments, "--quiet", "--json", "-o", "run.h5"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert main(["info", "run.h5", "--json"]) == 0
+    return json.loads(capsys.readouterr().out)["scenario"]["gravity"], summary
+
+
+def test_options_by_the_names_that_people_guess(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    gravity, summary = run(
+        capsys,
+        "plummer",
+        "--n",
+        "24",
+        "--G",
+        "2",
+        "--until",
+        "0.0078125",
+        "--softening",
+        "plummer:0.25",
+        "--engine",
+        "cpu",
+    )
+    assert summary["particles"] == 24 and summary["time"] == 0.0078125
+    assert (gravity["G"], gravity["softening"], gravity["length"]) == (2, "plummer", 0.25)
+    short = Scenario.load("plummer").override(softening="0.25").gravity
+    assert (short.softening, short.length) == ("plummer", 0.25)
+
+
+def test_a_softening_without_a_length_drops_the_one_that_was_written():
+    scenario = Scenario.load("plummer")
+    assert scenario.override(softening="none").gravity.length == 0
+    assert scenario.override(softening="cutoff").gravity.length == scenario.gravity.length
+    with pytest.raises(InputError, match=r"^--softening: unknown softening 'plumer' \(did you mean 'plummer'"):
+        scenario.override(softening="plumer:0.1")
+    with pytest.raises(InputError, match=r"'soft' is not a length; write it as in 'plummer:0.01'"):
+        scenario.override(softening="plummer:soft")
+
+
+@pytest.mark.parametrize(
+    "written,advice",
+    [
+        ("softening: 0.01", "softening: plummer, length: 0.01"),
+        ("softening: plummer:0.01", "softening: plummer, length: 0.01"),
+        ("softening: 1", "softening: plummer, length: 1"),
+    ],
+)
+def test_a_length_in_the_place_of_a_softening_is_told_how_to_be_written(written, advice):
+    text = f"initial: {{generator: plummer, particles: 8}}\ngravity:\n  {written}\nintegrator: {{dt: 0.1, steps: 1}}\n"
+    with pytest.raises(InputError, match=rf"^run.yaml:3: gravity.softening: .*write '{advice}'$"):
+        Scenario.from_text(text, "run.yaml")
+    advised = text.replace(written, advice.replace(", ", "\n  "))
+    assert Scenario.from_text(advised, "run.yaml").gravity.softening == "plummer"
+
+
+LIKELY = {"gpuu": "gpu", "cuda": "gpu", "NVIDIA": "gpu", "numpy": "reference", "atuo": "auto", "gpu-tile": "gpu-tiled"}
+
+
+@pytest.mark.parametrize("typed,meant", LIKELY.items())
+def test_an_engine_that_does_not_exist_is_told_the_nearest(typed, meant):
+    with pytest.raises(
+        InputError, match=rf"^--engine: unknown engine '{typed}' \(did you mean '{meant}'\?\); one of: auto, gpu, "
+    ):
+        resolve(typed, "float32", 10, "--engine: ")
+
+
+@pytest.mark.parametrize(
+    "typed,answer",
+    [
+        ("plummer", "run this scenario with: nbody run plummer"),
+        ("mine.yaml", "run this scenario with: nbody run mine.yaml"),
+        ("run.h5", "show this recording with: nbody view run.h5"),
+        ("ls", r"did you mean 'nbody list'\?"),
+        ("vieww", r"did you mean 'view'\?"),
+        ("xyzzy", r"one of: run, resume"),
+    ],
+)
+def test_a_command_that_does_not_exist_is_told_the_right_one(typed, answer, capsys):
+    assert main([typed]) == 2
+    assert re.search(f"^error: there is no command '{re.escape(typed)}'.*{answer}", capsys.readouterr().err)
+
+
+def test_list_shows_everything_that_is_registered(capsys):
+    assert main(["list"]) == 0
+    page = capsys.readouterr().out
+    for kind, target in REGISTRIES.items():
+        assert f"{kind}:\n" in page
+        for name, entry in imported(target).items():
+            assert re.search(rf"^  {re.escape(name)} +{re.escape(entry.summary)}", page, re.M)
+    assert all(re.search(rf"^  {name} +\w", page, re.M) for name in names())
+    assert main(["list", "engines"]) == 0
+    assert capsys.readouterr().out.startswith("engines:\n  reference")
+    assert main(["list", "engine"]) == 2
+    assert "did you mean 'engines'" in capsys.readouterr().err
