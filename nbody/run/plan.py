@@ -192,6 +192,10 @@ def plan(
         )
     kind, options = component(scenario, "engine", scenario.engine, ENGINES, name)
     kind.require_softening(scenario.gravity, where)
+    if scenario.gravity.per_species and scenario.precision == "mixed":
+        raise InputError(
+            f"{scenario.where('precision')}no engine has softening per species in mixed precision; choose float32 or float64"
+        )
     kind.require_precision(scenario.precision, scenario.where("precision"))
     if reason := integrator.refusal(kind, scenario.precision):
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
