@@ -53,7 +53,7 @@ class Gravity:
 
     @cached_property
     def length2(self) -> float:
-        """:attr:`shortest` squared; 0 for a law without a length."""
+        """:attr:`shortest` squared; 0 for a law without a length. (Step lengths and checks of the range follow from it.)"""
         return float(self.shortest) ** 2 if LAWS.load(self.softening).has_length else 0.0
 
     @property
