@@ -31,6 +31,9 @@ class EddingtonSphere(Cluster):
     def scale_radius(self) -> float:
         return 1 / self.model().virial_radius
 
+    def half_mass(self) -> float:
+        return float(self.model().radii(np.array(0.5), self.cut))
+
     def orbits(self, count: int, rng: np.random.Generator, length: float, speed: float) -> tuple[Array, Array, Array]:
         model = self.model()
         radius = model.radii(rng.random(count), self.cut)

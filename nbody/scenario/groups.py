@@ -26,12 +26,13 @@ from nbody.scenario.fields import (
     LengthOrZero,
     Name,
     NotNegative,
+    Offset,
     Positive,
     Quantity,
     Seed,
     Text,
     Time,
-    Vector,
+    Velocity,
     Whole,
     a_list,
     short_name,
@@ -149,8 +150,8 @@ class Rotation(Group):
 class Placed(Group):
     """Where a part of ``combine`` goes: it is rotated, and then moved. ``species`` names its bodies."""
 
-    offset: Vector | None = None
-    velocity: Vector | None = None
+    offset: Offset | None = None
+    velocity: Velocity | None = None
     rotate: Rotation | None = None
     species: Name | None = None
 
