@@ -33,9 +33,7 @@ class Binaries(Group):
     """
 
     fraction: Fraction
-    period: Annotated[
-        tuple[Time, Time], BeforeValidator(a_list("a list of the shortest and the longest period"))
-    ]
+    period: Annotated[tuple[Time, Time], BeforeValidator(a_list("a list of the shortest and the longest period"))]
     eccentricity: Annotated[float | str, BeforeValidator(_eccentricity)] = "thermal"
 
     @model_validator(mode="after")

@@ -110,8 +110,8 @@ class Ephemeris(FixedGenerator):
 
 class SolarSystem(Ephemeris):
     """The Sun, the planets, Pluto and the Moon at JED 2440400.5 (1969 June 28), the first state of JPL's DE405, around
-    their centre of mass. Without ``units``, lengths are in au and masses in solar masses; the unit of time follows from G (2.9591220828559e-4
-    for days, 39.476926421 for years of 365.25 days).
+    their centre of mass. Without ``units``, lengths are in au and masses in solar masses; the unit of time follows from G
+    (2.9591220828559e-4 for days, 39.476926421 for years of 365.25 days).
 
     Attributes:
         frame: ``ecliptic`` or ``equatorial``, both of J2000.

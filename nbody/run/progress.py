@@ -60,6 +60,7 @@ class Summary:
     frames: int
     interrupted: bool
     energy_error_largest: float = 0.0
+    time_unit: str = ""
 
     def as_dict(self) -> dict:
         """For JSON."""

@@ -544,6 +544,7 @@ class Simulation:
             frames=self.frames,
             interrupted=interrupted,
             energy_error_largest=self.energies.largest_error,
+            time_unit=self.scenario.units.time if self.scenario.units else "",
         )
 
 
