@@ -205,7 +205,7 @@ def test_plots_info_and_summary_show_the_units(tmp_path, capsys):
         assert "t = 0 to 0.02 Myr" in repr(run) and run.time[-1] == pytest.approx(0.02 * 1.0227, rel=1e-3)
     assert main(["info", str(tmp_path / "run.h5")]) == 0
     page = capsys.readouterr().out.splitlines()
-    of = {line[:20].strip(): line for line in page}
+    of = {line.split("  ")[0]: line for line in page}
     assert "0 to 0.02 Myr (steps 0 to 2)" in of["time"] and of["energy"].endswith("Msun (km/s)^2")
     assert of["half mass radius"].endswith(" pc") and of["escapers"][-1].isdigit()
 

@@ -214,7 +214,10 @@ class Recording(Source):
         first, whole = (Camera.framing(np.concatenate(each or [empty]), self.dimensions) for each in (seen[:1], seen))
         if few:  # their orbits belong to the picture, also if they begin near the centre
             first.radius = float(np.median([Camera.framing(each, self.dimensions).radius for each in seen or [empty]]))
-        if whole.radius > LARGEST_GROWTH * first.radius:  # bodies fly apart; the beginning must not be a dot
+        middles = np.array([np.median(each, axis=0) for each in seen])
+        near = LARGEST_GROWTH * first.radius
+        stays = not len(seen) or bool((np.abs(middles - middles[0]) < near).all())
+        if whole.radius > near and stays:  # bodies fly apart; the beginning must not be a dot
             whole, first.radius = first, LARGEST_GROWTH * first.radius
         whole.radius = max(first.radius, whole.radius)
         return whole
