@@ -323,6 +323,19 @@ def test_a_gpus_bodies_are_packed_into_pictures():
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def test_a_live_run_shows_the_units_of_its_scenario():
+    """Symbols for the caption, the legend, the scale bar and the chosen body."""
+    values = SCENARIO.resolved() | {"units": {"length": "pc", "mass": "Msun", "velocity": "km/s"}}
+    values["gravity"] = {key: value for key, value in values["gravity"].items() if key != "G"}
+    run = LiveRun(Scenario.from_dict(values))
+    try:
+        source = Live(run)
+        assert source.caption(0).time_unit == "pc s/km" and source.symbol("energy") == "Msun (km/s)^2"
+        assert source.facts(0, 0).units["length"] == "pc"
+    finally:
+        run.close()
+
+
 def test_the_error_of_a_scenario_comes_before_any_window():
     with pytest.raises(Exception, match="particles"):
         Live(LiveRun(SCENARIO.override(particles=10**13)))
