@@ -20,6 +20,7 @@ from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory
 from nbody.trajectory.lock import writing_process
+from nbody.viewer.sources.facts import facts
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.live_clock import LiveClock
 
@@ -331,7 +332,7 @@ def test_a_live_run_shows_the_units_of_its_scenario():
     try:
         source = Live(run)
         assert source.caption(0).time_unit == "pc s/km" and source.symbol("energy") == "Msun (km/s)^2"
-        assert source.facts(0, 0).units["length"] == "pc"
+        assert facts(source, source.moment(0), 0).units["length"] == "pc"
     finally:
         run.close()
 

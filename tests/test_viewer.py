@@ -58,7 +58,7 @@ def cloud(count, dimensions=2, frames=1, seed=1):
 def test_the_view_of_a_run_follows_bodies_that_leave_it_together_and_no_others(tmp_path):
     """A cluster that drifts by a hundred times its size; one that only expands; two bodies on an orbit."""
     (position, velocity), *_ = cloud(200, 3)
-    drift = [(position + [20 * k, 0, 0], velocity) for k in range(6)]
+    drift = [(position + np.array([20 * k, 0, 0]), velocity) for k in range(6)]
     grows = [(position * 2**k, velocity) for k in range(6)]
     orbit = [(np.array([[np.cos(k), np.sin(k)], [0, 0]]), np.zeros((2, 2))) for k in range(6)]
     for name, frames, wanders in (("drift", drift, True), ("grows", grows, False), ("orbit", orbit, False)):
