@@ -28,12 +28,13 @@ from nbody.scenario.fields import (
     LengthOrZero,
     Name,
     NotNegative,
+    Offset,
     Positive,
     Quantity,
     Seed,
     Text,
     Time,
-    Vector,
+    Velocity,
     Whole,
     a_list,
     short_name,
@@ -151,8 +152,8 @@ class Rotation(Group):
 class Placed(Group):
     """Where a part of ``combine`` goes: it is rotated, and then moved. ``species`` names its bodies."""
 
-    offset: Vector | None = None
-    velocity: Vector | None = None
+    offset: Offset | None = None
+    velocity: Velocity | None = None
     rotate: Rotation | None = None
     species: Name | None = None
 

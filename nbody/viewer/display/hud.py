@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from nbody.errors import printable, shortened
+from nbody.scenario.units import shown_time
 from nbody.viewer.display.text import ALERT, BRIGHT, DIM, MARGIN, SMALL, TEXT, TITLE, Line, panel
 from nbody.viewer.sources.source import Caption
 
@@ -28,9 +29,10 @@ def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
     """The caption of a frame."""
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
     frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
+    factor, unit = shown_time(caption.time_unit)
     lines: list[Line] = [
         (caption.name, TITLE, BRIGHT),
-        (f"t = {caption.time:.5g} {caption.time_unit}", TEXT, BRIGHT),
+        (f"t = {factor * caption.time:.5g} {unit}", TEXT, BRIGHT),
         (f"{frame}step {_thousands(caption.step)}", TEXT, DIM),
         (f"energy error {_signed(caption.energy_error)}", TEXT, DIM),
         (f"{some}{_thousands(caption.count)} particles", TEXT, DIM),

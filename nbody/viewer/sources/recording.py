@@ -205,11 +205,24 @@ class Recording(Source):
         return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.dimensions)
 
     @cached_property
-    def _home(self) -> Camera:
-        few, seen = self.count <= FEW, []
-        for k in spread(self.frames, ORBIT_SAMPLES if few else SAMPLES):
+    def _seen(self) -> list[Array]:
+        """Positions of the frames that determine the initial view."""
+        seen = []
+        for k in spread(self.frames, ORBIT_SAMPLES if self.count <= FEW else SAMPLES):
             with suppress(InputError):
                 seen.append(self.run.position.sample(k, SAMPLE) / self.length_unit)
+        return seen
+
+    @cached_property
+    def wanders(self) -> bool:  # type: ignore[override]
+        """See :attr:`Source.wanders`."""
+        middles = [np.nanmedian(each, axis=0) for each in self._seen if np.isfinite(each).any(axis=0).all()]
+        home, centre = self._home, self._home.centre[: self.dimensions]
+        return any(bool(np.linalg.norm(middle - centre) > home.radius) for middle in middles)
+
+    @cached_property
+    def _home(self) -> Camera:
+        few, seen = self.count <= FEW, self._seen
         empty = np.zeros((0, self.dimensions))
         first, whole = (Camera.framing(np.concatenate(each or [empty]), self.dimensions) for each in (seen[:1], seen))
         if few:  # their orbits belong to the picture, also if they begin near the centre

@@ -98,6 +98,7 @@ class Source(ABC):
         id: (N,) int64.
         species, species_names: (N,) int64 that count ``species_names``.
         units: the symbols of the scenario's units; None if they are not known.
+        wanders: True if the bodies together leave the view of the run, as a cluster on its way around a galaxy.
         gravity: the law between the bodies, for the potential of a chosen body; None if it is not known.
         speeds: (slow, fast), the speeds at the ends of the palette in the scenario's units.
         palette_speeds: the same in the picture's units.
@@ -113,6 +114,7 @@ class Source(ABC):
     species: Array | None = None
     species_names: tuple[str, ...] = ("",)
     units: Any = None
+    wanders: bool = False
     gravity: Gravity | None = None
     speeds: tuple[float, float]
     recorded: bool = False
