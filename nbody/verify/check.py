@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from nbody.particles import Particles
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 
@@ -41,8 +40,11 @@ def run_case(case: Case, engine: str) -> list[Check]:
     return list(case(engine))
 
 
-def simulated(engine: str, initial: dict[str, Any], gravity: dict[str, Any], **integrator: Any) -> Simulation:
-    """A run in float64 to its end, without a file. The engine is ``cpu``, ``gpu`` or any other name."""
+def simulated(
+    engine: str, initial: dict[str, Any], gravity: dict[str, Any], **integrator: Any
+) -> tuple[Particles, Simulation]:
+    """A run in float64 to its end, without a file: the initial particles, and the simulation at its end. The engine is
+    ``cpu``, ``gpu`` or any other name."""
     values = {
         "initial": initial,
         "gravity": gravity,
@@ -52,15 +54,6 @@ def simulated(engine: str, initial: dict[str, Any], gravity: dict[str, Any], **i
     }
     record = {"dt": integrator["end"]} if "end" in integrator else {"every": 1_000_000}  # only the first and the last
     simulation = Simulation(Scenario.from_dict(values | {"record": record}))
+    before = simulation.particles
     simulation.run()
-    return simulation
-
-
-def positions(simulation: Simulation) -> np.ndarray:
-    """The positions at the end, (N, 3)."""
-    return np.asarray(simulation.state.snapshot().position, np.float64)
-
-
-def velocities(simulation: Simulation) -> np.ndarray:
-    """The velocities at the end, (N, 3)."""
-    return np.asarray(simulation.state.snapshot().velocity, np.float64)
+    return before, simulation
