@@ -76,6 +76,22 @@ def test_between_frames_all_bodies_are_predicted_to_one_time():
     assert np.median(np.linalg.norm(motion.state.position - exact.state.position, axis=1)) < 1e-6
 
 
+@pytest.mark.parametrize("name", BOTH)
+def test_an_earlier_end_than_planned_is_reached_exactly_by_all_bodies(name):
+    """The first call plans to go to 0.125; the others end before it, the last ones by less than any step that fits: the
+    derivatives, which are differences over a step, are evaluated again."""
+    scheme, motion = moving(name, cluster(), dt=0.125, gravity=SOFTENED)
+    first = energy(motion)
+    scheme.advance(motion, 7)
+    for end in (motion.state.time + 0.001, 0.05, 0.05 + 1e-9, np.nextafter(0.05 + 1e-9, 1), 0.06):
+        scheme.advance(motion, 10**6, end)
+        assert motion.state.time == end
+    truth, exact = moving("ias15", cluster(), gravity=SOFTENED)
+    truth.advance(exact, 10**6, 0.06)
+    assert abs(energy(motion) / first - 1) < 1e-8
+    assert np.linalg.norm(motion.state.position - exact.state.position, axis=1).max() < 1e-6
+
+
 def test_a_step_below_the_smallest_one_stops_and_names_the_pair():
     near = Particles([1.0, 1, 1], [[0.0, 0], [1e-13, 0], [1, 1]], np.zeros((3, 2)))
     scheme, motion = moving("hermite6_block", near, dt=0.125)

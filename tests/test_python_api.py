@@ -198,6 +198,22 @@ def test_a_callback_at_times_is_on_time_where_the_steps_have_no_fixed_length():
     assert seen == [0.025, 0.05, 0.025 * 3, 0.1] and simulation.time == 0.1
 
 
+def test_calls_and_frames_at_times_that_differ_by_rounding_are_one_moment():
+    """3 · 0.1 is not 0.3. A step between the two, of 6e-17, would spoil the schemes' derivatives."""
+    seen = []
+    simulation = Simulation(bodies(), integrator="hermite6_block", softening=0.05, precision="float64", engine="cpu")
+    simulation.integrate(until=0.5, callback=lambda now: seen.append(now.time), interval=0.1)
+    assert seen == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5], rel=1e-15) and simulation.time == 0.5
+
+
+def test_a_callback_at_times_counts_from_the_present_moment():
+    seen = []
+    simulation = Simulation(bodies(), dt=0.01, engine="cpu")
+    simulation.run(steps=3)
+    simulation.integrate(until=0.1, callback=lambda now: seen.append(now.step), interval=0.03)
+    assert seen == [6, 9]
+
+
 def test_a_callback_ends_a_run_by_false_or_an_error_and_the_file_is_whole(tmp_path):
     simulation = Simulation(bodies(), tmp_path / "run.h5", every=5, **KEYS)
     assert simulation.run(steps=100, callback=lambda now: now.step < 7).step == 7

@@ -385,8 +385,8 @@ class Simulation:
         begun, integrator = self.step, self.integrator
         between, until = schedule.next(self.step, self.time)
         if self._calls:
-            steps, latest = self._calls.next(self.state)
-            at_most, until = min(at_most, steps), min(until, latest)
+            steps, until = self._calls.next(self.state, until)
+            at_most = min(at_most, steps)
         if not isinstance(integrator, FixedStep) or not isinstance(schedule, StepSchedule):
             between = min(between, at_most)
             self._watch.step(begun + 1, False, min(between, 1))
