@@ -109,6 +109,23 @@ def test_particles_are_the_present_state(tmp_path):
     assert not np.array_equal(now.position, simulation.particles.position)
 
 
+def test_particles_are_copies_of_the_state_as_it_is_before_the_first_step_too():
+    simulation = Simulation(bodies(), **KEYS)
+    for _ in range(2):
+        mine = simulation.particles
+        for name in ("mass", "position", "velocity", "id", "species"):
+            assert not np.shares_memory(getattr(mine, name), getattr(simulation.particles, name))
+        mine.mass *= 2
+        np.testing.assert_array_equal(simulation.particles.mass, bodies().mass)
+        simulation.run(steps=1)
+    simulation = Simulation(bodies(), **KEYS)
+    simulation.arrays["velocity"][...] = 5.0
+    simulation.state.invalidate()
+    assert (simulation.particles.velocity == 5.0).all()
+    rounded = Simulation(bodies(), **KEYS | {"precision": "float32"})
+    np.testing.assert_array_equal(rounded.particles.position, bodies().position)  # with all digits
+
+
 def test_a_recording_may_begin_in_the_middle_of_a_run(tmp_path):
     """With the same simulation, and with a new one that starts from the live state: the frames of the whole run."""
     live = Simulation(bodies(), every=4, **KEYS)

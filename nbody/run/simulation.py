@@ -163,11 +163,26 @@ class Simulation:
 
     @property
     def particles(self) -> Particles:
-        """The particles at this moment, as copies on the host in float64."""
-        if (self.step, self.time) == (self._bodies.step, self._bodies.time):
-            return self._bodies
+        """The particles at this moment, as copies on the host in float64. Before the first step they have the digits that
+        were given, whatever the precision of the run."""
+        bodies, own = self._bodies, self.state.dtype
         position, velocity = self.state.phase_space()
-        return replace(self._bodies, position=position, velocity=velocity, time=self.time, step=self.step)
+        if self.step == bodies.step:
+            pairs = (bodies.position, position), (bodies.velocity, velocity)
+            position, velocity = (
+                given.copy() if np.array_equal(given.astype(own), now.astype(own)) else now for given, now in pairs
+            )
+        mass, ids, species = bodies.mass.copy(), bodies.id.copy(), bodies.species.copy()
+        return replace(
+            bodies,
+            mass=mass,
+            position=position,
+            velocity=velocity,
+            id=ids,
+            species=species,
+            time=self.time,
+            step=self.step,
+        )
 
     @property
     def summary(self) -> Summary | None:
