@@ -149,6 +149,16 @@ def test_a_recording_may_begin_in_the_middle_of_a_run(tmp_path):
     assert first_difference(tmp_path / "new.h5", tmp_path / "again.h5") is None
 
 
+def test_repeating_a_recording_that_began_inside_a_run_warns_where_the_scheme_remembers_steps(tmp_path):
+    for integrator, warned in ((None, False), ({"scheme": "hermite4", "eta": 0.02}, True)):
+        live, said = Simulation(bodies(), integrator=integrator, **KEYS), []
+        live.run(steps=2)
+        live.record(tmp_path / "live.h5", overwrite=True)
+        live.run(steps=2)
+        rerun(tmp_path / "live.h5", tmp_path / "again.h5", overwrite=True, notify=said.append)
+        assert any("begins at step 2" in line for line in said) == warned
+
+
 def test_bodies_from_arrays_are_not_told_to_be_those_of_a_generator(tmp_path):
     scenario = Scenario.load("plummer").override(particles=24, steps=1, engine="cpu")
     Simulation(scenario, tmp_path / "given.h5", particles=bodies()).run()
