@@ -368,10 +368,10 @@ def renderer(egl, tmp_path):
     canvas = app.Canvas(size=(16, 16), show=False, dpi=96)
     opened = []
 
-    def make(position, velocity):
+    def make(position, velocity, **options):
         run = Trajectory(record(tmp_path / f"{len(opened)}.h5", [(position, velocity)]))
         opened.append(run)
-        found = Renderer(canvas, Recording(run))
+        found = Renderer(canvas, Recording(run), **options)
         found.load(0)
         return found
 
@@ -397,6 +397,25 @@ def test_the_light_of_all_particles_is_the_same_whatever_their_number_and_size(r
             share.append(drawn.sprites.read().sum() / (drawn.source.home().radius * pixels) ** 2)
     assert min(share) > 0.1
     np.testing.assert_allclose(share, share[0], rtol=0.04)
+
+
+def test_a_window_draws_no_more_bodies_than_it_can_and_loses_no_light(renderer, monkeypatch):
+    """Also when it is zoomed in; what it shows is what it reads. 1000 of 8000 bodies: the light in the picture is that of
+    the bodies inside, whose number has a standard deviation of about 1/√1000 = 3 % (five times that is allowed)."""
+    monkeypatch.setattr("nbody.viewer.picture.renderer.MOST_ON_A_CPU", 1000)
+    monkeypatch.setattr("nbody.viewer.picture.renderer.MOST_IN_A_WINDOW", 1000)
+    (position, velocity), *_ = cloud(8000, 3)
+    still, window = renderer(position, velocity), renderer(position, velocity, patient=False)
+    assert still.source.shown == 8000 and window.source.shown == 1000
+    assert window.moment.first.position.shape == (1000, 3)
+    for zoom in (1.0, 3.0):
+        light = []
+        for each in (still, window):
+            camera = each.home.copy()
+            camera.radius /= zoom
+            each.draw(camera, SIZE)
+            light.append(each.sprites.read().sum())
+        assert light[1] == pytest.approx(light[0], rel=0.16)
 
 
 def test_between_two_frames_bodies_follow_the_cubic_through_positions_and_velocities(egl, tmp_path):

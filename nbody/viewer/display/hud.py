@@ -36,7 +36,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
         (f"{some}{_thousands(caption.count)} particles", TEXT, DIM),
     ]
     if some:
-        lines.append(("(no GPU draws here: some are left out)", SMALL, DIM))
+        lines.append((f"one in {caption.count / caption.shown:.3g} is drawn, with so much more light", SMALL, DIM))
     if caption.note:
         lines.append((caption.note, SMALL, DIM))
     if alert:
