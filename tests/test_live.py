@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from nbody.cli import main
+from nbody.errors import DeviceError
 from nbody.run.live import FASTEST, SLOWEST, LiveRun
 from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
@@ -304,14 +305,14 @@ DEVICE = textwrap.dedent("""
         source, run.playing = tests.Live(run), False
         source.thin_out(budget)
         clock = tests.LiveClock(source)
-        source.moment(0)
-        assert "nothing is drawn" in source.caption(0).note
+        assert len(source.moment(0).first.position) == source.shown == min(budget, 40)
         rows = [source.body(row) for row in range(source.shown)]
         for _ in range(6):  # more than there are slots
             tests.stepped(source, clock, 1)
             frame, (position, velocity) = source.moment(0).first, run.simulation.state.phase_space()
             assert np.array_equal(frame.position, position[rows]) and np.array_equal(frame.velocity, velocity[rows])
             assert source.palette_speeds[1] > 0
+        assert "copied through the host" in source.caption(0).note
         run.close()
 """)
 
@@ -326,6 +327,42 @@ def test_a_gpus_bodies_are_packed_into_pictures():
 def test_the_error_of_a_scenario_comes_before_any_window():
     with pytest.raises(Exception, match="particles"):
         Live(LiveRun(SCENARIO.override(particles=10**13)))
+
+
+def test_the_initial_conditions_are_shown_while_the_engine_is_loaded():
+    loading, end = threading.Event(), threading.Event()
+
+    def make(*arguments, **options):
+        loading.set()
+        assert end.wait(SECONDS)
+        return Simulation(*arguments, **options)
+
+    run = LiveRun(SCENARIO, make=make)
+    try:
+        clock = LiveClock(source := Live(run))
+        assert loading.wait(SECONDS)
+        assert np.array_equal(
+            source.moment(0).first.position, Simulation(SCENARIO).particles.position.astype(np.float32)
+        )
+        assert "preparing" in clock.status and clock.frames == 0
+        end.set()
+        until(lambda: shown_step(source, clock) >= 1)
+        assert clock.frames == STEPS + 1
+    finally:
+        run.close()
+
+
+def test_an_engine_that_can_not_be_made_ends_the_window_with_its_error():
+    def make(*arguments, **options):
+        raise DeviceError("no such device")
+
+    run = LiveRun(SCENARIO, make=make)
+    try:
+        clock = LiveClock(Live(run))
+        until(lambda: clock.advance(0.0) or clock.failure)
+        assert str(clock.failure) == "no such device"
+    finally:
+        run.close()
 
 
 def test_what_the_user_got_wrong_is_said_in_one_line(tmp_path, capsys, monkeypatch):

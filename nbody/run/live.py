@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nbody.errors import InputError, NBodyError
+from nbody.initial import check_initial, make_particles
+from nbody.particles import Particles
 from nbody.run.plan import Notify
 from nbody.run.progress import Progress, Summary
 from nbody.run.signals import StopRequest, stop_on_signals
@@ -88,6 +90,7 @@ class LiveRun:
         self.failure: BaseException | None = None
         self.messages: queue.SimpleQueue[str] = queue.SimpleQueue()
         """Lines for the user, in order."""
+        self._bodies: Particles | None = None
         self._simulation: Simulation | None = None
         self._publish: Publish | None = None
         self.begun, self._closing = False, False
@@ -108,14 +111,31 @@ class LiveRun:
     # --- Called by the window ---
 
     @property
+    def bodies(self) -> Particles:
+        """The initial conditions; waits until they are made, which is before an engine is loaded. Raises the error that
+        prevented them."""
+        self._wait_until(lambda: self._bodies is not None)
+        assert self._bodies is not None
+        return self._bodies
+
+    @property
     def simulation(self) -> Simulation:
         """The simulation; waits until it is made. Raises the error that prevented it."""
-        while self._simulation is None:
+        self._wait_until(lambda: self._simulation is not None)
+        assert self._simulation is not None
+        return self._simulation
+
+    @property
+    def prepared(self) -> bool:
+        """True when there is a simulation, so that nobody waits for it."""
+        return self._simulation is not None
+
+    def _wait_until(self, made: Callable[[], bool]) -> None:
+        while not made():
             if self._finished:
                 raise self.failure or KeyboardInterrupt
             with suppress(queue.Empty):
                 self._ready.get(timeout=0.1)
-        return self._simulation
 
     @property
     def energy(self) -> float:
@@ -218,6 +238,9 @@ class LiveRun:
 
     def _work(self) -> None:
         try:
+            check_initial(self.scenario)
+            self._bodies = make_particles(self.scenario, self._notify)
+            self._ready.put(None)
             self._new(self.output if self._records else None)
             self._ready.put(None)
             while True:
@@ -234,7 +257,9 @@ class LiveRun:
 
     def _new(self, output: Path | None = None) -> None:
         self._simulation = None  # frees its memory first
-        self._simulation = self._make(self.scenario, output, overwrite=self._overwrite, notify=self._notify)
+        self._simulation = self._make(
+            self.scenario, output, self._overwrite, self._notify, particles=self._bodies, repeats=True
+        )
         self.recording, self.ended, self.progress = output, False, None
         self._step = self._simulation.step
 

@@ -132,7 +132,8 @@ class Window(app.Canvas):
 
     def on_timer(self, event) -> None:
         """Advance the clock. Close the window after Ctrl-C."""
-        if self.stop.requested:
+        self.failure = self.failure or self.transport.failure
+        if self.stop.requested or self.failure:
             self._timer.stop()
             self.close()
             return

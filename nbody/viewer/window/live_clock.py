@@ -30,8 +30,7 @@ class LiveClock(Transport):
 
     def __init__(self, source: Live, let_go: bool = False) -> None:
         self.source, self.run, self._let_go = source, source.run, let_go
-        schedule = self.run.simulation.plan.schedule
-        self._frames = schedule.last + 1 if isinstance(schedule, StepSchedule) else COLUMNS
+        self._frames = 0  # not yet known
         self.message = ""
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
@@ -57,14 +56,19 @@ class LiveClock(Transport):
 
     @property
     def frames(self) -> int:
-        """The length of the time line: the steps of the run."""
+        """The length of the time line: the steps of the run; none before there is a simulation."""
+        if not self._frames and self.run.prepared:
+            schedule = self.run.simulation.plan.schedule
+            self._frames = schedule.last + 1 if isinstance(schedule, StepSchedule) else COLUMNS
         return self._frames
 
     def advance(self, seconds: float) -> bool:
         """See :meth:`Transport.advance`."""
         with suppress(queue.Empty):
             self.message = self.run.messages.get_nowait()
-        if self.run.failure is not None and not self._told:
+        if self.run.failure is not None and not self.run.prepared:
+            self.failure = self.run.failure
+        elif self.run.failure is not None and not self._told:
             self._told, self.message = True, " ".join(str(self.run.failure).split()) or "the run has ended"
         before = self._status
         return self.source.take() or self.status != before
