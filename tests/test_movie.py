@@ -351,7 +351,9 @@ def test_a_movie_decoded_back_shows_the_stills_of_its_frames(egl, run_file, tmp_
     assert len(pictures) == 8
     for k, (picture, still) in enumerate(zip(pictures, expected, strict=True)):
         assert luma_error(picture, still) < CODEC_ERROR, k
-        assert abs((picture - still).mean(axis=(0, 1))).max() < 1.5  # no channel is too bright: the colours are right
+        # No channel is too bright: the colours are right. The even, dark ground is off by half a step of luma (255/219/2)
+        # and of chroma (up to 2.1/2) everywhere.
+        assert abs((picture - still).mean(axis=(0, 1))).max() < 1.7
         other = expected[(k + 3) % 8]
         assert luma_error(picture, other) > 3 * luma_error(picture, still)
     assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]

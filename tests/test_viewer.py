@@ -351,11 +351,13 @@ def test_the_frame_changes_the_picture_and_nothing_else_does(egl, tmp_path):
     with Trajectory(record(tmp_path / "run.h5", cloud(300, 3, frames=3))) as run:
         recording = Recording(run)
         first, again, third = (draw_frame(recording, k, SIZE, False).astype(int) for k in (0, 0, 2))
-        text = draw_frame(recording, 0, SIZE).astype(int)
-    np.testing.assert_array_equal(first, again)
-    assert (abs(first - third).max(axis=2) > 40).mean() > 0.05
-    changed = abs(first - text).max(axis=2) > 20
-    assert changed[:235, :290].mean() > 0.05 and not changed[235:].any() and not changed[:, 290:].any()
+        np.testing.assert_array_equal(first, again)
+        assert (abs(first - third).max(axis=2) > 40).mean() > 0.05
+        for size, (bottom, right), ink in (((800, 600), (235, 290), 0.05), ((480, 300), (75, 160), 0.005)):
+            plain, text = (draw_frame(recording, 0, size, hud).astype(int) for hud in (False, True))
+            changed = abs(plain - text).max(axis=2) > 20
+            assert changed[:bottom, :right].mean() > ink  # a small picture has a small caption
+            assert not changed[bottom:].any() and not changed[:, right:].any()
 
 
 @pytest.fixture

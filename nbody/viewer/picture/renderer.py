@@ -39,6 +39,9 @@ METER_SIZE = (1280, 720)
 RUN_UP = 120
 """The number of earlier moments that leave light in a still picture."""
 
+BRIEF_BELOW = 500
+"""Less high pictures, in pixels at scale 1, have a brief caption and no legend: these would cover a third of them."""
+
 GAP = 6
 """Pixels between the caption and the legend at scale 1."""
 
@@ -176,12 +179,16 @@ class Renderer:
     def draw_caption(
         self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""
     ) -> tuple[int, int]:
-        """Draw the caption of the moment ``at`` and the legend at the top left. Returns their right and lower edge."""
+        """Draw the caption of the moment ``at`` and, where there is room, the legend at the top left. Returns their
+        right and lower edge."""
         scale = text_scale(size, pixel_scale)
         margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
-        caption = hud.caption_panel(self.source.caption(at), scale, alert or self.problem)
-        legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
-        below = margin + caption.shape[0] + round(GAP * scale)
+        brief = size[1] < BRIEF_BELOW * pixel_scale
+        caption = hud.caption_panel(self.source.caption(at), scale, alert or self.problem, brief)
         self._caption.draw(caption, (margin, margin), size, paper)
+        below = margin + caption.shape[0] + round(GAP * scale)
+        if brief:
+            return margin + caption.shape[1], below
+        legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
         self._legend.draw(legend, (margin, below), size, paper)
         return margin + max(caption.shape[1], legend.shape[1]), below + legend.shape[0]
