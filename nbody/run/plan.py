@@ -111,7 +111,7 @@ class Plan:
         """The expected time of the steps in seconds, from the speed of an earlier run with the same engine on this machine.
         None if there was no such run, or if the number of steps is not known."""
         rate = cache.recall(RATES).get(self._rate_key())
-        if not rate or isinstance(self.schedule, TimeSchedule):
+        if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.own_forces:
             return None
         return max(0, self.schedule.last - self.first) * self.integrator.evaluations * self.count**2 / float(rate)
 
@@ -173,12 +173,11 @@ def plan(
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
     written, where = scenario.engine.name, scenario.where("engine")
-    if (
-        written == "auto"
-        and integrator.own_forces
-        and integrator.refusal(ENGINES.load("gpu-symmetric"), scenario.precision)
-    ):
-        name, why = "cpu", f"scheme '{scenario.integrator.scheme}' computes its own forces"
+    on_gpu = ENGINES.load("gpu-symmetric")
+    offered = not integrator.needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
+    if written == "auto" and offered and integrator.refusal(on_gpu, scenario.precision):
+        what = "computes its own forces" if integrator.own_forces else "works on the CPU"
+        name, why = "cpu", f"scheme '{scenario.integrator.scheme}' {what}"
     else:
         name, why = resolve(written, scenario.precision, count, where, notify, measure, integrator.needs)
     kind, options = component(scenario, "engine", scenario.engine, ENGINES, name)
