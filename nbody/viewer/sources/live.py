@@ -145,7 +145,7 @@ class Live(Source):
         object.__setattr__(newest.frame, "number", self._number)  # a frozen dataclass
         self._taken.append(time.perf_counter())
         self._series.add(newest.time, self.run.energy, self.run.energy_error, lambda: newest.frame)
-        self.run.shown()
+        self.run.pace.taken()
         return True
 
     # --- On the run's thread, except for the beginning ---
