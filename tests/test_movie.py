@@ -28,7 +28,8 @@ from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text
 from nbody.viewer.sources import source
 from nbody.viewer.sources.read_ahead import ReadAhead
-from nbody.viewer.sources.recording import SAMPLE, Recording
+from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.samples import SAMPLE
 from nbody.viewer.window.playback import Playback
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -21,7 +21,8 @@ from nbody.viewer.picture.choices import COLOURS
 from nbody.viewer.picture.look import TRAILS, Look
 from nbody.viewer.picture.palette import LIGHTNESS, ember, reef
 from nbody.viewer.screenshot import draw_frame
-from nbody.viewer.sources.recording import Recording, speed_scale
+from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.samples import speed_scale
 from nbody.viewer.window.controls import LEFT, RIGHT, Controls
 from nbody.viewer.window.keys import KEYS, LIVE
 from nbody.viewer.window.playback import Playback

@@ -172,8 +172,7 @@ class LiveRun:
                 while self.thread.is_alive():
                     self.thread.join(0.05)
                     if signals.requested:
-                        self._stop.requested = self._closing = True
-                        self.pace.wake()
+                        self.stop()
         except KeyboardInterrupt:  # a third one ends the process
             self._stop.now = True
             self.thread.join()

@@ -12,7 +12,8 @@ from nbody.errors import printable, shortened
 from nbody.run.live import LiveRun
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.sources.live_series import LiveSeries
-from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLES, speed_scale
+from nbody.viewer.sources.recording import LONGEST_NAME
+from nbody.viewer.sources.samples import SAMPLES, speed_scale
 from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
