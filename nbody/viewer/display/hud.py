@@ -26,6 +26,7 @@ TIMELINE_HEIGHT = 22
 @lru_cache(maxsize=4)
 def caption_panel(caption: Caption, scale: float, alert: str = "", brief: bool = False) -> Array:
     """The caption of a frame; a brief one has name and time only."""
+    factor = caption.count / caption.shown
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
     frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
     lines: list[Line] = [
@@ -38,7 +39,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "", brief: bool =
     if brief:
         lines = lines[:2]
     elif some:
-        lines.append((f"one in {caption.count / caption.shown:.3g} is drawn, with so much more light", SMALL, DIM))
+        lines.append((f"one in {factor:.3g} is drawn, {factor:.3g} times as bright", SMALL, DIM))
     if caption.note and not brief:
         lines.append((caption.note, SMALL, DIM))
     if alert:
