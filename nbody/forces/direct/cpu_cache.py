@@ -24,9 +24,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from llvmlite.binding import Linkage
 from numba import config, njit
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import CPUCodeLibrary
 from numba.core.runtime import rtsys
 
 SETTINGS = (
@@ -45,14 +47,29 @@ def _numbers(process: int) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _distinct_numbers() -> Iterator[None]:
-    """While our kernel is compiled, Numba numbers functions by :func:`_numbers`. (Numba's compiler lock lets one function
-    compile at a time. A forked child has another process id, and so other numbers.)"""
+def _self_contained() -> Iterator[None]:
+    """What our kernels are compiled in.
+
+    Numba numbers functions by :func:`_numbers`. (Its compiler lock lets one function compile at a time. A forked child has
+    another process id, and so other numbers.) And each kernel calls its own copies of the functions that it uses: a process
+    that compiles them would otherwise call the originals, which may be optimized differently, and get other bits than the
+    processes that load the kernel from disk.
+    """
     numbers_of_numba, FunctionIdentity._unique_ids = FunctionIdentity._unique_ids, _numbers(os.getpid())
+    optimize = CPUCodeLibrary._optimize_final_module
+
+    def optimize_and_enclose(library: Any) -> None:
+        optimize(library)
+        for function in library._final_module.functions:
+            if function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+
+    CPUCodeLibrary._optimize_final_module = optimize_and_enclose
     try:
         yield
     finally:
         FunctionIdentity._unique_ids = numbers_of_numba
+        CPUCodeLibrary._optimize_final_module = optimize
 
 
 class KernelFiles(IndexDataCacheFile):
@@ -94,7 +111,6 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = KernelFiles(self.cache_path, self._impl.filename_base, stamp, options)
-        self._saved: Any = None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The kernel for these types, ready to call; None if it must be compiled.
@@ -105,17 +121,8 @@ class KernelCache(FunctionCache):
         rtsys.initialize(target_context)
         return self._load_overload(sig, target_context)
 
-    def stored(self, sig: Any, data: Any, target_context: Any) -> Any:
-        """Write a compiled kernel, and return what a later process will load, so that both give the same bits. (The copy of
-        a called function that is stored with the kernel may be optimized differently from the function itself.)"""
-        self.save_overload(sig, data)
-        self._saved = self.load_overload(sig, target_context) or data
-        return self._saved
-
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write the kernel to disk, if possible, and unless it comes from there."""
-        if data is self._saved:
-            return
+        """Write the kernel to disk, if possible."""
         try:
             super().save_overload(sig, data)
         except OSError:
@@ -132,11 +139,9 @@ def disk_cached(function: Callable, **options: Any) -> Callable:
     compiled = njit(function, **options)
     compile_now = compiled._compiler.compile
 
-    def compile_with_distinct_numbers(types: Any, return_type: Any) -> Any:
-        with _distinct_numbers():
-            found = compile_now(types, return_type)
-        cached = compiled._cache
-        return cached.stored(types, found, compiled.targetctx) if isinstance(cached, KernelCache) else found
+    def compile_with_distinct_numbers(*types: Any) -> Any:
+        with _self_contained():
+            return compile_now(*types)
 
     compiled._compiler.compile = compile_with_distinct_numbers
     with contextlib.suppress(RuntimeError):
