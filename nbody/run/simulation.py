@@ -195,8 +195,8 @@ class Simulation:
 
         On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
         ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
-        change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards; not with a scheme that
-        has coordinates or derivatives of its own (hermite4, the block schemes, wisdom_holman), which does not see the change.
+        change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards; but schemes with
+        coordinates or derivatives of their own (hermite4, the block schemes, wisdom_holman) do not see the change.
         """
         return dict(zip(("position", "velocity"), self.state.views(), strict=True))
 
@@ -389,6 +389,11 @@ class Simulation:
             return StepSchedule(every, last)
         if isinstance(schedule, TimeSchedule):
             return replace(schedule, end=until)
+        if not self._resumed and "every" in dict(self.scenario.source.values.get("record") or {}):
+            raise InputError(
+                "integrate: how many steps this scheme makes until a time is not known, so 'every' can't be used; give "
+                "record={'dt': TIME} instead"
+            )
         interval = self.scenario.record.dt or (until - self.time) / FRAMES
         return TimeSchedule(interval or 1.0, until, self.time)
 
