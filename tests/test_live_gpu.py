@@ -35,10 +35,10 @@ PICTURES = textwrap.dedent("""
     for make in (real, refuse):
         device_frames.SharedBuffers = make
         run = LiveRun(scenario)
-        source, run.playing = Live(run), False
+        source, run.pace.playing = Live(run), False
         with Studio(source, (320, 240)) as studio:
             for step in range(1, 7):
-                run.step(1)
+                run.pace.step(1)
                 end = time.monotonic() + 60
                 while not (source.take() and source.caption(0).step == step):
                     assert time.monotonic() < end
@@ -59,7 +59,9 @@ PICTURES = textwrap.dedent("""
 
 def test_interop_and_the_copy_through_the_host_give_the_same_picture():
     root = Path(__file__).resolve().parents[1]
-    environment = os.environ | {"PYTHONPATH": str(root)}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+    }
     done = subprocess.run(
         [sys.executable, "-c", PICTURES], capture_output=True, text=True, env=environment, timeout=300
     )

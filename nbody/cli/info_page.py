@@ -3,6 +3,8 @@
 from typing import Any
 
 from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import OBSERVABLES
+from nbody.scenario.units import Units, shown_time
 from nbody.scenario.yaml_reader import dump
 from nbody.units import duration, size
 
@@ -30,17 +32,26 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
     }
     if frames:
         (begin, end), (first, last) = found["time"], found["steps"]
-        facts["time"] = f"{begin:g} to {end:g} (steps {first} to {last})"
-        facts["energy"] = " to ".join(f"{energy:.9g}" for energy in found["energy"])
+        units = Units(**found["scenario"]["units"]) if found["units"] else Units()
+        factor, unit = shown_time(units.symbol("time"))
+        times = f"{factor * begin:g} to {factor * end:g} {unit}".rstrip()
+        facts["time"] = f"{times} (steps {first} to {last})"
+        energies = " to ".join(f"{energy:.9g}" for energy in found["energy"])
+        facts["energy"] = f"{energies} {units.symbol('energy')}".rstrip()
         facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
         facts |= {
-            name.replace("_", " "): _change(*values)
+            name.replace("_", " "): f"{_change(*values)} {_unit_of(name, units)}".rstrip()
             for name, values in found["observables"].items()
             if name not in ALWAYS
         }
     if "damaged" in found:
         facts["checksums"] = "; ".join(found["damaged"]) or "all right"
-    return facts | _origin(found["provenance"])
+    return facts | {"integrator": _integrator(found)} | _origin(found["provenance"])
+
+
+def _unit_of(observable: str, units: Units) -> str:
+    quantity = OBSERVABLES.load(observable).quantity if observable in OBSERVABLES else ""
+    return units.symbol(quantity) if quantity else ""
 
 
 def _change(first: float | list[float], last: float | list[float]) -> str:
@@ -84,19 +95,25 @@ def _scenario(found: dict[str, Any]) -> dict[str, str]:
         "engine": f"{found['engine']} ({found['engine_reason']})",
         "but": found["engine_problem"],
         "needs": f"{memory} ({size(found['memory_free'])} are free)",
-        "integrator": f"order {found['order']}, {_evaluations(found['evaluations_per_step'])}",
+        "integrator": _integrator(found),
         "takes": f"about {duration(found['expected_s'])}, by an earlier run's speed" if found["expected_s"] else "",
         "recording": f"{size(found['file_bytes'])} for {frames} ({size(found['disk_free'])} are free)",
     }
 
 
+def _integrator(found: dict[str, Any]) -> str:
+    """The facts about the scheme; empty if it is not known."""
+    if "order" not in found:
+        return ""
+    count, lengths = found["evaluations_per_step"], found["step_lengths"]
+    evaluations = f"{count} force evaluation{'s' * (count != 1)} per step"
+    frames = f", frames are {found['frames_are']}" if lengths == "individual" else ""
+    return f"order {found['order']}, {evaluations}, {lengths} steps{frames} ({found['source']})"
+
+
 def _units(found: dict[str, Any]) -> str:
     """The units and the G that follows from them; empty if the scenario has none."""
     return f"{found['units']}; G = {found['scenario']['gravity']['G']:.9g}" if found["units"] else ""
-
-
-def _evaluations(count: int) -> str:
-    return f"{count} force evaluation{'s' * (count != 1)} per step"
 
 
 def _flat(value: Any) -> str:

@@ -96,13 +96,19 @@ def summary_text(summary: Summary) -> str:
     bodies, made = _counted(summary.particles, "particle"), _counted(summary.steps, "step")
     ended = f"interrupted at step {summary.step}" if summary.interrupted else made
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
+    from nbody.scenario.units import shown_time
+
+    factor, unit = shown_time(summary.time_unit)
+    until = f"{factor * summary.time:.6g} {unit}".rstrip()
     lines = [
-        f"{summary.name}: {bodies}, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s{_overhead(summary)}",
+        f"{summary.name}: {bodies}, {ended} to t = {until} in {summary.wall_s:.3g} s{_overhead(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
         f"  energy {energies}, relative error {summary.energy_error:+.2e}{_largest(summary)}",
     ]
     if speed := _speed(summary):
         lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
+    if summary.body_steps is not None:
+        lines.insert(-1, f"  a step is a block: {summary.body_steps} steps of single bodies")
     if summary.output:
         lines.append(f"  {_counted(summary.frames, 'frame')} in {_place(summary)}")
     return "\n".join(lines)

@@ -104,8 +104,8 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
     scheme = simulation.integrator
     if simulation.step and (scheme.columns or scheme.arrays()):
         notify(
-            f"warning: the recording begins at step {simulation.step}, and scheme '{scenario.integrator.scheme}' has "
-            "numbers from the steps before, which are not in the file: the bits may differ"
+            f"warning: the recording begins at step {simulation.step}, and '{scenario.integrator.scheme}' needs numbers "
+            "of earlier steps, which are not in the file: the bits may differ"
         )
     _compare_scope({key: str(stored.get(key, "")) for key in simulation.scope()}, simulation.scope(), notify)
     return simulation

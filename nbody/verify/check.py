@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from nbody.diagnostics.energy import Energies
 from nbody.particles import Particles
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
@@ -40,11 +41,17 @@ def run_case(case: Case, engine: str) -> list[Check]:
     return list(case(engine))
 
 
-def simulated(
-    engine: str, initial: dict[str, Any], gravity: dict[str, Any], **integrator: Any
-) -> tuple[Particles, Simulation]:
-    """A run in float64 to its end, without a file: the initial particles, and the simulation at its end. The engine is
-    ``cpu``, ``gpu`` or any other name."""
+@dataclass(frozen=True)
+class Done:
+    """A finished run: its bodies at the start and at the end, and its energies."""
+
+    start: Particles
+    end: Particles
+    energies: Energies
+
+
+def simulated(engine: str, initial: dict[str, Any], gravity: dict[str, Any], **integrator: Any) -> Done:
+    """A run in float64 to its end, without a file. The engine is ``cpu``, ``gpu`` or any other name."""
     values = {
         "initial": initial,
         "gravity": gravity,
@@ -54,6 +61,6 @@ def simulated(
     }
     record = {"dt": integrator["end"]} if "end" in integrator else {"every": 1_000_000}  # only the first and the last
     simulation = Simulation(Scenario.from_dict(values | {"record": record}))
-    before = simulation.particles
+    start = simulation.particles
     simulation.run()
-    return before, simulation
+    return Done(start, simulation.particles, simulation.energies)

@@ -98,6 +98,7 @@ class Source(ABC):
         id: (N,) int64.
         species, species_names: (N,) int64 that count ``species_names``.
         units: the symbols of the scenario's units; None if they are not known.
+        wanders: True if the bodies together leave the view of the run, as a cluster on its way around a galaxy.
         gravity: the law between the bodies, for the potential of a chosen body; None if it is not known.
         speeds: (slow, fast), the speeds at the ends of the palette in the scenario's units.
         palette_speeds: the same in the picture's units.
@@ -113,6 +114,7 @@ class Source(ABC):
     species: Array | None = None
     species_names: tuple[str, ...] = ("",)
     units: Any = None
+    wanders: bool = False
     gravity: Gravity | None = None
     speeds: tuple[float, float]
     recorded: bool = False
@@ -127,11 +129,20 @@ class Source(ABC):
         scenario has no units."""
         return self.units.symbol(quantity) if self.units else ""
 
+    @property
+    def softening2(self) -> Array | None:
+        """The softening length squared of each body, (N,), if species have lengths; else None."""
+        if self.gravity is None or not self.gravity.per_species:
+            return None
+        species = np.zeros(self.count, np.int64) if self.species is None else self.species
+        return self.gravity.squares(species, self.species_names)
+
     def thin_out(self, budget: int) -> None:
-        """Show at most ``budget`` bodies: a random choice, the same in every frame."""
+        """Show at most ``budget`` bodies: a random one of each group of neighbouring bodies, the same in every frame."""
         if self.count > budget:
-            self._choice = np.random.default_rng(0).permutation(self.count)[:budget]
-            self._choice = np.unique(np.concatenate([self._choice, np.array(self._kept, np.int64)]))
+            begin = np.arange(budget + 1) * self.count // budget
+            chosen = np.random.default_rng(0).integers(begin[:-1], begin[1:])
+            self._choice = np.union1d(chosen, np.array(self._kept, np.int64))
 
     def keep(self, body: int) -> None:
         """Show ``body`` (0 to N-1) even if others are left out; call this before :meth:`thin_out`."""
