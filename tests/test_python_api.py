@@ -225,6 +225,12 @@ def test_a_callback_at_times_is_on_time_where_the_steps_have_no_fixed_length():
     assert seen == pytest.approx([0.025, 0.05, 0.075, 0.1], rel=1e-15) and simulation.time == 0.1
 
 
+def test_frames_every_few_steps_until_a_time_are_refused_where_steps_have_no_fixed_length():
+    simulation = Simulation(bodies(), every=2, integrator={"scheme": "hermite4", "eta": 0.02}, **KEYS | {"dt": None})
+    with pytest.raises(InputError, match=r"'every' can't be used; give record=\{'dt': TIME\}"):
+        simulation.integrate(until=0.1)
+
+
 def test_calls_and_frames_at_times_that_differ_by_rounding_are_one_moment():
     """3 · 0.1 is not 0.3. A step between the two, of 6e-17, would spoil the schemes' derivatives."""
     seen = []

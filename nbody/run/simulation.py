@@ -389,6 +389,11 @@ class Simulation:
             return StepSchedule(every, last)
         if isinstance(schedule, TimeSchedule):
             return replace(schedule, end=until)
+        if not self._resumed and "every" in dict(self.scenario.source.values.get("record") or {}):
+            raise InputError(
+                "integrate: how many steps this scheme makes until a time is not known, so 'every' can't be used; give "
+                "record={'dt': TIME} instead"
+            )
         interval = self.scenario.record.dt or (until - self.time) / FRAMES
         return TimeSchedule(interval or 1.0, until, self.time)
 
