@@ -33,7 +33,8 @@ def sums_by_length(
         order = np.concatenate((np.flatnonzero(acts), np.flatnonzero(~acts)))  # the kernel takes the first for sources
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        ordered, m = (x[:, order], v[:, order]), mass[acts]
+        # (x[:, order] would have the numbers of a body side by side, which costs eight tenths of the speed.)
+        ordered, m = [np.take(each, order, axis=1) for each in (x, v)], mass[acts]
         pair2 = np.maximum(softening2[targets], length2)
         for larger2 in np.unique(pair2):
             rows = np.flatnonzero(pair2 == larger2)
