@@ -83,6 +83,20 @@ def test_a_step_below_the_smallest_one_stops_and_names_the_pair():
         scheme.advance(motion, 10**6, 1.0)
 
 
+@pytest.mark.parametrize("name", BOTH)
+def test_with_shared_steps_every_block_has_all_bodies_and_momentum_is_exact(name):
+    """Pairs are computed at one time then, so forces add up to zero, to rounding; with individual steps they do not."""
+    momenta = []
+    for shared in (True, False):
+        scheme, motion = moving(name, cluster(), dt=0.125, gravity=SOFTENED, shared=shared)
+        first = energy(motion)
+        scheme.advance(motion, 10**6, 0.25)
+        assert abs(energy(motion) / first - 1) < 1e-6
+        assert (scheme.single == 64 * motion.state.step) is shared
+        momenta.append(np.abs(motion.state.mass @ motion.state.velocity).max())
+    assert momenta[0] < 1e-14 < 1e-10 < momenta[1]
+
+
 def test_a_body_without_a_force_keeps_the_largest_step():
     lonely = Particles([1.0, 0.0], [[0.0, 0], [5, 5]], [[1.0, 0], [0, 2]])
     scheme, motion = moving("hermite4_block", lonely, dt=0.25, gravity=Gravity(G=0.0, dimensions=2))
@@ -95,3 +109,19 @@ def test_without_an_end_the_largest_step_must_be_given():
     scheme, motion = moving("hermite4_block", orbit(0.5))
     with pytest.raises(InputError, match=r"integrator.dt is missing"):
         scheme.advance(motion, 10)
+
+
+def test_the_summary_of_a_run_counts_blocks_steps_of_bodies_and_pairs(tmp_path):
+    """All bodies act on those of a block: N interactions per step of a body."""
+    from nbody.run.simulation import Simulation
+    from nbody.scenario import Scenario
+
+    (tmp_path / "cluster.yaml").write_text(
+        "initial: {generator: plummer, particles: 64}\ngravity: {softening: plummer, length: 0.001}\nprecision: float64\n"
+        "engine: reference\nintegrator: {scheme: hermite6_block, end: 0.25}\nrecord: {dt: 0.125}\n"
+    )
+    simulation = Simulation(Scenario.load(tmp_path / "cluster.yaml"))
+    found = simulation.run()
+    assert found.blocks == found.steps > 20 and found.frames == 3
+    assert found.body_steps == simulation.integrator.single < 0.5 * 64 * found.blocks
+    assert found.interactions_per_s * found.steps == pytest.approx(found.steps_per_s * 64 * found.body_steps)

@@ -52,12 +52,12 @@ def cluster(count):
 
 @simulated
 @pytest.mark.parametrize("name", BOTH)
-@pytest.mark.parametrize("count,law", [(5, SOFTENED), (35, Gravity())])
-def test_the_simulator_makes_the_blocks_of_the_cpu(name, count, law):
+@pytest.mark.parametrize("count,law,shared", [(5, SOFTENED, False), (5, SOFTENED, True), (35, Gravity(), False)])
+def test_the_simulator_makes_the_blocks_of_the_cpu(name, count, law, shared):
     """A few blocks of a ragged number of bodies; sums in another order differ by rounding."""
     ends = []
     for engine in ("reference", "gpu-tiled"):
-        scheme, motion = moving(name, cluster(count), engine, gravity=law)
+        scheme, motion = moving(name, cluster(count), engine, gravity=law, shared=shared)
         scheme.advance(motion, 2, 0.05)
         scheme.advance(motion, 2 if count == 5 else 1, 0.05)
         ends.append((bodies_of(motion), scheme.single, motion.state.time))

@@ -10,6 +10,7 @@ import pytest
 
 from nbody import doctor, machine, opengl, units
 from nbody.cli import info_page, main
+from nbody.cli.info import _scheme
 from nbody.trajectory import Trajectory
 
 SCENARIO = """
@@ -51,6 +52,39 @@ def test_info_of_a_scenario_fills_in_every_default(scenario, capsys):
     assert found["name"] == "cluster" and found["initial"]["seed"] == 1 and found["initial"]["cut"] == 22.8
     assert found["gravity"] == {"G": 1.0, "dimensions": 3, "softening": "plummer", "length": 0.1}
     assert found["integrator"] == {"scheme": "leapfrog", "dt": 0.01, "steps": 7}
+
+
+def test_info_describes_the_scheme_of_a_scenario_and_of_a_recording(scenario, recording, capsys):
+    for path in (scenario, recording):
+        found = printed(capsys, "info", path)
+        assert (found["order"], found["evaluations_per_step"], found["source"]) == (2, 1, "Verlet 1967")
+        assert (found["step_lengths"], found["frames_are"]) == ("fixed", "synchronized")
+        main(["info", str(path)])
+        assert re.search(
+            r"integrator +order 2, 1 force evaluation per step, fixed steps \(Verlet 1967\)", capsys.readouterr().out
+        )
+
+
+@pytest.mark.parametrize(
+    "chosen,lengths,frames",
+    [
+        ({"scheme": "hermite6_block", "end": 1.0}, "individual", "synchronized"),
+        ({"scheme": "hermite6_block", "steps": 100}, "individual", "predicted"),
+        ({"scheme": "hermite6_block", "steps": 100, "shared": True}, "adaptive", "synchronized"),
+        ({"scheme": "hermite4", "dt": 0.1, "steps": 9}, "fixed", "synchronized"),
+        ({"scheme": "hermite4", "eta": 0.1, "end": 9.0}, "adaptive", "synchronized"),
+    ],
+)
+def test_info_says_whether_bodies_have_their_own_steps_and_what_frames_then_are(chosen, lengths, frames):
+    """Times that a scenario names are ends of blocks; a frame after so many blocks lies between the ends of most steps."""
+    found = _scheme({"integrator": chosen})
+    assert (found["step_lengths"], found["frames_are"]) == (lengths, frames)
+    assert (f"frames are {frames}" in info_page._integrator(found)) == (lengths == "individual")
+
+
+def test_a_scheme_that_this_version_does_not_have_is_left_out():
+    assert _scheme({"integrator": {"scheme": "of the future"}}) == _scheme({}) == {}
+    assert info_page._integrator({}) == ""
 
 
 def test_info_foretells_the_frames_and_the_size_of_the_file(scenario, recording, capsys):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nbody.bench.integrators.problems import SUN, outer_solar_system
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine
@@ -14,23 +15,6 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario import Scenario
 from nbody.state import Want
-
-SUN = Gravity(G=2.95912208286e-4)  # astronomical units, days, solar masses
-
-
-def outer_solar_system():
-    """Sun, Jupiter, Saturn, Uranus, Neptune, Pluto (Hairer, Lubich & Wanner, Geometric Numerical Integration, I.2.4)."""
-    mass = [1.00000597682, 0.000954786104043, 0.000285583733151, 0.0000437273164546, 0.0000517759138449, 1 / 1.3e8]
-    position = [
-        [0, 0, 0], [-3.5023653, -3.8169847, -1.5507963], [9.0755314, -3.0458353, -1.6483708],
-        [8.3101420, -16.2901086, -7.2521278], [11.4707666, -25.7294829, -10.8169456],
-        [-15.5387357, -25.2225594, -3.1902382],
-    ]  # fmt: skip
-    velocity = [
-        [0, 0, 0], [0.00565429, -0.00412490, -0.00190589], [0.00168318, 0.00483525, 0.00192462],
-        [0.00354178, 0.00137102, 0.00055029], [0.00288930, 0.00114527, 0.00039677], [0.00276725, -0.00170702, -0.00136504],
-    ]  # fmt: skip
-    return Particles(mass, position, velocity)
 
 
 def orbit(eccentricity):
@@ -227,14 +211,15 @@ def test_a_scheme_with_its_own_forces_says_where_it_runs(engine, precision, fix)
     assert fix in INTEGRATORS.load("ias15").refusal(ENGINES.load(engine), precision)
 
 
-def test_auto_takes_the_cpu_for_a_scheme_with_its_own_forces(tmp_path):
+@pytest.mark.parametrize("scheme,why", [("ias15", "own forces"), ("leapfrog_adaptive", "works on the CPU")])
+def test_auto_takes_the_cpu_for_a_scheme_that_no_gpu_serves(scheme, why, tmp_path):
     from nbody.run.plan import plan
 
     np.savez(tmp_path / "bodies.npz", mass=[0.5, 0.5], position=orbit(0.5).position, velocity=orbit(0.5).velocity)
     text = (
         "name: pair\ninitial: {file: bodies.npz}\ngravity: {dimensions: 2}\nprecision: float64\n"
-        "integrator: {scheme: ias15, end: 1.0}\n"
+        f"integrator: {{scheme: {scheme}, end: 1.0}}\n"
     )
     (tmp_path / "pair.yaml").write_text(text)
     made = plan(Scenario.load(tmp_path / "pair.yaml"))
-    assert made.engine_name == "cpu" and "own forces" in made.engine_reason
+    assert made.engine_name == "cpu" and why in made.engine_reason

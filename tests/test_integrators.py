@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
-from nbody.errors import InputError
+from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine, direct_sum
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.run.simulation import Simulation
+from nbody.scenario import Scenario
 from nbody.state import Want
 
 ECCENTRICITY = 0.5
@@ -55,7 +57,7 @@ ON_THE_ENGINE = [name for name in INTEGRATORS if not INTEGRATORS.load(name).own_
 """The schemes whose forces come from the engine; for the others see test_few_bodies.py."""
 
 
-@pytest.mark.parametrize("name", ON_THE_ENGINE)
+@pytest.mark.parametrize("name", [name for name in ON_THE_ENGINE if not INTEGRATORS.load(name).adaptive])
 @pytest.mark.parametrize("periods", [1.0, 0.37])
 def test_halving_the_step_shrinks_the_error_by_two_to_the_order(name, periods):
     """Also at 0.37 periods: some first-order schemes look second order after whole ones."""
@@ -179,6 +181,107 @@ def test_a_float32_taylor_step_rounds_a_position_once():
     exact = x.astype(np.float64) + v.astype(np.float64) * 2.0**-10 + a * 2.0**-21
     # One rounding: half a unit in the last place of x, and the far smaller one of what is added.
     assert np.abs(state.position - exact).max() <= 0.501 * np.spacing(np.float32(1.99))
+
+
+# --- Leapfrog with adaptive steps ------------------------------------------------------------------------------------------
+
+
+def varying(eta, bodies=None, largest=None, engine=None):
+    """The scheme, and a motion that is ready for its first step."""
+    kind = INTEGRATORS.load("leapfrog_adaptive")
+    scheme = kind(largest, kind.Options(eta=eta))
+    return scheme, moving(scheme, engine, bodies or eccentric())
+
+
+def eccentric():
+    """The orbit of :func:`kepler_orbit` with e = 0.9."""
+    speed = np.sqrt(1.9 / 0.1)
+    return Particles([0.5, 0.5], [[0.05, 0, 0], [-0.05, 0, 0]], [[0, speed / 2, 0], [0, -speed / 2, 0]])
+
+
+def test_adaptive_leapfrog_is_time_reversible():
+    scheme, motion = varying(0.1)
+    start = motion.state.position.copy()
+    scheme.advance(motion, 150)
+    motion.state.velocity *= -1
+    scheme._rate = 2 * scheme._wanted(motion) - scheme._rate  # the step that comes next is the one that was last
+    scheme.advance(motion, 150)
+    # Some 300 steps of rounding 1e-16, amplified by the shear of the orbit and its pericentre's speed
+    assert np.abs(motion.state.position - start).max() < 1e-11
+
+
+def test_the_error_of_adaptive_leapfrog_falls_with_the_square_of_eta():
+    """After half an orbit; the rule for the steps is of the order of the scheme."""
+    errors = []
+    for eta in (0.08, 0.04, 0.02):
+        scheme, motion = varying(eta)
+        scheme.advance(motion, 10**6, np.pi)
+        assert motion.state.time == np.pi
+        errors.append(np.linalg.norm(motion.state.position[0] - motion.state.position[1] - [-1.9, 0, 0]))
+    assert np.log2(np.array(errors[:-1]) / errors[1:]) == pytest.approx([2, 2], abs=0.2)
+
+
+def test_reversible_steps_keep_the_energy_of_an_eccentric_orbit_and_others_do_not(monkeypatch):
+    """e = 0.9, a thousand orbits. The error varies along an orbit, and returns; with h = 1/ρ(x) it drifts."""
+
+    def errors(orbits):
+        scheme, motion = varying(0.3)
+        start, found = energy(motion), []
+        for time in np.arange(0.0, 2 * np.pi * orbits, 7.3):  # at all phases
+            scheme.advance(motion, 10**6, time)
+            found.append(energy(motion) / start - 1)
+        return np.array(found)
+
+    reversible = errors(1000)
+    assert abs(reversible[-200:].mean() - reversible[:200].mean()) < 0.02 * abs(reversible).max()
+    kind = INTEGRATORS.load("leapfrog_adaptive")
+    wanted = kind._wanted
+
+    def at_once(self, motion):
+        self._rate = wanted(self, motion)  # 2 ρ - ρ = ρ
+        return self._rate
+
+    monkeypatch.setattr(kind, "_wanted", at_once)
+    assert abs(errors(10)[-1]) > 3 * abs(reversible).max()
+
+
+def test_frames_of_adaptive_leapfrog_and_a_resume_leave_its_bits():
+    bodies = random_bodies(20, 3)
+    engine = ENGINES.load("cpu")(Gravity(1.0, 3, "plummer", 0.05), "float64")
+    scheme, whole = varying(0.05, bodies, engine=engine)
+    scheme.advance(whole, 10**6, 0.3)
+    scheme, motion = varying(0.05, bodies, engine=engine)
+    for until in (0.01, 0.011, 0.2):
+        scheme.advance(motion, 10**6, until)
+        motion.evaluate(Want.ENERGY)
+        assert motion.state.time == until
+    again, other = varying(0.05, bodies, engine=engine)
+    other.state.restore(motion.state.arrays())
+    other.state.time = motion.state.time
+    again.restore(scheme.arrays())
+    again.advance(other, 10**6, 0.3)
+    assert np.array_equal(other.state.position, whole.state.position)
+    assert np.array_equal(other.state.velocity, whole.state.velocity)
+
+
+def test_bodies_without_forces_drift_and_steps_that_can_not_be_made_are_one_line():
+    alone = Particles([1.0], [[0.0, 0, 0]], [[1.0, 2, 3]])
+    scheme, motion = varying(0.02, alone, largest=0.25)
+    scheme.advance(motion, 10**6, 1.0)
+    np.testing.assert_allclose(motion.state.position, [[1, 2, 3]])
+    scheme, motion = varying(0.02, alone)
+    with pytest.raises(RunFailed, match=r"step of inf at time 0 can't be made; give .*the largest step"):
+        scheme.advance(motion, 1)
+
+
+def test_with_external_fields_adaptive_leapfrog_needs_its_largest_step():
+    text = (
+        "initial: {generator: plummer, particles: 8}\ngravity: {softening: plummer, length: 0.1}\nprecision: float64\n"
+        "engine: reference\nfields: [{field: point_mass, mass: 1.0}]\nintegrator: {scheme: leapfrog_adaptive, end: 0.1}\n"
+    )
+    with pytest.raises(InputError, match=r"integrator.dt is missing; .*external fields"):
+        Simulation(Scenario.from_text(text, "field.yaml"))
+    Simulation(Scenario.from_text(text.replace("end:", "dt: 0.01, end:"), "field.yaml")).run()
 
 
 # --- Hermite ---------------------------------------------------------------------------------------------------------------

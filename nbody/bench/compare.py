@@ -12,10 +12,10 @@ from nbody.forces import ENGINES
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.units import duration
 
-IDENTITY = ("suite", "name", "precision", "particles", "m", "n", "k", "threads")
+IDENTITY = ("suite", "name", "precision", "particles", "m", "n", "k", "threads", "problem", "backend", "setting")
 """The attributes that are equal (where they exist) in two rows that measure the same thing."""
 
-NOISE = {"forces cpu": 0.10, "lecture cpu": 0.25, "lecture gpu": 0.15}
+NOISE = {"forces cpu": 0.10, "lecture cpu": 0.25, "lecture gpu": 0.15, "integrators cpu": 0.25}
 """The relative noise of times measured by the host's clock, by suite and backend. Between two sessions on one 16-core
 machine with an H200, runs of the lecture differed by 22 % on one core and by up to 12 % on the card."""
 

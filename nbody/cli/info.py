@@ -94,8 +94,7 @@ def _scenario(path: Path) -> dict[str, Any]:
         "engine": planned.engine_name,
         "engine_reason": planned.engine_reason or "named by the scenario",
         "engine_problem": problem,
-        "order": planned.integrator.order,
-        "evaluations_per_step": planned.integrator.evaluations,
+        **_scheme(scenario.resolved()),
         "frames": planned.frames,
         "memory_bytes": planned.memory,
         "memory_free": machine.memory_available(),
@@ -132,8 +131,30 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
                 name: np.asarray(run.observable(name)[[0, -1]]).tolist() for name in (run.widths if len(run) else ())
             },
             "file_bytes": path.stat().st_size,
+            **_scheme(run.resolved),
             "provenance": run.provenance,
             "units": str(run.units),
             "scenario": run.resolved,
         }
         return found | ({"damaged": run.verify()} if verify else {})
+
+
+def _scheme(scenario: dict[str, Any]) -> dict[str, Any]:
+    """The facts about the scheme of a scenario with all values; empty if this version does not have the scheme."""
+    from nbody.integrators import INTEGRATORS
+
+    chosen = scenario.get("integrator")
+    name = chosen.get("scheme") if isinstance(chosen, dict) else None
+    if not isinstance(chosen, dict) or name not in INTEGRATORS:
+        return {}
+    kind = INTEGRATORS.load(str(name))
+    # A frame between two ends of blocks is a prediction; times that the scenario names are ends of blocks.
+    lengths = "adaptive" if chosen.get("shared") else kind.lengths
+    predicted = lengths == "individual" and chosen.get("end") is None
+    return {
+        "order": kind.order,
+        "evaluations_per_step": kind.evaluations,
+        "source": kind.source,
+        "step_lengths": lengths if " or " not in lengths else "adaptive" if chosen.get("eta") else "fixed",
+        "frames_are": "predicted" if predicted else "synchronized",
+    }

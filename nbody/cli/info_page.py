@@ -46,7 +46,7 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
         }
     if "damaged" in found:
         facts["checksums"] = "; ".join(found["damaged"]) or "all right"
-    return facts | _origin(found["provenance"])
+    return facts | {"integrator": _integrator(found)} | _origin(found["provenance"])
 
 
 def _unit_of(observable: str, units: Units) -> str:
@@ -95,19 +95,25 @@ def _scenario(found: dict[str, Any]) -> dict[str, str]:
         "engine": f"{found['engine']} ({found['engine_reason']})",
         "but": found["engine_problem"],
         "needs": f"{memory} ({size(found['memory_free'])} are free)",
-        "integrator": f"order {found['order']}, {_evaluations(found['evaluations_per_step'])}",
+        "integrator": _integrator(found),
         "takes": f"about {duration(found['expected_s'])}, by an earlier run's speed" if found["expected_s"] else "",
         "recording": f"{size(found['file_bytes'])} for {frames} ({size(found['disk_free'])} are free)",
     }
 
 
+def _integrator(found: dict[str, Any]) -> str:
+    """The facts about the scheme; empty if it is not known."""
+    if "order" not in found:
+        return ""
+    count, lengths = found["evaluations_per_step"], found["step_lengths"]
+    evaluations = f"{count} force evaluation{'s' * (count != 1)} per step"
+    frames = f", frames are {found['frames_are']}" if lengths == "individual" else ""
+    return f"order {found['order']}, {evaluations}, {lengths} steps{frames} ({found['source']})"
+
+
 def _units(found: dict[str, Any]) -> str:
     """The units and the G that follows from them; empty if the scenario has none."""
     return f"{found['units']}; G = {found['scenario']['gravity']['G']:.9g}" if found["units"] else ""
-
-
-def _evaluations(count: int) -> str:
-    return f"{count} force evaluation{'s' * (count != 1)} per step"
 
 
 def _flat(value: Any) -> str:

@@ -107,6 +107,8 @@ def summary_text(summary: Summary) -> str:
     ]
     if speed := _speed(summary):
         lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
+    if summary.body_steps is not None:
+        lines.insert(-1, f"  a step is a block: {summary.body_steps} steps of single bodies")
     if summary.output:
         lines.append(f"  {_counted(summary.frames, 'frame')} in {_place(summary)}")
     return "\n".join(lines)

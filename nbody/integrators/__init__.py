@@ -12,6 +12,10 @@ INTEGRATORS = Registry(
         "taylor": Entry("nbody.integrators.taylor:Taylor", "the lecture's position update, order 1"),
         "leapfrog": Entry("nbody.integrators.leapfrog:Leapfrog", "kick-drift-kick, symplectic, order 2"),
         "leapfrog_dkd": Entry("nbody.integrators.leapfrog_dkd:LeapfrogDKD", "drift-kick-drift, symplectic, order 2"),
+        "leapfrog_adaptive": Entry(
+            "nbody.integrators.leapfrog_adaptive:LeapfrogAdaptive",
+            "leapfrog with time-reversible adaptive steps, order 2",
+        ),
         "yoshida4": Entry("nbody.integrators.yoshida4:Yoshida4", "three leapfrogs per step, symplectic, order 4"),
         "forest_ruth": Entry("nbody.integrators.forest_ruth:ForestRuth", "yoshida4 with the drift first, order 4"),
         "mclachlan4": Entry("nbody.integrators.mclachlan4:McLachlan4", "four optimal stages, symplectic, order 4"),

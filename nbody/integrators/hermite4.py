@@ -38,6 +38,7 @@ class Hermite4(Integrator):
     source = "Makino & Aarseth 1992"
     needs = Want.JERK
     power_of_dt = 3
+    lengths = "fixed or adaptive"
     columns = (Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D"))
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:

@@ -35,6 +35,7 @@ class IAS15(FewBodies):
     order = 15
     source = "Rein & Spiegel 2015; Pham, Rein & Spiegel 2024"
     adaptive = True
+    lengths = "adaptive"
     evaluations = 14
     columns = (
         Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),

@@ -62,8 +62,14 @@ class Integrator(ABC):
     adaptive: bool = False
     """True if the scheme chooses the length of each step."""
 
+    lengths: ClassVar[str] = "fixed"
+    """The lengths of steps in words: fixed, adaptive (one for all bodies), or individual."""
+
     own_forces: ClassVar[bool] = False
     """True if the scheme computes the forces in its own kernel."""
+
+    single: int | None = None
+    """Steps of single bodies made so far; None if all bodies make the same steps."""
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         self.options = options or self.Options()
@@ -99,6 +105,10 @@ class Integrator(ABC):
     @abstractmethod
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """Interactions of the next ``steps`` steps, if ``want`` is current after the last one."""
+
+    def pairs_per_step(self, motion: Motion) -> float:
+        """Interactions per step, the mean of the steps so far; excluding recording."""
+        return self.evaluations * motion.engine.work(motion.state)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns."""

@@ -39,6 +39,7 @@ class Summary:
     the disk; ``wall_s`` includes both. ``energy_error`` is (E - E₀)/|E₀| of the last frame,
     ``energy_error_largest`` that of the frame where it is largest. ``steps`` counts the steps of this call, ``step``
     is the number of the last step, ``frames`` counts all frames of the recording (also if no file is written).
+    With individual steps a step is a block: ``blocks`` equals ``steps``, and ``body_steps`` counts steps of single bodies.
     """
 
     name: str
@@ -60,6 +61,8 @@ class Summary:
     frames: int
     interrupted: bool
     energy_error_largest: float = 0.0
+    blocks: int | None = None
+    body_steps: int | None = None
     time_unit: str = ""
 
     def as_dict(self) -> dict:
@@ -77,8 +80,7 @@ class Clock:
     """Wall time of a run and the rate of its steps. The rate excludes the steps before the speed was steady if the run
     lasted longer than those steps did, else only the first step."""
 
-    def __init__(self, evaluations: int = 1) -> None:
-        self._evaluations = evaluations
+    def __init__(self) -> None:
         self.start = self.last_look = time.perf_counter()
         self.steps_per_s = 0.0
         self._begun: list[tuple[int, float]] = []  # number of steps and time at the first looks
@@ -87,10 +89,6 @@ class Clock:
     def settled(self) -> bool:
         """True if the speed is steady."""
         return len(self._begun) == SETTLED
-
-    def interactions_per_s(self, work: int) -> float:
-        """The rate of interactions, with ``work`` of them per force evaluation."""
-        return self.steps_per_s * self._evaluations * work
 
     def seconds(self) -> float:
         """Seconds since the start."""

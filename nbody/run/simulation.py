@@ -275,12 +275,12 @@ class Simulation:
             from nbody import gpu
 
             gpu.use_device()  # in this thread
-        schedule, clock, first = self._schedule(steps, until), Clock(self.integrator.evaluations), self.step
+        schedule, clock, first = self._schedule(steps, until), Clock(), self.step
         if self._recorded and self._file is not None:
             dropped = not self._schedule_in_use.regular(first, self.time) and not schedule.ended(first, self.time)
             self.frames -= dropped and self.frames > 1
             self._file.go_on(first, self.time, self.frames, self.energies)
-        self._schedule_in_use, left = schedule, False
+        self._schedule_in_use, left, single = schedule, False, self.integrator.single
         self._running, self._calls = True, calls
         try:
             with pace.stopping() if pace else stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
@@ -303,8 +303,8 @@ class Simulation:
             self._running = False
         self.frames, self.energies = recorder.frames, recorder.energies
         interrupted = stop.requested and not schedule.ended(self.step, self.time)
-        self._summary = self._summarize(clock, self.step - first, interrupted)
-        if clock.settled and not stop.requested:
+        self._summary = self._summarize(clock, self.step - first, single, interrupted)
+        if clock.settled and not stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary.interactions_per_s)
 
     def _check_idle(self) -> None:
@@ -508,7 +508,7 @@ class Simulation:
             steps=schedule.last if isinstance(schedule, StepSchedule) else None,
             time=self.time,
             steps_per_s=clock.steps_per_s,
-            interactions_per_s=clock.interactions_per_s(self.engine.work(self.state)),
+            interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self._motion),
             energy_error=recorder.energies.error,
             fraction_done=schedule.fraction(self.step, self.time),
             doing=doing,
@@ -523,7 +523,9 @@ class Simulation:
         elif self.output is not None:
             self.notify(f"interrupted at step {self.step}, before the first checkpoint")
 
-    def _summarize(self, clock: Clock, done: int, interrupted: bool) -> Summary:
+    def _summarize(self, clock: Clock, done: int, single: int | None, interrupted: bool) -> Summary:
+        """``done``: steps of this call; ``single``: steps of single bodies before it."""
+        individual = self.integrator.single is not None
         return Summary(
             name=self.scenario.name,
             output=None if self.output is None else str(self.output),
@@ -537,13 +539,15 @@ class Simulation:
             time=self.time,
             wall_s=clock.seconds(),
             steps_per_s=clock.steps_per_s,
-            interactions_per_s=clock.interactions_per_s(self.engine.work(self.state)),
+            interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self._motion),
             energy_initial=self.energies.initial,
             energy_final=self.energies.latest,
             energy_error=self.energies.error,
             frames=self.frames,
             interrupted=interrupted,
             energy_error_largest=self.energies.largest_error,
+            blocks=done if individual else None,
+            body_steps=(self.integrator.single or 0) - (single or 0) if individual else None,
             time_unit=self.scenario.units.time if self.scenario.units else "",
         )
 

@@ -191,7 +191,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
     """The compiled function ``advance``; see its text below."""
     variant = variant_of(law_name, order)
 
-    def advance(rows, m, last, step, wanted, now, end, tick, steps, largest, smallest, eta, length2, G):
+    def advance(rows, m, last, step, wanted, now, end, tick, steps, largest, smallest, shared, eta, length2, G):
         """Make up to ``steps`` blocks, or all until the time ``end``.
 
         Args:
@@ -201,6 +201,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
             wanted: (N,) the length that accuracy asks for, in units of time.
             now, end: the time reached, and where to stop, in ticks of ``tick`` units of time.
             largest, smallest: limits of a step in ticks.
+            shared: all bodies make the shortest step.
 
         Returns:
             The number of blocks, the time reached, the steps of single bodies, and a body whose step would be shorter than
@@ -215,8 +216,8 @@ def blocks_for(law_name: str, order: int) -> Callable:
                 now = min(now, last[j] + step[j])
             number = 0
             for j in range(count):
-                if last[j] + step[j] == now:
-                    active[number] = j
+                if shared or last[j] + step[j] == now:
+                    active[number], step[j] = j, now - last[j]
                     number += 1
             predict_all(variant, rows, p, last, now, tick)
             if number * count < ALONE:
@@ -258,10 +259,10 @@ def prediction_for(order: int) -> Callable:
 class Blocks:
     """The loop over blocks of one state in host memory."""
 
-    def __init__(self, motion: Motion, order: int, eta: float) -> None:
+    def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False) -> None:
         state: Any = motion.state
         self._state, count = state, state.count
-        self._gravity, self._order, self._eta = motion.engine.gravity, order, eta
+        self._gravity, self._order, self._eta, self._shared = motion.engine.gravity, order, eta, shared
         self._rows = state.derivatives.reshape(3 * DERIVATIVES, count)
         self._last, self._step = state.ticks.reshape(2, count)
         self._now = -1  # the time reached in ticks; -1 after a restore
@@ -294,7 +295,7 @@ class Blocks:
         gravity = self._gravity
         blocks, self._now, single, failed = blocks_for(gravity.softening, self._order)(
             self._rows, self._state.mass, self._last, self._step, self._state.wanted_step, self._now, end, tick, steps, unit,
-            smallest, self._eta, gravity.length2, gravity.G,
+            smallest, self._shared, self._eta, gravity.length2, gravity.G,
         )  # fmt: skip
         return blocks, self._now, single, failed
 

@@ -60,8 +60,9 @@ def rows_per_body(mixed: bool) -> int:
 
 
 @cache
-def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False) -> Kernels:
-    """The kernels; ``first``: those for the first evaluation, which needs the snap in both orders."""
+def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False, shared: bool = False) -> Kernels:
+    """The kernels; ``first``: those for the first evaluation, which needs the snap in both orders; ``shared``: all bodies
+    make the shortest step."""
     real = np.float32 if mixed else np.float64
     law = pair_law(law_name, 3, gpu.rsqrt, gpu.device_function)
     softened = LAWS.load(law_name).needs_length  # so a body exerts no force on itself
@@ -104,7 +105,9 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False) -> 
         ends[t] = FAR
         if j < mass.size:
             end = last[j] + step[j]
-            if end == now:
+            if shared or end == now:
+                if shared:
+                    step[j] = now - last[j]
                 listed[cuda.atomic.add(clock, 3 + slot, 1)] = j
             else:
                 ends[t] = end
@@ -286,12 +289,12 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False) -> 
 class Blocks:
     """The loop over blocks of one state on the device, with the interface of :class:`.cpu.Blocks`."""
 
-    def __init__(self, motion: Motion, order: int, eta: float) -> None:
+    def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False) -> None:
         state: Any = motion.state
         gravity, self._order, self._eta = motion.engine.gravity, order, eta
         self._state, self._law, self._mixed = state, gravity.softening, motion.engine.precision == "mixed"
         self._constants = gravity.G, gravity.length2
-        self._kernels = kernels_for(self._law, order, self._mixed)
+        self._kernels = kernels_for(self._law, order, self._mixed, shared=shared)
         count, real = state.count, np.float32 if self._mixed else np.float64
         self._rows = state.derivatives.reshape(18, count)
         ticks = state.ticks.reshape(2, count)

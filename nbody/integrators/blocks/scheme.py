@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from nbody.errors import InputError, RunFailed
 from nbody.forces.engine import Engine
@@ -38,11 +38,14 @@ class BlockHermite(Integrator):
     """
 
     class Options(Group):
-        """``eta``: accuracy of the steps; by default 0.01 for order 4 and 0.5 for order 6, as in the literature."""
+        """``eta``: accuracy of the steps; by default 0.01 for order 4 and 0.5 for order 6, as in the literature.
+        ``shared``: all bodies make the shortest step."""
 
         eta: Annotated[Positive | None, Field(le=10.0)] = None
+        shared: StrictBool = False
 
     adaptive = True
+    lengths = "individual"
     own_forces = True
     columns = (
         Column("derivatives", 18), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0),
@@ -54,8 +57,8 @@ class BlockHermite(Integrator):
         self.eta: float = self.options.eta or ETA[self.order]  # type: ignore[attr-defined]
         self._begin = self._end = 0.0  # of the present stretch between two frames
         self._now = self._unit = TICKS
-        self.single = 0
-        """Steps of single bodies made so far."""
+        self.single: int = 0
+        self._made = 0, 0  # blocks, and steps of single bodies, since then
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
@@ -69,7 +72,8 @@ class BlockHermite(Integrator):
         """See :meth:`Integrator.prepare`."""
         super().prepare(motion)
         kind = import_module(f"nbody.integrators.blocks.{motion.engine.device}")
-        self._blocks = kind.Blocks(motion, self.order, self.eta)
+        shared: bool = self.options.shared  # type: ignore[attr-defined]
+        self._blocks = kind.Blocks(motion, self.order, self.eta, shared)
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`: evaluates the first accelerations, jerks and snaps."""
@@ -89,6 +93,7 @@ class BlockHermite(Integrator):
             tick = (self._end - self._begin) / TICKS
             blocks, self._now, single, failed = self._blocks.advance(tick, TICKS, self._unit, self._smallest(), steps)
             steps, state.step, self.single = steps - blocks, state.step + blocks, self.single + single
+            self._made = self._made[0] + blocks, self._made[1] + single
             state.time = self._end if self._now == TICKS else self._begin + self._now * tick
             if failed >= 0:
                 raise self._too_short(motion, failed)
@@ -126,6 +131,11 @@ class BlockHermite(Integrator):
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""
         return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
+
+    def pairs_per_step(self, motion: Motion) -> float:
+        """See :meth:`Integrator.pairs_per_step`: all bodies act on those of a block."""
+        blocks, single = self._made
+        return single * motion.state.count / max(1, blocks)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The present stretch between two frames."""

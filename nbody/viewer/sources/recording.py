@@ -261,7 +261,9 @@ def recorded_gravity(run: Trajectory) -> Gravity | None:
     if run.resolved.get("fields"):  # their potential would be missing
         return None
     with suppress(TypeError, ValueError, AttributeError, InputError):
-        return Gravity(**{"dimensions": run.dimensions, **stored}).check()  # type: ignore[dict-item]
+        gravity = Gravity(**{"dimensions": run.dimensions, **stored}).check()  # type: ignore[dict-item]
+        gravity.squares(run.species, run.species_names)  # raises if the lengths are not those of the species
+        return gravity
     return None
 
 

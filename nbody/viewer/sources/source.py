@@ -129,6 +129,14 @@ class Source(ABC):
         scenario has no units."""
         return self.units.symbol(quantity) if self.units else ""
 
+    @property
+    def softening2(self) -> Array | None:
+        """The softening length squared of each body, (N,), if species have lengths; else None."""
+        if self.gravity is None or not self.gravity.per_species:
+            return None
+        species = np.zeros(self.count, np.int64) if self.species is None else self.species
+        return self.gravity.squares(species, self.species_names)
+
     def thin_out(self, budget: int) -> None:
         """Show at most ``budget`` bodies: a random choice, the same in every frame."""
         if self.count > budget:

@@ -1,0 +1,30 @@
+"""The integrators suite: the error of each scheme against the time that it takes, for the same problems."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def prepare(
+    say: Callable[[str], None], *, particles: Sequence[int] = (), gpu: bool = False
+) -> Callable[[Callable[[str], None]], Any]:
+    """Measure error against time of every integrator.
+
+    Three problems, in float64: an orbit of eccentricity 0.9, the outer solar
+    system, and a star cluster of 1024 bodies (or --particles); with --gpu the
+    cluster on the GPU too. Times exclude compilation.
+
+    Examples:
+
+      nbody bench integrators
+
+      nbody bench integrators --particles 256 --json
+    """
+    from nbody.bench import card, report
+    from nbody.bench.forces import selection
+    from nbody.bench.integrators import suite
+
+    if gpu:
+        card.require_gpu("nbody bench integrators")
+    counts = selection.counts(particles, False, suite.COUNTS)
+    backends = ("cpu", "gpu") if gpu else ("cpu",)
+    return lambda notify: report.Report(report.machine(), suite.measure(counts, backends, notify))

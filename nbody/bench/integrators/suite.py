@@ -1,0 +1,107 @@
+"""Measures error against time: every scheme that suits a problem, at a few steps or accuracies."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from nbody.bench.integrators.problems import COUNTS, Problem, problems
+from nbody.bench.integrators.row import IntegratorRow
+from nbody.errors import RunFailed
+from nbody.forces import ENGINES
+from nbody.integrators import INTEGRATORS
+from nbody.integrators.integrator import Integrator, Motion
+from nbody.state import Want
+
+__all__ = ["COUNTS", "measure"]
+
+SETTINGS = {
+    "leapfrog_adaptive": ("eta", 0.3, 0.1, 0.05),
+    "hermite4": ("eta", 0.1, 0.04, 0.01),
+    "hermite4_block": ("eta", 0.04, 0.01, 0.0025),
+    "hermite6_block": ("eta", 1.0, 0.5, 0.25),
+    "ias15": ("epsilon", 1e-5, 1e-7, 1e-9),
+}
+"""The option that sets the accuracy of schemes that choose their steps, and its values; others get steps of one length."""
+
+ENGINE = {"cpu": "cpu", "gpu": "gpu-symmetric"}
+
+PATIENCE = 10.0
+"""A scheme that has not reached the end after so many seconds gets a note instead of a time."""
+
+STEPS = 512
+"""Steps between two looks at the clock."""
+
+
+def measure(
+    counts: Sequence[int] = COUNTS, backends: Sequence[str] = ("cpu",), notify: Callable[[str], None] = lambda _: None
+) -> list[IntegratorRow]:
+    """Rows of all problems; on a GPU the cluster alone. ``notify`` gets a line before each scheme."""
+    rows = []
+    for problem in problems(tuple(counts)):
+        for backend in backends if problem.name == "cluster" else ("cpu",):
+            for name in problem.schemes:
+                if not INTEGRATORS.load(name).refusal(ENGINES.load(ENGINE[backend]), "float64"):
+                    notify(f"{problem.name}, N = {problem.bodies.count}, {backend}: {name}")
+                    rows += [measured(problem, backend, name, *setting) for setting in _settings(problem, name)]
+    return rows
+
+
+def _settings(problem: Problem, name: str) -> Iterator[tuple[str, float]]:
+    if name in SETTINGS:
+        key, *values = SETTINGS[name]
+        yield from ((str(key), float(value)) for value in values)
+    else:
+        each = INTEGRATORS.load(name).evaluations
+        yield from (("dt", problem.end / round(count / each)) for count in problem.evaluations)
+
+
+def measured(problem: Problem, backend: str, name: str, key: str, value: float) -> IntegratorRow:
+    """Compile, then make the run and compare its end with its beginning."""
+    scheme, motion = _begun(problem, backend, name, key, value)
+    row = IntegratorRow(
+        name=name, device=motion.engine.device_name(), precision="float64", particles=motion.state.count,
+        problem=problem.name, backend=backend, setting=f"{key}: {value:.4g}",
+    )  # fmt: skip
+    scheme.advance(motion, 3, problem.end)
+    motion.state.synchronize()
+    scheme, motion = _begun(problem, backend, name, key, value)
+    first, start = _energy(motion), time.perf_counter()
+    try:
+        while motion.state.time < problem.end * (1 - 1e-9):
+            left = STEPS if scheme.adaptive else min(STEPS, round((problem.end - motion.state.time) / scheme.dt))
+            scheme.advance(motion, left, problem.end)
+            motion.state.synchronize()
+            if time.perf_counter() - start > PATIENCE:
+                return row.noted(f"not finished after {PATIENCE:g} s, at {100 * motion.state.time / problem.end:.0f} %")
+    except RunFailed as error:
+        return row.noted(str(error))
+    seconds, energy = time.perf_counter() - start, _energy(motion)
+    if not math.isfinite(energy):
+        return row.noted("the energy is not finite", wrong=True)
+    distance = None
+    if problem.exact:
+        position = motion.state.snapshot().position
+        distance = math.dist(position[0] - position[1], problem.exact)
+    change = abs(energy / first - 1)
+    return replace(row, seconds=seconds, steps=motion.state.step, error=distance, energy_error=change)
+
+
+def _begun(problem: Problem, backend: str, name: str, key: str, value: float) -> tuple[Integrator, Motion]:
+    """The scheme after its start."""
+    kind = INTEGRATORS.load(name)
+    largest = 0.125 if problem.name == "cluster" else None
+    scheme = kind(value) if key == "dt" else kind(largest, kind.Options(**{key: value}))
+    engine = ENGINES.load(ENGINE[backend])(problem.gravity, "float64")
+    motion = Motion(engine, engine.load(problem.bodies))
+    scheme.prepare(motion)
+    scheme.start(motion)
+    return scheme, motion
+
+
+def _energy(motion: Motion) -> float:
+    motion.evaluate(Want.ENERGY)
+    snapshot = motion.state.snapshot().wait()
+    energy = float(snapshot.sums[:2].sum())
+    snapshot.release()
+    return energy

@@ -1,0 +1,91 @@
+"""The tables of the integrators suite: error against time, and the facts that the classes of the schemes state."""
+
+from collections.abc import Iterator
+
+from nbody.bench.integrators.row import IntegratorRow
+from nbody.bench.report import Report
+from nbody.bench.row import distinct
+from nbody.bench.tables import Column, Sheet, error, markdown, notes
+from nbody.forces import ENGINES
+from nbody.integrators import INTEGRATORS
+from nbody.units import duration
+
+COLUMNS = (
+    Column("problem", "problem", left=True),
+    Column("N", "particles"),
+    Column("on", lambda row: row.backend.upper(), left=True),
+    Column("scheme", "name", left=True),
+    Column("setting", "setting", left=True),
+    Column("steps", "steps"),
+    Column("time", "seconds", duration),
+    Column("energy error", "energy_error", error),
+    Column("distance", "error", error),
+)
+
+EXPLAINED = (
+    "float64, all cores, excluding compilation. kepler: two bodies, e = 0.9, 9.5 orbits (distance: from the exact solution, "
+    "in semi-major axes); planets: the outer solar system, 200 000 days; cluster: a Plummer sphere, ε = 1e-4, one unit of "
+    "time. Energy errors at the end."
+)
+
+
+def sheets(report: Report) -> Iterator[Sheet]:
+    """One table with all problems."""
+    rows: list[IntegratorRow] = report.of("integrators")
+    yield Sheet(
+        f"Error against time on {report.device}", "\n".join([EXPLAINED, *notes(rows)]), COLUMNS, rows, "problem"
+    )
+
+
+def full_table(report: Report) -> str:
+    """A line per problem and scheme in Markdown, with the time and the energy error of each setting."""
+    rows: list[IntegratorRow] = report.of("integrators")
+    keys = distinct(rows, "problem", "particles", "backend", "name")
+    lines = [[row for row in rows if (row.problem, row.particles, row.backend, row.name) == key] for key in keys]
+    columns = [
+        Column(
+            "problem", lambda line: f"{line[0].problem}, N = {line[0].particles}, {line[0].backend.upper()}", left=True
+        ),
+        Column("scheme", lambda line: f"`{line[0].name}`", left=True),
+        *(
+            Column(heading, lambda line, k=k: line[k], _in_short, left=True)  # type: ignore[misc]
+            for k, heading in enumerate(("coarse", "middle", "fine"))
+        ),
+    ]
+    return markdown(columns, lines, f"On {report.provenance}. {EXPLAINED}")
+
+
+def _in_short(row: IntegratorRow) -> str:
+    found = f"{duration(row.seconds)}, {error(row.energy_error)}" if row.energy_error is not None else "–"
+    return f"{row.setting}: {found}"
+
+
+def schemes(_: Report | None = None) -> str:
+    """Every scheme with its order, steps, engines, precisions, evaluations and source, in Markdown."""
+    columns = [
+        Column("scheme", lambda name: f"`{name}`", left=True),
+        Column("order", lambda name: INTEGRATORS.load(name).order),
+        Column("steps", lambda name: INTEGRATORS.load(name).lengths, left=True),
+        Column("force evaluations per step", lambda name: INTEGRATORS.load(name).evaluations),
+        Column("runs on", _places, left=True),
+        Column("source", lambda name: INTEGRATORS.load(name).source, left=True),
+    ]
+    return markdown(columns, INTEGRATORS)
+
+
+def _places(name: str) -> str:
+    """The engines and precisions of a scheme: ``CPU`` stands for all engines on the CPU."""
+    scheme, found = INTEGRATORS.load(name), []
+    for device in ("cpu", "gpu"):
+        engines = {each: ENGINES.load(each) for each in ENGINES}
+        engines = {each: kind for each, kind in engines.items() if kind.device == device}
+        able = {k: [p for p in kind.precisions if not scheme.refusal(kind, p)] for k, kind in engines.items()}
+        names = [f"`{each}`" for each in able if able[each]]
+        every = scheme.own_forces or len(names) == len(engines)
+        precisions = [p for p in ("float32", "mixed", "float64") if any(p in offered for offered in able.values())]
+        if names:
+            found.append(f"{device.upper() if every else ', '.join(names)}: {', '.join(precisions)}")
+    return "; ".join(found)
+
+
+PAGES = {"schemes": schemes, "integrators": full_table}

@@ -1,0 +1,169 @@
+"""Leapfrog with adaptive steps for all bodies, time-reversible: the energy of an eccentric orbit does not drift.
+
+A step of kick-drift-kick has the length h = 1/ρ. The next one follows from the bodies at its beginning:
+
+    ρ₊ = 2 ρ(x, v) - ρ₋,        ρ(x, v) = (1/η) (Σ_{i<j} (v²/r² + G(m_i + m_j)/r³)⁸)^(1/16)
+
+with the softened distance r and the relative speed v of each pair. A run backwards makes the same steps, whereas with
+h = 1/ρ(x, v) it would not, and the energy would drift (Huang & Leimkuhler 1997). The sum is a smooth form of the maximum:
+where another pair becomes the fastest, a kink would make ρ₊ and ρ₋ differ from then on. It needs no softening and no jerk;
+it is one more pass over the pairs.
+
+A frame between two steps is a shorter step from the last one, and is not fed back; so recording changes nothing.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from nbody.errors import InputError, RunFailed
+from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.forces.direct.cpu_roots import FAST
+from nbody.forces.engine import Engine
+from nbody.integrators.encounter import nearest_pair
+from nbody.integrators.few_bodies import components, shortest_time
+from nbody.integrators.integrator import Integrator, Motion
+from nbody.scenario.fields import Group, Positive
+from nbody.state import Column, Want
+from nbody.state.host import HostState
+
+ALONE = 512
+"""Fewer bodies than this are left to one core: waking the others costs as much."""
+
+
+@cache
+def rate(parallel: bool) -> Callable:
+    """The compiled function ``rate(x, v, m, G, length2, scale)``: ρ η of (3, N) positions and velocities. ``scale`` is near
+    the result, so that its powers neither overflow nor vanish."""
+
+    def rate(x, v, m, G, length2, scale):
+        sums, unit = np.zeros(m.size), 1.0 / scale**2
+        for i in prange(m.size):
+            total = 0.0
+            xi, yi, zi, vxi, vyi, vzi, mi = x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], m[i]
+            for j in range(i):
+                dx, dy, dz = x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
+                vx, vy, vz = v[0, j] - vxi, v[1, j] - vyi, v[2, j] - vzi
+                r2 = length2 + dx * dx + dy * dy + dz * dz
+                both = mi + m[j]
+                square = unit * (vx * vx + vy * vy + vz * vz + G * both / np.sqrt(r2)) / r2
+                square *= square
+                square *= square
+                total += square * square if both > 0.0 else 0.0
+            sums[i] = total
+        return scale * sums.sum() ** (1 / 16)
+
+    return disk_cached(rate, parallel=parallel, fastmath=FAST)
+
+
+class LeapfrogAdaptive(Integrator):
+    """A force evaluation and a pass over the pairs per step. ``dt``, if given, is the longest step. On the CPU."""
+
+    class Options(Group):
+        """``eta``: the step as a share of the shortest time r/√(v² + G(m_i + m_j)/r) of a pair."""
+
+        eta: Positive = 0.05
+
+    order = 2
+    source = "Huang & Leimkuhler 1997"
+    adaptive = True
+    leaves = Want.ACCELERATION
+    lengths = "adaptive"
+    columns = (Column("last_position", "D"), Column("last_velocity", "D"), Column("last_acceleration", "D"))
+
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        super().__init__(dt, options)
+        self._rate = self._scale = 0.0  # ρ of the next step, and ρ(x, v) η
+        self._time = 0.0  # of the end of the last step; the state may be ahead of it, at a frame
+
+    @classmethod
+    def refusal(cls, engine: type[Engine], precision: str) -> str:
+        """See :meth:`Integrator.refusal`."""
+        if not issubclass(engine.state_type, HostState):
+            return "this scheme works on the CPU; choose --engine cpu, or scheme 'leapfrog'"
+        return super().refusal(engine, precision)
+
+    def prepare(self, motion: Motion) -> None:
+        """See :meth:`Integrator.prepare`."""
+        super().prepare(motion)
+        if motion.engine.fields is not None and math.isinf(self.dt):
+            raise InputError(
+                "integrator.dt is missing; the steps of this scheme follow from the pairs alone, so with external fields "
+                "give the largest one"
+            )
+
+    def start(self, motion: Motion) -> None:
+        """See :meth:`Integrator.start`."""
+        motion.evaluate()
+        self._scale = 1 / shortest_time(motion)
+        self._rate = self._wanted(motion)
+        self._keep(motion)
+
+    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+        """See :meth:`Integrator.advance`."""
+        state: Any = motion.state
+        if state.time != self._time:
+            state.position[...], state.velocity[...] = state.last_position, state.last_velocity
+            state.acceleration[...], state.time = state.last_acceleration, self._time
+            state.current = Want.ACCELERATION
+        motion.evaluate()
+        while steps and state.time < until:
+            h = min(self.dt, 1 / self._rate if self._rate else math.inf)
+            if not self._rate >= 0 or math.isinf(min(h, until)) or state.time + min(h, until) == state.time:
+                raise self._failed(motion, h)
+            whole = state.time + h <= until
+            if not whole:
+                self._keep(motion)
+            self._step(motion, h if whole else until - state.time)
+            steps, state.step = steps - 1, state.step + 1
+            if whole:
+                self._time = state.time = state.time + h
+                self._rate = 2 * self._wanted(motion) - self._rate
+            else:
+                state.time = until
+
+    def _step(self, motion: Motion, h: float) -> None:
+        motion.state.kick(h / 2)
+        motion.state.drift(h)
+        motion.evaluate()
+        motion.state.kick(h / 2)
+
+    def _keep(self, motion: Motion) -> None:
+        """Keep the state as the end of the last step."""
+        state: Any = motion.state
+        state.last_position[...], state.last_velocity[...] = state.position, state.velocity
+        state.last_acceleration[...], self._time = state.acceleration, state.time
+
+    def _wanted(self, motion: Motion) -> float:
+        """ρ of the present positions and velocities; 0 if no time scale exists."""
+        state: Any = motion.state
+        gravity, eta = motion.engine.gravity, self.options.eta  # type: ignore[attr-defined]
+        if not self._scale:
+            return 0.0
+        x, v = components(state.position), components(state.velocity)
+        self._scale = rate(state.count >= ALONE)(x, v, state.mass, gravity.G, gravity.length2, self._scale)
+        return self._scale / eta
+
+    def _failed(self, motion: Motion, h: float) -> RunFailed:
+        state = motion.state
+        return RunFailed(
+            f"step {state.step}: a time step of {h:g} at time {state.time:g} can't be made{nearest_pair(motion)}; give a "
+            "smaller integrator.eta, the largest step (integrator.dt), or a softening"
+        )
+
+    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
+        """See :meth:`Integrator.work`."""
+        forces = steps * motion.engine.work(motion.state)
+        return forces + (motion.engine.work(motion.state, want, self.leaves) if want is not Want.ACCELERATION else 0)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """ρ of the next step, the scale of ρ, and the time of the last step's end."""
+        return {"rate": np.array([self._rate, self._scale, self._time])}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """See :meth:`Integrator.restore`."""
+        self._rate, self._scale, self._time = map(float, arrays["rate"])
