@@ -117,7 +117,7 @@ def test_a_disc_is_stable_over_ten_rotations():
     for share in (0.25, 0.5, 0.75):
         assert np.quantile(R, share) == pytest.approx(np.quantile(before[0], share), rel=0.15)
     assert np.median(np.abs(z)) < 2 * np.median(np.abs(before[1]))
-    assert np.median(around) > 2.5 * out.std()
+    assert np.median(around) > 2 * out.std()  # 3.97 at the start, over 1.5 by heating, less the asymmetric drift
     angle = np.arctan2(*bodies.position[bodies.species == 0][(R > 0.5) & (R < 3), 1::-1].T)
     assert abs(np.exp(2j * angle).mean()) < 0.2
     ring = (R > 1.6) & (R < 2.0)
