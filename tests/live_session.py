@@ -36,7 +36,9 @@ def acts(pane):
         return source.caption(0).step
 
     def rests():
-        return run.begun and not run.playing and not run.simulation._within_a_step and step() == run.simulation.step
+        return (
+            run.begun and not run.pace.playing and not run.simulation._within_a_step and step() == run.simulation.step
+        )
 
     before = [0]
 
@@ -59,7 +61,7 @@ def acts(pane):
     yield "saved", "S", lambda: "saved" in pane.notice
     yield "stopped", "O", lambda: not run.recording and not run._wish
     yield "restarted", "Home", lambda: rests() and step() == 0
-    yield "faster", "Up", lambda: run.steps_per_picture == 2
+    yield "faster", "Up", lambda: run.pace.steps_per_picture == 2
     yield "goes on", "Space", lambda: clock.playing
 
 

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from nbody.cli import main
-from nbody.run.live import FASTEST, SLOWEST, LiveRun
+from nbody.errors import DeviceError
+from nbody.run.live import LiveRun
+from nbody.run.live_pace import FASTEST, SLOWEST
 from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
@@ -57,7 +59,7 @@ def live(**options):
     try:
         source = Live(run)
         clock = LiveClock(source)
-        run.playing = False
+        run.pace.playing = False
         source.moment(0)
         yield source, clock, run
     finally:
@@ -125,18 +127,18 @@ def test_faster_is_more_steps_per_picture_and_slower_fewer_pictures():
         seen = []
         for _ in range(3):
             clock.faster(2.0)
-            seen.append(run.steps_per_picture)
+            seen.append(run.pace.steps_per_picture)
         assert seen == [2, 4, 8] and "8 steps per picture" in clock.status
         for _ in range(5):
             clock.faster(0.5)
-        assert run.steps_per_picture == 0.25 and "1 step per 4 pictures" in clock.status
+        assert run.pace.steps_per_picture == 0.25 and "1 step per 4 pictures" in clock.status
         for _ in range(40):
             clock.faster(2.0)
-        assert run.steps_per_picture == FASTEST
+        assert run.pace.steps_per_picture == FASTEST
         for _ in range(40):
             clock.faster(0.5)
-        assert run.steps_per_picture == SLOWEST
-        run.steps_per_picture = 8
+        assert run.pace.steps_per_picture == SLOWEST
+        run.pace.steps_per_picture = 8
         clock.toggle()
         steps = set()
         until(lambda: steps.add(shown_step(source, clock)) or len(steps) > 3)
@@ -147,12 +149,12 @@ def test_faster_is_more_steps_per_picture_and_slower_fewer_pictures():
 
 def test_the_end_and_the_beginning():
     with live() as (source, clock, run):
-        run.steps_per_picture = 16
+        run.pace.steps_per_picture = 16
         clock.toggle()
         until(lambda: shown_step(source, clock) == STEPS and run.ended)
         clock.restart()
         until(lambda: shown_step(source, clock) == 0)
-        assert not run.playing and not run.ended
+        assert not run.pace.playing and not run.ended
         stepped(source, clock, 2)
         clock.step(-1)
         clock.advance(0.0)
@@ -242,7 +244,7 @@ def test_closing_within_a_step_leaves_a_recording_that_can_be_resumed(tmp_path, 
         stepped(source, clock, 6)
         monkeypatch.setattr(Slow, "seconds", 30.0)
         clock.step(1)
-        until(lambda: run._granted == 1 and not run.playing and run.simulation._within_a_step)
+        until(lambda: run.pace.granted == 1 and not run.pace.playing and run.simulation._within_a_step)
     assert not writing_process(path)
     with Trajectory(path) as recorded:
         assert list(recorded.step[:])[:2] == [0, 4]
@@ -281,7 +283,7 @@ def test_a_recorded_run_is_stopped_after_its_step(tmp_path):
 def test_thinned_out_bodies_are_the_same_in_every_picture():
     run = LiveRun(SCENARIO)
     try:
-        source, run.playing = Live(run), False
+        source, run.pace.playing = Live(run), False
         source.thin_out(20)
         clock = LiveClock(source)
         source.moment(0)
@@ -302,17 +304,17 @@ DEVICE = textwrap.dedent("""
     tests.SCENARIO = tests.SCENARIO.override(particles=40, engine="gpu-tiled", precision="float32")
     for budget in (100, 15):
         run = tests.LiveRun(tests.SCENARIO)
-        source, run.playing = tests.Live(run), False
+        source, run.pace.playing = tests.Live(run), False
         source.thin_out(budget)
         clock = tests.LiveClock(source)
-        source.moment(0)
-        assert "nothing is drawn" in source.caption(0).note
+        assert len(source.moment(0).first.position) == source.shown == min(budget, 40)
         rows = [source.body(row) for row in range(source.shown)]
         for _ in range(6):  # more than there are slots
             tests.stepped(source, clock, 1)
             frame, (position, velocity) = source.moment(0).first, run.simulation.state.phase_space()
             assert np.array_equal(frame.position, position[rows]) and np.array_equal(frame.velocity, velocity[rows])
             assert source.palette_speeds[1] > 0
+        assert "copied through the host" in source.caption(0).note
         run.close()
 """)
 
@@ -340,6 +342,42 @@ def test_a_live_run_shows_the_units_of_its_scenario():
 def test_the_error_of_a_scenario_comes_before_any_window():
     with pytest.raises(Exception, match="particles"):
         Live(LiveRun(SCENARIO.override(particles=10**13)))
+
+
+def test_the_initial_conditions_are_shown_while_the_engine_is_loaded():
+    loading, end = threading.Event(), threading.Event()
+
+    def make(*arguments, **options):
+        loading.set()
+        assert end.wait(SECONDS)
+        return Simulation(*arguments, **options)
+
+    run = LiveRun(SCENARIO, make=make)
+    try:
+        clock = LiveClock(source := Live(run))
+        assert loading.wait(SECONDS)
+        assert np.array_equal(
+            source.moment(0).first.position, Simulation(SCENARIO).particles.position.astype(np.float32)
+        )
+        assert "preparing" in clock.status and clock.frames == 0
+        end.set()
+        until(lambda: shown_step(source, clock) >= 1)
+        assert clock.frames == STEPS + 1
+    finally:
+        run.close()
+
+
+def test_an_engine_that_can_not_be_made_ends_the_window_with_its_error():
+    def make(*arguments, **options):
+        raise DeviceError("no such device")
+
+    run = LiveRun(SCENARIO, make=make)
+    try:
+        clock = LiveClock(Live(run))
+        until(lambda: clock.advance(0.0) or clock.failure)
+        assert str(clock.failure) == "no such device"
+    finally:
+        run.close()
 
 
 def test_what_the_user_got_wrong_is_said_in_one_line(tmp_path, capsys, monkeypatch):

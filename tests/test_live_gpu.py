@@ -35,10 +35,10 @@ PICTURES = textwrap.dedent("""
     for make in (real, refuse):
         device_frames.SharedBuffers = make
         run = LiveRun(scenario)
-        source, run.playing = Live(run), False
+        source, run.pace.playing = Live(run), False
         with Studio(source, (320, 240)) as studio:
             for step in range(1, 7):
-                run.step(1)
+                run.pace.step(1)
                 end = time.monotonic() + 60
                 while not (source.take() and source.caption(0).step == step):
                     assert time.monotonic() < end

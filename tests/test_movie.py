@@ -28,7 +28,8 @@ from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text
 from nbody.viewer.sources import source
 from nbody.viewer.sources.read_ahead import ReadAhead
-from nbody.viewer.sources.recording import SAMPLE, Recording
+from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.samples import SAMPLE
 from nbody.viewer.window.playback import Playback
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -351,7 +352,9 @@ def test_a_movie_decoded_back_shows_the_stills_of_its_frames(egl, run_file, tmp_
     assert len(pictures) == 8
     for k, (picture, still) in enumerate(zip(pictures, expected, strict=True)):
         assert luma_error(picture, still) < CODEC_ERROR, k
-        assert abs((picture - still).mean(axis=(0, 1))).max() < 1.5  # no channel is too bright: the colours are right
+        # No channel is too bright: the colours are right. The even, dark ground is off by half a step of luma (255/219/2)
+        # and of chroma (up to 2.1/2) everywhere.
+        assert abs((picture - still).mean(axis=(0, 1))).max() < 1.7
         other = expected[(k + 3) % 8]
         assert luma_error(picture, other) > 3 * luma_error(picture, still)
     assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
@@ -505,7 +508,7 @@ def test_what_is_wrong_about_a_movie_is_said_before_anything_is_drawn(run_file, 
         ((run_file, out, "--to", -9), "frames 0 to 7"),
         ((run_file, out, "--seconds", "nan"), "--seconds nan: must be greater than 0"),
         ((run_file, out, "--seconds", 1, "--speed", 1), "cannot be combined"),
-        ((run_file, out, "--follow", "sun"), "--follow sun: "),
+        ((run_file, out, "--track", "sun"), "--track sun: "),
         ((run_file, out, "--particles", 3), "is a recording"),
         ((one, out), "one frame"),
         ((text, out), "not an HDF5 file"),

@@ -22,7 +22,8 @@ from nbody.viewer.picture.choices import COLOURS
 from nbody.viewer.picture.look import TRAILS, Look
 from nbody.viewer.picture.palette import LIGHTNESS, ember, reef
 from nbody.viewer.screenshot import draw_frame
-from nbody.viewer.sources.recording import Recording, speed_scale
+from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.samples import speed_scale
 from nbody.viewer.window.controls import LEFT, RIGHT, Controls
 from nbody.viewer.window.keys import KEYS, LIVE
 from nbody.viewer.window.playback import Playback
@@ -370,11 +371,13 @@ def test_the_frame_changes_the_picture_and_nothing_else_does(egl, tmp_path):
     with Trajectory(record(tmp_path / "run.h5", cloud(300, 3, frames=3))) as run:
         recording = Recording(run)
         first, again, third = (draw_frame(recording, k, SIZE, False).astype(int) for k in (0, 0, 2))
-        text = draw_frame(recording, 0, SIZE).astype(int)
-    np.testing.assert_array_equal(first, again)
-    assert (abs(first - third).max(axis=2) > 40).mean() > 0.05
-    changed = abs(first - text).max(axis=2) > 20
-    assert changed[:235, :290].mean() > 0.05 and not changed[235:].any() and not changed[:, 290:].any()
+        np.testing.assert_array_equal(first, again)
+        assert (abs(first - third).max(axis=2) > 40).mean() > 0.05
+        for size, (bottom, right), ink in (((800, 600), (235, 290), 0.05), ((480, 300), (75, 160), 0.005)):
+            plain, text = (draw_frame(recording, 0, size, hud).astype(int) for hud in (False, True))
+            changed = abs(plain - text).max(axis=2) > 20
+            assert changed[:bottom, :right].mean() > ink  # a small picture has a small caption
+            assert not changed[bottom:].any() and not changed[:, right:].any()
 
 
 @pytest.fixture
@@ -387,10 +390,10 @@ def renderer(egl, tmp_path):
     canvas = app.Canvas(size=(16, 16), show=False, dpi=96)
     opened = []
 
-    def make(position, velocity):
+    def make(position, velocity, **options):
         run = Trajectory(record(tmp_path / f"{len(opened)}.h5", [(position, velocity)]))
         opened.append(run)
-        found = Renderer(canvas, Recording(run))
+        found = Renderer(canvas, Recording(run), **options)
         found.load(0)
         return found
 
@@ -416,6 +419,25 @@ def test_the_light_of_all_particles_is_the_same_whatever_their_number_and_size(r
             share.append(drawn.sprites.read().sum() / (drawn.source.home().radius * pixels) ** 2)
     assert min(share) > 0.1
     np.testing.assert_allclose(share, share[0], rtol=0.04)
+
+
+def test_a_window_draws_no_more_bodies_than_it_can_and_loses_no_light(renderer, monkeypatch):
+    """Also when it is zoomed in; what it shows is what it reads. 1000 of 8000 bodies: the light in the picture is that of
+    the bodies inside, whose number has a standard deviation of about 1/√1000 = 3 % (five times that is allowed)."""
+    monkeypatch.setattr("nbody.viewer.picture.renderer.MOST_ON_A_CPU", 1000)
+    monkeypatch.setattr("nbody.viewer.picture.renderer.MOST_IN_A_WINDOW", 1000)
+    (position, velocity), *_ = cloud(8000, 3)
+    still, window = renderer(position, velocity), renderer(position, velocity, patient=False)
+    assert still.source.shown == 8000 and window.source.shown == 1000
+    assert window.moment.first.position.shape == (1000, 3)
+    for zoom in (1.0, 3.0):
+        light = []
+        for each in (still, window):
+            camera = each.home.copy()
+            camera.radius /= zoom
+            each.draw(camera, SIZE)
+            light.append(each.sprites.read().sum())
+        assert light[1] == pytest.approx(light[0], rel=0.16)
 
 
 def test_between_two_frames_bodies_follow_the_cubic_through_positions_and_velocities(egl, tmp_path):

@@ -52,8 +52,11 @@ def movie(
             autocompletion=files(*SCENARIOS),
         ),
     ] = None,
-    follow: Annotated[
-        str | None, typer.Option(help="Keep a body (its id), com or densest in the middle.", show_default=False)
+    track: Annotated[
+        str | None,
+        typer.Option(
+            "--track", "--follow", help="Keep a body (its id), com or densest in the middle.", show_default=False
+        ),
     ] = None,
     hud: Annotated[bool, typer.Option(help="Text on the picture.")] = True,
     particles: Annotated[int | None, count_option("Of a scenario: number of particles.")] = None,
@@ -100,7 +103,7 @@ def movie(
     with _recorded(run, film.path.parent, particles, set, notify, quiet) as file, _open(file, notify) as recording:
         shown = _moments(recording, begin, end, fps, seconds, speed)
         studio = partial(_studio, recording, film.size, look)
-        cameras = _Cameras(recording, fps, spin, path, follow)
+        cameras = _Cameras(recording, fps, spin, path, track)
         return _make(studio, replace(film, pictures=len(shown)), shown, cameras, hud, overwrite, notify, quiet)
 
 
@@ -171,7 +174,7 @@ class _Cameras:
         self._move = CameraMove(home, spin or 0.0, curves)
         if target is None and path is None and recording.wanders:
             target = "densest"
-        self._follow = None if target is None else Follow(recording, target, "--follow ")
+        self._follow = None if target is None else Follow(recording, target)
 
     def __call__(self, number: int, at: float):
         """The camera of picture ``number``, which shows the moment ``at``."""

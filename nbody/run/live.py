@@ -11,27 +11,20 @@ queue, since an interrupt inside a lock could leave it held.
 import math
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nbody.errors import InputError, NBodyError
+from nbody.initial import check_initial, make_particles
+from nbody.particles import Particles
+from nbody.run.live_pace import UNLIMITED, LivePace
 from nbody.run.plan import Notify
 from nbody.run.progress import Progress, Summary
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.simulation import Beat, Simulation
 from nbody.scenario import Scenario
 from nbody.state import State
-
-PICTURES_PER_S = 60.0
-"""The most pictures per second."""
-
-SLOWEST, FASTEST = 1 / 64, 4096.0
-"""Limits of the speed, in steps per picture."""
-
-UNLIMITED = 1 << 30
-"""Steps per picture of a run that nobody slows down."""
 
 PATIENCE = 2.0
 """Seconds that closing waits for the current step; then the step is abandoned."""
@@ -57,11 +50,9 @@ class LiveRun:
         make: makes a simulation, called on the thread like the class :class:`Simulation`; for tests.
 
     Attributes:
-        playing: False while paused.
-        steps_per_picture: below 1, a picture is shown for more than 1/:data:`PICTURES_PER_S` seconds.
+        pace: pause, single steps and speed.
         progress: the latest progress.
         energy_error: the relative energy error of the latest frame, since the run began; NaN before it.
-        steps_per_s: the steps per second while steps were made, without pauses; 0 if not yet known.
         recording: the file being written; None if there is none.
         ended: True at the scenario's end.
         begun: True after :meth:`begin`.
@@ -80,26 +71,21 @@ class LiveRun:
     ) -> None:
         self.scenario, self.output, self._overwrite, self._records = scenario, output, overwrite, recording
         self._notify, self._show_progress, self._make = notify, progress, make
-        self.playing, self.ended = True, False
-        self.steps_per_picture: float = UNLIMITED if recording else 1.0
+        self.pace, self.ended = LivePace(UNLIMITED if recording else 1.0), False
         self.progress: Progress | None = None
-        self.energy_error, self.steps_per_s = math.nan, 0.0
+        self.energy_error = math.nan
         self.recording: Path | None = None
         self.failure: BaseException | None = None
         self.messages: queue.SimpleQueue[str] = queue.SimpleQueue()
         """Lines for the user, in order."""
+        self._bodies: Particles | None = None
         self._simulation: Simulation | None = None
         self._publish: Publish | None = None
         self.begun, self._closing = False, False
         self._wish = ""  # "restart", "record" or "stop recording", until the thread has obeyed
-        self._single_steps = 0
-        self._shown = True  # the window has taken the latest picture
-        self._turn_at = self._worked_since = time.perf_counter()
         self._step = 0  # of the latest beat
-        self._made = self._granted = 0  # steps since the latest picture; steps of the current beat
         self._first_energy = math.nan
         self._stop = StopRequest()
-        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._ready: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._finished = False
         self.thread = threading.Thread(target=self._work, name="live run", daemon=True)
@@ -108,14 +94,31 @@ class LiveRun:
     # --- Called by the window ---
 
     @property
+    def bodies(self) -> Particles:
+        """The initial conditions; waits until they are made, which is before an engine is loaded. Raises the error that
+        prevented them."""
+        self._wait_until(lambda: self._bodies is not None)
+        assert self._bodies is not None
+        return self._bodies
+
+    @property
     def simulation(self) -> Simulation:
         """The simulation; waits until it is made. Raises the error that prevented it."""
-        while self._simulation is None:
+        self._wait_until(lambda: self._simulation is not None)
+        assert self._simulation is not None
+        return self._simulation
+
+    @property
+    def prepared(self) -> bool:
+        """True when there is a simulation, so that nobody waits for it."""
+        return self._simulation is not None
+
+    def _wait_until(self, made: Callable[[], bool]) -> None:
+        while not made():
             if self._finished:
                 raise self.failure or KeyboardInterrupt
             with suppress(queue.Empty):
                 self._ready.get(timeout=0.1)
-        return self._simulation
 
     @property
     def energy(self) -> float:
@@ -125,41 +128,14 @@ class LiveRun:
     def begin(self, publish: Publish) -> None:
         """Begin to make steps. ``publish`` is called on the thread, between two steps, with each state to be shown."""
         self._publish, self.begun = publish, True
-        self._wake.put(None)
-
-    def shown(self) -> None:
-        """The window has taken the latest picture: the next steps may be made."""
-        if not self._shown:
-            self._shown = True
-            self._wake.put(None)
-
-    def toggle(self) -> None:
-        """Pause or go on."""
-        self.playing = not self.playing
-        self._single_steps = 0
-        self._wake.put(None)
-
-    def step(self, steps: int) -> None:
-        """Pause, and make ``steps`` steps."""
-        self.playing = False
-        self._single_steps += max(0, steps)
-        self._wake.put(None)
-
-    def faster(self, factor: float) -> None:
-        """Multiply the steps per picture by ``factor``, within :data:`SLOWEST` and :data:`FASTEST`."""
-        speed = min(self.steps_per_picture, FASTEST) * factor
-        if speed > 1:  # a whole number, at least one more or less than before
-            now = min(self.steps_per_picture, FASTEST)
-            speed = max(math.ceil(speed), now + 1) if factor > 1 else min(math.floor(speed), now - 1)
-        self.steps_per_picture = min(max(speed, SLOWEST), FASTEST)
-        self._wake.put(None)
+        self.pace.wake()
 
     def restart(self) -> None:
         """Go back to the initial conditions, and pause. A recording is ended first."""
         if self._records:
             self.messages.put("this run is recorded from its start to its end; it cannot be restarted")
             return
-        self.playing = False
+        self.pace.playing = False
         self._ask("restart")
 
     def record(self) -> None:
@@ -171,15 +147,15 @@ class LiveRun:
 
     def let_go(self) -> None:
         """The window is closed, and the run goes on at full speed, unpaused."""
-        self._publish, self.steps_per_picture, self.playing = None, UNLIMITED, True
-        self._wake.put(None)
+        self._publish = None
+        self.pace.let_go()
 
     def close(self) -> None:
         """Stop, end a recording, and return when the thread has ended. A step that takes longer than :data:`PATIENCE` is
         abandoned: the recording then ends with the last frame before it."""
         self._stop.silent = self._closing = self._stop.requested = True
         self._publish = None
-        self._wake.put(None)
+        self.pace.wake()
         self.thread.join(PATIENCE)
         self._stop.now = True
         self.thread.join()
@@ -196,8 +172,7 @@ class LiveRun:
                 while self.thread.is_alive():
                     self.thread.join(0.05)
                     if signals.requested:
-                        self._stop.requested = self._closing = True
-                        self._wake.put(None)
+                        self.stop()
         except KeyboardInterrupt:  # a third one ends the process
             self._stop.now = True
             self.thread.join()
@@ -208,16 +183,19 @@ class LiveRun:
     def stop(self) -> None:
         """Stop after the current step, without waiting."""
         self._stop.requested = self._closing = True
-        self._wake.put(None)
+        self.pace.wake()
 
     def _ask(self, wish: str) -> None:
         self._wish = wish
-        self._wake.put(None)
+        self.pace.wake()
 
     # --- The thread ---
 
     def _work(self) -> None:
         try:
+            check_initial(self.scenario)
+            self._bodies = make_particles(self.scenario, self._notify)
+            self._ready.put(None)
             self._new(self.output if self._records else None)
             self._ready.put(None)
             while True:
@@ -234,7 +212,9 @@ class LiveRun:
 
     def _new(self, output: Path | None = None) -> None:
         self._simulation = None  # frees its memory first
-        self._simulation = self._make(self.scenario, output, overwrite=self._overwrite, notify=self._notify)
+        self._simulation = self._make(
+            self.scenario, output, self._overwrite, self._notify, particles=self._bodies, repeats=True
+        )
         self.recording, self.ended, self.progress = output, False, None
         self._step = self._simulation.step
 
@@ -256,7 +236,7 @@ class LiveRun:
             if isinstance(error, InputError) and self.recording:  # the file can't be written: go on without it
                 self.recording, self._wish = None, "stop recording"
                 return
-            self.playing, self.ended = False, True
+            self.pace.playing, self.ended = False, True
         if self.recording:
             self.messages.put(f"recorded: {self.recording}")
             self.recording = None
@@ -266,7 +246,7 @@ class LiveRun:
         while not self._wish:
             if self._closing:
                 return None
-            self._sleep()
+            self.pace.sleep(self.begun)
         return self._wish
 
     def _obey(self) -> None:
@@ -297,52 +277,29 @@ class LiveRun:
         """See :class:`nbody.run.simulation.Pace`: waits for the window, the user, and the next picture's turn."""
         try:
             while not (self._closing or self._wish):
-                if self.begun and (now := self._steps_now()):
-                    self._granted = now
+                if self.begun and (now := self.pace.steps_now(self._publish is not None)):
+                    self.pace.granted = now
                     return now
-                if self._made and not self.playing:  # paused between two pictures
+                if self.pace.unshown and not self.pace.playing:  # paused between two pictures
                     self._show(self.simulation.state)
-                self._sleep()
+                self.pace.sleep(self.begun)
             if self.recording is None:
                 raise _Left
             self._stop.silent = self._stop.requested = True
             return 0
         finally:
-            self._worked_since = time.perf_counter()
-
-    def _steps_now(self) -> int:
-        """The steps that may be made now; 0 to wait."""
-        if not self.playing:
-            return self._single_steps
-        if self._publish is None or self.steps_per_picture >= UNLIMITED:
-            return UNLIMITED
-        wanted = max(1, round(self.steps_per_picture))
-        if 0 < self._made < wanted:  # the rest of the steps of a picture
-            return wanted - self._made
-        due = self._turn_at + max(1.0, 1 / self.steps_per_picture) / PICTURES_PER_S
-        return wanted if self._shown and time.perf_counter() >= due else 0
-
-    def _sleep(self) -> None:
-        """Wait for a change, or until the next picture may be due."""
-        with suppress(queue.Empty):
-            self._wake.get(timeout=0.004 if self.playing and self.begun and self._shown else 0.2)
+            self.pace.work()
 
     def _after(self, beat: Beat) -> None:
         """Take note of a beat, and show the state if it is time."""
-        now, progress = time.perf_counter(), beat.progress
+        progress = beat.progress
         made, self._step = progress.step - self._step, progress.step
-        if made > 0 and now > self._worked_since:
-            rate = made / (now - self._worked_since)
-            self.steps_per_s += (rate - self.steps_per_s) * (0.1 if self.steps_per_s else 1.0)
         if math.isnan(self._first_energy):
             self._first_energy = beat.energies.initial
         if not math.isnan(beat.energies.latest):
             self.energy_error = (beat.energies.latest - self._first_energy) / (abs(self._first_energy) or 1.0)
         self._note(progress)
-        self._made += made
-        self._single_steps = max(0, self._single_steps - made)
-        late = now - self._turn_at > 1 / 10
-        if not self.playing or self._made >= min(self.steps_per_picture, UNLIMITED - 1) or late:
+        if self.pace.made(made):
             self._show(beat.state)
 
     def _note(self, progress: Progress) -> None:
@@ -352,7 +309,7 @@ class LiveRun:
     def _show(self, state: State) -> None:
         """Publish the state, unless the window has not taken the picture before."""
         publish = self._publish
-        if publish is None or (not self._shown and self.playing and not self.ended):
+        if publish is None or (not self.pace.shown and self.pace.playing and not self.ended):
             return
-        self._made, self._turn_at, self._shown = 0, time.perf_counter(), False
+        self.pace.published()
         publish(state)

@@ -94,6 +94,7 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = KernelFiles(self.cache_path, self._impl.filename_base, stamp, options)
+        self._saved: Any = None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The kernel for these types, ready to call; None if it must be compiled.
@@ -104,8 +105,17 @@ class KernelCache(FunctionCache):
         rtsys.initialize(target_context)
         return self._load_overload(sig, target_context)
 
+    def stored(self, sig: Any, data: Any, target_context: Any) -> Any:
+        """Write a compiled kernel, and return what a later process will load, so that both give the same bits. (The copy of
+        a called function that is stored with the kernel may be optimized differently from the function itself.)"""
+        self.save_overload(sig, data)
+        self._saved = self.load_overload(sig, target_context) or data
+        return self._saved
+
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write the kernel to disk, if possible."""
+        """Write the kernel to disk, if possible, and unless it comes from there."""
+        if data is self._saved:
+            return
         try:
             super().save_overload(sig, data)
         except OSError:
@@ -122,9 +132,11 @@ def disk_cached(function: Callable, **options: Any) -> Callable:
     compiled = njit(function, **options)
     compile_now = compiled._compiler.compile
 
-    def compile_with_distinct_numbers(*types: Any) -> Any:
+    def compile_with_distinct_numbers(types: Any, return_type: Any) -> Any:
         with _distinct_numbers():
-            return compile_now(*types)
+            found = compile_now(types, return_type)
+        cached = compiled._cache
+        return cached.stored(types, found, compiled.targetctx) if isinstance(cached, KernelCache) else found
 
     compiled._compiler.compile = compile_with_distinct_numbers
     with contextlib.suppress(RuntimeError):

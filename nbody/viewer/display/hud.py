@@ -13,9 +13,9 @@ from nbody.viewer.sources.source import Caption
 
 Array = np.ndarray
 
-CAPTION_WIDTH = 250
-"""The least width of the caption's text: a fixed one, else the edge moves when the numbers change. All lengths here are in
-pixels at scale 1."""
+CAPTION_WIDTH, BRIEF_WIDTH = 250, 110
+"""The least width of the caption's text, and of a brief one: fixed, else the edge moves when the numbers change. All lengths
+here are in pixels at scale 1."""
 
 ALERT_WIDTH = 48
 LONGEST_ALERT = 400
@@ -25,25 +25,27 @@ TIMELINE_HEIGHT = 22
 
 
 @lru_cache(maxsize=4)
-def caption_panel(caption: Caption, scale: float, alert: str = "") -> Array:
-    """The caption of a frame."""
+def caption_panel(caption: Caption, scale: float, alert: str = "", brief: bool = False) -> Array:
+    """The caption of a frame; a brief one has name and time only."""
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
     frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
     factor, unit = shown_time(caption.time_unit)
     lines: list[Line] = [
-        (caption.name, TITLE, BRIGHT),
+        (caption.name, TEXT if brief else TITLE, BRIGHT),
         (f"t = {factor * caption.time:.5g} {unit}", TEXT, BRIGHT),
         (f"{frame}step {_thousands(caption.step)}", TEXT, DIM),
         (f"energy error {_signed(caption.energy_error)}", TEXT, DIM),
         (f"{some}{_thousands(caption.count)} particles", TEXT, DIM),
     ]
-    if some:
-        lines.append(("(no GPU draws here: some are left out)", SMALL, DIM))
-    if caption.note:
+    if brief:
+        lines = lines[:2]
+    elif some:
+        lines.append((f"one in {caption.count / caption.shown:.3g} is drawn, and as much brighter", SMALL, DIM))
+    if caption.note and not brief:
         lines.append((caption.note, SMALL, DIM))
     if alert:
         lines += [(line, TEXT, ALERT) for line in wrap(shortened(printable(alert), LONGEST_ALERT), ALERT_WIDTH)]
-    return np.asarray(panel(lines, scale, CAPTION_WIDTH * scale))
+    return np.asarray(panel(lines, scale, (BRIEF_WIDTH if brief else CAPTION_WIDTH) * scale))
 
 
 def _thousands(count: int) -> str:

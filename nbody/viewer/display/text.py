@@ -1,6 +1,6 @@
 """Panels of text, as pixels (h, w, RGBA), uint8. All lengths here are in pixels at scale 1."""
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -72,16 +72,31 @@ def panel(lines: list[Line], scale: float, width: float = 0, below: int = 0) -> 
         width: the least width of the text in pixels.
         below: the height of the free space below the text in pixels.
     """
-    lines = [(shortened(printable(text), LONGEST_LINE), size, colour) for text, size, colour in lines]
     pad = round(PAD * scale)
     heights = [height_of(size, scale) for _, size, _ in lines]
-    width = max(width, *(width_of(text, size, scale) for text, size, _ in lines))
-    image = blank(width + 2 * pad, sum(heights) + below + 2 * pad, scale)
-    draw, y = ImageDraw.Draw(image), pad
-    for (text, size, colour), height in zip(lines, heights, strict=True):
-        draw.text((pad, y), text, colour, font(round(size * scale)))
+    texts = [shortened(printable(text), LONGEST_LINE).split(" ") for text, _, _ in lines]
+    words = [
+        [_word(word, round(size * scale)) for word in text] for text, (_, size, _) in zip(texts, lines, strict=True)
+    ]
+    width = max(width, *(sum(advance for _, advance in line) for line in words))
+    image, y = blank(width + 2 * pad, sum(heights) + below + 2 * pad, scale), pad
+    for line, (_, _, colour), height in zip(words, lines, heights, strict=True):
+        x = float(pad)
+        for mask, advance in line:
+            image.paste(colour, (round(x) - 1, y), mask)
+            x += advance
         y += height
     return image
+
+
+@lru_cache(maxsize=512)
+def _word(text: str, size: int) -> tuple[Image.Image, float]:
+    """A word as a mask that begins one pixel before it, and its width with a space. Drawing letters is what takes long in a
+    caption, and most of its words stay from picture to picture."""
+    letters = font(size)
+    image = Image.new("L", (round(letters.getlength(text)) + 3, round(LINE_HEIGHT * size)))
+    ImageDraw.Draw(image).text((1, 0), text, 255, letters)
+    return image, letters.getlength(text + " ")
 
 
 HINT_GAP = "   "

@@ -29,14 +29,14 @@ class Follow:
         target: a word of :data:`CENTRES`, or the id of a body.
 
     Raises:
-        InputError: there is no such body; the line begins with ``where``.
+        InputError: there is no such body.
 
     Attributes:
         target: the same, as text.
         body: the body (0 to N-1) that is followed; None for the others.
     """
 
-    def __init__(self, source: Source, target: str, where: str = "--track ") -> None:
+    def __init__(self, source: Source, target: str) -> None:
         self.source, self.target = source, target
         self.body: int | None = None
         self._known: dict[int, Array] = {}
@@ -44,7 +44,7 @@ class Follow:
             return
         found = np.flatnonzero(source.id == int(target)) if target.isdecimal() else np.zeros(0)
         if not len(found):
-            raise InputError(f"{where}{target}: must be {', '.join(CENTRES)} or the id of a body of the run")
+            raise InputError(f"--track {target}: must be {', '.join(CENTRES)} or the id of a body of the run")
         self.body = int(found[0])
         source.keep(self.body)
 

@@ -26,6 +26,10 @@ from nbody.viewer.sources.source import Moment, Source
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
 """Words in the names of OpenGL renderers that run on the processor."""
 
+MOST_IN_A_WINDOW, MOST_ON_A_CPU = 2_000_000, 50_000
+"""The most bodies that a window draws with a graphics card (an H200 through EGL draws so many in 25 ms),
+and where OpenGL runs on the processor. Each has more light instead."""
+
 METER_ATTEMPTS = 10
 """The frames that are tried for the exposure, if the first ones are damaged."""
 
@@ -34,6 +38,9 @@ METER_SIZE = (1280, 720)
 
 RUN_UP = 120
 """The number of earlier moments that leave light in a still picture."""
+
+BRIEF_BELOW = 500
+"""Less high pictures, in pixels at scale 1, have a brief caption and no legend: these would cover a third of them."""
 
 GAP = 6
 """Pixels between the caption and the legend at scale 1."""
@@ -48,10 +55,9 @@ class Renderer:
     Args:
         canvas: a vispy canvas; its context is current.
         source: what to draw.
-        budget: the most particles to draw if OpenGL runs on the processor; None for no limit.
         look: how the bodies are drawn.
         patient: wait for values of colours that take long to compute, and draw every body, so that each picture is exact. A
-            window does not: it shows the values known so far, and some of the bodies where there are several per pixel.
+            window does not: it shows the values known so far, and at most :data:`MOST_IN_A_WINDOW` bodies.
 
     Attributes:
         home: the view of the run, in which the exposure is measured.
@@ -64,16 +70,14 @@ class Renderer:
         InputError: the first frame is damaged, and so are those after it; or the look can't be drawn for this source.
     """
 
-    def __init__(
-        self, canvas, source: Source, budget: int | None = None, look: Look = Look(), patient: bool = True
-    ) -> None:
+    def __init__(self, canvas, source: Source, look: Look = Look(), patient: bool = True) -> None:
         self.source, self.look, self._patient = source, look, patient
         self.name = str(gl.glGetParameter(gl.GL_RENDERER))
         self.software = any(word in self.name.lower() for word in SOFTWARE)
-        if budget and self.software:
-            source.thin_out(budget)
+        if not patient:
+            source.thin_out(MOST_ON_A_CPU if self.software else MOST_IN_A_WINDOW)
         self.home, self.problem = source.home(), ""
-        self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas), exact=patient)
+        self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas))
         light_format = "rgba8" if self.sprites.format == "rgba8" else "rgba16f"  # of what does not sum light
         self._glow, self._tonemap = Glow(light_format), ToneMap()
         self._trails, self._fading = Trails(source), FadingLight(light_format)
@@ -175,12 +179,16 @@ class Renderer:
     def draw_caption(
         self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""
     ) -> tuple[int, int]:
-        """Draw the caption of the moment ``at`` and the legend at the top left. Returns their right and lower edge."""
+        """Draw the caption of the moment ``at`` and, where there is room, the legend at the top left. Returns their
+        right and lower edge."""
         scale = text_scale(size, pixel_scale)
         margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
-        caption = hud.caption_panel(self.source.caption(at), scale, alert or self.problem)
-        legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
-        below = margin + caption.shape[0] + round(GAP * scale)
+        brief = size[1] < BRIEF_BELOW * pixel_scale
+        caption = hud.caption_panel(self.source.caption(at), scale, alert or self.problem, brief)
         self._caption.draw(caption, (margin, margin), size, paper)
+        below = margin + caption.shape[0] + round(GAP * scale)
+        if brief:
+            return margin + caption.shape[1], below
+        legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
         self._legend.draw(legend, (margin, below), size, paper)
         return margin + max(caption.shape[1], legend.shape[1]), below + legend.shape[0]

@@ -31,10 +31,6 @@ SPLINE_SCALE = 1.25
 CLOUDS_FROM = 2_000_000
 """From this number of bodies on, these splines have 2 x 2 pixels: less smooth, but nobody sees a single body."""
 
-COARSE_FROM, PER_PIXEL = 4_000_000, 2.0
-"""From this number of bodies on, a window draws every second, fourth, … body with twice, four times, … the light, as long as
-so many bodies per pixel remain: the noise that this adds is less than that of the bodies themselves."""
-
 DISCS_UP_TO, DISC_PEAK = 512, 0.5
 """The most bodies that are drawn as discs, and the light of a disc in units of the texture's values."""
 
@@ -82,15 +78,13 @@ class Sprites:
         home: the initial view, to which the light and the width of a sprite refer.
         float_target: True for a texture of floats; False for bytes in units of ``range``/255. (A half float stops to grow at
             2048 times what is added, which would cut off the brightness of cores.)
-        exact: draw all particles, also where there are several per pixel.
     """
 
-    def __init__(self, count: int, home: Camera, float_target: bool = True, exact: bool = True) -> None:
+    def __init__(self, count: int, home: Camera, float_target: bool = True) -> None:
         self.discs = count <= DISCS_UP_TO
         self.format = "rgba32f" if float_target else "rgba8"
         self.range = 1.0 if float_target or self.discs else 255 / BYTES_PER_SPRITE * _peak(count)
-        self._count, self._home_radius, self._exact = count, home.radius, exact
-        self._every: dict[int, gloo.IndexBuffer] = {}
+        self._count = count
         self._first, self._second = FrameBuffers(count), FrameBuffers(count)
         self._flux = home.radius**2 / count / self.range
         self._sigma = SPACING_SHARE * home.radius * np.sqrt(np.pi / count)
@@ -153,8 +147,7 @@ class Sprites:
         program["u_pixels"] = camera.pixels_per_length(size)
         program["u_sigma_limits"] = scale * LEAST_SIGMA, max(scale * LEAST_SIGMA, GREATEST_SIGMA * min(size))
         program["u_radius"] = DISC_RADIUS * min(size) * min(1.0, np.sqrt(FEW / self._count))
-        step = self._step(camera, size)
-        program["u_flux"] = step * self._flux
+        program["u_flux"] = self._flux
         program["u_spline"] = float(scale <= SPLINE_SCALE)
         with self._target:
             gloo.set_viewport(0, 0, *size)
@@ -162,21 +155,7 @@ class Sprites:
             gloo.set_clear_color((0, 0, 0, 1))  # vispy later clears the window's alpha with this colour
             before()
             gloo.set_state(blend=True, blend_func=("one", "one"), depth_test=False, cull_face=False)
-            if step == 1:
-                program.draw("points")
-            else:
-                program.draw("points", self._every[step])
-
-    def _step(self, camera: Camera, size: Size) -> int:
-        """Every how many particles one is drawn. It depends on the zoom only, so that nothing flickers."""
-        zoomed = max(1.0, self._home_radius / camera.radius) ** 2
-        crowd = self._count / (PER_PIXEL * size[0] * size[1] * zoomed)
-        if self._exact or self._count < COARSE_FROM or crowd < 2:
-            return 1
-        step = 2 ** int(np.log2(crowd))
-        if step not in self._every:
-            self._every[step] = gloo.IndexBuffer(np.arange(0, self._count, step, dtype=np.uint32))
-        return step
+            program.draw("points")
 
     def _make_target(self, size: Size) -> None:
         self._size = size

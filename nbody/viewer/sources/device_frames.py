@@ -25,6 +25,9 @@ SLOTS = 4
 
 THREADS = 128
 
+UNTRIED = "not yet tried"
+"""Whether there is interop is found out when the first slot is drawn."""
+
 
 @kernel
 def pack(body, velocity, rows, length, speed, positions, velocities):
@@ -76,7 +79,7 @@ class DeviceFrames:
         for slot in self._slots:
             self._free.put(slot)
         self._shared: SharedBuffers | None = None
-        self.problem = "not yet tried"
+        self.problem = UNTRIED
         """Why there is no interop; empty if there is."""
 
     # --- On the simulation's thread ---
@@ -115,12 +118,10 @@ class DeviceFrames:
 
     # --- On the window's thread ---
 
-    def share(self) -> None:
-        """Find out whether the current OpenGL context can share its buffers."""
-        self._shared, self.problem = shared_buffers()
-
     def copy(self, slot: Slot, buffers: tuple[Any, Any]) -> bool:
         """Copy a slot into vertex buffers (vispy) on the device. False if this failed; it is then not tried again."""
+        if self.problem == UNTRIED:
+            self._shared, self.problem = shared_buffers()
         if self._shared is None:
             return False
         try:

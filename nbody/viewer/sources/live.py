@@ -12,7 +12,8 @@ from nbody.errors import printable, shortened
 from nbody.run.live import LiveRun
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.sources.live_series import LiveSeries
-from nbody.viewer.sources.recording import LONGEST_NAME, SAMPLES, speed_scale
+from nbody.viewer.sources.recording import LONGEST_NAME
+from nbody.viewer.sources.samples import SAMPLES, speed_scale
 from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
@@ -55,7 +56,7 @@ class Live(Source):
 
     def __init__(self, run: LiveRun) -> None:
         super().__init__()
-        bodies = run.simulation.particles
+        bodies = run.bodies
         self.run, self.count, self.dimensions = run, bodies.count, bodies.dimensions
         self.mass, self.id = bodies.mass, bodies.id
         self.gravity = None if getattr(run.scenario, "fields", None) else run.scenario.gravity
@@ -112,7 +113,7 @@ class Live(Source):
     def way(self) -> str:
         """How the bodies get to the picture."""
         if self._device is None:
-            return "computed on the CPU"
+            return "computed on the CPU" if self._number else ""
         if self._device.problem:
             return f"copied through the host ({self._device.problem})"
         return "from the GPU's memory (interop)"
@@ -145,22 +146,16 @@ class Live(Source):
         object.__setattr__(newest.frame, "number", self._number)  # a frozen dataclass
         self._taken.append(time.perf_counter())
         self._series.add(newest.time, self.run.energy, self.run.energy_error, lambda: newest.frame)
-        self.run.shown()
+        self.run.pace.taken()
         return True
 
     # --- On the run's thread, except for the beginning ---
 
     def _begin(self) -> Picture:
-        """The initial conditions as the first picture; then begin the run. (The number of shown bodies is known now.)"""
-        simulation = self.run.simulation
-        state, bodies = simulation.state, simulation.particles
-        if hasattr(state, "body"):  # on a GPU
-            from nbody.viewer.sources.device_frames import DeviceFrames
-
-            rows = np.empty(0, np.int64) if isinstance(self._choice, slice) else self._choice
-            self._device = DeviceFrames(rows, self.shown, (self.length_unit, self.speed_unit))
-            self._device.share()
-        self._picture = Picture(self._on_host(bodies.position, bodies.velocity), state.step, state.time)
+        """The initial conditions as the first picture, perhaps before there is a simulation; then begin the run. (The number
+        of shown bodies is known now.)"""
+        bodies = self.run.bodies
+        self._picture = Picture(self._on_host(bodies.position, bodies.velocity), bodies.step, bodies.time)
         self.run.begin(self.publish)
         return self._picture
 
@@ -171,6 +166,11 @@ class Live(Source):
 
     def publish(self, state: Any) -> None:
         """Make a picture of the state, which replaces one that the window has not taken."""
+        if self._device is None and hasattr(state, "body"):  # on a GPU
+            from nbody.viewer.sources.device_frames import DeviceFrames
+
+            rows = np.empty(0, np.int64) if isinstance(self._choice, slice) else self._choice
+            self._device = DeviceFrames(rows, self.shown, (self.length_unit, self.speed_unit))
         if self._device is None:
             frame = self._on_host(state.position, state.velocity)
         else:

@@ -1,6 +1,6 @@
 """The particles, speeds and caption of each frame of a trajectory, as the viewer draws them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 
@@ -11,29 +11,16 @@ from nbody.errors import InputError, printable, shortened
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.look import FEW
-from nbody.viewer.picture.scale import LOGARITHMIC, ends
 from nbody.viewer.sources.read_ahead import ReadAhead
 from nbody.viewer.sources.recorded_series import RecordedSeries
+from nbody.viewer.sources.samples import SAMPLE, SAMPLES, leaves_view, sampled, speed_scale, spread, whole_view
 from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
 Array = np.ndarray
 
-SAMPLES = 9
-"""The number of frames that determine the speed scale and the initial view, evenly spread over the run."""
-
-ORBIT_SAMPLES = 200
-"""The frames that determine the initial view of a few bodies."""
-
-LARGEST_GROWTH = 3.0
-"""The radius of the initial view, at most, in units of the one that frames the first frame."""
-
 LONGEST_NAME = 60
 """Characters of a name that are shown."""
-
-SAMPLE = 2**17
-"""The most bodies of a frame that determine the speed scale and the initial view: 1e7 bodies would take seconds."""
 
 FAR = 1e15
 """Where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40."""
@@ -83,18 +70,13 @@ class Recording(Source):
         # While a run grows, update the speed scale each time the number of frames has doubled, not for each frame.
         if self.frames >= 2 * self._scaled_at:
             self._scaled_at = self.frames
-            self.speeds = speed_scale(self._readable_velocities())
+            self.speeds = speed_scale(sampled(self.run.velocity, spread(self.frames, SAMPLES)))
         return self.frames
 
     def refresh(self) -> int:
         """See :meth:`Source.refresh`."""
         self.run.refresh()
         return self.update()
-
-    def _readable_velocities(self) -> Iterator[Array]:
-        for k in spread(self.frames, SAMPLES):
-            with suppress(InputError):  # a damaged frame is reported when it is shown
-                yield self.run.velocity.sample(k, SAMPLE)
 
     @property
     def frames(self) -> int:
@@ -205,32 +187,13 @@ class Recording(Source):
         return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.dimensions)
 
     @cached_property
-    def _seen(self) -> list[Array]:
-        """Positions of the frames that determine the initial view."""
-        seen = []
-        for k in spread(self.frames, ORBIT_SAMPLES if self.count <= FEW else SAMPLES):
-            with suppress(InputError):
-                seen.append(self.run.position.sample(k, SAMPLE) / self.length_unit)
-        return seen
-
-    @cached_property
     def wanders(self) -> bool:  # type: ignore[override]
         """See :attr:`Source.wanders`."""
-        middles = [np.nanmedian(each, axis=0) for each in self._seen if np.isfinite(each).any(axis=0).all()]
-        home, centre = self._home, self._home.centre[: self.dimensions]
-        return any(bool(np.linalg.norm(middle - centre) > home.radius) for middle in middles)
+        return leaves_view(self.run, self.frames, self.length_unit, self._home)
 
     @cached_property
     def _home(self) -> Camera:
-        few, seen = self.count <= FEW, self._seen
-        empty = np.zeros((0, self.dimensions))
-        first, whole = (Camera.framing(np.concatenate(each or [empty]), self.dimensions) for each in (seen[:1], seen))
-        if few:  # their orbits belong to the picture, also if they begin near the centre
-            first.radius = float(np.median([Camera.framing(each, self.dimensions).radius for each in seen or [empty]]))
-        if whole.radius > LARGEST_GROWTH * first.radius:  # bodies fly apart; the beginning must not be a dot
-            whole, first.radius = first, LARGEST_GROWTH * first.radius
-        whole.radius = max(first.radius, whole.radius)
-        return whole
+        return whole_view(self.run, self.frames, self.length_unit)
 
     def series(self) -> Series:
         """See :meth:`Source.series`. Lagrangian radii that were not recorded are computed on a thread."""
@@ -265,21 +228,3 @@ def recorded_gravity(run: Trajectory) -> Gravity | None:
         gravity.squares(run.species, run.species_names)  # raises if the lengths are not those of the species
         return gravity
     return None
-
-
-def spread(frames: int, samples: int) -> list[int]:
-    """Up to ``samples`` frames from the first to the last, evenly spread."""
-    return sorted({round(k) for k in np.linspace(0, frames - 1, samples)})
-
-
-def speed_scale(velocities: Iterable[Array]) -> tuple[float, float]:
-    """The speeds (slow, fast) at the ends of the palette: see :func:`nbody.viewer.picture.scale.ends`.
-
-    They are equal if all bodies have one speed, and zero if all are at rest.
-
-    Args:
-        velocities: one (N, D) array per frame.
-    """
-    with np.errstate(over="ignore"):  # such a speed is left out
-        speeds = [np.linalg.norm(velocity.astype(np.float64), axis=1) for velocity in velocities]
-    return ends(np.concatenate(speeds) if speeds else np.zeros(0), LOGARITHMIC)

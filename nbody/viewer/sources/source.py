@@ -138,10 +138,11 @@ class Source(ABC):
         return self.gravity.squares(species, self.species_names)
 
     def thin_out(self, budget: int) -> None:
-        """Show at most ``budget`` bodies: a random choice, the same in every frame."""
+        """Show at most ``budget`` bodies: a random one of each group of neighbouring bodies, the same in every frame."""
         if self.count > budget:
-            self._choice = np.random.default_rng(0).permutation(self.count)[:budget]
-            self._choice = np.unique(np.concatenate([self._choice, np.array(self._kept, np.int64)]))
+            begin = np.arange(budget + 1) * self.count // budget
+            chosen = np.random.default_rng(0).integers(begin[:-1], begin[1:])
+            self._choice = np.union1d(chosen, np.array(self._kept, np.int64))
 
     def keep(self, body: int) -> None:
         """Show ``body`` (0 to N-1) even if others are left out; call this before :meth:`thin_out`."""

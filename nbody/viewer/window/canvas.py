@@ -26,9 +26,6 @@ from nbody.viewer.window.transport import Transport
 SIZE = (1280, 720)
 """Width and height of a new window, in pixels at scale 1."""
 
-BUDGET = 50_000
-"""The most particles that are drawn where OpenGL runs on the processor (no graphics card)."""
-
 TICK = 1 / 60
 """Seconds between updates of the clock."""
 
@@ -94,7 +91,7 @@ class Window(app.Canvas):
             self._closing = app.Timer(0.0, connect=lambda event: self.close(), iterations=1, start=True)
 
     def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
-        self.renderer = self.renderer or Renderer(self, self.source, BUDGET, self.controls.look, patient=False)
+        self.renderer = self.renderer or Renderer(self, self.source, self.controls.look, patient=False)
         self.renderer.look = self.controls.look
         try:
             self.renderer.load(at)
@@ -135,7 +132,8 @@ class Window(app.Canvas):
 
     def on_timer(self, event) -> None:
         """Advance the clock. Close the window after Ctrl-C."""
-        if self.stop.requested:
+        self.failure = self.failure or self.transport.failure
+        if self.stop.requested or self.failure:
             self._timer.stop()
             self.close()
             return

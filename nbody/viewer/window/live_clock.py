@@ -5,6 +5,7 @@ import queue
 import time
 from contextlib import suppress
 
+from nbody.run.live_pace import UNLIMITED
 from nbody.run.schedule import StepSchedule
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.transport import Transport
@@ -30,8 +31,7 @@ class LiveClock(Transport):
 
     def __init__(self, source: Live, let_go: bool = False) -> None:
         self.source, self.run, self._let_go = source, source.run, let_go
-        schedule = self.run.simulation.plan.schedule
-        self._frames = schedule.last + 1 if isinstance(schedule, StepSchedule) else COLUMNS
+        self._frames = 0  # not yet known
         self.message = ""
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
@@ -40,12 +40,12 @@ class LiveClock(Transport):
     @property
     def playing(self) -> bool:  # type: ignore[override]
         """False while the run is paused."""
-        return self.run.playing
+        return self.run.pace.playing
 
     @playing.setter
     def playing(self, value: bool) -> None:
-        if value != self.run.playing:
-            self.run.toggle()
+        if value != self.run.pace.playing:
+            self.run.pace.toggle()
 
     @property
     def at(self) -> float:
@@ -57,14 +57,19 @@ class LiveClock(Transport):
 
     @property
     def frames(self) -> int:
-        """The length of the time line: the steps of the run."""
+        """The length of the time line: the steps of the run; none before there is a simulation."""
+        if not self._frames and self.run.prepared:
+            schedule = self.run.simulation.plan.schedule
+            self._frames = schedule.last + 1 if isinstance(schedule, StepSchedule) else COLUMNS
         return self._frames
 
     def advance(self, seconds: float) -> bool:
         """See :meth:`Transport.advance`."""
         with suppress(queue.Empty):
             self.message = self.run.messages.get_nowait()
-        if self.run.failure is not None and not self._told:
+        if self.run.failure is not None and not self.run.prepared:
+            self.failure = self.run.failure
+        elif self.run.failure is not None and not self._told:
             self._told, self.message = True, " ".join(str(self.run.failure).split()) or "the run has ended"
         before = self._status
         return self.source.take() or self.status != before
@@ -73,7 +78,7 @@ class LiveClock(Transport):
     def status(self) -> str:
         """See :attr:`Transport.status`."""
         run, now = self.run, time.monotonic()
-        facts = run.ended, run.playing, run.steps_per_picture, run.recording, run.progress is None
+        facts = run.ended, run.pace.playing, run.pace.steps_per_picture, run.recording, run.progress is None
         if facts != self._facts or now - self._status_at >= STATUS_SECONDS:
             self._status, self._status_at, self._facts = self._describe(), now, facts
         return self._status
@@ -82,13 +87,13 @@ class LiveClock(Transport):
         run, words = self.run, []
         if run.ended or run.failure is not None:
             words.append("■ at its end" if run.failure is None else "■ stopped")
-        elif run.progress is None and run.playing:
+        elif run.progress is None and run.pace.playing:
             words.append("▶ preparing")
         else:
-            words.append("▶" if run.playing else "❚❚ paused,")
-            words.append(_speed(run.steps_per_picture))
-        if run.steps_per_s and run.playing and not run.ended:
-            words.append(f"· {run.steps_per_s:.3g} steps/s · {self.source.pictures_per_s:.0f} pictures/s")
+            words.append("▶" if run.pace.playing else "❚❚ paused,")
+            words.append(_speed(run.pace.steps_per_picture))
+        if run.pace.steps_per_s and run.pace.playing and not run.ended:
+            words.append(f"· {run.pace.steps_per_s:.3g} steps/s · {self.source.pictures_per_s:.0f} pictures/s")
         if run.progress and run.progress.doing:
             words.append(f"· {run.progress.doing}: {run.progress.fraction:.0%}")
         if run.recording:
@@ -102,17 +107,17 @@ class LiveClock(Transport):
     def step(self, frames: int) -> None:
         """See :meth:`Transport.step`. Steps back are not possible."""
         if frames > 0:
-            self.run.step(frames)
+            self.run.pace.step(frames)
         else:
             self.seek(0)
 
     def faster(self, factor: float) -> None:
         """See :meth:`Transport.faster`: twice or half the steps per picture."""
-        self.run.faster(2.0 if factor > 1 else 0.5)
+        self.run.pace.faster(2.0 if factor > 1 else 0.5)
 
     def toggle(self) -> None:
         """See :meth:`Transport.toggle`."""
-        self.run.toggle()
+        self.run.pace.toggle()
 
     def restart(self) -> None:
         """See :meth:`Transport.restart`."""
@@ -134,7 +139,7 @@ class LiveClock(Transport):
 
 
 def _speed(steps_per_picture: float) -> str:
-    if steps_per_picture >= 1 << 30:
+    if steps_per_picture >= UNLIMITED:
         return "full speed"
     if steps_per_picture >= 1:
         return f"{steps_per_picture:.0f} step{'s' * (steps_per_picture > 1)} per picture"

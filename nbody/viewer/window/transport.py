@@ -11,11 +11,13 @@ class Transport(ABC):
             to it, those marked ``recorded`` do not.
         playing: False while paused.
         message: a line for the user, shown below the caption until the next key; the clock may set it at any time.
+        failure: an error because of which there is nothing more to show: the window closes.
     """
 
     live: bool = False
     playing: bool = True
     message: str = ""
+    failure: BaseException | None = None
 
     @property
     @abstractmethod
