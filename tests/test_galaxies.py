@@ -96,6 +96,37 @@ def test_a_warm_disc_in_a_halo_stays_a_disc():
     assert abs(simulation.energies.error) < 2e-3
 
 
+@pytest.mark.campaign
+def test_a_disc_is_stable_over_ten_rotations():
+    """Q = 1.5 in a halo, 20000 bodies, ten rotations at the half-mass radius (period 12); two minutes on two cores. Nothing
+    but the heating by the halo's bodies may change it: this adds to σ² in proportion to 1/N and to time (8000 bodies: Q
+    grows from 1.5 to 3.0, so 20000 bodies: 1.5 √(1 + 3·8/20) = 2.2). A bar would show as an m = 2 part near 1/2."""
+    halo = HALO | {"share": 0.5}
+    values = {
+        "initial": {"generator": "exponential_disk", "particles": 20_000, "Q": 1.5, "halo": halo, "seed": 2},
+        "gravity": {"softening": "plummer", "length": 0.08},
+        "integrator": {"dt": 0.1, "steps": 1200},
+        "engine": "cpu",
+        "record": {"every": 1200},
+    }
+    simulation = Simulation(Scenario.from_dict(values))
+    before = cylinder(simulation.particles, "disc")
+    simulation.run()
+    bodies = simulation.particles
+    R, z, out, around, _ = cylinder(bodies, "disc")
+    for share in (0.25, 0.5, 0.75):
+        assert np.quantile(R, share) == pytest.approx(np.quantile(before[0], share), rel=0.15)
+    assert np.median(np.abs(z)) < 2 * np.median(np.abs(before[1]))
+    assert np.median(around) > 2 * out.std()  # 3.97 at the start, over 1.5 by heating, less the asymmetric drift
+    angle = np.arctan2(*bodies.position[bodies.species == 0][(R > 0.5) & (R < 3), 1::-1].T)
+    assert abs(np.exp(2j * angle).mean()) < 0.2
+    ring = (R > 1.6) & (R < 2.0)
+    curve = ExponentialDisk(Q=1.5, halo=Spheroid(**halo)).curve(1.0)
+    density = bodies.mass[0] * ring.sum() / (math.pi * (2.0**2 - 1.6**2))
+    assert 1.4 < out[ring].std() * np.interp(1.8, curve.radius, curve.kappa) / (3.36 * density) < 2.6
+    assert abs(simulation.energies.error) < 1e-3
+
+
 # --- Two galaxies ----------------------------------------------------------------------------------------------------
 
 

@@ -129,12 +129,12 @@ def test_a_scenario_plans_makes_its_bodies_and_has_a_head(name):
     assert scenario.name == name
     planned = plan(scenario, measure=False)
     assert planned.file_bytes < 1e9 and 20 <= planned.frames <= 2000
-    fixed = scenario.initial.particles is None
-    end = {} if scenario.integrator.end is None else {"end": 0.01}
-    few = scenario.override(engine="reference", precision="float64", steps=None if end else 1, **end, dt=None)
+    fixed = getattr(scenario.initial, "particles", None) is None and not hasattr(scenario.initial, "combine")
+    end = {} if scenario.integrator.end is None else {"end": scenario.integrator.dt or 0.01}
+    few = scenario.override(engine="reference", precision="float64", steps=None if end else 1, **end)
     few = few if fixed else few.override(particles=30)
     if end:
-        few = few.override(["record.dt=0.01"])
+        few = few.override([f"record.dt={end['end']!r}"])
     summary = Simulation(few).run()
     assert summary.particles == (planned.count if fixed else 30) and summary.step >= 1
 
