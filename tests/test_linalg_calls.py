@@ -100,18 +100,27 @@ def test_a_rung_of_the_cpu_wants_numpy_arrays(launched):
         matmul(A, B, rung="numpy")
 
 
-def test_other_streams_are_waited_for_and_the_default_one_is_not(launched, monkeypatch):
-    waited = []
+def test_other_streams_are_waited_for_and_wait_for_the_product(launched, monkeypatch):
+    """The caller's own stream must not read the product before the default stream has made it."""
+    order = []
 
     class Stream:
         def __init__(self, handle):
-            self.synchronize = lambda: waited.append(handle)
+            self.handle = handle
+            self.synchronize = lambda: order.append(f"waited for {handle}")
 
-    monkeypatch.setattr(gpu.cuda, "external_stream", Stream, raising=False)
+    class Event:
+        record = staticmethod(lambda stream: order.append(f"recorded on {stream}"))
+        wait = staticmethod(lambda stream: order.append(f"{stream.handle} waits"))
+
+    for name, fake in {
+        "external_stream": Stream, "event": lambda timing: Event, "legacy_default_stream": lambda: "the default",
+    }.items():  # fmt: skip
+        monkeypatch.setattr(gpu.cuda, name, fake, raising=False)
     matmul(A, OnDevice((6, 10), stream=None), out=C)
-    assert waited == []
+    assert order == []
     matmul(A, OnDevice((6, 10), stream=123), out=C)
-    assert waited == [123]
+    assert order == ["waited for 123", "recorded on the default", "123 waits"]
 
 
 def test_memory_that_is_not_there_is_one_line(launched, monkeypatch):

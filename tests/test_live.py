@@ -22,6 +22,7 @@ from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory
 from nbody.trajectory.lock import writing_process
+from nbody.viewer.sources.facts import facts
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.live_clock import LiveClock
 
@@ -323,6 +324,19 @@ def test_a_gpus_bodies_are_packed_into_pictures():
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run([sys.executable, "-c", DEVICE], capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_live_run_shows_the_units_of_its_scenario():
+    """Symbols for the caption, the legend, the scale bar and the chosen body."""
+    values = SCENARIO.resolved() | {"units": {"length": "pc", "mass": "Msun", "velocity": "km/s"}}
+    values["gravity"] = {key: value for key, value in values["gravity"].items() if key != "G"}
+    run = LiveRun(Scenario.from_dict(values))
+    try:
+        source = Live(run)
+        assert source.caption(0).time_unit == "pc s/km" and source.symbol("energy") == "Msun (km/s)^2"
+        assert facts(source, source.moment(0), 0).units["length"] == "pc"
+    finally:
+        run.close()
 
 
 def test_the_error_of_a_scenario_comes_before_any_window():

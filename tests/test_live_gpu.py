@@ -59,7 +59,9 @@ PICTURES = textwrap.dedent("""
 
 def test_interop_and_the_copy_through_the_host_give_the_same_picture():
     root = Path(__file__).resolve().parents[1]
-    environment = os.environ | {"PYTHONPATH": str(root)}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+    }
     done = subprocess.run(
         [sys.executable, "-c", PICTURES], capture_output=True, text=True, env=environment, timeout=300
     )

@@ -138,7 +138,7 @@ def test_a_cluster_stays_as_it_is_over_ten_crossing_times(name):
     scenario = Scenario.from_dict(
         {
             "initial": initial,
-            "gravity": {"softening": "plummer", "length": 0.1},
+            "gravity": {"softening": "plummer", "length": 0.05},
             "integrator": {"dt": 1 / 24, "steps": 679},
             "engine": "cpu",
         }

@@ -3,12 +3,17 @@
 import builtins
 import math
 
+import numpy as np
 import pytest
 
+import nbody
+from nbody.cli import main
 from nbody.cli.numbers import quantity
 from nbody.errors import InputError
+from nbody.initial import GENERATORS, check_initial, make_particles, resolved_initial
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario, Units
+from nbody.scenario.units import SHOWN_TIMES, shown_time
 from nbody.trajectory import Trajectory
 
 TEXT = """\
@@ -90,6 +95,119 @@ def test_the_file_says_its_units_and_needs_no_library_to_be_read(tmp_path, monke
         assert run.units == Units("pc", "Msun", "pc s/km", "km/s")
         assert run.units.symbol("length") == "pc" and run.units.symbol("energy") == "Msun (km/s)^2"
     assert Units().symbol("length") == Units().symbol("energy") == ""
+
+
+# --- quantities in initial conditions --------------------------------------------------------------------------------
+
+SCALED = {"length": "pc", "mass": "Msun", "velocity": "km/s"}
+
+
+def bodies(initial: str, units: str = "{length: pc, mass: Msun, velocity: km/s}"):
+    return make_particles(Scenario.from_text(f"units: {units}\ninitial: {initial}\nintegrator: {{dt: 1, steps: 1}}\n"))
+
+
+def half_mass(particles):
+    distance = np.linalg.norm(particles.position, axis=1)
+    order = np.argsort(distance)
+    return distance[order][np.searchsorted(np.cumsum(particles.mass[order]), particles.mass.sum() / 2)]
+
+
+@pytest.mark.parametrize(("name", "slope"), [("plummer", 0.65), ("king", 0.6), ("hernquist", 0.29)])
+def test_a_cluster_has_the_mass_and_the_half_mass_radius_that_two_lines_say(name, slope):
+    """A quantile of N radii scatters by 1/(2√N dM/d ln r), where ``slope`` is dM/d ln r at the half-mass radius."""
+    made = bodies(f"{{generator: {name}, particles: 5000, mass: 3000 Msun, half_mass_radius: 3 pc}}")
+    assert made.mass.sum() == pytest.approx(3000)
+    assert half_mass(made) == pytest.approx(3, rel=4 / (2 * math.sqrt(5000) * slope))
+    kinetic = 0.5 * float((made.mass[:, None] * made.velocity**2).sum())
+    other = getattr(nbody, name)(5000, units=SCALED, mass="3e3 Msun", half_mass_radius="0.003 kpc")
+    np.testing.assert_allclose(other.velocity, made.velocity, rtol=1e-12)
+    henon = getattr(nbody, name)(5000, virial_radius=2.0)  # T = -W/2 = M²/(4 r_v)
+    assert 0.5 * float((henon.mass[:, None] * henon.velocity**2).sum()) == pytest.approx(1 / 8, rel=1e-9)
+    assert kinetic > 0
+
+
+def test_a_cluster_has_one_size():
+    with pytest.raises(InputError, match="half_mass_radius: the size is given by 'radius' already; remove one"):
+        bodies("{generator: plummer, particles: 9, radius: 1 pc, half_mass_radius: 1 pc}")
+
+
+def test_planets_take_the_units_of_astronomers():
+    made = bodies("{generator: planets, bodies: [{m: 1 Msun}, {m: 1 Mearth, a: 1 au, e: 0.0167}]}")
+    distance, speed = (np.linalg.norm(each[1] - each[0]) for each in (made.position, made.velocity))
+    assert distance == pytest.approx((1 - 0.0167) * AU / PC, rel=1e-12)
+    assert speed == pytest.approx(30.29, abs=0.01)  # km/s at the perihelion (NASA's fact sheet of the Earth)
+    assert made.mass[0] / made.mass[1] == pytest.approx(332946, rel=1e-4)
+
+
+def test_parts_are_placed_at_quantities():
+    text = "{combine: [{generator: figure_eight, offset: [8 kpc, 0, -1], velocity: [0, 220 km/s, 1 pc/Myr]}]}"
+    made = bodies(text)
+    np.testing.assert_allclose(made.position.mean(axis=0), [8000, 0, -1], atol=1e-9)
+    np.testing.assert_allclose(made.velocity.mean(axis=0), [0, 220, 0.9777922], atol=1e-6)
+
+
+def test_the_solar_system_is_the_same_in_all_units():
+    au, pc = (bodies("{generator: solar_system}", units) for units in ("{length: au, mass: Msun, time: d}", PC_KMS))
+    np.testing.assert_allclose(pc.position * PC / AU, au.position, atol=1e-12)
+    np.testing.assert_allclose(pc.velocity * 1000 * 86400 / AU, au.velocity, atol=1e-14)
+    np.testing.assert_allclose(au.position, nbody.solar_system(G=2.9591220828559e-4).position, atol=1e-14)
+
+
+def test_stars_are_in_solar_masses_and_periods_in_time():
+    asked = (
+        "{generator: plummer, particles: 50, masses: {function: kroupa, low: 0.5 Msun, high: 2e31 kg}, "
+        "binaries: {fraction: 0.5, period: [1 yr, 2 yr]}}"
+    )
+    scenario = Scenario.from_text(f"units: {PC_KMS}\ninitial: {asked}\nintegrator: {{dt: 1, steps: 1}}\n")
+    found = resolved_initial(scenario)
+    assert found["masses"]["low"] == pytest.approx(0.5) and found["masses"]["high"] == pytest.approx(10.06, abs=0.01)
+    assert found["binaries"]["period"][1] == pytest.approx(2 * SECONDS_PER_YEAR * 1000 / PC)
+
+
+DIMENSIONAL = {
+    "mass", "radius", "half_mass_radius", "virial_radius", "dispersion", "semi_major_axis", "side", "sigma", "inner",
+    "outer", "centre", "pericentre", "separation",
+}  # fmt: skip
+"""Options that have a dimension wherever they occur."""
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_every_option_with_a_dimension_reads_quantities(name):
+    """One of another dimension is refused as such."""
+    required = {"planets": "bodies: [{m: 1}], ", "sphere": "profile: plummer, "}.get(name, "")
+    for option in DIMENSIONAL & GENERATORS.load(name).model_fields.keys():
+        initial = f"{{generator: {name}, particles: 4, {required}{option}: 1 K}}"
+        with pytest.raises(InputError, match=f"{option}: '1 K' is not a (length|mass|velocity); write one"):
+            check_initial(Scenario.from_text(f"units: {PC_KMS}\ninitial: {initial}\nintegrator: {{dt: 1, steps: 1}}\n"))
+
+
+# --- units shown -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", SHOWN_TIMES)
+def test_times_are_shown_in_years(unit):
+    from astropy.units import Unit
+
+    factor, shown = shown_time(unit)
+    assert factor == pytest.approx((1 * Unit(unit)).to_value(shown), rel=1e-12)
+    assert shown_time("d") == (1.0, "d") and shown_time("") == (1.0, "")
+
+
+def test_plots_info_and_summary_show_the_units(tmp_path, capsys):
+    text = TEXT + "engine: reference\nprecision: float64\n"
+    text = text.replace("record: {dt: 0.01 Myr}", "record: {dt: 0.01 Myr, observables: [half_mass_radius, escapers]}")
+    summary = Simulation(scenario(text), tmp_path / "run.h5").run()
+    assert summary.time_unit == "pc s/km"
+    with Trajectory(tmp_path / "run.h5") as run:
+        figure = nbody.plot(run, "energies", "virial")
+        assert figure.axes[0].get_xlabel() == "time [Myr]" and figure.axes[0].get_ylabel() == "energy [Msun (km/s)²]"
+        assert figure.axes[0].lines[0].get_xdata()[-1] == pytest.approx(0.02)
+        assert "t = 0 to 0.02 Myr" in repr(run) and run.time[-1] == pytest.approx(0.02 * 1.0227, rel=1e-3)
+    assert main(["info", str(tmp_path / "run.h5")]) == 0
+    page = capsys.readouterr().out.splitlines()
+    of = {line.split("  ")[0]: line for line in page}
+    assert "0 to 0.02 Myr (steps 0 to 2)" in of["time"] and of["energy"].endswith("Msun (km/s)^2")
+    assert of["half mass radius"].endswith(" pc") and of["escapers"][-1].isdigit()
 
 
 PC_KMS = "{length: pc, mass: Msun, velocity: km/s}"

@@ -16,6 +16,7 @@ from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
 from nbody.viewer import backends
 from nbody.viewer.display import hud
+from nbody.viewer.picture.aim import Aim
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.choices import COLOURS
 from nbody.viewer.picture.look import TRAILS, Look
@@ -53,6 +54,24 @@ def cloud(count, dimensions=2, frames=1, seed=1):
     """Normally distributed bodies, different in every frame."""
     rng = np.random.default_rng(seed)
     return [tuple(rng.standard_normal((2, count, dimensions))) for _ in range(frames)]
+
+
+def test_the_view_of_a_run_follows_bodies_that_leave_it_together_and_no_others(tmp_path):
+    """A cluster that drifts by a hundred times its size; one that only expands; two bodies on an orbit."""
+    (position, velocity), *_ = cloud(200, 3)
+    drift = [(position + np.array([20 * k, 0, 0]), velocity) for k in range(6)]
+    grows = [(position * 2**k, velocity) for k in range(6)]
+    orbit = [(np.array([[np.cos(k), np.sin(k)], [0, 0]]), np.zeros((2, 2))) for k in range(6)]
+    for name, frames, wanders in (("drift", drift, True), ("grows", grows, False), ("orbit", orbit, False)):
+        with Trajectory(record(tmp_path / f"{name}.h5", frames)) as run:
+            source = Recording(run)
+            assert source.wanders is wanders, name
+            follow = Aim().follow(source)
+            assert (follow is not None) is wanders and Aim("frame").follow(source) is None
+            if follow:
+                x = Aim().view(source, 5).centre * source.length_unit
+                np.testing.assert_allclose(x, [100, 0, 0], atol=0.5)
+            source.close()
 
 
 # --- The camera -----------------------------------------------------------------------------------------------------

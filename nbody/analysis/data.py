@@ -10,6 +10,7 @@ import numpy as np
 from nbody.diagnostics import FRACTIONS, core_radius, density_centre, lagrangian_radii, local_density
 from nbody.errors import InputError, printable, shortened
 from nbody.particles import Particles
+from nbody.scenario.units import shown_time
 from nbody.state.sums import system_sums
 from nbody.trajectory import Trajectory
 
@@ -33,13 +34,14 @@ class RunData:
     Attributes:
         run: the trajectory.
         label: its name in a legend.
-        time: (T,).
+        time: (T,), in a unit that people read: ``unit("time")``.
     """
 
     def __init__(self, run: Trajectory, label: str, notify: Notify = lambda line: None) -> None:
         """Raises InputError if the recording has no frame."""
         self.run, self.label, self._notify = run, label, notify
-        self.time = run.time
+        self._clock = shown_time(run.units.symbol("time"))
+        self.time = run.time * self._clock[0]
         self._cores: dict[int, tuple[Array, float]] = {}
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; plot it when the run has begun")
@@ -53,9 +55,10 @@ class RunData:
         return shortened(printable(self.run.resolved.get("name", "")), 60) or "run"
 
     def unit(self, quantity: str) -> str:
-        """The symbol of the unit of ``length``, ``mass``, ``time`` or ``velocity``; empty if there is none."""
-        written = self.run.resolved.get("units")
-        return printable(written.get(quantity, "")) if isinstance(written, dict) else ""
+        """The symbol of a unit, by the names of ``Units.symbol``; empty if there is none."""
+        if quantity == "time":
+            return printable(self._clock[1])
+        return printable(self.run.units.symbol(quantity)).replace("^2", "²").replace("^3", "³")
 
     def index(self, frame: int) -> int:
         """``frame`` counted from the start. Raises InputError if there is no such frame."""

@@ -3,6 +3,8 @@
 from typing import Any
 
 from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import OBSERVABLES
+from nbody.scenario.units import Units, shown_time
 from nbody.scenario.yaml_reader import dump
 from nbody.units import duration, size
 
@@ -30,17 +32,26 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
     }
     if frames:
         (begin, end), (first, last) = found["time"], found["steps"]
-        facts["time"] = f"{begin:g} to {end:g} (steps {first} to {last})"
-        facts["energy"] = " to ".join(f"{energy:.9g}" for energy in found["energy"])
+        units = Units(**found["scenario"]["units"]) if found["units"] else Units()
+        factor, unit = shown_time(units.symbol("time"))
+        times = f"{factor * begin:g} to {factor * end:g} {unit}".rstrip()
+        facts["time"] = f"{times} (steps {first} to {last})"
+        energies = " to ".join(f"{energy:.9g}" for energy in found["energy"])
+        facts["energy"] = f"{energies} {units.symbol('energy')}".rstrip()
         facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
         facts |= {
-            name.replace("_", " "): _change(*values)
+            name.replace("_", " "): f"{_change(*values)} {_unit_of(name, units)}".rstrip()
             for name, values in found["observables"].items()
             if name not in ALWAYS
         }
     if "damaged" in found:
         facts["checksums"] = "; ".join(found["damaged"]) or "all right"
     return facts | {"integrator": _integrator(found)} | _origin(found["provenance"])
+
+
+def _unit_of(observable: str, units: Units) -> str:
+    quantity = OBSERVABLES.load(observable).quantity if observable in OBSERVABLES else ""
+    return units.symbol(quantity) if quantity else ""
 
 
 def _change(first: float | list[float], last: float | list[float]) -> str:

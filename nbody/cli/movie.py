@@ -172,6 +172,8 @@ class _Cameras:
         curves = None if path is None else read_path(path, home, recording.length_unit)
         self._recording, self._fps = recording, fps
         self._move = CameraMove(home, spin or 0.0, curves)
+        if target is None and path is None and recording.wanders:
+            target = "densest"
         self._follow = None if target is None else Follow(recording, target)
 
     def __call__(self, number: int, at: float):

@@ -96,8 +96,12 @@ def summary_text(summary: Summary) -> str:
     bodies, made = _counted(summary.particles, "particle"), _counted(summary.steps, "step")
     ended = f"interrupted at step {summary.step}" if summary.interrupted else made
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
+    from nbody.scenario.units import shown_time
+
+    factor, unit = shown_time(summary.time_unit)
+    until = f"{factor * summary.time:.6g} {unit}".rstrip()
     lines = [
-        f"{summary.name}: {bodies}, {ended} to t = {summary.time:.6g} in {summary.wall_s:.3g} s{_overhead(summary)}",
+        f"{summary.name}: {bodies}, {ended} to t = {until} in {summary.wall_s:.3g} s{_overhead(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
         f"  energy {energies}, relative error {summary.energy_error:+.2e}{_largest(summary)}",
     ]

@@ -53,10 +53,12 @@ class Moment:
 
 
 class Observable(NamedTuple):
-    """The number of float64 of an observable (3 for a vector, in two dimensions too), and the function that computes it."""
+    """The number of float64 of an observable (3 for a vector, in two dimensions too), the function that computes it, and the
+    quantity whose unit it has (empty for a number)."""
 
     width: int
     compute: Callable[[Moment], float | np.ndarray]
+    quantity: str = ""
 
 
 def _vector(values: np.ndarray) -> np.ndarray:
@@ -64,12 +66,14 @@ def _vector(values: np.ndarray) -> np.ndarray:
     return np.pad(values, (0, 3 - len(values)))
 
 
-CENTRE_OF_MASS = Observable(3, lambda now: _vector(now.centre))
-HALF_MASS_RADIUS = Observable(1, lambda now: half_mass_radius(now.particles, now.centre))
-LAGRANGIAN_RADII = Observable(len(FRACTIONS), lambda now: lagrangian_radii(now.particles, FRACTIONS, now.centre))
+CENTRE_OF_MASS = Observable(3, lambda now: _vector(now.centre), "length")
+HALF_MASS_RADIUS = Observable(1, lambda now: half_mass_radius(now.particles, now.centre), "length")
+LAGRANGIAN_RADII = Observable(
+    len(FRACTIONS), lambda now: lagrangian_radii(now.particles, FRACTIONS, now.centre), "length"
+)
 ESCAPERS = Observable(1, lambda now: float(escapers(now.particles, now.G, now.centre)))
-DENSITY_CENTRE = Observable(3, lambda now: _vector(density_centre(now.particles, now.density)))
-CORE_RADIUS = Observable(1, lambda now: core_radius(now.particles, now.density))
+DENSITY_CENTRE = Observable(3, lambda now: _vector(density_centre(now.particles, now.density)), "length")
+CORE_RADIUS = Observable(1, lambda now: core_radius(now.particles, now.density), "length")
 
 
 def widths(names: Iterable[str]) -> dict[str, int]:

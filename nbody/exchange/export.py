@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nbody.errors import InputError
@@ -54,7 +54,8 @@ def facts_of(run: Trajectory) -> Facts:
     """What a file may hold besides the bodies."""
     gravity = run.resolved.get("gravity", {})
     law = gravity.get("softening", "none")
-    softening = float(gravity.get("length", 0.0)) if law in LAWS and LAWS.load(law).has_length else 0.0
+    length = gravity.get("length", 0.0) if law in LAWS and LAWS.load(law).has_length else 0.0
+    softening = dict(length) if isinstance(length, Mapping) else float(length)
     units, cgs = getattr(run, "units", None), None
     if units is not None and units.mass:
         from astropy.units import Unit

@@ -1,11 +1,13 @@
 """The interface of a file format."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
+
+import numpy as np
 
 from nbody.errors import InputError
 from nbody.particles import Particles
@@ -15,12 +17,19 @@ Notify = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Facts:
-    """What a file may hold besides the bodies: the gravitational constant, the softening length (0: none), and how many
-    centimetres, grams and centimetres per second the units of length, mass and velocity are (None: no units)."""
+    """What a file may hold besides the bodies: the gravitational constant, the softening length (0: none; or the length of
+    each species, by name), and how many centimetres, grams and centimetres per second the units of length, mass and
+    velocity are (None: no units)."""
 
     G: float = 1.0
-    softening: float = 0.0
+    softening: float | Mapping[str, float] = 0.0
     cgs: tuple[float, float, float] | None = None
+
+    def softenings(self, particles: Particles) -> np.ndarray | float:
+        """The softening length of each body, (N,), or one for all."""
+        if not isinstance(self.softening, Mapping):
+            return self.softening
+        return np.array([self.softening[name] for name in particles.species_names])[particles.species]
 
 
 class Format(ABC):

@@ -21,6 +21,8 @@ class ReboundFormat(Format):
         """See :meth:`Format.write`."""
         import rebound
 
+        if not isinstance(facts.softening, float):
+            raise InputError(f"{path.name}: REBOUND has one softening length, and this run has one per species")
         simulation = None
         for particles in moments:
             x, v = np.zeros((2, particles.count, 3))

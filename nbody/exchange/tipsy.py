@@ -27,7 +27,7 @@ class TipsyFormat(Format):
         for particles in moments:
             n = particles.count
             rows = np.zeros(n, DARK)
-            rows["mass"], rows["eps"] = particles.mass, facts.softening
+            rows["mass"], rows["eps"] = particles.mass, facts.softenings(particles)
             rows["position"][:, : particles.dimensions] = particles.position
             rows["velocity"][:, : particles.dimensions] = particles.velocity
             header = np.array([(particles.time, n, 3, 0, n, 0, 0)], HEADER)

@@ -57,11 +57,12 @@ def choose(
     notify: Notify = lambda line: None,
     measure: bool = True,
     needs: "Want | int" = 0,
+    softenings: bool = False,
 ) -> tuple[str, str]:
     """The engine that ``auto`` stands for on this machine, and the reason in one clause; see :mod:`nbody.forces.auto`.
 
     Without ``measure`` it never measures: if several engines may be the fastest and no run has measured them on this card,
-    it returns the last of them in the order of ``ENGINES``.
+    it returns the last of them in the order of ``ENGINES``. ``softenings``: each species has a softening length.
     """
     from nbody import gpu
     from nbody.forces.auto import candidates, contenders, fastest, known
@@ -70,9 +71,11 @@ def choose(
     reason = gpu.why_unavailable()
     if reason:
         return "cpu", f"no GPU: {reason}"
-    offering = candidates(needs)
+    offering = candidates(needs, softenings)
     if not offering:
-        return "cpu", "no engine on the GPU computes the jerk"
+        return "cpu", "no engine on the GPU computes the jerk" + " with softening per species" * softenings
+    if softenings:
+        return next(iter(offering)), "it has softening per species"
     able = {name: engine for name, engine in offering.items() if precision in engine.precisions}
     if not able or gpu.SIMULATED:  # the simulator has no time worth measuring
         ENGINES.load("gpu-symmetric").require_precision(precision)
@@ -96,6 +99,7 @@ def resolve(
     notify: Notify = lambda line: None,
     measure: bool = True,
     needs: "Want | int" = 0,
+    softenings: bool = False,
 ) -> tuple[str, str]:
     """The engine that ``name`` stands for, and why it was chosen (empty if the user named it); see :func:`choose`.
 
@@ -108,7 +112,7 @@ def resolve(
 
         gpu.require("engine 'gpu'")
     if name in ("auto", "gpu"):
-        return choose(precision, particles, notify, measure, needs)
+        return choose(precision, particles, notify, measure, needs, softenings)
     if str(name).partition(":")[0] not in ENGINES:
         likely = MEANT.get(str(name).lower())
         known = ["auto", "gpu", *ENGINES, *ENGINES.plugins]

@@ -31,11 +31,16 @@ REPEATS = 5
 Candidates = dict[str, type[Engine]]
 
 
-def candidates(needs: Want | int = Want.ACCELERATION) -> Candidates:
-    """The engines that compute what is needed and may be the fastest on a GPU for some number of particles."""
+def candidates(needs: Want | int = Want.ACCELERATION, softenings: bool = False) -> Candidates:
+    """The engines that compute what is needed and may be the fastest on a GPU for some number of particles. ``softenings``:
+    those of the GPU that have a softening length per species."""
     named = (name for name, entry in ENGINES.items() if not entry.experimental and not entry.variants)
     engines = {name: ENGINES.load(name) for name in named}
-    return {name: engine for name, engine in engines.items() if engine.contends and not needs & ~engine.offers}
+    if softenings:
+        engines = {name: engine for name, engine in engines.items() if engine.softenings and engine.device == "gpu"}
+    return {
+        n: engine for n, engine in engines.items() if (softenings or engine.contends) and not needs & ~engine.offers
+    }
 
 
 def contenders(engines: Candidates, particles: int) -> Candidates:

@@ -16,11 +16,14 @@ from nbody.fields.added import AddedFields
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
-from nbody.state import State, Want, itemsize
+from nbody.state import Column, State, Want, itemsize
 from nbody.state.want import missing, union
 
 ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
 """Unit roundoff u of the arithmetic on a pair, by precision."""
+
+SOFTENING2 = Column("softening2", 0, saved=False)
+"""The softening length squared of each body, if species have lengths. A resumed run computes it again."""
 
 Targets = np.ndarray | None
 """Indices (T,) of the bodies whose forces are to be computed; None for all."""
@@ -72,6 +75,10 @@ class Engine(ABC):
     subsets: ClassVar[bool] = False
     """True if it can compute the forces on some of the bodies only."""
 
+    softenings: ClassVar[bool] = False
+    """True if each species may have a softening length: ``load`` then calls :meth:`soften`, and the ε² of a pair is the
+    larger one of its bodies' ``state.softening2``."""
+
     replayable: ClassVar[bool] = False
     """True if its launches may be recorded in a CUDA graph."""
 
@@ -93,6 +100,7 @@ class Engine(ABC):
     def __init__(self, gravity: Gravity, precision: str = "float64", options: Group | None = None) -> None:
         self.require_precision(precision)
         self.gravity = gravity.check()
+        self.require_softening(gravity)
         self.precision = precision
         self.options = options or self.Options()
         self.fields: AddedFields | None = None
@@ -110,6 +118,18 @@ class Engine(ABC):
             )
 
     @classmethod
+    def require_softening(cls, gravity: Gravity, where: str = "") -> None:
+        """Raise an InputError, which begins with ``where``, if species have lengths and the engine has one for all."""
+        if gravity.per_species and not cls.softenings:
+            from nbody.forces import ENGINES
+
+            able = [n for n, e in ENGINES.items() if not (e.experimental or e.variants) and ENGINES.load(n).softenings]
+            raise InputError(
+                f"{where}this engine has one softening length for all bodies; lengths per species need --engine auto or "
+                f"one of: {', '.join(able)}"
+            )
+
+    @classmethod
     def require_device(cls) -> None:
         """Raise a DeviceError if this machine lacks what the engine computes on. (There always is a CPU.)"""
         return
@@ -117,6 +137,13 @@ class Engine(ABC):
     @abstractmethod
     def load(self, particles: Particles) -> State:
         """The particles in the memory that this engine uses, in its precision."""
+
+    def soften(self, state: State, particles: Particles) -> None:
+        """Give the state the column ``softening2``, the ε² of each body, if species have lengths. Raises InputError if
+        they do not fit the species of the bodies."""
+        if self.gravity.per_species:
+            state.add(SOFTENING2)
+            state.fill(SOFTENING2, self.gravity.squares(particles.species, particles.species_names))
 
     def evaluate(self, state: State, want: Want = Want.ACCELERATION, targets: Targets = None) -> None:
         """Compute what is wanted for the state's positions, unless it is current already.

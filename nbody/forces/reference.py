@@ -22,7 +22,11 @@ SLAB_BLOCKS = 256
 
 
 def direct_sum(
-    position: np.ndarray, mass: np.ndarray, gravity: Gravity, targets: np.ndarray | None = None
+    position: np.ndarray,
+    mass: np.ndarray,
+    gravity: Gravity,
+    targets: np.ndarray | None = None,
+    softening2: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations (T, D) and potential per unit mass (T,) of the targets by summing over all N bodies, in float64.
 
@@ -33,6 +37,8 @@ def direct_sum(
         position: (N, D), any float dtype.
         mass: (N,).
         targets: (T,) the particles i; None for all N.
+        softening2: (N,) the softening length squared of each body, of which the larger one counts for a pair; None for that
+            of ``gravity``.
     """
     x = np.ascontiguousarray(np.asarray(position, np.float64).T)  # (D, N): long contiguous rows
     m = np.asarray(mass, np.float64)
@@ -44,7 +50,7 @@ def direct_sum(
         block = slice(first, first + rows)
         i = targets[block]
         d = [x[k] - x[k, i, None] for k in range(dimensions)]  # each (rows, N): x_j - x_i
-        f, u = pair_factors(sum(dk * dk for dk in d), gravity)
+        f, u = pair_factors(sum(dk * dk for dk in d), gravity, _of_pairs(softening2, i))
         f[np.arange(len(i)), i] = 0.0  # a particle never acts on itself
         u[np.arange(len(i)), i] = 0.0
         f *= m
@@ -55,7 +61,12 @@ def direct_sum(
 
 
 def direct_jerk(
-    position: np.ndarray, velocity: np.ndarray, mass: np.ndarray, gravity: Gravity, targets: np.ndarray
+    position: np.ndarray,
+    velocity: np.ndarray,
+    mass: np.ndarray,
+    gravity: Gravity,
+    targets: np.ndarray,
+    softening2: np.ndarray | None = None,
 ) -> np.ndarray:
     """Jerks (T, D) of the targets by summing over all N bodies, in float64: the time derivative of the acceleration,
 
@@ -65,11 +76,12 @@ def direct_jerk(
         position, velocity: (N, D).
         mass: (N,).
         targets: (T,) the particles i.
+        softening2: as in :func:`direct_sum`.
     """
     jerk = np.empty((len(targets), position.shape[1]))
     for k, i in enumerate(targets):
         d, v = position - position[i], velocity - velocity[i]
-        f, u = pair_factors((d * d).sum(axis=1), gravity)
+        f, u = pair_factors((d * d).sum(axis=1), gravity, _of_pairs(softening2, i))
         f[i] = 0.0
         u[f == 0] = 0.0  # nor bodies within a cutoff, or in the same place
         stretch = 3 * (d * v).sum(axis=1) * u * u
@@ -77,24 +89,34 @@ def direct_jerk(
     return jerk
 
 
-def pair_factors(r2: np.ndarray, gravity: Gravity) -> tuple[np.ndarray, np.ndarray]:
-    """f and u of every pair at distance √r2: the force is m_j f (x_j - x_i), the potential -m_j u."""
+def _of_pairs(softening2: np.ndarray | None, i: Any) -> np.ndarray | None:
+    """max(ε_i, ε_j)² of the bodies i with all bodies j."""
+    return None if softening2 is None else np.maximum(softening2[i, None], softening2)
+
+
+def pair_factors(r2: np.ndarray, gravity: Gravity, length2: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """f and u of every pair at distance √r2: the force is m_j f (x_j - x_i), the potential -m_j u. ``length2``: the
+    softening length squared of each pair, instead of that of ``gravity``."""
+    if length2 is None:
+        if gravity.per_species:
+            raise ValueError("the lengths of the bodies are needed: Gravity.squares")
+        length2 = np.array(gravity.length2)
     with np.errstate(divide="ignore", invalid="ignore"):  # r = 0: the pair of a particle with itself
         if gravity.softening == "plummer":
-            u = 1.0 / np.sqrt(r2 + gravity.length2)
+            u = 1.0 / np.sqrt(r2 + length2)
             return u * u * u, u
         if gravity.softening == "spline":
-            return _spline_factors(r2, 2.8 * np.sqrt(gravity.length2))
+            return _spline_factors(r2, 2.8 * np.sqrt(length2))
         if gravity.softening not in ("cutoff", "none"):
             raise ValueError(f"the referee has no formula for softening {gravity.softening!r}; add it here")
         r = np.sqrt(r2)
-        r_min = np.sqrt(gravity.length2)
+        r_min = np.sqrt(length2)
         u = 1.0 / r
         # 'r <= r_min' instead of 'r > r_min', so that a NaN is not treated as a close pair
         return np.where(r <= r_min, 0.0, u * u * u), 1.0 / np.maximum(r, r_min)
 
 
-def _spline_factors(r2: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+def _spline_factors(r2: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """f = M/r³ and u = -Φ of a body with the density 8/(π h³) (1 - 6 s² + 6 s³) for s = r/h < 1/2 and 16/(π h³) (1 - s)³ for
     s < 1: the mass M within r is 4π ∫ ρ r² dr, and u = 1/h + ∫ M/r² dr from r to h."""
     s = np.sqrt(r2) / h
@@ -119,11 +141,14 @@ class ReferenceEngine(Engine):
     precisions = ("float64",)
     offers = Want.POTENTIAL | Want.JERK
     subsets = True
+    softenings = True
     state_type = HostState
 
     def load(self, particles: Particles) -> HostState:
         """See :meth:`Engine.load`."""
-        return HostState(particles, self.dtype)
+        state = HostState(particles, self.dtype)
+        self.soften(state, particles)
+        return state
 
     def _compute(self, state: State, want: Want) -> None:
         self._compute_targets(state, want, np.arange(state.count))
@@ -131,13 +156,16 @@ class ReferenceEngine(Engine):
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
         assert isinstance(state, HostState)
         rows = SLAB_BLOCKS * max(1, BLOCK_PAIRS // state.count)
+        softening2 = state.softening2 if self.gravity.per_species else None
         for first in range(0, len(targets), rows):
             some = targets[first : first + rows]
             state.acceleration[some], state.potential[some] = direct_sum(
-                state.position, state.mass, self.gravity, targets=some
+                state.position, state.mass, self.gravity, some, softening2
             )
             if Want.JERK in want:
-                state.jerk[some] = direct_jerk(state.position, state.velocity, state.mass, self.gravity, some)
+                state.jerk[some] = direct_jerk(
+                    state.position, state.velocity, state.mass, self.gravity, some, softening2
+                )
             state.report(len(some) * state.count)
 
     @classmethod

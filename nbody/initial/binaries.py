@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, model_validator
 from nbody.initial.masses import Fraction
 from nbody.initial.orbit import on_orbit, true_anomaly
 from nbody.particles import Particles
-from nbody.scenario.fields import Group, KeyProblem, Positive, a_list, shown
+from nbody.scenario.fields import Group, KeyProblem, Time, a_list, shown
 
 Array = np.ndarray
 
@@ -33,9 +33,7 @@ class Binaries(Group):
     """
 
     fraction: Fraction
-    period: Annotated[
-        tuple[Positive, Positive], BeforeValidator(a_list("a list of the shortest and the longest period"))
-    ]
+    period: Annotated[tuple[Time, Time], BeforeValidator(a_list("a list of the shortest and the longest period"))]
     eccentricity: Annotated[float | str, BeforeValidator(_eccentricity)] = "thermal"
 
     @model_validator(mode="after")

@@ -2,9 +2,10 @@
 
 import math
 from abc import abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from nbody.initial.binaries import Binaries
 from nbody.initial.energy import rescaled
@@ -12,7 +13,7 @@ from nbody.initial.generator import Generator, centred
 from nbody.initial.masses import Fraction, Masses, segregated
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Flag, Positive
+from nbody.scenario.fields import Flag, KeyProblem, Length, Mass
 
 Array = np.ndarray
 
@@ -26,7 +27,8 @@ class Cluster(Generator):
 
     Attributes:
         mass: the total mass.
-        radius: the model's scale radius; by default the one for which the virial radius is 1.
+        radius, half_mass_radius, virial_radius: the size, by one of the three: the model's scale radius, the radius of half
+            the mass, or −GM²/(2W); by default the virial radius is 1.
         rescale: scale positions and velocities so that the sample has exactly the model's energy, and T = −W/2 (no
             softening; the energy inside binaries is not counted). Without it a sample's energy scatters by about 1/√N.
         masses: the mass function.
@@ -36,16 +38,36 @@ class Cluster(Generator):
 
     dimensions: ClassVar[tuple[int, ...]] = (3,)
 
-    mass: Positive = 1.0
-    radius: Positive | None = None
+    mass: Mass = 1.0
+    radius: Length | None = None
+    half_mass_radius: Length | None = None
+    virial_radius: Length | None = None
     rescale: Flag = True
     masses: Masses = Masses()
     segregation: Fraction = 0.0
     binaries: Binaries | None = None
 
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        given = [key for key in ("radius", "half_mass_radius", "virial_radius") if getattr(self, key) is not None]
+        if len(given) > 1:
+            raise KeyProblem(given[1], f"the size is given by '{given[0]}' already; remove one of the two")
+        return self
+
     @abstractmethod
     def scale_radius(self) -> float:
         """The scale radius of the model with virial radius 1."""
+
+    @abstractmethod
+    def half_mass(self) -> float:
+        """The radius of half the mass, in scale radii."""
+
+    @property
+    def scale(self) -> float:
+        """The scale radius of these bodies."""
+        if self.half_mass_radius is not None:
+            return self.half_mass_radius / self.half_mass()
+        return self.radius or (self.virial_radius or 1.0) * self.scale_radius()
 
     @abstractmethod
     def orbits(self, count: int, rng: np.random.Generator, length: float, speed: float) -> tuple[Array, Array, Array]:
@@ -54,7 +76,7 @@ class Cluster(Generator):
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         pairs = self.binaries.pairs(count) if self.binaries else 0
-        scale = self.radius or self.scale_radius()
+        scale = self.scale
         speed = math.sqrt(gravity.G * self.mass / scale)
         stars = mass = self.mass * self.masses.draw(rng, count)
         if pairs:

@@ -65,6 +65,11 @@ class Sphere:
         """The mass within a radius."""
         return float(np.interp(math.log(min(radius, self.radius[-1])), np.log(self.radius), self.mass))
 
+    def up_to(self, radius: float) -> tuple[Array, Array]:
+        """The grid's radii up to ``radius``, and the mass within each."""
+        inside = self.radius <= radius
+        return self.radius[inside], self.mass[inside]
+
     def psi_at(self, radius: Array) -> Array:
         """Ψ at radii, interpolated."""
         return np.interp(np.log(radius), np.log(self.radius), self.psi)

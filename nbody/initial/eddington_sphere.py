@@ -1,8 +1,10 @@
 """Clusters drawn from a distribution function on a grid."""
 
+import math
 from abc import abstractmethod
 
 import numpy as np
+from scipy.integrate import trapezoid
 
 from nbody.initial.cluster import Cluster
 from nbody.initial.eddington import Sphere
@@ -30,6 +32,15 @@ class EddingtonSphere(Cluster):
 
     def scale_radius(self) -> float:
         return 1 / self.model().virial_radius
+
+    def half_mass(self) -> float:
+        """Of the bodies within ``cut``, after they have been scaled to the energy of the whole model."""
+        model = self.model()
+        half = float(model.radii(np.array(0.5), self.cut))
+        if not self.rescale or self.cut >= model.radius[-1]:
+            return half
+        whole, part = (trapezoid(m / r, m) for r, m in (model.up_to(math.inf), model.up_to(self.cut)))
+        return half * float(part / model.within(self.cut) ** 2 / whole)
 
     def orbits(self, count: int, rng: np.random.Generator, length: float, speed: float) -> tuple[Array, Array, Array]:
         model = self.model()

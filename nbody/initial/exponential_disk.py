@@ -15,7 +15,7 @@ from nbody.initial.generator import Generator, centred
 from nbody.initial.sampling import on_circle, on_sphere
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Finite, Group, NotNegative, Positive
+from nbody.scenario.fields import Finite, Group, Length, Mass, NotNegative, Positive
 
 Array = np.ndarray
 
@@ -35,8 +35,8 @@ class Spheroid(Group):
         cut: the largest distance of a body, in scale radii.
     """
 
-    mass: Positive
-    radius: Positive
+    mass: Mass
+    radius: Length
     share: Share = 0.25
     cut: Positive = 30.0
 
@@ -88,8 +88,8 @@ class ExponentialDisk(Generator):
 
     dimensions: ClassVar[tuple[int, ...]] = (3,)
 
-    mass: Positive = 1.0
-    radius: Positive = 1.0
+    mass: Mass = 1.0
+    radius: Length = 1.0
     height: Annotated[Positive, Field(le=1)] = 0.1
     Q: Annotated[NotNegative, Field(le=10)] = 1.2
     cut: Annotated[Positive, Field(ge=1, le=20)] = 7.0

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from nbody.initial.generator import FixedGenerator, centred
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import NotNegative, Positive, a_list
+from nbody.scenario.fields import Length, Mass, MassOrZero, NotNegative, a_list
 
 Array = np.ndarray
 
@@ -35,8 +35,8 @@ class Kepler(FixedGenerator):
     """
 
     eccentricity: Eccentricity = 0.5
-    semi_major_axis: Positive = 1.0
-    masses: Annotated[tuple[Positive, NotNegative], BeforeValidator(a_list("a list of two masses"))] = (0.5, 0.5)
+    semi_major_axis: Length = 1.0
+    masses: Annotated[tuple[Mass, MassOrZero], BeforeValidator(a_list("a list of two masses"))] = (0.5, 0.5)
 
     @property
     def bodies_made(self) -> int:
@@ -88,12 +88,12 @@ class LagrangeTriangle(FixedGenerator):
         eccentricity: of all orbits.
     """
 
-    masses: Annotated[tuple[Positive, NotNegative, NotNegative], BeforeValidator(a_list("a list of three masses"))] = (
+    masses: Annotated[tuple[Mass, MassOrZero, MassOrZero], BeforeValidator(a_list("a list of three masses"))] = (
         1.0,
         1.0,
         1.0,
     )
-    side: Positive = 1.0
+    side: Length = 1.0
     eccentricity: Eccentricity = 0.0
 
     @property

@@ -1,6 +1,6 @@
 """Generators as functions: ``nbody.plummer(4096, seed=1)`` returns the particles."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nbody.errors import InputError
@@ -15,14 +15,20 @@ def function(name: str) -> Callable[..., Particles]:
     space = kind.dimensions[0]
 
     def generate(
-        particles: int | None = None, seed: int = 1, *, G: float = 1.0, dimensions: int = space, **options: Any
+        particles: int | None = None,
+        seed: int = 1,
+        *,
+        G: float | None = None,
+        dimensions: int = space,
+        units: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> Particles:
         given = {} if particles is None else {"particles": particles}  # some generators have a fixed number of bodies
         values = {
             "initial": {"generator": name, "seed": seed, **given, **options},
-            "gravity": {"G": G, "dimensions": dimensions},
+            "gravity": {"dimensions": dimensions} | ({} if G is None else {"G": G}),
             "integrator": {"steps": 0},
-        }
+        } | ({} if units is None else {"units": units})
         try:
             return make_particles(Scenario.from_dict(values))
         except InputError as error:
@@ -32,7 +38,8 @@ def function(name: str) -> Callable[..., Particles]:
     fields = ", ".join(f"{key}={field.default!r}" for key, field in kind.model_fields.items())
     generate.__doc__ = (
         f"{GENERATORS[name].summary[:1].upper()}{GENERATORS[name].summary[1:]}: ``particles`` bodies from ``seed``, for the "
-        f"gravitational constant ``G``, in ``dimensions`` dimensions.\n\n    Options: {fields or 'none'}.\n\n"
+        f"gravitational constant ``G`` (by default 1, or that of the ``units``), in ``dimensions`` dimensions.\n\n"
+        f"    Options: {fields or 'none'}.\n\n"
         f"    {kind.__doc__ or ''}"
     )
     return generate

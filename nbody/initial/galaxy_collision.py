@@ -12,7 +12,7 @@ from nbody.initial.generator import Generator, centred
 from nbody.initial.orbit import on_orbit
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Finite, KeyProblem, NotNegative, Positive, a_list
+from nbody.scenario.fields import Finite, KeyProblem, Length, Mass, NotNegative, Positive, a_list
 from nbody.scenario.groups import Placed, Rotation
 
 Array = np.ndarray
@@ -38,14 +38,14 @@ class GalaxyCollision(Generator):
 
     dimensions: ClassVar[tuple[int, ...]] = (3,)
 
-    pericentre: Positive = 2.0
+    pericentre: Length = 2.0
     eccentricity: NotNegative = 1.0
-    separation: Positive = 15.0
+    separation: Length = 15.0
     mass_ratio: Positive = 1.0
     inclinations: Pair = (0.0, 60.0)
     arguments: Pair = (0.0, -30.0)
-    mass: Positive = 1.0
-    radius: Positive = 1.0
+    mass: Mass = 1.0
+    radius: Length = 1.0
     height: Positive = 0.1
     Q: NotNegative = 1.5
     bulge: Spheroid | None = None

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_serializer, model_validator
 
 from nbody.errors import unknown
 from nbody.registry import Entry, Registry
-from nbody.scenario.fields import Finite, Group, KeyProblem, Name, Positive
+from nbody.scenario.fields import Finite, Group, KeyProblem, Name, SolarMasses
 
 Array = np.ndarray
 
@@ -43,8 +43,8 @@ class Masses(Group):
     """
 
     function: Annotated[Name, AfterValidator(_function)] = "equal"
-    low: Positive = 0.1
-    high: Positive = 100.0
+    low: SolarMasses = 0.1
+    high: SolarMasses = 100.0
 
     @model_validator(mode="before")
     @classmethod

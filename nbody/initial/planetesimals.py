@@ -11,7 +11,7 @@ from nbody.initial.orbit import on_orbit, true_anomaly
 from nbody.initial.planets import Body, placed_bodies
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Finite, KeyProblem, NotNegative, Positive, a_list
+from nbody.scenario.fields import Finite, KeyProblem, Length, Mass, MassOrZero, NotNegative, a_list
 
 Array = np.ndarray
 
@@ -28,10 +28,10 @@ class Annulus(Generator):
         bodies: planets or moons about the same centre, as in the generator ``planets`` but without the first body.
     """
 
-    centre: Positive = 1.0
-    mass: NotNegative = 1e-5
-    inner: Positive = 0.5
-    outer: Positive = 1.5
+    centre: Mass = 1.0
+    mass: MassOrZero = 1e-5
+    inner: Length = 0.5
+    outer: Length = 1.5
     slope: Finite = -1.0
     eccentricity: Annotated[NotNegative, Field(le=0.3)] = 0.01
     inclination: Annotated[NotNegative, Field(le=30)] = 0.3
@@ -86,9 +86,9 @@ class Ring(Annulus):
     """A thin ring around a planet, like Saturn's: from 1.24 to 2.27 planetary radii (rings C, B and A), nearly circular and
     flat."""
 
-    mass: NotNegative = 1e-6
-    inner: Positive = 1.24
-    outer: Positive = 2.27
+    mass: MassOrZero = 1e-6
+    inner: Length = 1.24
+    outer: Length = 2.27
     slope: Finite = 0.0
     eccentricity: Annotated[NotNegative, Field(le=0.3)] = 1e-4
     inclination: Annotated[NotNegative, Field(le=30)] = 0.003

@@ -13,7 +13,7 @@ from nbody.initial.generator import FixedGenerator, centred
 from nbody.initial.orbit import on_orbit, true_anomaly
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Finite, Group, KeyProblem, Name, NotNegative, Positive, a_list
+from nbody.scenario.fields import Finite, Group, KeyProblem, Length, MassOrZero, Name, a_list
 
 Array = np.ndarray
 
@@ -33,9 +33,9 @@ class Body(Group):
         around: the name of the body at the focus.
     """
 
-    m: NotNegative
+    m: MassOrZero
     name: Name | None = None
-    a: Positive | None = None
+    a: Length | None = None
     e: Eccentricity = 0.0
     inc: Finite = 0.0
     Omega: Finite = 0.0

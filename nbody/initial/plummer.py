@@ -33,10 +33,18 @@ class Plummer(Cluster):
     def scale_radius(self) -> float:
         return SCALE_LENGTH
 
-    def orbits(self, count: int, rng: np.random.Generator, length: float, speed: float) -> tuple[Array, Array, Array]:
+    def half_mass(self) -> float:
+        s = self._largest * 0.5 ** (1 / 3)
+        return s / math.sqrt(1 - s * s)
+
+    @property
+    def _largest(self) -> float:
+        """r/√(1 + r²) at the outermost radius r."""
         outermost = self.cut / SCALE_LENGTH
-        largest = outermost / math.sqrt(1 + outermost * outermost)
-        s = largest * rng.random((3, count)).max(axis=0)
+        return outermost / math.sqrt(1 + outermost * outermost)
+
+    def orbits(self, count: int, rng: np.random.Generator, length: float, speed: float) -> tuple[Array, Array, Array]:
+        s = self._largest * rng.random((3, count)).max(axis=0)
         cosine = np.sqrt((1 - s) * (1 + s))  # 1/√(1 + r²), which is also Ψ
         q, _ = accepted(rng, count, _below_the_speeds)
         speeds = q * np.sqrt(2 * cosine) * speed

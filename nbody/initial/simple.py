@@ -10,7 +10,7 @@ from nbody.initial.generator import Generator, centred
 from nbody.initial.sampling import on_sphere
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import NotNegative, Positive
+from nbody.scenario.fields import Length, Mass, NotNegative, SpeedOrZero
 
 
 class UniformBox(Generator):
@@ -22,9 +22,9 @@ class UniformBox(Generator):
         dispersion: the standard deviation of each component of the velocity.
     """
 
-    side: Positive = 1.0
-    mass: Positive = 1.0
-    dispersion: NotNegative = 0.0
+    side: Length = 1.0
+    mass: Mass = 1.0
+    dispersion: SpeedOrZero = 0.0
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         position = self.side * (rng.random((count, gravity.dimensions)) - 0.5)
@@ -41,9 +41,9 @@ class GaussianCloud(Generator):
         dispersion: the standard deviation of each component of the velocity.
     """
 
-    sigma: Positive = 1.0
-    mass: Positive = 1.0
-    dispersion: NotNegative = 0.0
+    sigma: Length = 1.0
+    mass: Mass = 1.0
+    dispersion: SpeedOrZero = 0.0
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         position = self.sigma * rng.standard_normal((count, gravity.dimensions))
@@ -65,8 +65,8 @@ class ColdCollapse(Generator):
     dimensions: ClassVar[tuple[int, ...]] = (3,)
 
     virial_ratio: NotNegative = 0.0
-    radius: Positive = 2.4
-    mass: Positive = 1.0
+    radius: Length = 2.4
+    mass: Mass = 1.0
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         distance = self.radius * rng.random((3, count)).max(axis=0)  # its cube is uniform

@@ -1,13 +1,16 @@
 """The Solar System from published ephemerides, in astronomical units and solar masses."""
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import PrivateAttr
 
 from nbody.initial.generator import FixedGenerator, centred
 from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.scenario.source import Source
+from nbody.scenario.units import DIMENSIONS
 
 GAUSS2 = 0.01720209895**2
 """G in au, days and solar masses: the square of Gauss's constant, 2.9591220828559e-4."""
@@ -78,26 +81,41 @@ def de405() -> tuple[list[str], np.ndarray, np.ndarray]:
     return names, np.array([mass[name] for name in names]), np.array([state[name] for name in names])
 
 
-def _bodies(names: list[str], mass: np.ndarray, state: np.ndarray, gravity: Gravity, unit: float) -> Particles:
-    """Each body is a species. Velocities per day become those of the run's unit of time, which follows from its G."""
-    flow = math.sqrt(gravity.G / unit)
-    return centred(
-        Particles(
-            mass, state[:, :3], flow * state[:, 3:], species=np.arange(len(names)), species_names=tuple(names),
-        )
-    )  # fmt: skip
+class Ephemeris(FixedGenerator):
+    """Bodies from a table in au and solar masses. They are converted to the scenario's units, if it has any."""
+
+    dimensions = (3,)
+
+    _au: float = PrivateAttr(1.0)
+    _sun: float = PrivateAttr(1.0)
+
+    def model_post_init(self, source: Any) -> None:
+        """Keep the sizes of an au and of the Sun's mass in the units of ``source``, the validation's context."""
+        if isinstance(source, Source) and source.scale:
+            self._au = source.scale.number("1 au", DIMENSIONS["length"])
+            self._sun = source.scale.number("1 Msun", DIMENSIONS["mass"])
+
+    def _bodies(
+        self, names: list[str], mass: np.ndarray, state: np.ndarray, gravity: Gravity, unit: float
+    ) -> Particles:
+        """Each body is a species. Velocities per day become those of the run's unit of time, which follows from its G."""
+        flow = math.sqrt(gravity.G * self._sun / self._au / unit)
+        return centred(
+            Particles(
+                self._sun * mass, self._au * state[:, :3], flow * state[:, 3:],
+                species=np.arange(len(names)), species_names=tuple(names),
+            )
+        )  # fmt: skip
 
 
-class SolarSystem(FixedGenerator):
+class SolarSystem(Ephemeris):
     """The Sun, the planets, Pluto and the Moon at JED 2440400.5 (1969 June 28), the first state of JPL's DE405, around
-    their centre of mass. Lengths are in au and masses in solar masses; the unit of time follows from G (2.9591220828559e-4
-    for days, 39.476926421 for years of 365.25 days).
+    their centre of mass. Without ``units``, lengths are in au and masses in solar masses; the unit of time follows from G
+    (2.9591220828559e-4 for days, 39.476926421 for years of 365.25 days).
 
     Attributes:
         frame: ``ecliptic`` or ``equatorial``, both of J2000.
     """
-
-    dimensions = (3,)
 
     frame: Literal["ecliptic", "equatorial"] = "ecliptic"
 
@@ -111,15 +129,13 @@ class SolarSystem(FixedGenerator):
             c, s = math.cos(OBLIQUITY), math.sin(OBLIQUITY)
             turn = np.array([[1, 0, 0], [0, c, s], [0, -s, c]])
             state = (state.reshape(-1, 2, 1, 3) * turn).sum(axis=-1).reshape(-1, 6)
-        return _bodies(names, mass, state, gravity, GAUSS2)
+        return self._bodies(names, mass, state, gravity, GAUSS2)
 
 
-class OuterSolarSystem(FixedGenerator):
+class OuterSolarSystem(Ephemeris):
     """The Sun (with the mass of the inner planets), Jupiter, Saturn, Uranus, Neptune and Pluto on 1994 September 5: the
     problem of Hairer, Lubich & Wanner (Geometric Numerical Integration, I.2.4), equatorial, in au and solar masses. Their
     time is in days, with G = 2.95912208286e-4."""
-
-    dimensions = (3,)
 
     @property
     def bodies_made(self) -> int:
@@ -128,4 +144,4 @@ class OuterSolarSystem(FixedGenerator):
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         rows = [line.split() for line in OUTER.split("\n") if line]
         numbers = np.array([[float(cell) for cell in row[1:]] for row in rows])
-        return _bodies([row[0] for row in rows], numbers[:, 0], numbers[:, 1:], gravity, 2.95912208286e-4)
+        return self._bodies([row[0] for row in rows], numbers[:, 0], numbers[:, 1:], gravity, 2.95912208286e-4)

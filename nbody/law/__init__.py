@@ -13,7 +13,8 @@ none       cutoff with r_min = 0               -G m_j / r                       
 =========  ==================================  ===============================  ==========================
 
 In each law the force is minus the gradient of the potential, so that energy is conserved. The force of a particle on itself
-is zero; sums of the potential must leave j = i out.
+is zero; sums of the potential must leave j = i out. If species have lengths of their own, the ε of a pair is the larger one:
+:class:`~nbody.law.gravity.Gravity`.
 
 To add a law, write a file with a :class:`~nbody.law.pair.Law`, add a line to ``LAWS``, and add its formula to
 :func:`nbody.forces.reference.pair_factors`, which shares no code with the kernels.

@@ -1,10 +1,13 @@
 """The parameters of the law, and the registry of laws that a scenario may name."""
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from nbody.errors import InputError
+import numpy as np
+
+from nbody.errors import InputError, did_you_mean
 from nbody.registry import Entry, Registry
 
 LAWS = Registry(
@@ -27,18 +30,62 @@ class Gravity:
         G: the gravitational constant in the scenario's units, not negative.
         dimensions: 2 or 3. (In 2-D the force is still proportional to 1/r²: three-dimensional gravity in a plane.)
         softening: a name of :data:`LAWS`.
-        length: ε of ``plummer`` and ``spline``, r_min of ``cutoff``; ``none`` ignores it.
+        length: ε of ``plummer`` and ``spline``, r_min of ``cutoff``; ``none`` ignores it. For ``plummer`` and ``spline`` it
+            may be a mapping from the names of species to their lengths. The ε of a pair is then the larger one of its two
+            bodies, as in GADGET (Springel, Yoshida & White 2001, New Astronomy 6, 79): force and potential stay symmetric,
+            so momentum and energy are conserved.
     """
 
     G: float = 1.0
     dimensions: int = 3
     softening: str = "none"
-    length: float = 0.0
+    length: float | Mapping[str, float] = 0.0
+
+    @property
+    def per_species(self) -> bool:
+        """True if each species has a length; only engines with ``softenings`` compute that."""
+        return isinstance(self.length, Mapping)
+
+    @property
+    def shortest(self) -> float:
+        """The length; the shortest one if there are several."""
+        return min(self._each.values())
 
     @cached_property
     def length2(self) -> float:
-        """The length squared; 0 for a law without a length."""
-        return float(self.length) ** 2 if LAWS.load(self.softening).has_length else 0.0
+        """:attr:`shortest` squared; 0 for a law without a length. (Step lengths and checks of the range follow from it.)"""
+        return float(self.shortest) ** 2 if LAWS.load(self.softening).has_length else 0.0
+
+    @property
+    def _each(self) -> Mapping[str, float]:
+        return self.length if isinstance(self.length, Mapping) else {"": self.length}
+
+    def squares(self, species: np.ndarray, names: Sequence[str], where: str = "") -> np.ndarray:
+        """The squares of the lengths of all bodies, (N,) float64.
+
+        Args:
+            species: (N,) the species of each body, an index into ``names``.
+
+        Raises:
+            InputError: a species of the bodies has no length, or a length belongs to no species. The line begins with
+                ``where``.
+        """
+        if not isinstance(self.length, Mapping):
+            return np.full(len(species), self.length2)
+        written = _listed(self.length)
+        if tuple(names) == ("",):
+            raise InputError(
+                f"{where}the bodies have no species, and there are lengths for {written}; give one length, or name species "
+                "with initial.combine"
+            )
+        for name in self.length:
+            if name not in names:
+                hint = did_you_mean(name, names) or f"; they are {_listed(names)}"
+                raise InputError(f"{where}the bodies have no species {name!a}{hint}")
+        for name in names:
+            if name not in self.length:
+                raise InputError(f"{where}the species {name!a} has no length; add it to those of {written}")
+        return np.array([float(self.length[name]) ** 2 for name in names])[species]
 
     def check(self, where: str = "") -> "Gravity":
         """Check the parameters; returns itself. Raises InputError for an unknown softening or a number out of range."""
@@ -47,11 +94,21 @@ class Gravity:
             raise InputError(f"{where}dimensions must be 2 or 3, got {self.dimensions}")
         if not (math.isfinite(self.G) and self.G >= 0):
             raise InputError(f"{where}G must be a finite number, zero or more, got {self.G}")
-        if not (math.isfinite(self.length) and self.length >= 0):
-            raise InputError(f"{where}softening length must be a finite number, zero or more, got {self.length}")
-        if law.needs_length and self.length**2 == 0:
+        if self.per_species and not (law.needs_length and self.length):
+            able = _listed(name for name in LAWS if LAWS.load(name).needs_length)
             raise InputError(
-                f"{where}softening '{self.softening}' needs a length greater than 0, got {self.length}; "
-                "for no softening say softening 'none'"
+                f"{where}softening '{self.softening}' has one length; lengths per species belong to {able}"
             )
+        for length in self._each.values():
+            if not (math.isfinite(length) and length >= 0):
+                raise InputError(f"{where}softening length must be a finite number, zero or more, got {length}")
+            if law.needs_length and length**2 == 0:
+                raise InputError(
+                    f"{where}softening '{self.softening}' needs a length greater than 0, got {length}; "
+                    "for no softening say softening 'none'"
+                )
         return self
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

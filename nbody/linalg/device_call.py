@@ -54,7 +54,7 @@ class DeviceCall:
     what: str
 
     def run(self, left: dict, right: dict, target: dict | None, out: Any) -> Any:
-        """Check the addresses, wait for streams other than the default stream, launch; returns c."""
+        """Check the addresses, launch in the order of the arrays' own streams; returns c."""
         at_a, at_b = left["data"][0], right["data"][0]
         if target is None:
             out, at_c = self._made()
@@ -66,10 +66,15 @@ class DeviceCall:
             raise InputError(
                 f"{name} starts at an address that is no multiple of {ALIGNMENT}; copy it into a new array first"
             )
-        for view in (left, right, target):
-            if view is not None and view.get("stream") not in (None, LEGACY_STREAM):
-                gpu.cuda.external_stream(view["stream"]).synchronize()
+        others = {view["stream"] for view in (left, right, target) if view and view.get("stream")} - {LEGACY_STREAM}
+        for stream in others:
+            gpu.cuda.external_stream(stream).synchronize()
         self.launch(at_a, at_b, at_c)
+        if others:  # the caller's next work on its own stream waits for the product
+            done = gpu.cuda.event(timing=False)
+            done.record(gpu.cuda.legacy_default_stream())
+            for stream in others:
+                done.wait(gpu.cuda.external_stream(stream))
         return out
 
     def _made(self) -> tuple[Any, int]:

@@ -47,10 +47,10 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
     extent = float(np.ptp(particles.position, axis=0).max())
     if precision == "float32":
         spacing = float(np.spacing(np.float32(np.abs(particles.position).max())))
-        if gravity.length2 and gravity.length < RESOLUTION * spacing:
+        if gravity.length2 and gravity.shortest < RESOLUTION * spacing:
             found.append(
                 f"in float32 positions are {spacing:.1e} apart at the farthest particle, and the softening length is "
-                f"only {gravity.length:g}; move the bodies nearer to the origin, or take --precision float64"
+                f"only {gravity.shortest:g}; move the bodies nearer to the origin, or take --precision float64"
             )
     if precision != "float64" and not engine.rescales and extent > FARTHEST:
         found.append(

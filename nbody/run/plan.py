@@ -12,7 +12,7 @@ from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES, resolve
-from nbody.forces.engine import Engine
+from nbody.forces.engine import SOFTENING2, Engine
 from nbody.forces.memory import check_fits, needs
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
 from nbody.integrators import INTEGRATORS
@@ -23,7 +23,7 @@ from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group
-from nbody.state import Want, itemsize
+from nbody.state import Column, Want, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 
 Notify = Callable[[str], None]
@@ -59,7 +59,12 @@ class Plan:
     @property
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
-        return needs(self.engine_kind, self.count, self.scenario.precision, self.integrator.columns)
+        return needs(self.engine_kind, self.count, self.scenario.precision, self._added)
+
+    @property
+    def _added(self) -> tuple[Column, ...]:
+        """The columns that the run adds to the engine's state."""
+        return (*self.integrator.columns, *((SOFTENING2,) if self.scenario.gravity.per_species else ()))
 
     @property
     def first(self) -> int:
@@ -88,7 +93,7 @@ class Plan:
         """The header of the recording: its size, its scenario and its provenance."""
         precision = self.scenario.precision
         arrays = self.engine_kind.state_type.checkpoint_arrays(
-            self.count, self.scenario.gravity.dimensions, precision, self.integrator.columns
+            self.count, self.scenario.gravity.dimensions, precision, self._added
         )
         resolved = self.resolved()
         return RunHeader(
@@ -128,6 +133,7 @@ class Plan:
 
             device = gpu.facts().name if not gpu.why_unavailable() else "no GPU"
         law = f"{scenario.gravity.softening} {scenario.gravity.dimensions}-D"
+        law += " per species" if scenario.gravity.per_species else ""
         return f"{self.engine_name} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
 
     def build(self) -> tuple[Engine, Particles]:
@@ -140,10 +146,11 @@ class Plan:
         scenario = self.scenario
         self.engine_kind.require_device()
         where = scenario.where("initial.particles")
-        check_fits(self.engine_kind, self.count, scenario.precision, where, self.integrator.columns)
+        check_fits(self.engine_kind, self.count, scenario.precision, where, self._added)
         engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
         engine.fields = self.fields
         particles = make_particles(scenario) if self.particles is None else self.particles.check()
+        scenario.gravity.squares(particles.species, particles.species_names, scenario.where("gravity.length"))
         return engine, particles
 
 
@@ -179,8 +186,15 @@ def plan(
         what = "computes its own forces" if integrator.own_forces else "works on the CPU"
         name, why = "cpu", f"scheme '{scenario.integrator.scheme}' {what}"
     else:
-        name, why = resolve(written, scenario.precision, count, where, notify, measure, integrator.needs)
+        name, why = resolve(
+            written, scenario.precision, count, where, notify, measure, integrator.needs, scenario.gravity.per_species
+        )
     kind, options = component(scenario, "engine", scenario.engine, ENGINES, name)
+    kind.require_softening(scenario.gravity, where)
+    if scenario.gravity.per_species and scenario.precision == "mixed":
+        raise InputError(
+            f"{scenario.where('precision')}no engine has softening per species in mixed precision; choose float32 or float64"
+        )
     kind.require_precision(scenario.precision, scenario.where("precision"))
     if reason := integrator.refusal(kind, scenario.precision):
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
@@ -195,6 +209,11 @@ def _check_forces(scenario: Scenario, integrator: Integrator) -> None:
         raise InputError(
             f"{scenario.where('fields')}scheme '{scheme}' computes the forces itself, and knows no external fields; choose "
             "another scheme, such as leapfrog, yoshida4 or hermite4, or remove 'fields'"
+        )
+    if scenario.gravity.per_species and integrator.own_forces:
+        raise InputError(
+            f"{scenario.where('gravity.length')}scheme '{scheme}' computes the forces itself, with one softening length for "
+            "all bodies; choose another scheme, such as leapfrog, yoshida4 or hermite4, or give one length"
         )
     if (integrator.own_forces or Want.JERK in integrator.needs) and not LAWS.load(law).cubic:
         cubic = ", ".join(other for other in LAWS if LAWS.load(other).cubic)

@@ -63,6 +63,7 @@ class Summary:
     energy_error_largest: float = 0.0
     blocks: int | None = None
     body_steps: int | None = None
+    time_unit: str = ""
 
     def as_dict(self) -> dict:
         """For JSON."""

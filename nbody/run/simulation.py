@@ -548,6 +548,7 @@ class Simulation:
             energy_error_largest=self.energies.largest_error,
             blocks=done if individual else None,
             body_steps=(self.integrator.single or 0) - (single or 0) if individual else None,
+            time_unit=self.scenario.units.time if self.scenario.units else "",
         )
 
 

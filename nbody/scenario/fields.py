@@ -111,9 +111,10 @@ def a_list(wanted: str) -> Callable[[Any], Any]:
 @dataclass(frozen=True)
 class Quantity:
     """Declares the dimension of a scenario's key: ``Annotated[Positive, Quantity("length")]`` accepts ``0.01 pc`` too, and
-    converts it to the scenario's units."""
+    converts it to the scenario's units, or to the unit ``to`` if the key's numbers are always in that one."""
 
     dimension: str
+    to: str = ""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.with_info_before_validator_function(self._read, handler(source))
@@ -129,7 +130,7 @@ class Quantity:
                 "velocity: km/s}', or remove the unit"
             )
         dimension: Dimension = DIMENSIONS[self.dimension]
-        return scale.number(value, dimension)
+        return scale.number(value, dimension) / (scale.number(f"1 {self.to}", dimension) if self.to else 1.0)
 
 
 Finite = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
@@ -138,13 +139,21 @@ NotNegative = Annotated[Finite, Field(ge=0)]
 Length = Annotated[Positive, Quantity("length")]
 LengthOrZero = Annotated[NotNegative, Quantity("length")]
 Mass = Annotated[Positive, Quantity("mass")]
+MassOrZero = Annotated[NotNegative, Quantity("mass")]
+SolarMasses = Annotated[Positive, Quantity("mass", "Msun")]
 Time = Annotated[Positive, Quantity("time")]
+SpeedOrZero = Annotated[NotNegative, Quantity("velocity")]
 Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**53)]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=2**53)]
 Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**63 - 1)]
-Vector = Annotated[
-    tuple[Finite, ...], BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3)
-]
+Offset = Annotated[
+    tuple[Annotated[Finite, Quantity("length")], ...],
+    BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3),
+]  # fmt: skip
+Velocity = Annotated[
+    tuple[Annotated[Finite, Quantity("velocity")], ...],
+    BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3),
+]  # fmt: skip
 Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(short_name)]

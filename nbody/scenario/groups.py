@@ -9,6 +9,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    TypeAdapter,
     ValidationInfo,
     model_serializer,
     model_validator,
@@ -23,15 +24,17 @@ from nbody.scenario.fields import (
     Finite,
     Group,
     KeyProblem,
+    Length,
     LengthOrZero,
     Name,
     NotNegative,
+    Offset,
     Positive,
     Quantity,
     Seed,
     Text,
     Time,
-    Vector,
+    Velocity,
     Whole,
     a_list,
     short_name,
@@ -149,8 +152,8 @@ class Rotation(Group):
 class Placed(Group):
     """Where a part of ``combine`` goes: it is rotated, and then moved. ``species`` names its bodies."""
 
-    offset: Vector | None = None
-    velocity: Vector | None = None
+    offset: Offset | None = None
+    velocity: Velocity | None = None
     rotate: Rotation | None = None
     species: Name | None = None
 
@@ -229,6 +232,15 @@ def _softening(name: str) -> str:
     return name
 
 
+def _length(value: Any, info: ValidationInfo) -> float | dict[str, float]:
+    """A softening length, or a mapping from the names of species to their lengths."""
+    if isinstance(value, Mapping) and not value:
+        raise ValueError("must be a length, or a length of each species, as in {stars: 0.01, halo: 0.1}")
+    kind: Any = dict[Name, Length] if isinstance(value, Mapping) else LengthOrZero
+    found: float | dict[str, float] = TypeAdapter(kind).validate_python(value, context=info.context)
+    return found
+
+
 def _dimensions(number: int) -> int:
     if number not in (2, 3):
         raise ValueError(f"must be 2 or 3, got {shown(number)}")
@@ -241,12 +253,13 @@ G_TOLERANCE = 1e-3
 
 class GravityKeys(Group):
     """The keys of :class:`~nbody.law.Gravity`. No softening length suits every unit, so ``length`` has no default for the
-    softenings that need one, and the default softening is none."""
+    softenings that need one, and the default softening is none. ``length: {stars: 0.01, halo: 0.1}`` gives each species
+    a length."""
 
     G: Annotated[NotNegative, Quantity("gravitational constant")] = Gravity.G
     dimensions: Annotated[Whole, AfterValidator(_dimensions)] = Gravity.dimensions
     softening: Annotated[Name, AfterValidator(_softening), BeforeValidator(_not_a_length)] = Gravity.softening
-    length: LengthOrZero = Gravity.length
+    length: Annotated[Any, BeforeValidator(_length)] = Gravity.length
 
     @model_validator(mode="before")
     @classmethod
@@ -271,6 +284,11 @@ class GravityKeys(Group):
             raise KeyProblem("length", f"has no meaning with softening '{self.softening}'; write 'softening:' {others}")
         if law.has_length and "length" not in self.model_fields_set:
             raise KeyProblem("length", f"is missing; softening '{self.softening}' needs one, as in 'length: 0.01'")
+        if isinstance(self.length, Mapping) and not law.needs_length:
+            others = " or ".join(f"'{name}'" for name in LAWS if LAWS.load(name).needs_length)
+            raise KeyProblem(
+                "length", f"must be one number for softening '{self.softening}'; write 'softening:' {others}"
+            )
         if law.needs_length and not self.length:
             raise KeyProblem(
                 "length", f"must be greater than 0 for softening '{self.softening}'; or write 'softening: none'"

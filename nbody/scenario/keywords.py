@@ -43,13 +43,13 @@ def assignments(values: Mapping[str, Any], top: Mapping[str, Any]) -> Iterator[t
 
 def softening_keys(value: Any) -> dict[str, Any]:
     """``softening`` and ``length`` of a softening in short: ``0.01`` and ``"0.01"`` (Plummer's), ``"plummer:0.01"``,
-    ``("plummer", 0.01)``, or a name alone.
+    ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``.
 
     Raises:
         InputError: the length is not a number.
     """
     if isinstance(value, Mapping):
-        return dict(value)
+        return dict(value) if "softening" in value else {"softening": "plummer", "length": value}
     name, length = value if isinstance(value, tuple | list) and len(value) == 2 else (value, None)
     if isinstance(name, str) and length is None:
         name, colon, after = name.partition(":")

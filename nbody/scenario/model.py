@@ -116,14 +116,17 @@ class Scenario(Group):
         real = np.finfo(np.float64 if self.precision == "float64" else np.float32)
         largest, smallest = float(real.max), float(real.tiny)
         fix = f"precision {self.precision}; use other units" + (", or float64" if real.bits == 32 else "")
-        gravity, length, dt = self.gravity, self.gravity.length, self.integrator.dt
+        gravity, dt = self.gravity, self.integrator.dt
         if largest < gravity.G:
             raise KeyProblem("gravity.G", f"{gravity.G:g} is too large for {fix}")
-        if length > math.sqrt(largest):
-            raise KeyProblem("gravity.length", f"{length:g}, squared, is too large for {fix}")
-        # At distance 0 the force is length⁻³ times 0, which is NaN if length⁻³ is infinite.
-        if LAWS.load(gravity.softening).needs_length and length < largest ** (-1 / 3):
-            raise KeyProblem("gravity.length", f"{length:g} is too small (1/length³ overflows) for {fix}")
+        written = gravity.length
+        each = {f"gravity.length.{n}": e for n, e in written.items()} if isinstance(written, Mapping) else {}
+        for key, length in (each or {"gravity.length": gravity.shortest}).items():
+            if length > math.sqrt(largest):
+                raise KeyProblem(key, f"{length:g}, squared, is too large for {fix}")
+            # At distance 0 the force is length⁻³ times 0, which is NaN if length⁻³ is infinite.
+            if LAWS.load(gravity.softening).needs_length and length < largest ** (-1 / 3):
+                raise KeyProblem(key, f"{length:g} is too small (1/length³ overflows) for {fix}")
         if dt is None:
             return self
         if not smallest <= dt <= largest:

@@ -34,7 +34,11 @@ class Units:
 
     def symbol(self, quantity: str) -> str:
         """The symbol of the unit of ``length``, ``mass``, ``time``, ``velocity``, ``acceleration``, ``density``,
-        ``momentum``, ``angular_momentum`` or ``energy``; empty without units. Raises KeyError for another quantity."""
+        ``surface_density``, ``momentum``, ``angular_momentum`` or ``energy``; empty without units.
+
+        Raises:
+            KeyError: another quantity.
+        """
         velocity, length = _bracketed(self.velocity), _bracketed(self.length)
         symbols = {
             "length": self.length,
@@ -43,6 +47,7 @@ class Units:
             "velocity": self.velocity,
             "acceleration": f"{self.velocity}/{_bracketed(self.time)}",
             "density": f"{self.mass}/{length}^3",
+            "surface_density": f"{self.mass}/{length}^2",
             "momentum": f"{self.mass} {self.velocity}",
             "angular_momentum": f"{self.mass} {self.length} {self.velocity}",
             "energy": f"{self.mass} {velocity}^2",
@@ -52,6 +57,23 @@ class Units:
     def __str__(self) -> str:
         """``length pc, mass Msun, time pc s/km, velocity km/s``; empty without units."""
         return ", ".join(f"{key} {getattr(self, key)}" for key in _EXAMPLES if self.mass)
+
+
+YEAR, PARSEC, AU = 365.25 * 86400, 648_000 / math.pi * 149_597_870_700.0, 149_597_870_700.0
+"""In seconds and metres (Julian year; IAU 2012 B2, 2015 B2)."""
+
+SHOWN_TIMES = {
+    "AU s/km": (AU / 1e3 / YEAR, "yr"),
+    "pc s/km": (PARSEC / 1e3 / (1e6 * YEAR), "Myr"),
+    "kpc s/km": (PARSEC / (1e9 * YEAR), "Gyr"),
+    "Mpc s/km": (1e3 * PARSEC / (1e9 * YEAR), "Gyr"),
+}
+"""Units of time that follow from those of length and velocity, in units that people read."""
+
+
+def shown_time(unit: str) -> tuple[float, str]:
+    """The factor and the symbol with which times in ``unit`` are shown: ``pc s/km`` is 0.978 Myr. Files keep their unit."""
+    return SHOWN_TIMES.get(unit, (1.0, unit))
 
 
 @dataclass(frozen=True)

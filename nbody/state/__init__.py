@@ -161,6 +161,10 @@ class State(ABC):
                 self._columns[column.name] = column
                 setattr(self, column.name, self._allocate(column))
 
+    def fill(self, column: Column, values: np.ndarray) -> None:
+        """Copy values from the host to a column, in its dtype."""
+        self._from_host(np.ascontiguousarray(values, column.real(self.dtype.name)), getattr(self, column.name))
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that a bit-exact resume needs, in the state's precision and layout, as copies on the host."""
         self.synchronize()

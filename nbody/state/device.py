@@ -47,6 +47,7 @@ class DeviceState(State):
     body: Any
     velocity: Any
     acceleration: Any
+    softening2: Any
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
         size = self.bytes_needed(particles.count, particles.dimensions, np.dtype(dtype).name)

@@ -24,6 +24,7 @@ class HostState(State):
     acceleration: np.ndarray
     potential: np.ndarray
     jerk: np.ndarray
+    softening2: np.ndarray
     _scratch: np.ndarray
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:

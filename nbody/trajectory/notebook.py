@@ -27,7 +27,7 @@ def line(run: "Trajectory") -> str:
     """``<Trajectory run.h5: plummer, 4096 bodies, 161 frames, t = 0 to 10, complete>``."""
     facts = [_name(run), f"{run.count} bodies", _frames(run)]
     if len(run):
-        facts.append(f"t = {run.time[0]:g} to {run.time[-1]:g}")
+        facts.append(f"t = {_times(run)}")
     return f"<Trajectory {printable(run.path)}: {', '.join([*facts, _status(run)])}>"
 
 
@@ -36,7 +36,7 @@ def page(run: "Trajectory") -> str:
     bodies, frames = f"{run.count} in {run.dimensions} dimensions", _frames(run).removesuffix(" frames")
     facts = {"file": run.path, "bodies": bodies, "frames": frames}
     if len(run):
-        facts["time"] = f"{run.time[0]:g} to {run.time[-1]:g}"
+        facts["time"] = _times(run)
     picture = ""
     with suppress(InputError, ValueError, IndexError):  # a closed file, a damaged or infinite frame
         facts |= _read_facts(run)
@@ -75,6 +75,14 @@ def thumbnail(run: "Trajectory", frame: int = -1, pixels: int = 240) -> bytes:
 
 def _name(run: "Trajectory") -> str:
     return shortened(printable(run.resolved.get("name", "")), 60) or "run"
+
+
+def _times(run: "Trajectory") -> str:
+    """The first and the last time, with their unit."""
+    from nbody.scenario.units import shown_time  # pydantic takes 0.1 s
+
+    factor, unit = shown_time(run.units.symbol("time"))
+    return f"{factor * run.time[0]:g} to {factor * run.time[-1]:g} {printable(unit)}".rstrip()
 
 
 def _frames(run: "Trajectory") -> str:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from nbody.diagnostics.energy import Energies
+from nbody.particles import Particles
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 
@@ -41,7 +41,16 @@ def run_case(case: Case, engine: str) -> list[Check]:
     return list(case(engine))
 
 
-def simulated(engine: str, initial: dict[str, Any], gravity: dict[str, Any], **integrator: Any) -> Simulation:
+@dataclass(frozen=True)
+class Done:
+    """A finished run: its bodies at the start and at the end, and its energies."""
+
+    start: Particles
+    end: Particles
+    energies: Energies
+
+
+def simulated(engine: str, initial: dict[str, Any], gravity: dict[str, Any], **integrator: Any) -> Done:
     """A run in float64 to its end, without a file. The engine is ``cpu``, ``gpu`` or any other name."""
     values = {
         "initial": initial,
@@ -52,15 +61,6 @@ def simulated(engine: str, initial: dict[str, Any], gravity: dict[str, Any], **i
     }
     record = {"dt": integrator["end"]} if "end" in integrator else {"every": 1_000_000}  # only the first and the last
     simulation = Simulation(Scenario.from_dict(values | {"record": record}))
+    start = simulation.particles
     simulation.run()
-    return simulation
-
-
-def positions(simulation: Simulation) -> np.ndarray:
-    """The positions at the end, (N, 3)."""
-    return np.asarray(simulation.state.snapshot().position, np.float64)
-
-
-def velocities(simulation: Simulation) -> np.ndarray:
-    """The velocities at the end, (N, 3)."""
-    return np.asarray(simulation.state.snapshot().velocity, np.float64)
+    return Done(start, simulation.particles, simulation.energies)

@@ -7,7 +7,7 @@ import numpy as np
 
 from nbody.initial import make_particles
 from nbody.scenario import Scenario
-from nbody.verify.check import Check, positions, simulated, velocities
+from nbody.verify.check import Check, simulated
 
 
 def plummer(engine: str) -> Iterator[Check]:
@@ -25,7 +25,7 @@ def plummer(engine: str) -> Iterator[Check]:
     run = simulated(engine, initial, {"softening": "plummer", "length": 1e-4}, dt=1 / 512, steps=256)
     yield Check("energy", -0.25, run.energies.initial, 1e-6, "Hénon 1971; Heggie & Mathieu 1986")
     yield Check("energy at t = 0.5", -0.25, run.energies.latest, 1e-4, "conservation of energy")
-    kinetic = 0.5 * float((run.particles.mass[:, None] * velocities(run) ** 2).sum())
+    kinetic = 0.5 * float((run.start.mass[:, None] * run.end.velocity**2).sum())
     yield Check("kinetic energy at t = 0.5", 0.25, kinetic, 5 * 0.25 * math.sqrt(2 / 3 / 1024), "the virial theorem")
 
 
@@ -58,7 +58,7 @@ def cold_collapse(engine: str) -> Iterator[Check]:
     end = free_fall * 2 / math.pi * (math.acos(math.sqrt(s)) + math.sqrt(s * (1 - s)))
     initial = {"generator": "cold_collapse", "particles": 2000}
     run = simulated(engine, initial, {"softening": "plummer", "length": 0.02}, dt=end / 200, steps=200)
-    before, after = (np.median(np.linalg.norm(x, axis=1)) for x in (run.particles.position, positions(run)))
+    before, after = (np.median(np.linalg.norm(x, axis=1)) for x in (run.start.position, run.end.position))
     yield Check("free-fall time", 4.12973, free_fall, 1e-5, "π/2 √(R³/2GM)")
     yield Check(
         f"median radius at t = {end:.3f}, of the first", s, float(after / before), 0.03, "the cycloid of free fall"
@@ -69,8 +69,8 @@ def lecture(engine: str) -> Iterator[Check]:
     """The rounding of N sums of N forces, which cancel in pairs; G m is 10."""
     gravity = {"G": 10.0, "dimensions": 2, "softening": "cutoff", "length": 0.01}
     run = simulated(engine, {"generator": "lecture", "particles": 1024}, gravity, scheme="taylor", dt=0.001, steps=10)
-    x0, v0 = run.particles.position.mean(axis=0), run.particles.velocity.mean(axis=0)
+    x0, v0 = run.start.position.mean(axis=0), run.start.velocity.mean(axis=0)
     for k, axis in enumerate("xy"):
         expected = float(x0[k] + 0.01 * v0[k])
-        got = float(positions(run)[:, k].mean())
+        got = float(run.end.position[:, k].mean())
         yield Check(f"mean {axis} after 10 steps: x0 + 10 τ v0", expected, got, 1e-11, "Newton's third law")

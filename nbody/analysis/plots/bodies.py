@@ -66,8 +66,8 @@ def _map(axes: Any, view: View, p: Any) -> None:
     density = mass / (edges[0][1] - edges[0][0]) ** 2
     drawn = axes.pcolormesh(*edges, np.where(density > 0, density, np.nan).T, cmap="viridis", norm=LogNorm(),
                             rasterized=True)  # fmt: skip
-    unit = f"{view.unit('mass')}/{view.unit('length')}²" if view.unit("mass") and view.unit("length") else ""
-    bar = axes.figure.colorbar(drawn, ax=axes, label=labelled("surface density", unit), pad=0.02, fraction=0.046)
+    label = labelled("surface density", view.unit("surface_density"))
+    bar = axes.figure.colorbar(drawn, ax=axes, label=label, pad=0.02, fraction=0.046)
     tidy_log(bar.ax.yaxis)
 
 

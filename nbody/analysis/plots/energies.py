@@ -20,13 +20,8 @@ def draw(axes: Any, view: View) -> None:
         kinds_legend(axes, list(ENERGIES.values()), **BESIDE)
     else:
         axes.legend(**BESIDE)
-    axes.set_ylabel(labelled("energy", _unit(view)))
+    axes.set_ylabel(labelled("energy", view.unit("energy")))
     time_axis(axes, view)
-
-
-def _unit(view: View) -> str:
-    mass, velocity = view.unit("mass"), view.unit("velocity")
-    return f"{mass} ({velocity})²" if mass and velocity else ""
 
 
 PLOT = Plot(draw)

@@ -101,4 +101,7 @@ def _begun(problem: Problem, backend: str, name: str, key: str, value: float) ->
 
 def _energy(motion: Motion) -> float:
     motion.evaluate(Want.ENERGY)
-    return float(motion.state.snapshot().sums[:2].sum())
+    snapshot = motion.state.snapshot().wait()
+    energy = float(snapshot.sums[:2].sum())
+    snapshot.release()
+    return energy

@@ -1,6 +1,7 @@
 """The ``cpu`` engine: Numba, SIMD, each pair once, all cores. The kernel is in :mod:`nbody.forces.direct.cpu_pairs`."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from numba import config, get_num_threads
 from nbody.errors import DeviceError
 from nbody.forces.direct.cpu_pairs import gravitate_for, missing_factor
 from nbody.forces.direct.cpu_rows import SUMS, components, rows_for
+from nbody.forces.direct.cpu_species import sums_by_length
 from nbody.forces.direct.cpu_tiles import Tiles, Units, pack, unpack
 from nbody.forces.engine import Engine
 from nbody.law import LAWS, Gravity
@@ -63,12 +65,14 @@ class CpuEngine(Engine):
     The relative error of a force in Plummer's sphere is 9e-8 (median) and 1.5e-6 (largest) in float32, 1.5e-16 and
     2.4e-15 in float64.
 
+    If species have softening lengths, each body sums over the others of each length (``cpu_species``): each pair twice.
     Bodies without mass act on nobody. If there are many, each sums over the bodies with mass alone: N_massive · N
     interactions.
     """
 
     offers = Want.POTENTIAL | Want.JERK
     subsets = True
+    softenings = True
     separate_potential = True
     rescales = True
     state_type = HostState
@@ -100,6 +104,7 @@ class CpuEngine(Engine):
         """See :meth:`Engine.load`."""
         state = HostState(particles, self.dtype)
         state.workspace = Division.of(state.mass)
+        self.soften(state, particles)
         return state
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
@@ -141,6 +146,8 @@ class CpuEngine(Engine):
             components(state.velocity, _ldexp(1.0, -speed)),
             state.mass,
         )
+        if self.gravity.per_species:
+            return self._sums_by_length(state, rows_for(law, want), targets, x, v)
         rows = targets
         if divided:  # the kernel takes the first bodies for sources, as many as there are masses
             order = np.concatenate(divided)
@@ -152,26 +159,47 @@ class CpuEngine(Engine):
         state.report(len(targets) * len(mass))
         return sums
 
+    def _sums_by_length(
+        self, state: HostState, kernel: Callable, targets: np.ndarray, x: np.ndarray, v: np.ndarray
+    ) -> np.ndarray:
+        """:meth:`_row_sums` if species have softening lengths."""
+        _, units = self._scaled(state)
+        sources = state.workspace.massive if state.workspace else np.arange(state.count)
+        with np.errstate(over="ignore", under="ignore"):
+            softening2 = np.ldexp(state.softening2, 2 * (math.frexp(units.position)[1] - 1))
+        softening2 = np.maximum(softening2, self.dtype.type(_ldexp(1.0, 2 * NEAREST[self.precision])))
+        mass = state.mass * self.dtype.type(units.mass)
+        return sums_by_length(kernel, targets, sources, x, v, mass, softening2, state.report)
+
     def _run(self, state: State, potential: bool) -> None:
         """The accelerations of all bodies, or the potential."""
         assert isinstance(state, HostState)
-        if (divided := state.workspace) is None:
+        divided = state.workspace
+        if self.gravity.per_species:
+            self._run_rows(state, potential, np.arange(state.count))
+        elif divided is None:
             self._run_pairs(state, potential, state.position, state.mass, state.acceleration, state.potential)
         else:
             massive, massless = divided
             a, phi = state.acceleration[massive], state.potential[massive]
             if len(massive):
                 self._run_pairs(state, potential, state.position[massive], state.mass[massive], a, phi)
-            sums = self._row_sums(state, Want.POTENTIAL if potential else Want.ACCELERATION, massless)
-            _, units = self._scaled(state)
+            self._run_rows(state, potential, massless)
             if potential:
                 state.potential[massive] = phi
-                state.potential[massless] = sums[:, 6] * self.dtype.type(units.potential)
             else:
                 state.acceleration[massive] = a
-                state.acceleration[massless] = sums[:, : state.dimensions] * self.dtype.type(units.acceleration)
         if potential:
             self._mark_coincident(state, self._scaled(state)[1])
+
+    def _run_rows(self, state: HostState, potential: bool, targets: np.ndarray) -> None:
+        """The accelerations of some bodies, or the potential, row by row."""
+        sums = self._row_sums(state, Want.POTENTIAL if potential else Want.ACCELERATION, targets)
+        _, units = self._scaled(state)
+        if potential:
+            state.potential[targets] = sums[:, 6] * self.dtype.type(units.potential)
+        else:
+            state.acceleration[targets] = sums[:, : state.dimensions] * self.dtype.type(units.acceleration)
 
     def _run_pairs(
         self, state: HostState, potential: bool, position: np.ndarray, mass: np.ndarray, acceleration: np.ndarray,

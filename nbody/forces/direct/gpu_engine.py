@@ -85,7 +85,9 @@ class GpuEngine(Engine):
 
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`."""
-        return DeviceState(particles, self.dtype)
+        state = DeviceState(particles, self.dtype)
+        self.soften(state, particles)
+        return state
 
     def device_name(self) -> str:
         """See :meth:`Engine.device_name`."""
@@ -113,11 +115,13 @@ class GpuEngine(Engine):
         assert isinstance(state, DeviceState)
         state.settle()
         kernel, real = self.kernel(want, state), self.shape().real
-        self.launch(kernel, state, self.dtype.type(self.gravity.G), real(self.gravity.length2))
+        length2 = state.softening2 if self.gravity.per_species else real(self.gravity.length2)
+        self.launch(kernel, state, self.dtype.type(self.gravity.G), length2)
 
     @abstractmethod
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """Launch the kernel on the state; ``G`` and ``length2`` (the softening length squared) are NumPy scalars."""
+        """Launch the kernel on the state; ``G`` and ``length2`` (the softening length squared) are NumPy scalars. In engines
+        with ``softenings`` ``length2`` may be an array on the device, (N,), with the one of each body."""
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:

@@ -62,7 +62,7 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
     range_ = np.finfo(real)
     with np.errstate(over="ignore", divide="ignore"):
         far = max(np.ptp(particles.position, axis=0).max(), 1e-30)
-        near = gravity.length if gravity.length2 else 1e-6 * far
+        near = gravity.shortest if gravity.length2 else 1e-6 * far
         weakest = min(smallest, smallest**2) / far**3
         strongest = particles.count * max(largest, largest**2) / np.float64(near) ** 3
         fits = weakest > margin * float(range_.tiny) and strongest < float(range_.max) / margin

@@ -14,9 +14,12 @@ Nyland, Harris & Prins 2007, "Fast N-Body Simulation with CUDA", GPU Gems 3, cha
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
+from nbody.forces.direct.gpu_engine import Shape, compiled
 from nbody.forces.direct.gpu_rows import Block, RowEngine
+from nbody.forces.direct.gpu_tiled_species import build_for_species
 from nbody.gpu import cuda
+from nbody.state import Want
+from nbody.state.device import DeviceState
 from nbody.unroll import unrolled
 
 TILE = 256
@@ -88,10 +91,17 @@ def build(shape: Shape, tile_size: int = TILE) -> Any:
 
 
 class TiledEngine(RowEngine):
-    """One thread per particle, bodies in shared-memory tiles."""
+    """One thread per particle, bodies in shared-memory tiles; with softening per species if that is requested."""
 
     name = "gpu-tiled"
+    softenings = True
     build = staticmethod(build)
+
+    def kernel(self, want: Want, state: DeviceState) -> Any:
+        """See :meth:`GpuEngine.kernel`."""
+        if self.gravity.per_species:
+            return compiled(build_for_species, self.shape(want), *self.tuning(state.count), UNROLL)
+        return super().kernel(want, state)
 
     def tuning(self, count: int) -> tuple[int]:
         """See :meth:`GpuEngine.tuning`: the size of a tile."""

@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from nbody.errors import printable, shortened
+from nbody.scenario.units import shown_time
 from nbody.viewer.display.text import ALERT, BRIGHT, DIM, MARGIN, SMALL, TEXT, TITLE, Line, panel
 from nbody.viewer.sources.source import Caption
 
@@ -26,12 +27,12 @@ TIMELINE_HEIGHT = 22
 @lru_cache(maxsize=4)
 def caption_panel(caption: Caption, scale: float, alert: str = "", brief: bool = False) -> Array:
     """The caption of a frame; a brief one has name and time only."""
-    factor = caption.count / caption.shown
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
     frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
+    factor, unit = shown_time(caption.time_unit)
     lines: list[Line] = [
         (caption.name, TEXT if brief else TITLE, BRIGHT),
-        (f"t = {caption.time:.5g} {caption.time_unit}", TEXT, BRIGHT),
+        (f"t = {factor * caption.time:.5g} {unit}", TEXT, BRIGHT),
         (f"{frame}step {_thousands(caption.step)}", TEXT, DIM),
         (f"energy error {_signed(caption.energy_error)}", TEXT, DIM),
         (f"{some}{_thousands(caption.count)} particles", TEXT, DIM),
@@ -39,7 +40,8 @@ def caption_panel(caption: Caption, scale: float, alert: str = "", brief: bool =
     if brief:
         lines = lines[:2]
     elif some:
-        lines.append((f"one in {factor:.3g} is drawn, {factor:.3g} times as bright", SMALL, DIM))
+        ratio = f"{caption.count / caption.shown:.3g}"
+        lines.append((f"one in {ratio} is drawn, {ratio} times as bright", SMALL, DIM))
     if caption.note and not brief:
         lines.append((caption.note, SMALL, DIM))
     if alert:

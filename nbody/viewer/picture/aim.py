@@ -43,8 +43,12 @@ class Aim:
         return read_camera(Path(self.camera), source.home(), source.length_unit)
 
     def follow(self, source: Source) -> Follow | None:
-        """What the camera follows. Raises InputError if there is no such body."""
-        return Follow(source, self.track) if self.track else None
+        """What the camera follows: without ``track``, the densest point of bodies that together leave the view of the run.
+
+        Raises:
+            InputError: there is no such body."""
+        track = self.track or ("densest" if self.camera == RUN and source.wanders else "")
+        return Follow(source, track) if track else None
 
     def view(self, source: Source, at: float) -> Camera:
         """The camera of a picture of the moment ``at``."""

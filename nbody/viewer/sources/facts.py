@@ -56,7 +56,8 @@ def facts(source: Source, moment: Moment, row: int) -> Facts:
 
         positions = moment.positions()[:, :dimensions] * source.length_unit
         with np.errstate(all="ignore"):  # bodies at infinity
-            phi = float(direct_sum(positions, source.mass, source.gravity, np.array([row]))[1][0])
+            sums = direct_sum(positions, source.mass, source.gravity, np.array([row]), source.softening2)
+            phi = float(sums[1][0])
     species = ""
     if source.species is not None and len(source.species_names) > 1:
         species = source.species_names[int(source.species[body])]

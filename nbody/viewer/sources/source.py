@@ -98,6 +98,7 @@ class Source(ABC):
         id: (N,) int64.
         species, species_names: (N,) int64 that count ``species_names``.
         units: the symbols of the scenario's units; None if they are not known.
+        wanders: True if the bodies together leave the view of the run, as a cluster on its way around a galaxy.
         gravity: the law between the bodies, for the potential of a chosen body; None if it is not known.
         speeds: (slow, fast), the speeds at the ends of the palette in the scenario's units.
         palette_speeds: the same in the picture's units.
@@ -113,6 +114,7 @@ class Source(ABC):
     species: Array | None = None
     species_names: tuple[str, ...] = ("",)
     units: Any = None
+    wanders: bool = False
     gravity: Gravity | None = None
     speeds: tuple[float, float]
     recorded: bool = False
@@ -126,6 +128,14 @@ class Source(ABC):
         """The symbol of the unit of ``quantity`` (``length``, ``mass``, ``time``, ``velocity``, ``energy``); empty if the
         scenario has no units."""
         return self.units.symbol(quantity) if self.units else ""
+
+    @property
+    def softening2(self) -> Array | None:
+        """The softening length squared of each body, (N,), if species have lengths; else None."""
+        if self.gravity is None or not self.gravity.per_species:
+            return None
+        species = np.zeros(self.count, np.int64) if self.species is None else self.species
+        return self.gravity.squares(species, self.species_names)
 
     def thin_out(self, budget: int) -> None:
         """Show at most ``budget`` bodies: a random one of each group of neighbouring bodies, the same in every frame."""

@@ -67,7 +67,8 @@ def potential(bodies: Bodies) -> Array:
 
     source = bodies.source
     position = bodies.position[:, : source.dimensions].astype(np.float64) * source.length_unit
-    return -direct_sum(position, bodies.mass, source.gravity or Gravity(dimensions=source.dimensions))[1]
+    law, each = source.gravity or Gravity(dimensions=source.dimensions), source.softening2
+    return -direct_sum(position, bodies.mass, law, None, None if each is None else source.chosen_rows(each))[1]
 
 
 DENSITY = Quantity(

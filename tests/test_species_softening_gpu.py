@@ -1,0 +1,84 @@
+"""Softening per species on a GPU: in Numba's simulator, in a process of its own that the last test starts, and on a card."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from test_species_softening import EPS, bodies_of, evaluated, law_of, scenario
+
+from nbody.gpu import SIMULATED
+from nbody.run.simulation import Simulation
+from nbody.state import Want
+
+simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+
+
+def check(softening, precision, dimensions, count):
+    """gpu-tiled against the referee."""
+    bodies, law = bodies_of(count, dimensions, massless=0.2), law_of(softening, dimensions)
+    _, right = evaluated("reference", law, bodies)
+    a, phi = evaluated("gpu-tiled", law, bodies, precision)[1].forces()
+    allowed = 20 * EPS[precision] * np.sqrt(count + 64)
+    assert np.abs(a - right.acceleration).max() < allowed * np.abs(right.acceleration).max()
+    assert np.abs(phi / right.potential - 1).max() < allowed
+
+
+def check_run(steps, **options):
+    """A run of two species, some steps of which are one graph on a card, is that of the referee."""
+    ends = []
+    for engine in ("gpu-tiled", "reference"):
+        run = Simulation(scenario(engine=engine, steps=steps, **options))
+        assert abs(run.run().energy_error) < 1e-4
+        ends.append(run.particles.position)
+    assert np.abs(ends[0] - ends[1]).max() < 1e-11
+
+
+@simulated
+@pytest.mark.parametrize(
+    "softening,precision,dimensions,count",
+    [("plummer", "float32", 3, 259), ("spline", "float64", 2, 40)],  # a full tile and a ragged one; one that is ragged
+)
+def test_the_simulator_computes_what_the_referee_does(softening, precision, dimensions, count):
+    check(softening, precision, dimensions, count)
+
+
+@simulated
+def test_a_simulated_run_is_the_referees():
+    check_run(2)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(SIMULATED, reason="for a card")
+@pytest.mark.parametrize("softening", ["plummer", "spline"])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("count", [1, 255, 1000, 4097])
+def test_the_device_agrees_with_the_referee(softening, precision, dimensions, count):
+    check(softening, precision, dimensions, count)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(SIMULATED, reason="for a card")
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_the_potential_changes_no_bit_of_the_forces(precision):
+    bodies, law = bodies_of(1000), law_of("plummer")
+    both, _ = evaluated("gpu-tiled", law, bodies, precision)[1].forces()
+    alone, _ = evaluated("gpu-tiled", law, bodies, precision, Want.ACCELERATION)[1].forces()
+    assert alone.tobytes() == both.tobytes()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(SIMULATED, reason="for a card")
+def test_a_run_on_the_device_is_the_referees():
+    check_run(40)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
+def test_the_simulator_finds_softening_per_species_right():
+    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
+    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert " passed" in ran.stdout
