@@ -8,7 +8,7 @@ import pytest
 from conftest import random_bodies
 
 import nbody
-from nbody import diagnostics
+from nbody import Scenario, Simulation, diagnostics
 from nbody.cli import main
 from nbody.cli.progress import facts, summary_text
 from nbody.diagnostics.energy import ALWAYS
@@ -105,3 +105,16 @@ def test_the_summary_tells_the_largest_energy_error_beside_the_last():
     assert abs(light.energy_error_largest) > 30 * abs(light.energy_error)
     assert f"relative error {light.energy_error:+.2e}, largest {light.energy_error_largest:+.2e}" in summary_text(light)
     assert light.as_dict()["energy_error_largest"] == light.energy_error_largest
+
+
+def test_escapers_say_that_external_fields_are_left_out():
+    values = {
+        "initial": {"generator": "plummer", "particles": 8},
+        "fields": [{"field": "plummer", "mass": 100.0, "b": 1.0}],
+        "integrator": {"dt": 0.01, "steps": 1},
+        "record": {"observables": ["escapers"]},
+        "engine": "cpu",
+    }
+    said = []
+    Simulation(Scenario.from_dict(values), notify=said.append)
+    assert any("escapers" in line and "external fields" in line for line in said)

@@ -109,6 +109,23 @@ def test_particles_are_the_present_state(tmp_path):
     assert not np.array_equal(now.position, simulation.particles.position)
 
 
+def test_particles_are_copies_of_the_state_as_it_is_before_the_first_step_too():
+    simulation = Simulation(bodies(), **KEYS)
+    for _ in range(2):
+        mine = simulation.particles
+        for name in ("mass", "position", "velocity", "id", "species"):
+            assert not np.shares_memory(getattr(mine, name), getattr(simulation.particles, name))
+        mine.mass *= 2
+        np.testing.assert_array_equal(simulation.particles.mass, bodies().mass)
+        simulation.run(steps=1)
+    simulation = Simulation(bodies(), **KEYS)
+    simulation.arrays["velocity"][...] = 5.0
+    simulation.state.invalidate()
+    assert (simulation.particles.velocity == 5.0).all()
+    rounded = Simulation(bodies(), **KEYS | {"precision": "float32"})
+    np.testing.assert_array_equal(rounded.particles.position, bodies().position)  # with all digits
+
+
 def test_a_recording_may_begin_in_the_middle_of_a_run(tmp_path):
     """With the same simulation, and with a new one that starts from the live state: the frames of the whole run."""
     live = Simulation(bodies(), every=4, **KEYS)
@@ -130,6 +147,16 @@ def test_a_recording_may_begin_in_the_middle_of_a_run(tmp_path):
         assert list(run.step) == [7, 8, 12, 16, 20] and run.time[-1] == 20 * KEYS["dt"]
     rerun(tmp_path / "new.h5", tmp_path / "again.h5").run()
     assert first_difference(tmp_path / "new.h5", tmp_path / "again.h5") is None
+
+
+def test_repeating_a_recording_that_began_inside_a_run_warns_where_the_scheme_remembers_steps(tmp_path):
+    for integrator, warned in ((None, False), ({"scheme": "hermite4", "eta": 0.02}, True)):
+        live, said = Simulation(bodies(), integrator=integrator, **KEYS), []
+        live.run(steps=2)
+        live.record(tmp_path / "live.h5", overwrite=True)
+        live.run(steps=2)
+        rerun(tmp_path / "live.h5", tmp_path / "again.h5", overwrite=True, notify=said.append)
+        assert any("begins at step 2" in line for line in said) == warned
 
 
 def test_bodies_from_arrays_are_not_told_to_be_those_of_a_generator(tmp_path):
@@ -195,7 +222,23 @@ def test_a_callback_at_times_is_on_time_where_the_steps_have_no_fixed_length():
     seen = []
     simulation = Simulation(bodies(), integrator={"scheme": "hermite4", "eta": 0.02}, **KEYS | {"dt": None})
     simulation.integrate(until=0.1, callback=lambda now: seen.append(now.time), interval=0.025)
-    assert seen == [0.025, 0.05, 0.025 * 3, 0.1] and simulation.time == 0.1
+    assert seen == pytest.approx([0.025, 0.05, 0.075, 0.1], rel=1e-15) and simulation.time == 0.1
+
+
+def test_calls_and_frames_at_times_that_differ_by_rounding_are_one_moment():
+    """3 · 0.1 is not 0.3. A step between the two, of 6e-17, would spoil the schemes' derivatives."""
+    seen = []
+    simulation = Simulation(bodies(), integrator="hermite6_block", softening=0.05, precision="float64", engine="cpu")
+    simulation.integrate(until=0.5, callback=lambda now: seen.append(now.time), interval=0.1)
+    assert seen == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5], rel=1e-15) and simulation.time == 0.5
+
+
+def test_a_callback_at_times_counts_from_the_present_moment():
+    seen = []
+    simulation = Simulation(bodies(), **KEYS)
+    simulation.run(steps=3)
+    simulation.run(steps=7, callback=lambda now: seen.append(now.step), interval=3 * KEYS["dt"])
+    assert seen == [6, 9]
 
 
 def test_a_callback_ends_a_run_by_false_or_an_error_and_the_file_is_whole(tmp_path):

@@ -1,13 +1,12 @@
 """``nbody new`` and ``nbody scenarios``: the scenarios that come with nbody."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nbody.cli.completion import scenario_names
-from nbody.cli.streams import result, tell
+from nbody.cli.streams import result, result_json, tell
 
 
 def new(
@@ -55,7 +54,7 @@ def scenarios(
 
     found = {name: summary(name) for name in packaged.names()}
     if as_json:
-        result(json.dumps(found, indent=1))
+        result_json(found)
     else:
         width = max(map(len, found), default=0)
         result("\n".join(f"{name:{width}}  {about}" for name, about in found.items()))

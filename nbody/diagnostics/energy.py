@@ -22,7 +22,8 @@ def observables(sums: np.ndarray) -> dict[str, float | np.ndarray]:
 
     Returns:
         ``kinetic_energy`` T = ½ Σ m v²; ``potential_energy`` W = ½ Σ m φ; ``total_energy`` T + W; ``momentum`` Σ m v
-        and ``angular_momentum`` Σ m x × v, (3,) each; ``virial_ratio`` T/|W|.
+        and ``angular_momentum`` Σ m x × v, (3,) each; ``virial_ratio`` T/|W|. W includes Σ m Φ of external fields, with
+        which T/|W| is not 1/2 in equilibrium.
     """
     kinetic, binding = float(sums[0]), float(sums[1])
     return {

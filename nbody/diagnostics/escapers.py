@@ -10,8 +10,8 @@ def escapers(particles: Particles, G: float = 1.0, centre: np.ndarray | None = N
     """The number of bodies with ½ v² + φ(r) > 0.
 
     φ(r) = -G (M(<r)/r + Σ_{r_j>r} m_j/r_j) is the potential of the other bodies, each spread over a sphere around the
-    centre: it takes a sort instead of all pairs, and ignores the softening. The velocity v is relative to the centre of
-    mass.
+    centre: it takes a sort instead of all pairs, and ignores the softening and external fields. The velocity v is relative
+    to the centre of mass.
 
     Args:
         G: the gravitational constant.

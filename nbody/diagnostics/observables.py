@@ -20,7 +20,9 @@ OBSERVABLES = Registry(
         "centre_of_mass": Entry("nbody.diagnostics.observables:CENTRE_OF_MASS", "Σ m x / Σ m"),
         "half_mass_radius": Entry("nbody.diagnostics.observables:HALF_MASS_RADIUS", "holds half of the mass"),
         "lagrangian_radii": Entry("nbody.diagnostics.observables:LAGRANGIAN_RADII", "hold 10, 50 and 90 % of the mass"),
-        "escapers": Entry("nbody.diagnostics.observables:ESCAPERS", "the number of bodies with a positive energy"),
+        "escapers": Entry(
+            "nbody.diagnostics.observables:ESCAPERS", "bodies with a positive energy, without external fields"
+        ),
         "density_centre": Entry("nbody.diagnostics.observables:DENSITY_CENTRE", "Σ ρ x / Σ ρ"),
         "core_radius": Entry("nbody.diagnostics.observables:CORE_RADIUS", "Casertano & Hut's, from the local density"),
     },

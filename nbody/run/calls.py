@@ -13,22 +13,47 @@ from nbody.state import State
 FOREVER = 1 << 62
 """A number of steps that no run makes."""
 
+ROUNDING = 4
+"""Two times that differ by less than so many units of the last place are the same moment."""
+
 Callback = Callable[[Particles], Any]
 
 
+class CallTimes(TimeSchedule):
+    """Calls at times. A time that differs by rounding from that of a call is that call's, so that a frame and a call are
+    not made one after the other with a step between them (3 · 0.1 is not 0.3)."""
+
+    def regular(self, step: int, time: float) -> bool:
+        """See :meth:`StepSchedule.due`."""
+        return same_time(time, self.origin + self._before(time) * self.interval)
+
+    def _before(self, time: float) -> int:
+        number = round((time - self.origin) / self.interval)
+        call = self.origin + number * self.interval
+        return number if call <= time or same_time(call, time) else number - 1
+
+
+def same_time(a: float, b: float) -> bool:
+    """True if two times are equal except for rounding."""
+    return math.isfinite(a - b) and abs(a - b) <= ROUNDING * math.ulp(max(abs(a), abs(b)))
+
+
 class Calls(NamedTuple):
-    """A function, and the moments at which it is called. If it returns False, the run ends."""
+    """A function, and the moments at which it is called. If it returns False, the run ends. ``first``: the step from which
+    the schedule counts."""
 
     function: Callback
     schedule: Schedule
+    first: int = 0
 
-    def next(self, state: State) -> tuple[int, float]:
-        """The number of steps to the next call, and the latest time of these steps."""
-        return self.schedule.next(state.step, state.time)
+    def next(self, state: State, until: float) -> tuple[int, float]:
+        """The number of steps to the next call, and the latest time of these steps: at most ``until``."""
+        steps, latest = self.schedule.next(state.step - self.first, state.time)
+        return steps, until if same_time(latest, until) else min(latest, until)
 
     def due(self, state: State) -> bool:
         """True if the function is to be called now."""
-        return self.schedule.regular(state.step, state.time)
+        return self.schedule.regular(state.step - self.first, state.time)
 
 
 def calls_of(
@@ -55,6 +80,6 @@ def calls_of(
     if not (math.isfinite(interval) and interval > 0):
         raise InputError(f"run: interval must be a time greater than 0, got {interval!r}")
     if integrator.adaptive:
-        return Calls(callback, TimeSchedule(interval, math.inf, state.time))
+        return Calls(callback, CallTimes(interval, math.inf, state.time))
     steps = whole_steps("run: interval: ", interval, integrator.dt)
-    return Calls(callback, StepSchedule(steps, FOREVER))
+    return Calls(callback, StepSchedule(steps, FOREVER), state.step)

@@ -44,6 +44,10 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
         )
     _refuse_long_step(dt, float(np.finfo(stored).eps), gravity, particles, scenario.where("integrator.dt"))
     found = []
+    if scenario.fields and "escapers" in (scenario.record.observables or ()):
+        found.append(
+            "escapers: counted by the bodies' own gravity; the external fields, which may hold them, are left out"
+        )
     extent = float(np.ptp(particles.position, axis=0).max())
     if precision == "float32":
         spacing = float(np.spacing(np.float32(np.abs(particles.position).max())))

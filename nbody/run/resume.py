@@ -101,6 +101,12 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
                     "warning: the run was stopped between two frames; to end there, its last steps get other lengths"
                 )
         simulation = Simulation(scenario, output, overwrite, notify, particles=_start(run), repeats=True)
+    scheme = simulation.integrator
+    if simulation.step and (scheme.columns or scheme.arrays()):
+        notify(
+            f"warning: the recording begins at step {simulation.step}, and '{scenario.integrator.scheme}' needs numbers "
+            "of earlier steps, which are not in the file: the bits may differ"
+        )
     _compare_scope({key: str(stored.get(key, "")) for key in simulation.scope()}, simulation.scope(), notify)
     return simulation
 

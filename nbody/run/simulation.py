@@ -163,11 +163,26 @@ class Simulation:
 
     @property
     def particles(self) -> Particles:
-        """The particles at this moment, as copies on the host in float64."""
-        if (self.step, self.time) == (self._bodies.step, self._bodies.time):
-            return self._bodies
+        """The particles at this moment, as copies on the host in float64. Before the first step they have the digits that
+        were given, whatever the precision of the run."""
+        bodies, own = self._bodies, self.state.dtype
         position, velocity = self.state.phase_space()
-        return replace(self._bodies, position=position, velocity=velocity, time=self.time, step=self.step)
+        if self.step == bodies.step:
+            pairs = (bodies.position, position), (bodies.velocity, velocity)
+            position, velocity = (
+                given.copy() if np.array_equal(given.astype(own), now.astype(own)) else now for given, now in pairs
+            )
+        mass, ids, species = bodies.mass.copy(), bodies.id.copy(), bodies.species.copy()
+        return replace(
+            bodies,
+            mass=mass,
+            position=position,
+            velocity=velocity,
+            id=ids,
+            species=species,
+            time=self.time,
+            step=self.step,
+        )
 
     @property
     def summary(self) -> Summary | None:
@@ -180,7 +195,8 @@ class Simulation:
 
         On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
         ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
-        change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards.
+        change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards; not with a scheme
+        that has coordinates or derivatives of its own (hermite4, block schemes, wisdom_holman): it does not see the change.
         """
         return dict(zip(("position", "velocity"), self.state.views(), strict=True))
 
@@ -385,8 +401,8 @@ class Simulation:
         begun, integrator = self.step, self.integrator
         between, until = schedule.next(self.step, self.time)
         if self._calls:
-            steps, latest = self._calls.next(self.state)
-            at_most, until = min(at_most, steps), min(until, latest)
+            steps, until = self._calls.next(self.state, until)
+            at_most = min(at_most, steps)
         if not isinstance(integrator, FixedStep) or not isinstance(schedule, StepSchedule):
             between = min(between, at_most)
             self._watch.step(begun + 1, False, min(between, 1))

@@ -210,10 +210,13 @@ def blocks_for(law_name: str, order: int) -> Callable:
         count = m.size
         p, active, sums = np.empty((9, count)), np.empty(count, np.int64), np.empty((count, 9))
         blocks, single = 0, 0
-        while blocks < steps and now < end:
-            now = np.int64(1) << 62
+        while blocks < steps:
+            following = np.int64(1) << 62
             for j in range(count):
-                now = min(now, last[j] + step[j])
+                following = min(following, last[j] + step[j])
+            if following > end:
+                break
+            now = following
             number = 0
             for j in range(count):
                 if shared or last[j] + step[j] == now:
@@ -279,6 +282,10 @@ class Blocks:
         """Set the steps that accuracy asks for, (N,)."""
         self._state.wanted_step[...] = wanted
 
+    def shortest_wanted(self) -> float:
+        """The shortest step that accuracy asks for."""
+        return float(self._state.wanted_step.min())
+
     def new_stretch(self, tick: float, unit: int, smallest: int) -> int:
         """All bodies are at the same time, 0 ticks from now on. Returns a body whose step is too short, or -1."""
         self._last[:] = self._now = 0
@@ -298,6 +305,10 @@ class Blocks:
             smallest, self._shared, self._eta, gravity.length2, gravity.G,
         )  # fmt: skip
         return blocks, self._now, single, failed
+
+    def step_to(self, end: int) -> None:
+        """Let the next steps of all bodies end at the time ``end``, in ticks."""
+        self._step[:] = np.where(self._last < end, end - self._last, self._step)
 
     def present(self, now: int, tick: float) -> None:
         """Predict all bodies to one time, into the state's positions and velocities."""

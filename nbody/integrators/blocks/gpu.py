@@ -338,6 +338,10 @@ class Blocks:
         """Set the steps that accuracy asks for, (N,)."""
         self._state.wanted_step.copy_to_device(wanted)
 
+    def shortest_wanted(self) -> float:
+        """The shortest step that accuracy asks for."""
+        return float(self._state.wanted_step.copy_to_host().min())
+
     def new_stretch(self, tick: float, unit: int, smallest: int) -> int:
         """All bodies are at the same time, 0 ticks from now on. Returns a body whose step is too short, or -1."""
         state = self._state
@@ -366,6 +370,13 @@ class Blocks:
             if clock[BLOCKS_DONE] >= steps or self._next > end or clock[FAILED] >= 0:
                 return int(clock[BLOCKS_DONE]), int(clock[REACHED]), int(clock[SINGLE]), int(clock[FAILED])
             graphs = min(MOST_GRAPHS, 2 * graphs)
+
+    def step_to(self, end: int) -> None:
+        """Let the next steps of all bodies end at the time ``end``, in ticks."""
+        self._state.stream.synchronize()
+        last, step = self._last.copy_to_host(), self._step.copy_to_host()
+        self._step.copy_to_device(np.where(last < end, end - last, step))
+        self._next = -1
 
     def present(self, now: int, tick: float) -> None:
         """Predict all bodies to one time, into the state's positions and velocities."""

@@ -26,6 +26,10 @@ TICKS = 1 << 50
 SMALLEST = 30
 """The smallest step is the largest one divided by 2 to this power."""
 
+SHORT = 1e-4
+"""A stretch shorter than this share of the shortest step that accuracy asks for leaves mostly rounding errors in the higher
+derivatives, which are differences over a step. They are evaluated again after it."""
+
 START = 0.1
 """The first steps as a share of what the first derivatives suggest: later ones know more derivatives."""
 
@@ -59,6 +63,7 @@ class BlockHermite(Integrator):
         self._now = self._unit = TICKS
         self.single: int = 0
         self._made = 0, 0  # blocks, and steps of single bodies, since then
+        self._short = False
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
@@ -91,13 +96,32 @@ class BlockHermite(Integrator):
             if self._now == TICKS:
                 self._new_stretch(motion, until)
             tick = (self._end - self._begin) / TICKS
-            blocks, self._now, single, failed = self._blocks.advance(tick, TICKS, self._unit, self._smallest(), steps)
-            steps, state.step, self.single = steps - blocks, state.step + blocks, self.single + single
-            self._made = self._made[0] + blocks, self._made[1] + single
-            state.time = self._end if self._now == TICKS else self._begin + self._now * tick
-            if failed >= 0:
+            end = TICKS if until >= self._end else int((until - self._begin) / tick)
+            blocks, failed = self._make_blocks(motion, steps, end)
+            steps -= blocks
+            if failed >= 0 and not self._short:
                 raise self._too_short(motion, failed)
+            cut = steps > 0 and end < TICKS  # an earlier call planned a longer stretch
+            if cut:
+                self._blocks.step_to(end)
+                steps -= self._make_blocks(motion, 1, end)[0]
+                state.time = until
+            if cut or (self._short and self._now == TICKS):
+                self._present(motion)
+                self.start(motion)
         self._present(motion)
+
+    def _make_blocks(self, motion: Motion, steps: int, end: int) -> tuple[int, int]:
+        """Make up to ``steps`` blocks, none beyond ``end`` (in ticks). Returns their number, and a body whose step would be
+        too short, or -1."""
+        state, tick = motion.state, (self._end - self._begin) / TICKS
+        blocks, now, single, failed = self._blocks.advance(tick, end, self._unit, self._smallest(), steps)
+        state.step, self.single = state.step + blocks, self.single + single
+        self._made = self._made[0] + blocks, self._made[1] + single
+        if blocks:
+            self._now = now
+            state.time = self._end if now == TICKS else self._begin + now * tick
+        return blocks, failed
 
     def _new_stretch(self, motion: Motion, until: float) -> None:
         """Begin a stretch until the next frame: all bodies are at the same time."""
@@ -109,6 +133,8 @@ class BlockHermite(Integrator):
         self._unit = TICKS
         while self._unit * (length / TICKS) > self.dt:
             self._unit >>= 1
+        shortest = self._blocks.shortest_wanted()
+        self._short = math.isfinite(shortest) and self._end - self._begin < SHORT * shortest
         failed = self._blocks.new_stretch((self._end - self._begin) / TICKS, self._unit, self._smallest())
         if failed >= 0:
             raise self._too_short(motion, failed)

@@ -40,8 +40,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "", brief: bool =
     if brief:
         lines = lines[:2]
     elif some:
-        ratio = f"{caption.count / caption.shown:.3g}"
-        lines.append((f"one in {ratio} is drawn, {ratio} times as bright", SMALL, DIM))
+        lines.append((f"one in {caption.count / caption.shown:.3g} is drawn, and as much brighter", SMALL, DIM))
     if caption.note and not brief:
         lines.append((caption.note, SMALL, DIM))
     if alert:

@@ -11,19 +11,9 @@ from nbody.errors import InputError, printable, shortened
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.look import FEW
 from nbody.viewer.sources.read_ahead import ReadAhead
 from nbody.viewer.sources.recorded_series import RecordedSeries
-from nbody.viewer.sources.samples import (
-    ORBIT_SAMPLES,
-    SAMPLE,
-    SAMPLES,
-    leave,
-    sampled,
-    speed_scale,
-    spread,
-    whole_view,
-)
+from nbody.viewer.sources.samples import SAMPLE, SAMPLES, leaves_view, sampled, speed_scale, spread, whole_view
 from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
 
@@ -197,19 +187,13 @@ class Recording(Source):
         return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.dimensions)
 
     @cached_property
-    def _seen(self) -> list[Array]:
-        """Positions of the frames that determine the initial view."""
-        frames = spread(self.frames, ORBIT_SAMPLES if self.count <= FEW else SAMPLES)
-        return [positions / self.length_unit for positions in sampled(self.run.position, frames)]
-
-    @cached_property
     def wanders(self) -> bool:  # type: ignore[override]
         """See :attr:`Source.wanders`."""
-        return leave(self._seen, self._home)
+        return leaves_view(self.run, self.frames, self.length_unit, self._home)
 
     @cached_property
     def _home(self) -> Camera:
-        return whole_view(self._seen, self.dimensions, self.count <= FEW)
+        return whole_view(self.run, self.frames, self.length_unit)
 
     def series(self) -> Series:
         """See :meth:`Source.series`. Lagrangian radii that were not recorded are computed on a thread."""

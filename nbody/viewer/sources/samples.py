@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.look import FEW
 from nbody.viewer.picture.scale import LOGARITHMIC, ends
 
 Array = np.ndarray
@@ -38,22 +40,27 @@ def sampled(values: Any, frames: Iterable[int]) -> Iterator[Array]:
             yield values.sample(k, SAMPLE)
 
 
-def whole_view(seen: list[Array], dimensions: int, few: bool) -> Camera:
-    """A view that frames the bodies of samples of the run, positions (N, D) per frame, together."""
-    empty = np.zeros((0, dimensions))
-    first, whole = (Camera.framing(np.concatenate(each or [empty]), dimensions) for each in (seen[:1], seen))
+def whole_view(run: Trajectory, frames: int, length_unit: float) -> Camera:
+    """A view that frames the bodies of samples of the run together."""
+    few = run.count <= FEW
+    samples = sampled(run.position, spread(frames, ORBIT_SAMPLES if few else SAMPLES))
+    seen = [positions / length_unit for positions in samples]
+    empty = np.zeros((0, run.dimensions))
+    first, whole = (Camera.framing(np.concatenate(each or [empty]), run.dimensions) for each in (seen[:1], seen))
     if few:  # their orbits belong to the picture, also if they begin near the centre
-        first.radius = float(np.median([Camera.framing(each, dimensions).radius for each in seen or [empty]]))
+        first.radius = float(np.median([Camera.framing(each, run.dimensions).radius for each in seen or [empty]]))
     if whole.radius > LARGEST_GROWTH * first.radius:  # bodies fly apart; the beginning must not be a dot
         whole, first.radius = first, LARGEST_GROWTH * first.radius
     whole.radius = max(first.radius, whole.radius)
     return whole
 
 
-def leave(seen: list[Array], view: Camera) -> bool:
-    """True if the bodies of one of the samples together are outside ``view``."""
-    middles = [np.nanmedian(each, axis=0) for each in seen if np.isfinite(each).any(axis=0).all()]
-    return any(bool(np.linalg.norm(middle - view.centre[: len(middle)]) > view.radius) for middle in middles)
+def leaves_view(run: Trajectory, frames: int, length_unit: float, view: Camera) -> bool:
+    """True if the middle of the bodies leaves a view of the run."""
+    samples = [each / length_unit for each in sampled(run.position, spread(frames, SAMPLES))]
+    middles = [np.nanmedian(each, axis=0) for each in samples if np.isfinite(each).any(axis=0).all()]
+    centre = view.centre[: run.dimensions]
+    return any(bool(np.linalg.norm(middle - centre) > view.radius) for middle in middles)
 
 
 def speed_scale(velocities: Iterable[Array]) -> tuple[float, float]:
