@@ -60,6 +60,17 @@ def test_bodies_that_leave_are_counted():
     assert diagnostics.escapers(nbody.plummer(500, seed=1)) == 0
 
 
+def test_escapers_are_counted_by_sums_over_pairs():
+    """A cluster with a heavy star far out, which is no sphere around its centre of mass."""
+    cluster = nbody.plummer(300, seed=3)
+    mass, position = np.append(cluster.mass, 50.0), np.vstack([cluster.position, [40.0, 0, 0]])
+    bodies = Particles(mass, position, np.vstack([2 * cluster.velocity, [0.0, 0, 0]]))
+    _, potential = nbody.accelerations(bodies.position, bodies.mass, engine="cpu", potential=True)
+    v = bodies.velocity - diagnostics.centre_velocity(bodies)
+    expected = int(np.count_nonzero(0.5 * (v * v).sum(axis=1) + potential > 0))
+    assert 0 < expected < 301 and diagnostics.escapers(bodies) == expected
+
+
 @pytest.mark.parametrize(
     "written,line",
     [
