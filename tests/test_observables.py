@@ -118,7 +118,7 @@ def test_the_summary_tells_the_largest_energy_error_beside_the_last():
     assert light.as_dict()["energy_error_largest"] == light.energy_error_largest
 
 
-def test_escapers_say_that_external_fields_are_left_out():
+def test_escapers_and_energies_say_what_they_make_of_external_fields(tmp_path):
     values = {
         "initial": {"generator": "plummer", "particles": 8},
         "fields": [{"field": "plummer", "mass": 100.0, "b": 1.0}],
@@ -127,5 +127,9 @@ def test_escapers_say_that_external_fields_are_left_out():
         "engine": "cpu",
     }
     said = []
-    Simulation(Scenario.from_dict(values), notify=said.append)
+    path = tmp_path / "run.h5"
+    Simulation(Scenario.from_dict(values), path, notify=said.append).run()
     assert any("escapers" in line and "external fields" in line for line in said)
+    assert any(line.startswith("energies include the external fields: the orbit") for line in said)
+    (axes,) = nbody.plot(path, "virial").axes
+    assert len(axes.lines) == 1  # none at 1/2

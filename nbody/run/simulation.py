@@ -122,6 +122,11 @@ class Simulation:
         self.engine, self._bodies = self.plan.build()
         for line in doubts(scenario, self.plan.engine_kind, self.integrator, self._bodies):
             notify(f"warning: {line}")
+        if scenario.fields:
+            notify(
+                "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
+                "in equilibrium"
+            )
         self.state = self.engine.load(self._bodies)
         self._set_moment(self._bodies.step, self._bodies.time)
         self._motion = Motion(self.engine, self.state)
