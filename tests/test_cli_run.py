@@ -171,6 +171,8 @@ WRONG = [
     (["run", "missing.yaml"], "missing.yaml"),
     (["run", "."], "directory"),
     (["run", "small.yaml", "-o", "."], "directory"),
+    (["run", "small.yaml", "-o", "own.csv"], "own.csv: a recording is an HDF5 file; give a name that ends in .h5"),
+    (["run", "small.yaml", "-o", "nodir"], "ends in .h5"),
     (["run", "small.yaml", "-o", "no/such/folder/run.h5"], "no folder"),
     (["run", "small.yaml", "-o", "/proc/run.h5"], "/proc"),
     (["run", "small.yaml", "-o", "/dev/full"], "/dev/full"),

@@ -86,6 +86,20 @@ def test_yt_reads_a_gadget_snapshot(run, tmp_path):
     assert float(found.current_time.to("code_time")) == run.time[1] and found.particle_type_counts["PartType4"] == 12
 
 
+def test_yt_reads_a_run_with_units_as_the_hint_says(tmp_path, capsys, monkeypatch):
+    yt = pytest.importorskip("yt")
+    yt.set_log_level(50)
+    monkeypatch.chdir(tmp_path)
+    units = {"length": "pc", "mass": "Msun", "velocity": "km/s"}
+    bodies = random_bodies(24)
+    bodies.mass[:] = 500 / 24
+    nbody.simulate(bodies, steps=0, dt=0.01, output="run.h5", units=units, engine="cpu", softening=0.1).close()
+    assert main(["export", "run.h5", "run.hdf5"]) == 0
+    line = capsys.readouterr().err.split("open it with: ")[1].strip()
+    total = eval(line, {"yt": yt}).all_data()["all", "particle_mass"].sum()
+    np.testing.assert_allclose(float(total.to("Msun")), 500, rtol=1e-4)  # yt's solar mass has five digits
+
+
 @pytest.mark.filterwarnings("ignore")  # pynbody misses a file of parameters
 @pytest.mark.parametrize("suffix", [".hdf5", ".tipsy"])
 def test_pynbody_reads_a_gadget_snapshot_and_tipsy(run, tmp_path, suffix):

@@ -205,7 +205,8 @@ def test_the_bits_do_not_depend_on_where_a_run_is_cut_or_resumed(name, dt):
 
 
 @pytest.mark.parametrize(
-    "engine,precision,fix", [("cpu", "float32", "--precision float64"), ("gpu-tiled", "float64", "--engine cpu")]
+    "engine,precision,fix",
+    [("cpu", "float32", "choose precision float64"), ("gpu-tiled", "float64", "choose engine cpu")],
 )
 def test_a_scheme_with_its_own_forces_says_where_it_runs(engine, precision, fix):
     assert fix in INTEGRATORS.load("ias15").refusal(ENGINES.load(engine), precision)

@@ -60,6 +60,17 @@ def test_bodies_that_leave_are_counted():
     assert diagnostics.escapers(nbody.plummer(500, seed=1)) == 0
 
 
+def test_escapers_are_counted_by_sums_over_pairs():
+    """A cluster with a heavy star far out, which is no sphere around its centre of mass."""
+    cluster = nbody.plummer(300, seed=3)
+    mass, position = np.append(cluster.mass, 50.0), np.vstack([cluster.position, [40.0, 0, 0]])
+    bodies = Particles(mass, position, np.vstack([2 * cluster.velocity, [0.0, 0, 0]]))
+    _, potential = nbody.accelerations(bodies.position, bodies.mass, engine="cpu", potential=True)
+    v = bodies.velocity - diagnostics.centre_velocity(bodies)
+    expected = int(np.count_nonzero(0.5 * (v * v).sum(axis=1) + potential > 0))
+    assert 0 < expected < 301 and diagnostics.escapers(bodies) == expected
+
+
 @pytest.mark.parametrize(
     "written,line",
     [
@@ -107,7 +118,7 @@ def test_the_summary_tells_the_largest_energy_error_beside_the_last():
     assert light.as_dict()["energy_error_largest"] == light.energy_error_largest
 
 
-def test_escapers_say_that_external_fields_are_left_out():
+def test_escapers_and_energies_say_what_they_make_of_external_fields(tmp_path):
     values = {
         "initial": {"generator": "plummer", "particles": 8},
         "fields": [{"field": "plummer", "mass": 100.0, "b": 1.0}],
@@ -116,5 +127,9 @@ def test_escapers_say_that_external_fields_are_left_out():
         "engine": "cpu",
     }
     said = []
-    Simulation(Scenario.from_dict(values), notify=said.append)
+    path = tmp_path / "run.h5"
+    Simulation(Scenario.from_dict(values), path, notify=said.append).run()
     assert any("escapers" in line and "external fields" in line for line in said)
+    assert any(line.startswith("energies include the external fields: the orbit") for line in said)
+    (axes,) = nbody.plot(path, "virial").axes
+    assert len(axes.lines) == 1  # none at 1/2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
-from nbody import Scenario, Simulation, Trajectory
+from nbody import Scenario, Simulation, Trajectory, simulate
 from nbody.errors import InputError
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference
@@ -294,3 +294,28 @@ def test_a_gpu_has_the_same_particles_arrays_and_threads(tmp_path):
     """In Numba's simulator."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1]), "NUMBA_ENABLE_CUDASIM": "1"}
     subprocess.run([sys.executable, "-c", ON_A_GPU], cwd=tmp_path, env=environment, check=True)
+
+
+@pytest.mark.parametrize("scheme", ["ias15", "hermite4_block"])
+def test_a_scheme_in_float64_alone_gets_it_unless_another_precision_is_written(scheme):
+    keys, said = {"engine": "cpu", "softening": 0.25, "end": 0.1, "integrator": scheme}, []
+    simulation = Simulation(bodies(), notify=said.append, **keys)
+    assert simulation.scenario.precision == simulation.state.dtype.name == "float64"
+    assert f"precision: float64 (scheme '{scheme}' computes in it)" in said
+    with pytest.raises(InputError, match="choose precision float64"):
+        Simulation(bodies(), precision="float32", **keys)
+
+
+def test_a_scenario_may_be_a_name_or_a_path_and_anything_else_is_one_line(tmp_path):
+    (tmp_path / "own.yaml").write_text(
+        "initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.01, steps: 1}\n"
+    )
+    with simulate(str(tmp_path / "own.yaml"), engine="cpu") as run:
+        assert run.count == 8
+    simulation = Simulation("kepler", engine="cpu")
+    assert repr(simulation).startswith("<Simulation 'kepler': 2 bodies, ") and "engine cpu" in repr(simulation)
+    for wrong in ((np.ones(2), np.ones((2, 3)), np.ones((2, 3))), None, 3):
+        with pytest.raises(InputError, match=r"^Simulation: needs a scenario, its name or path, or particles"):
+            Simulation(wrong)
+    with pytest.raises(InputError, match=r"^plumer: there is no such file, .*did you mean 'plummer'"):
+        simulate("plumer")

@@ -11,6 +11,7 @@ from nbody.cli.names import REGISTRIES
 from nbody.errors import InputError
 from nbody.forces import resolve
 from nbody.registry import imported
+from nbody.run.plan import plan
 from nbody.scenario.packaged import names
 
 
@@ -109,3 +110,51 @@ def test_list_shows_everything_that_is_registered(capsys):
     assert capsys.readouterr().out.startswith("engines:\n  reference")
     assert main(["list", "engine"]) == 2
     assert "did you mean 'engines'" in capsys.readouterr().err
+
+
+PLAIN = "initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.01, steps: 2}\n"
+
+
+@pytest.mark.parametrize(
+    "text,line",
+    [
+        (PLAIN + "end: 3\n", "run.yaml:3: end: belongs in 'integrator'; write 'integrator: {end: …}'"),
+        (PLAIN + "softening: plummer\n", "run.yaml:3: softening: belongs in 'gravity'"),
+        (PLAIN.replace("8}", "8, offset: [1, 0, 0]}"), "run.yaml:1: initial.offset: only parts of 'combine' have it"),
+        (PLAIN.replace("0.01", "1 day") + "gravity: {G: 2.96e-4}\n", "remove the unit, or replace 'gravity: {G: …}' by"),
+        (PLAIN.replace("0.01", "1 day"), "add 'units: {length: pc"),
+        (PLAIN.replace("dt: 0.01, steps: 2", "scheme: ias15, end: 2") + "record: {every: 3}\n", "(--set record.dt=TIME)"),
+    ],
+)  # fmt: skip
+def test_a_key_in_the_wrong_place_is_told_where_it_belongs(text, line):
+    with pytest.raises(InputError) as error:
+        plan(Scenario.from_text(text, "run.yaml"), measure=False)
+    assert line in str(error.value)
+
+
+def test_null_removes_a_key_in_either_order():
+    text = PLAIN.replace("dt: 0.01, steps: 2", "scheme: ias15, end: 2") + "record: {every: 3}\n"
+    for keys in (["record.every=null", "record.dt=0.5"], ["record.dt=0.5", "record.every=null"], ["record.dt=0.5"]):
+        assert Scenario.from_text(text).override(keys).resolved()["record"] == {"dt": 0.5}
+
+
+def test_kinds_have_the_names_that_scenarios_use(capsys):
+    assert main(["list", "schemes"]) == 0 and "leapfrog" in capsys.readouterr().out
+    assert main(["list", "fields"]) == 0 and "point_mass" in capsys.readouterr().out
+
+
+def test_a_scenario_with_the_other_suffix_is_named(tmp_path):
+    (tmp_path / "c3.yaml").write_text(PLAIN)
+    with pytest.raises(InputError, match=r"did you mean 'c3.yaml'"):
+        Scenario.load(tmp_path / "c3.yml")
+
+
+def test_an_end_before_the_present_time_is_told_with_that_time(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.yaml").write_text(PLAIN)
+    assert main(["run", "a.yaml", "--engine", "cpu", "--softening", "0.1", "-q", "-o", "a.h5"]) == 0
+    capsys.readouterr()
+    assert main(["resume", "a.h5", "--end", "0.001"]) == 2
+    assert "--end: the run has made 2 steps already, to t = 0.02; give more than 0.02" in capsys.readouterr().err
+    assert main(["plot", "a.h5", "orbits", "--bodies", "abc"]) == 2
+    assert "--bodies: must be a whole number, got 'abc'" in capsys.readouterr().err

@@ -49,15 +49,16 @@ def export(
     from nbody.errors import InputError
     from nbody.exchange import format_of
     from nbody.exchange.export import export as write
+    from nbody.exchange.export import facts_of
     from nbody.trajectory import Trajectory
 
     if all_frames and frame is not None:
         raise InputError("--all: cannot be combined with --frame; leave one of the two out")
     with Trajectory(recording) as run:
         frames = range(len(run)) if all_frames else None if frame is None else [frame]
-        written = write(run, output, frames, format, overwrite, say)
+        written, facts = write(run, output, frames, format, overwrite, say), facts_of(run)
     for path in written:
         result(str(path))
-    if line := format_of(output, format).opened_by:
-        say(f"open it with: {line.format(path=written[0])}")
+    if line := format_of(output, format).opening(written[0], facts):
+        say(f"open it with: {line}")
     return 0

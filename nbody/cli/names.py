@@ -11,11 +11,15 @@ REGISTRIES = {
     "generators": "nbody.initial:GENERATORS",
     "engines": "nbody.forces:ENGINES",
     "integrators": "nbody.integrators:INTEGRATORS",
+    "fields": "nbody.fields:FIELDS",
     "softenings": "nbody.law.gravity:LAWS",
     "observables": "nbody.diagnostics.observables:OBSERVABLES",
     "formats": "nbody.exchange:FORMATS",
 }
 """The registries that the command shows, by kind."""
+
+ALSO = {"schemes": "integrators"}
+"""Other names of kinds."""
 
 
 def list_names(
@@ -40,7 +44,7 @@ def list_names(
     """
     from nbody.errors import unknown
 
-    kinds = ("scenarios", *REGISTRIES)
+    kinds, kind = ("scenarios", *REGISTRIES), ALSO.get(str(kind), kind)
     if kind is not None and kind not in kinds:
         raise unknown("kind", kind, kinds)
     for each in kinds if kind is None else (kind,):

@@ -108,4 +108,7 @@ def _sorted(words: list[str]) -> tuple[list[Path], list[str]]:
 
 def _ids(words: list[str]) -> list[int]:
     """``["1,2", "3"]`` as [1, 2, 3]."""
-    return [whole(each) for word in words for each in word.split(",") if each]
+    try:
+        return [whole(each) for word in words for each in word.split(",") if each]
+    except typer.BadParameter as error:
+        raise typer.BadParameter(error.message, param_hint="--bodies") from None

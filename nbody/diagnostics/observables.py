@@ -29,7 +29,8 @@ OBSERVABLES = Registry(
 )
 """What ``record: {observables: […]}`` may name. Radii are measured from the centre of mass, the core radius from the
 density centre. They are computed on the host, in the recorder's thread. Time per frame for 20480 and 10⁶ bodies (two
-cores of an AMD EPYC): centre of mass 0.05 ms and 1.3 ms; radii 2 ms and 0.16 s; escapers 3.5 ms and 0.31 s; density
+cores of an AMD EPYC): centre of mass 0.05 ms and 1.3 ms; radii 2 ms and 0.16 s; escapers 3.5 ms and 0.31 s (but 0.3 s
+for 16384 bodies in equilibrium, whose pairs are summed); density
 centre or core radius 33 ms and 4.3 s."""
 
 

@@ -47,6 +47,10 @@ class Format(ABC):
                 f"this format needs the package '{self.package}'; install it with: pip install 'nbody[exchange]'"
             )
 
+    def opening(self, path: Path, facts: Facts) -> str:
+        """The Python that opens the file ``path`` in another program, with the units that it would not find itself."""
+        return self.opened_by.format(path=path)
+
     @abstractmethod
     def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
         """Write the moments (one, unless :attr:`many`) to ``path``, which does not exist. Raises OSError."""

@@ -18,6 +18,7 @@ from nbody.particles import Particles
 TYPES = {"gas": 0, "halo": 1, "disc": 2, "disk": 2, "bulge": 3, "stars": 4, "star": 4}
 """The particle type that GADGET has for a component."""
 HALO = 1
+UNITS = "UnitLength_in_cm", "UnitMass_in_g", "UnitVelocity_in_cm_per_s"
 
 
 class GadgetFormat(Format):
@@ -25,6 +26,12 @@ class GadgetFormat(Format):
     units; /Units says what these are if the scenario does. There is no cosmology."""
 
     opened_by = "yt.load('{path}')"
+
+    def opening(self, path: Path, facts: Facts) -> str:
+        """See :meth:`Format.opening`. yt does not read /Units: without ``unit_base`` it takes kpc, 1e10 Msun and km/s."""
+        if facts.cgs is None:
+            return super().opening(path, facts)
+        return f"yt.load('{path}', unit_base={dict(zip(UNITS, facts.cgs, strict=True))})"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
         """See :meth:`Format.write`."""
@@ -45,8 +52,7 @@ class GadgetFormat(Format):
                     header[f"Flag_{flag}"] = np.int32(flag == "DoublePrecision")
                 if facts.cgs is not None:
                     units = file.create_group("Units").attrs
-                    names = "UnitLength_in_cm", "UnitMass_in_g", "UnitVelocity_in_cm_per_s"
-                    for name, size in zip(names, facts.cgs, strict=True):
+                    for name, size in zip(UNITS, facts.cgs, strict=True):
                         units[name] = size
                 for kind in np.flatnonzero(counts):
                     _write_type(file.create_group(f"PartType{kind}"), particles, kinds == kind)

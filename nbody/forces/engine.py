@@ -153,7 +153,7 @@ class Engine(ABC):
         """
         if targets is not None:
             if not self.subsets:
-                raise InputError("this engine computes the forces on all bodies only; choose --engine cpu or reference")
+                raise InputError("this engine computes the forces on all bodies only; choose engine cpu or reference")
             self._compute_targets(state, want, targets)
             if self.fields is not None:
                 self.fields.add(state, want, targets=targets)
@@ -225,5 +225,5 @@ class Engine(ABC):
 def _offered(kind: type[Engine], want: Want) -> Want:
     """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
     if missing(want, kind.offers):
-        raise InputError("this engine has no jerk, which the integrator needs; choose --engine cpu or reference")
+        raise InputError("this engine has no jerk, which the integrator needs; choose engine cpu or reference")
     return want | Want.POTENTIAL if Want.ENERGY in want and not kind.separate_energy else want

@@ -23,8 +23,8 @@ class FewBodies(Integrator):
     def refusal(cls, engine: type[Engine], precision: str) -> str:
         """See :meth:`Integrator.refusal`."""
         if not issubclass(engine.state_type, HostState):
-            return "this scheme computes its own forces, on the CPU; choose --engine cpu"
-        return "" if precision == "float64" else "this scheme computes in float64; choose --precision float64"
+            return "this scheme computes its own forces, on the CPU; choose engine cpu"
+        return "" if precision == "float64" else "this scheme computes in float64; choose precision float64"
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""

@@ -86,7 +86,7 @@ class Integrator(ABC):
     def refusal(cls, engine: type[Engine], precision: str) -> str:
         """Why this scheme cannot run on an engine in a precision; empty if it can."""
         if cls.needs & ~engine.offers:
-            return "this scheme needs the jerk, which the engine does not compute; choose --engine cpu or reference"
+            return "this scheme needs the jerk, which the engine does not compute; choose engine cpu or reference"
         return ""
 
     def prepare(self, motion: Motion) -> None:

@@ -84,7 +84,7 @@ class LeapfrogAdaptive(Integrator):
     def refusal(cls, engine: type[Engine], precision: str) -> str:
         """See :meth:`Integrator.refusal`."""
         if not issubclass(engine.state_type, HostState):
-            return "this scheme works on the CPU; choose --engine cpu, or scheme 'leapfrog'"
+            return "this scheme works on the CPU; choose engine cpu, or scheme 'leapfrog'"
         return super().refusal(engine, precision)
 
     def prepare(self, motion: Motion) -> None:

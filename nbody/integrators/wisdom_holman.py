@@ -76,7 +76,8 @@ class WisdomHolman(FewBodies):
             i, j = sorted((int(order[i]), int(order[j])))
             raise RunFailed(
                 f"step {state.step}: particles {i} and {j} (counted from 0) are closer than "
-                f"{self.options.encounter:g} Hill radii, where the map fails; use scheme 'ias15'"  # type: ignore[attr-defined]
+                f"{self.options.encounter:g} Hill radii, where the map fails (a planet's "  # type: ignore[attr-defined]
+                "moon is no planet of the star); use scheme 'ias15'"
             )
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:

@@ -12,7 +12,7 @@ from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.run.schedule import Schedule, StepSchedule
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, read_checkpoint
-from nbody.trajectory.output_path import RECORDING, RESUMED
+from nbody.trajectory.output_path import RECORDING, RESUMED, check_suffix
 
 GROWTH = 2**30
 """The most bytes of room that a file gets beyond the frames of the next run. (A file without room is copied to a larger one,
@@ -53,6 +53,8 @@ class Output:
         self, path: str | Path, overwrite: bool, notify: Callable[[str], None], start: Start | None = None
     ) -> None:
         check_output(path, RECORDING if start is None else RESUMED)
+        if start is None:
+            check_suffix(path)
         self.path, self._overwrite, self._notify, self.start = path, overwrite, notify, start
         self._room = 0
         self._record: Mapping[str, Any] = {}

@@ -173,6 +173,7 @@ def plan(
     if particles is None:
         check_initial(scenario)
     integrator = _integrator(scenario)
+    scenario = _in_the_schemes_precision(scenario, integrator, notify)
     count = particles.count if particles else number_of_bodies(scenario)
     if count is None:
         particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
@@ -200,6 +201,17 @@ def plan(
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
+
+
+def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify: Notify) -> Scenario:
+    """The scenario in float64, if it names no precision and the scheme computes in float64 alone."""
+    cpu, double = ENGINES.load("cpu"), "float64"
+    if "precision" in scenario.source.values or not integrator.refusal(cpu, scenario.precision):
+        return scenario
+    if integrator.refusal(cpu, double):
+        return scenario
+    notify(f"precision: {double} (scheme '{scenario.integrator.scheme}' computes in it)")
+    return scenario.with_keywords({"precision": double})
 
 
 def _check_forces(scenario: Scenario, integrator: Integrator) -> None:

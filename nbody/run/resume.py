@@ -1,7 +1,10 @@
 """Continues a recorded run from its last checkpoint, or repeats it from its first frame."""
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +50,7 @@ def resume(
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
         scenario = _scenario(run).override(steps=steps, every=every, end=end)
+        _check_end(scenario.integrator.end if end is not None else None, facts)
         particles = _start(run)
         planned = plan(scenario, particles, measure=False)
         dt = planned.integrator.dt  # files of nbody 0.1 do not contain the time
@@ -75,6 +79,15 @@ def resume(
         )
     _compare_scope(scope, simulation.scope(), notify)
     return simulation
+
+
+def _check_end(end: float | None, facts: Mapping[str, Any]) -> None:
+    """Refuse an end before the checkpoint, before the schedule asks whether it is a whole number of steps."""
+    if end is not None and end < float(facts.get("time", -math.inf)):
+        step, time = int(facts["step"]), float(facts["time"])
+        raise InputError(
+            f"--end: the run has made {step} steps already, to t = {time:g}; give more than {time:g}, got {end:g}"
+        )
 
 
 def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = print) -> Simulation:

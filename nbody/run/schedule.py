@@ -132,7 +132,7 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
     if record.dt is None and "every" in dict(scenario.source.values.get("record") or {}):
         raise InputError(
             f"{scenario.where('record.every')}how many steps this scheme makes until 'end' is not known; write "
-            "'dt: TIME' instead of 'every'"
+            "'dt: TIME' instead of 'every' (--set record.dt=TIME)"
         )
     return TimeSchedule(record.dt or (chosen.end - origin) / FRAMES or 1.0, chosen.end, origin)
 

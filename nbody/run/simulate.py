@@ -12,7 +12,7 @@ from nbody.trajectory import Trajectory
 
 
 def simulate(
-    scenario: Scenario | Particles,
+    scenario: Scenario | Particles | str | Path,
     until: float | None = None,
     steps: int | None = None,
     output: str | Path | None = None,

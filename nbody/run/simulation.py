@@ -74,7 +74,8 @@ class Simulation:
     :meth:`run` and :meth:`integrate` may be called again and again; the frames of all calls go to the same file.
 
     Args:
-        scenario: what to simulate; or the particles, whose number of steps and time are kept.
+        scenario: what to simulate; or the path of a scenario file, or the name of one that comes with nbody; or the
+            particles, whose number of steps and time are kept.
         output: the trajectory to write; None writes no file.
         overwrite: replace an existing output instead of keeping it under a numbered name.
         notify: gets one line about each automatic choice (``auto``'s engine, a new name of an older file) and each possible
@@ -92,7 +93,7 @@ class Simulation:
 
     def __init__(
         self,
-        scenario: Scenario | Particles,
+        scenario: Scenario | Particles | str | Path,
         output: str | Path | None = None,
         overwrite: bool = False,
         notify: Notify | None = None,
@@ -102,6 +103,7 @@ class Simulation:
         **values: Any,
     ) -> None:
         notify = notify or default_notify()
+        scenario = _described(scenario)
         self._open_ended = isinstance(scenario, Particles) and values.keys().isdisjoint(("steps", "end"))
         if isinstance(scenario, Particles):
             particles = scenario.check("particles: ")
@@ -113,12 +115,18 @@ class Simulation:
         self.scenario, self.notify = scenario, notify
         self._file = None if output is None else Output(output, overwrite, notify, start)
         self.plan = plan(scenario, particles, notify)
+        self.scenario = scenario = self.plan.scenario
         if self.plan.engine_reason:
             notify(f"engine: {self.plan.engine_name} ({self.plan.engine_reason})")
         self.integrator = self.plan.integrator
         self.engine, self._bodies = self.plan.build()
         for line in doubts(scenario, self.plan.engine_kind, self.integrator, self._bodies):
             notify(f"warning: {line}")
+        if scenario.fields and start is None:  # a resumed run has said so
+            notify(
+                "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
+                "in equilibrium"
+            )
         self.state = self.engine.load(self._bodies)
         self._set_moment(self._bodies.step, self._bodies.time)
         self._motion = Motion(self.engine, self.state)
@@ -140,6 +148,13 @@ class Simulation:
         self._calls: Calls | None = None
         self._summary: Summary | None = None
         self._origin = "arrays of a Python program"
+
+    def __repr__(self) -> str:
+        count, scheme = self.state.count, self.scenario.integrator.scheme
+        return (
+            f"<Simulation '{self.scenario.name}': {count} bodies, {scheme}, engine {self.engine_name}, "
+            f"{self.scenario.precision}, step {self.step}, t = {self.time:.6g}>"
+        )
 
     @property
     def engine_name(self) -> str:
@@ -571,6 +586,18 @@ class Simulation:
             body_steps=(self.integrator.single or 0) - (single or 0) if individual else None,
             time_unit=self.scenario.units.time if self.scenario.units else "",
         )
+
+
+def _described(scenario: Any) -> Scenario | Particles:
+    """The scenario or the particles that the user gave; a text or a path is loaded."""
+    if isinstance(scenario, str | Path):
+        return Scenario.load(scenario)
+    if not isinstance(scenario, Scenario | Particles):
+        raise InputError(
+            f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "
+            f"{type(scenario).__name__}"
+        )
+    return scenario
 
 
 def _scenario_of(particles: Particles, values: dict[str, Any]) -> Scenario:

@@ -5,7 +5,7 @@ from typing import Any
 from nbody.errors import InputError
 from nbody.registry import Registry
 from nbody.scenario.fields import Group, unknown_key, validated
-from nbody.scenario.groups import NAMES, Component
+from nbody.scenario.groups import NAMES, PLACED, Component, Generated
 from nbody.scenario.model import Scenario
 
 
@@ -31,6 +31,7 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
     for option in chosen.options:
         if option not in model.model_fields:
             known = [*type(chosen).model_fields, *model.model_fields]
-            message = unknown_key(option, known, known)
+            placed = type(chosen) is Generated and option in PLACED
+            message = PLACED[option] if placed else unknown_key(option, known, known)
             raise InputError(scenario.where(f"{at}.{option}") + message)
     return kind, validated(model, chosen.options, scenario.source, tuple(at.split(".")))

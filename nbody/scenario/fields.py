@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -124,6 +124,11 @@ class Quantity:
             return value
         assert isinstance(value, str)
         scale = info.context.scale if isinstance(info.context, Source) else None
+        if scale is None and isinstance(info.context, Source) and "G" in _group(info.context.values, "gravity"):
+            raise ValueError(
+                f"{shown(value)} has a unit, and a written G has none; remove the unit, or replace 'gravity: {{G: …}}' by "
+                "units, as in 'units: {length: au, mass: Msun, time: day}'"
+            )
         if scale is None:
             raise ValueError(
                 f"{shown(value)} has a unit, and the scenario has no units; add 'units: {{length: pc, mass: Msun, "
@@ -131,6 +136,11 @@ class Quantity:
             )
         dimension: Dimension = DIMENSIONS[self.dimension]
         return scale.number(value, dimension) / (scale.number(f"1 {self.to}", dimension) if self.to else 1.0)
+
+
+def _group(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = values.get(key)
+    return found if isinstance(found, Mapping) else {}
 
 
 Finite = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
@@ -164,6 +174,9 @@ class Group(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Keys that users write here, and where they belong."""
+
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, values: Any) -> Any:
@@ -175,6 +188,8 @@ class Group(BaseModel):
         missing = [n for n, f in cls.model_fields.items() if f.is_required() and n not in values]
         if cls.model_config["extra"] == "allow":  # refuse only keys that look like a misspelt required key
             strange = [key for key in strange if get_close_matches(key, missing, n=1)]
+        if strange and strange[0] in cls.elsewhere:
+            raise KeyProblem(strange[0], cls.elsewhere[strange[0]])
         if strange:
             raise KeyProblem(strange[0], unknown_key(strange[0], missing or cls.model_fields, cls.model_fields))
         return values

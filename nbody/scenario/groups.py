@@ -126,8 +126,17 @@ def fields_from(values: Any) -> Any:
     return tuple(values) if values else None
 
 
+PLACED = dict.fromkeys(
+    ("offset", "velocity", "rotate", "species"),
+    "only parts of 'combine' have it; write 'combine: [{…}]' around this one",
+)
+"""Keys of a part (:class:`Placed`) that bodies from one generator or file do not have."""
+
+
 class FromFile(Group):
     """Bodies from a file: .npz, .csv, or a ``frame`` (the last one by default) of an earlier run's .h5."""
+
+    elsewhere = PLACED
 
     file: Text
     frame: Whole | None = None

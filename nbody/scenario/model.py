@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, PrivateAttr, model_validator
@@ -29,8 +29,8 @@ from nbody.scenario.groups import (
     scale_from,
     units_from,
 )
+from nbody.scenario.keywords import KEYWORDS, softening_keys
 from nbody.scenario.keywords import assignments as keyword_assignments
-from nbody.scenario.keywords import softening_keys
 from nbody.scenario.source import Keys, Source
 from nbody.scenario.units import Units
 from nbody.scenario.yaml_reader import dump, read_assignment, read_file, read_text
@@ -59,11 +59,20 @@ EXCLUDES: dict[Keys, Keys] = {
 """Pairs of keys that exclude each other: an option that sets the first removes the second."""
 
 
+_INSIDE = {**KEYWORDS, "particles": ("initial", "particles"), "seed": ("initial", "seed")}
+ELSEWHERE = {
+    key: f"belongs in '{keys[0]}'; write '{keys[0]}: {{{key}: …}}'" for key, keys in _INSIDE.items() if key == keys[-1]
+}
+"""Keys that users write at the top level, and where they belong."""
+
+
 class Scenario(Group):
     """The description of a run. Frozen; make one with :meth:`load`, :meth:`from_text` or :meth:`from_dict`.
 
     The registries check the names of generators, schemes and engines; their errors begin with :meth:`where`.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = ELSEWHERE
 
     name: Text = "run"
     units: Annotated[Units | None, BeforeValidator(units_from)] = None
@@ -149,10 +158,11 @@ class Scenario(Group):
         source, given = self._source, dict[Keys, str]()
 
         def replaced(keys: Keys, name: str, value: object) -> Source:
-            excluded = EXCLUDES.get(keys)
-            if excluded in given:
+            excluded = None if value is None else EXCLUDES.get(keys)  # null removes a key, and sets none
+            if value is not None and excluded in given:
                 raise InputError(f"{name}: cannot be combined with {given[excluded]}; leave one of the two out")
-            given[keys] = name
+            if value is not None:
+                given[keys] = name
             return source.with_option(keys, name, value, excluded)
 
         for option, value in options.items():

@@ -119,7 +119,8 @@ def open_regular(path: Path, where: str = "") -> BinaryIO:
 def _nearest(path: Path) -> str:
     """A hint that names the file in the same folder with the most similar name."""
     try:
-        names = [each.name for each in path.parent.iterdir() if each.suffix == path.suffix]
+        alike = packaged.SUFFIXES if path.suffix in packaged.SUFFIXES else (path.suffix,)
+        names = [each.name for each in path.parent.iterdir() if each.suffix in alike]
     except OSError:
         names = []
     if path.suffix in packaged.SUFFIXES:

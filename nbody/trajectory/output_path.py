@@ -15,6 +15,9 @@ from nbody.units import size
 
 Notify = Callable[[str], object]
 
+SUFFIXES = (".h5", ".hdf5", ".h5md", ".hdf", ".vtkhdf")
+"""The names of new recordings end in one of these."""
+
 LONGEST_NAME = 240
 """In bytes: file systems allow 255, and the lock, the hidden file and numbered names are longer."""
 
@@ -65,6 +68,15 @@ def check_output(path: str | os.PathLike, kind: FileKind = RECORDING) -> Path:
     if writer:
         raise InputError(f"{start}: is being written by {writer}; wait for it, or {remedy}")
     return target
+
+
+def check_suffix(path: str | os.PathLike) -> None:
+    """Raise an InputError if the name of a new recording does not say that it is HDF5."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"{path}: a recording is an HDF5 file; give a name that ends in .h5 (for other programs 'nbody export' makes "
+            "files of it)"
+        )
 
 
 def _may_be_replaced(target: Path, kind: FileKind) -> bool:

@@ -71,7 +71,7 @@ class BlockHermite(Integrator):
         offered = ("float64", "mixed") if cls.order == 4 and engine.device == "gpu" else ("float64",)
         if precision in offered:
             return ""
-        return f"this scheme computes in {' or '.join(offered)} there; choose --precision {offered[0]}"
+        return f"this scheme computes in {' or '.join(offered)} there; choose precision {offered[0]}"
 
     def prepare(self, motion: Motion) -> None:
         """See :meth:`Integrator.prepare`."""
