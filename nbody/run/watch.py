@@ -83,7 +83,8 @@ class Watch:
         """Confirm Ctrl-C with a line, unless the run ends at once."""
         self._announced = True
         left = max(0, self._interactions - done) + self._closing
-        seconds = left / self._speed if self._speed else 0.0
-        if not self._speed or seconds > WORTH_TELLING:
-            when = f", in about {seconds:.0f} s" if self._speed else ""
+        speed = self._speed or done / max(time.perf_counter() - self._began, 1e-9)  # with the compilation, if need be
+        seconds = left / speed if speed else 0.0
+        if not speed or seconds > WORTH_TELLING:
+            when = f", in about {seconds:.0f} s" if speed else ""
             self._notify(f"stopping after {self._doing}{when}; Ctrl-C again stops now")
