@@ -72,6 +72,7 @@ def test_the_potential_changes_no_bit_of_the_forces(precision):
 @pytest.mark.gpu
 @pytest.mark.skipif(SIMULATED, reason="for a card")
 def test_a_run_on_the_device_is_the_referees():
+    pytest.importorskip("astropy")  # the scenario has units
     check_run(40)
 
 

@@ -40,6 +40,7 @@ class Watch:
         self._integrator, self._motion, self._state = integrator, motion, motion.state
         self._stop, self._show, self._notify = stop, show, notify
         self._announced = False
+        self._speed = self._earlier = 0.0
         self._begin("the run", 0, 0)
         motion.state.watch = self
 
@@ -57,6 +58,7 @@ class Watch:
     def _begin(self, doing: str, now: int, closing: int) -> None:
         """Start work of ``now`` interactions, with ``closing`` more if the run then stops."""
         self._doing, self._interactions, self._closing = doing, now, closing
+        self._earlier = self._speed or self._earlier
         self._speed = 0.0  # interactions per second of this; an earlier one may have been far from it
         self._before = self._state.requested  # a device may still be working on earlier interactions
         self._began = self._shown = time.perf_counter()
@@ -83,7 +85,7 @@ class Watch:
         """Confirm Ctrl-C with a line, unless the run ends at once."""
         self._announced = True
         left = max(0, self._interactions - done) + self._closing
-        speed = self._speed or done / max(time.perf_counter() - self._began, 1e-9)  # with the compilation, if need be
+        speed = self._speed or self._earlier
         seconds = left / speed if speed else 0.0
         if not speed or seconds > WORTH_TELLING:
             when = f", in about {seconds:.0f} s" if speed else ""
