@@ -12,7 +12,7 @@ MOST_SPECIES = 1000
 """The largest number of species."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Particles:
     """N bodies in D dimensions at one moment.
 
@@ -51,6 +51,10 @@ class Particles:
         self.species_names = tuple(map(str, self.species_names))
         if self.species_names == ("",) and 0 < (last := int(self.species.max(initial=0))) < MOST_SPECIES:
             self.species_names = tuple(map(str, range(last + 1)))
+
+    def __repr__(self) -> str:
+        species = f" of {len(self.species_names)} species" if len(self.species_names) > 1 else ""
+        return f"<{self.count} particles{species} in {self.dimensions}-D at t = {self.time:.6g}, step {self.step}>"
 
     @property
     def count(self) -> int:
