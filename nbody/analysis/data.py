@@ -18,10 +18,10 @@ Array = np.ndarray
 Notify = Callable[[str], object]
 
 SAMPLES = 200
-"""Frames at most from which an observable that was not recorded is computed."""
+"""The most frames from which an observable that was not recorded is computed."""
 
 BODIES, FEWEST = 2_000_000, 16
-"""Of large runs fewer frames: so many bodies in all (5 s on two cores), but at least so many frames."""
+"""Large runs use fewer frames: at most this many bodies in all (5 s on two cores), but at least this many frames."""
 
 
 LARGEST = 1e100

@@ -28,7 +28,7 @@ SINGLE = (5.0, 3.6)
 """Sizes in inches: of a panel among others, and of the only one."""
 
 FEW = 16
-"""Up to so many bodies a run is shown by its orbits, not by its profiles."""
+"""The most bodies for which a run is shown by orbits instead of profiles."""
 
 DPI = 200
 

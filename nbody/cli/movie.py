@@ -43,7 +43,7 @@ def movie(
         float | None, real_option("Length of the movie (else one picture per frame).", "--seconds")
     ] = None,
     speed: Annotated[float | None, real_option("Or: units of the run's time per second.", "--speed")] = None,
-    spin: Annotated[float | None, real_option("Turn the view by so many degrees per second.", "--spin")] = None,
+    spin: Annotated[float | None, real_option("Rotation of the view, in degrees per second.", "--spin")] = None,
     path: Annotated[
         Path | None,
         typer.Option(

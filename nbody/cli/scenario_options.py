@@ -62,7 +62,7 @@ class Replaced(dict[str, Any]):
     """The values of :data:`OPTIONS` that the user gave."""
 
     def load(self, path: Path) -> "Scenario":
-        """The scenario at ``path``, with these values instead of its own."""
+        """Load the scenario at ``path`` and replace the values that the user gave."""
         from nbody.scenario import Scenario
 
         values = dict(self)

@@ -6,10 +6,10 @@ from nbody.diagnostics.centre import centre_velocity, distances
 from nbody.particles import Particles
 
 DIRECT = 16384
-"""Up to so many bodies the potential is summed over pairs."""
+"""The most bodies for which the potential is summed over pairs."""
 
 ROWS = 128
-"""So many bodies at a time, whose distances from all others fit into a few megabytes."""
+"""Bodies per block: their distances from all others take a few megabytes."""
 
 
 def escapers(particles: Particles, G: float = 1.0, centre: np.ndarray | None = None) -> int:

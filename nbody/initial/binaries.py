@@ -43,7 +43,7 @@ class Binaries(Group):
         return self
 
     def pairs(self, stars: int) -> int:
-        """The number of pairs among so many stars."""
+        """The number of pairs among ``stars`` stars."""
         return round(stars * self.fraction / (1 + self.fraction))
 
     def split(self, systems: Particles, masses: Array, G: float, rng: np.random.Generator) -> Particles:

@@ -20,7 +20,7 @@ SERIES = (BLUE, ORANGE, GREEN, VIOLET, RED, "#3aa5a5", "#8c6d46", "#68737f")
 
 
 def panels(rows: int, columns: int, height: float, **more: Any) -> tuple[Any, Any]:
-    """A figure of the common width with so many panels; the axes as an array of two dimensions."""
+    """A figure of the common width with this number of panels; the axes as an array of two dimensions."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""Calls of a user's function during a run, every so many steps or at times."""
+"""Calls of a user's function during a run, at a fixed number of steps or at times."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ FOREVER = 1 << 62
 """A number of steps that no run makes."""
 
 ROUNDING = 4
-"""Two times that differ by less than so many units of the last place are the same moment."""
+"""Units in the last place by which two times may differ and still be the same moment."""
 
 Callback = Callable[[Particles], Any]
 

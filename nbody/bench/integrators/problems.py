@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 def problems(counts: tuple[int, ...] = COUNTS) -> list[Problem]:
-    """The orbit, the outer solar system, and clusters of so many bodies."""
+    """The orbit, the outer solar system, and a cluster for each number of bodies in ``counts``."""
     few = {name for name in INTEGRATORS if issubclass(INTEGRATORS.load(name), FewBodies)}
     orbiting = tuple(name for name in INTEGRATORS if name != "wisdom_holman")  # which solves two bodies exactly
     many = tuple(name for name in INTEGRATORS if name not in few)

@@ -27,7 +27,7 @@ SETTINGS = {
 ENGINE = {"cpu": "cpu", "gpu": "gpu-symmetric"}
 
 PATIENCE = 10.0
-"""A scheme that has not reached the end after so many seconds gets a note instead of a time."""
+"""Seconds after which a scheme is stopped; its row then has a note instead of a time."""
 
 STEPS = 512
 """Steps between two looks at the clock."""

@@ -66,7 +66,7 @@ class CpuEngine(Engine):
     2.4e-15 in float64.
 
     If species have softening lengths, each body sums over the others of each length (``cpu_species``): each pair twice.
-    Bodies without mass act on nobody. If there are many, each sums over the bodies with mass alone: N_massive · N
+    Bodies without mass exert no force. If there are many, only the bodies with mass are summed over: N_massive · N
     interactions.
     """
 

@@ -153,7 +153,7 @@ class FadingLight:
 
         Args:
             at: the moment in frames.
-            frames: after so many frames, light has faded to a thousandth.
+            frames: the number of frames after which light has faded to a thousandth.
         """
         if size != self._size:
             self._make_targets(size)

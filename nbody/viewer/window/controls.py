@@ -20,7 +20,7 @@ LEFT, RIGHT, MIDDLE = 1, 2, 3
 WHEEL_ZOOM = 1.15
 
 CLICK = 4.0
-"""A mouse that moved by less than so many pixels between press and release has clicked."""
+"""Pixels that the mouse may move between press and release of a click."""
 
 BODY = "body"
 
