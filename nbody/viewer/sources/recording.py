@@ -66,7 +66,7 @@ class Recording(Source):
 
     def update(self) -> int:
         """Read the frames that :meth:`Trajectory.refresh` found. Returns the number of frames."""
-        self._energy = self.run.observable("total_energy")
+        self._energy = self.run.energy_balance()
         # While a run grows, update the speed scale each time the number of frames has doubled, not for each frame.
         if self.frames >= 2 * self._scaled_at:
             self._scaled_at = self.frames
