@@ -118,6 +118,9 @@ class Integrator(ABC):
             steps -= state.step - made
         return None
 
+    def synchronize(self, motion: Motion) -> None:  # noqa: B027  (most schemes have one time for all bodies)
+        """Let all bodies end a step now, so that some of them can merge."""
+
     @abstractmethod
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """Interactions of the next ``steps`` steps, if ``want`` is current after the last one."""

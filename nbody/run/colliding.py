@@ -75,7 +75,11 @@ class Colliding:
     def resolve(self, span: Span, motion: Motion, integrator: Integrator, recorder: Recorder) -> Motion | None:
         """Act on a step in which bodies touch. Returns the motion of the bodies that are left if some have merged."""
         old = motion.state
-        events, left = self.now.resolve(span, old.step, first=old.step == self.bodies.step + 1)
+        if self.now.rule == "merge":
+            integrator.synchronize(motion)
+            x, v = old.phase_space()
+            span = span._replace(x1=x, v1=v)
+        events, left = self.now.resolve(span, old.step, first=span.begin == self.bodies.time)
         self._record(events, recorder)
         if self.now.touched is not None:
             self._stop()

@@ -111,6 +111,13 @@ class BlockHermite(Integrator):
                 self.start(motion)
         self._present(motion)
 
+    def synchronize(self, motion: Motion) -> None:
+        """See :meth:`Integrator.synchronize`."""
+        if self._now < TICKS:  # else a frame is due, where they do
+            self._blocks.step_to(self._now)
+            self._make_blocks(motion, 1, self._now)
+            self._present(motion)
+
     def _make_blocks(self, motion: Motion, steps: int, end: int) -> tuple[int, int]:
         """Make up to ``steps`` blocks, none beyond ``end`` (in ticks). Returns their number, and a body whose step would be
         too short, or -1."""
