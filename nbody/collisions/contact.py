@@ -117,6 +117,22 @@ def contact_of(paths, i, j, radius, begin, relative, part):
     return first_contact(relative, radius, begin, part)
 
 
+@njit(error_model="numpy")
+def any_contact(x0, v0, x1, v1, h, radius):
+    """True if two of a few bodies touch in a step of length h: (3, N) each at its beginning and end."""
+    relative, part = np.empty((4, 3)), np.empty((4, 3))
+    for i in range(1, radius.size):
+        for j in range(i):
+            for c in range(3):
+                relative[0, c], relative[3, c] = x0[c, i] - x0[c, j], x1[c, i] - x1[c, j]
+                relative[1, c] = relative[0, c] + (v0[c, i] - v0[c, j]) * (h / 3)
+                relative[2, c] = relative[3, c] - (v1[c, i] - v1[c, j]) * (h / 3)
+            both = radius[i] + radius[j]
+            if both > 0.0 and not outside(relative, both) and first_contact(relative, both, 0.0, part) <= 1.0:
+                return True
+    return False
+
+
 @cache
 def pair_search() -> Callable:
     """The compiled function ``search(paths, radius, order, low, high)``; see its text below."""

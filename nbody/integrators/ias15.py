@@ -11,15 +11,18 @@ where the acceleration of a body passes through zero; there τ₂ (Aarseth 1985)
 """
 
 import math
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
+from nbody.collisions.contact import Span, Watcher
 from nbody.errors import RunFailed
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.few_bodies import FewBodies, components, shortest_time
 from nbody.integrators.integrator import Motion
+from nbody.integrators.watched_steps import WatchedSteps
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column
 
@@ -44,6 +47,7 @@ class IAS15(FewBodies):
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
         self._next = self.dt
+        self._watched: WatchedSteps | None = None
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`: a first step, which is repeated if it turns out too long."""
@@ -64,7 +68,10 @@ class IAS15(FewBodies):
         n = state.count
         flat = b.reshape(7, 3 * n), e.reshape(7, 3 * n)
         eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
-        done, state.time, self._next, good = steps_for(gravity.softening)(
+        kernel = steps_for(gravity.softening)
+        if self._watched is not None:
+            kernel = partial(self._watched.call, kernel)
+        done, state.time, self._next, good = kernel(
             x, v, state.mass, gravity.G, gravity.length2, *flat, lost_x, lost_v,
             state.time, self._next, until, steps, self.dt, eta,
         )  # fmt: skip
@@ -78,6 +85,15 @@ class IAS15(FewBodies):
                 f"step {state.step}: a time step of {self._next:g} at time {state.time:g} can't be made"
                 f"{nearest_pair(motion)}; give a softening"
             )
+
+    def advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+        """See :meth:`Integrator.advance_to_contact`: in the compiled loop."""
+        self._watched = WatchedSteps(watcher.radii, 7)
+        try:
+            self.advance(motion, steps, until)
+            return self._watched.span
+        finally:
+            self._watched = None
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The length of the next step."""
