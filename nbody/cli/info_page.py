@@ -39,6 +39,7 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
         energies = " to ".join(f"{energy:.9g}" for energy in found["energy"])
         facts["energy"] = f"{energies} {units.symbol('energy')}".rstrip()
         facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
+        facts |= _collisions(found)
         facts |= {
             name.replace("_", " "): f"{_change(*values)} {_unit_of(name, units)}".rstrip()
             for name, values in found["observables"].items()
@@ -47,6 +48,16 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
     if "damaged" in found:
         facts["checksums"] = "; ".join(found["damaged"]) or "all right"
     return facts | {"integrator": _integrator(found)} | _origin(found["provenance"])
+
+
+def _collisions(found: dict[str, Any]) -> dict[str, str]:
+    """The number of collisions, and the last ones."""
+    if "collisions" not in found:
+        return {}
+    left, count = found["particles_left"], found["collisions"]
+    facts = {"collisions": f"{count}" + (f"; {left} particles are left" if left < found["particles"] else "")}
+    names = [f"{'last' if k == 0 else ' ' * (k + 1)}" for k in range(len(found["last_collisions"]))]
+    return facts | dict(zip(names, found["last_collisions"], strict=True))
 
 
 def _unit_of(observable: str, units: Units) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nbody.collisions.contact import Span, contacts, later_contacts, moment, paths
+from nbody.collisions.contact import Span, any_contact_of_few, contacts, later_contacts, moment, paths
 from nbody.fields.added import AddedFields
 from nbody.forces.reference import direct_sum
 from nbody.law import Gravity
@@ -25,6 +25,10 @@ OWN = "collisions."
 
 RECORDED = {"bodies": 1, "collision_energy": 1}
 """What is recorded with each frame: the number of bodies, and the energy that mergers have added so far."""
+
+
+FEW = 256
+"""So few bodies are compared each with each: sorting them would take longer."""
 
 
 class Collisions:
@@ -87,6 +91,9 @@ class Collisions:
 
     def touching(self, span: Span) -> bool:
         """True if two bodies touch in a step."""
+        if len(self.slots) <= FEW and span.x0.shape[1] == 3:
+            rows = (np.asarray(each, np.float64).T for each in span[:4])
+            return bool(any_contact_of_few()(*rows, span.end - span.begin, self.radii))
         return len(self._found(span)[2]) > 0
 
     def resolve(self, span: Span, step: int, first: bool) -> tuple[Array, Particles | None]:

@@ -59,6 +59,11 @@ class Colliding:
         """The events since the simulation was made."""
         return np.concatenate([no_events(), *self._rows])
 
+    def summary(self) -> dict[str, Any]:
+        """The values of a :class:`~nbody.run.progress.Summary`."""
+        now = self.now
+        return {"collisions": now.count, "particles_left": len(now.slots), "collision_energy": now.energy}
+
     def arrays(self) -> dict[str, np.ndarray]:
         """What a checkpoint keeps."""
         return self.now.arrays()

@@ -239,6 +239,7 @@ class Recorder:
                 if self.measure is not None:
                     more = self.measure(step, time, snapshot)
                     self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
+                    self.observed.pop("collision_energy", None)  # the energy error excludes it
                     values |= more
                 frames.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
                 energies = energies.after(float(values["total_energy"]) - float(values.get("collision_energy", 0.0)))

@@ -617,7 +617,7 @@ class Simulation:
             device=self.engine.device_name(),
             precision=self.scenario.precision,
             integrator=self.scenario.integrator.scheme,
-            particles=self.state.count,
+            particles=self._bodies.count,
             steps=done,
             step=self.step,
             time=self.time,
@@ -633,6 +633,7 @@ class Simulation:
             blocks=done if individual else None,
             body_steps=(self.integrator.single or 0) - (single or 0) if individual else None,
             time_unit=self.scenario.units.time if self.scenario.units else "",
+            **(self._colliding.summary() if self._colliding else {}),
         )
 
 
