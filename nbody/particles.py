@@ -127,7 +127,9 @@ class Particles:
         if not len(self.radius):
             return
         if self.radius.shape != self.mass.shape:
-            raise InputError(f"{where}radius must have one number per particle, ({self.count},); got {self.radius.shape}")
+            raise InputError(
+                f"{where}radius must have one number per particle, ({self.count},); got {self.radius.shape}"
+            )
         wrong = ~(np.isfinite(self.radius) & (self.radius >= 0))
         if wrong.any():
             row = int(np.argmax(wrong))

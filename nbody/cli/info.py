@@ -112,8 +112,8 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
     from nbody.trajectory import Trajectory
 
     with Trajectory(path) as run:
-        energy = run.energy_balance()
-        errors = [relative_energy_error(float(value), float(energy[0])) for value in energy]
+        energy, balance = run.observable("total_energy"), run.energy_balance()
+        errors = [relative_energy_error(float(value), float(balance[0])) for value in balance]
         found = {
             "file": str(path),
             "kind": "recording",

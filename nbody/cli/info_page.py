@@ -43,7 +43,7 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
         facts |= {
             name.replace("_", " "): f"{_change(*values)} {_unit_of(name, units)}".rstrip()
             for name, values in found["observables"].items()
-            if name not in ALWAYS
+            if name not in ALWAYS and name != "bodies"
         }
     if "damaged" in found:
         facts["checksums"] = "; ".join(found["damaged"]) or "all right"

@@ -121,7 +121,8 @@ def _collisions(summary: Summary) -> str:
     text = _counted(summary.collisions or 0, "collision")
     if summary.particles_left == summary.particles:
         return text
-    return f"{text}: {summary.particles_left} particles are left; the mergers changed the energy by {summary.collision_energy:+.4g}"
+    change = f"mergers changed the energy by {summary.collision_energy:+.4g}"
+    return f"{text}: {summary.particles_left} particles are left; {change}"
 
 
 def _largest(summary: Summary) -> str:

@@ -114,14 +114,14 @@ class Collisions:
         pairs, times = pairs[new], times[new]
         if self.rule == "stop":
             pairs, times = pairs[:1], times[:1]
-        events = [self._contact(control, *pair, s, span, step) for pair, s in zip(pairs, times, strict=True)]
+        events = [self._contact(control, i, j, s, span, step) for (i, j), s in zip(pairs, times, strict=True)]
         if self.rule == "stop" and events:
             self.touched = int(events[0]["id_1"][0]), int(events[0]["id_2"][0]), float(events[0]["time"][0])
         self.count += len(events)
         return _rows(events), None
 
     def _found(self, span: Span) -> tuple[Array, Array, Array]:
-        control = paths(*(rows.astype(np.float64, copy=False) for rows in span[:4]), span.end - span.begin)
+        control = paths(span.x0, span.v0, span.x1, span.v1, span.end - span.begin)
         return control, *contacts(control, self.radii)
 
     def _merge(
@@ -185,7 +185,9 @@ class Collisions:
         chosen = np.searchsorted(rows, some)
         softening2 = None if self._softening2 is None else self._softening2[self.slots]
         m, places = mass[some], x[some]
-        _, potential = direct_sum(x[rows], mass[rows], self._gravity, chosen, None if softening2 is None else softening2[rows])
+        _, potential = direct_sum(
+            x[rows], mass[rows], self._gravity, chosen, None if softening2 is None else softening2[rows]
+        )
         _, inner = direct_sum(places, m, self._gravity, None, None if softening2 is None else softening2[some])
         energy = float(m @ (0.5 * (v[some] ** 2).sum(axis=1) + potential - 0.5 * inner))
         if self._fields is not None:
@@ -206,7 +208,9 @@ class Collisions:
         self._note_slots()
 
     def numbers(self) -> dict[str, float]:
-        """:data:`RECORDED`."""
+        """:data:`RECORDED`, if bodies merge."""
+        if self.rule != "merge":
+            return {}
         return {"bodies": float(len(self.slots)), "collision_energy": self.energy}
 
 
@@ -215,7 +219,7 @@ def _rows(events: list[Array]) -> Array:
 
 
 class SlotSnapshot(Snapshot):
-    """A snapshot of the bodies that are left, as a frame with a row per slot: bodies that have merged are where the other one
+    """A snapshot of the bodies that are left, as a frame with a row per slot: a body that has merged is where the other one
     is. ``numbers``, and ``left`` (the rows of the bodies that are left) with their ``mass``, are those of its moment."""
 
     def __init__(self, inner: Snapshot, collisions: Collisions) -> None:

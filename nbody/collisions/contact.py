@@ -78,10 +78,10 @@ def outside(part, radius):
     my = part[0, 1] + 3.0 * (part[1, 1] + part[2, 1]) + part[3, 1]
     mz = part[0, 2] + 3.0 * (part[1, 2] + part[2, 2]) + part[3, 2]
     size = np.sqrt(mx * mx + my * my + mz * mz)
+    nearest = np.inf
     for k in range(4):
-        if not part[k, 0] * mx + part[k, 1] * my + part[k, 2] * mz > radius * size:
-            return False
-    return True
+        nearest = min(nearest, part[k, 0] * mx + part[k, 1] * my + part[k, 2] * mz)
+    return nearest > radius * size
 
 
 @njit(error_model="numpy")

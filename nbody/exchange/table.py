@@ -33,7 +33,8 @@ INDEX = ("", "index", "unnamed: 0")
 
 
 class CsvFormat(Format):
-    """The columns of :data:`COLUMNS` after ``id``, with all digits; ``radius`` if the bodies have radii; and ``species`` if there are several."""
+    """The columns of :data:`COLUMNS` after ``id``, with all digits; ``radius`` if the bodies have radii; and ``species`` if
+    there are several."""
 
     opened_by = "pandas.read_csv('{path}')"
 

@@ -31,7 +31,7 @@ def _watching(kernel: Callable) -> Callable:
         done, good, begun, touched = 0, True, time, False
         while done < steps and time < until and good and not touched:
             before[0], before[1], begun = x, v, time
-            made, time, h, good = kernel(x, v, *(state + (time, h, until, 1) + more))
+            made, time, h, good = kernel(x, v, *(state + (time, h, until, 1) + more))  # noqa: RUF005  (Numba)
             done += made
             touched = any_contact(before[0], before[1], x, v, time - begun, radius)
         return done, time, h, good, begun, touched

@@ -29,7 +29,8 @@ class Colliding:
     Args:
         plan: the run.
         bodies: all bodies at its beginning.
-        notify: gets one line if radii are lost in float32, if the file has no more room, and when rule ``stop`` ends the run.
+        notify: gets one line if radii are lost in float32, if the file has no more room, and if rule ``stop`` ends the
+            run.
 
     Attributes:
         bodies: all bodies at the beginning, with their radii.

@@ -107,10 +107,17 @@ class Plan:
             scenario_text=self.scenario.text,
             resolved=resolved,
             provenance=provenance,
-            state_bytes=state_bytes(arrays | self.integrator.arrays(), {}) + (24 * self.count if self.event_room else 0),
-            observables=ALWAYS | widths(self.scenario.record.observables or ()) | (RECORDED if self.event_room else {}),
+            state_bytes=state_bytes(arrays | self.integrator.arrays(), {})
+            + (24 * self.count if self.event_room else 0),
+            observables=ALWAYS | widths(self.scenario.record.observables or ()) | self._of_mergers,
             events=self.event_room,
         )
+
+    @property
+    def _of_mergers(self) -> dict[str, int]:
+        """What runs with mergers record with each frame."""
+        chosen = self.scenario.collisions
+        return RECORDED if chosen is not None and chosen.rule == "merge" else {}
 
     @property
     def event_room(self) -> int:

@@ -69,7 +69,7 @@ class Summary:
     particles_left: int | None = None
     """The number of bodies after mergers."""
     collision_energy: float | None = None
-    """What mergers have added to the energy; the energies above do not include it."""
+    """What mergers have added to the energy; the errors above leave it out."""
 
     def as_dict(self) -> dict:
         """For JSON."""

@@ -452,7 +452,9 @@ class Simulation:
         if self._calls:
             steps, until = self._calls.next(self.state, until)
             at_most = min(at_most, steps)
-        if self._colliding is not None or not (isinstance(integrator, FixedStep) and isinstance(schedule, StepSchedule)):
+        if self._colliding is not None or not (
+            isinstance(integrator, FixedStep) and isinstance(schedule, StepSchedule)
+        ):
             between = min(between, at_most)
             self._watch.step(begun + 1, False, min(between, 1))
             if self._colliding is None:
@@ -515,7 +517,7 @@ class Simulation:
         rows = (array[:, : self.state.dimensions] for array in (snapshot.position, snapshot.velocity))
         position, velocity = rows
         now = replace(self._bodies, position=position, velocity=velocity, time=time, step=step)
-        if not isinstance(snapshot, SlotSnapshot):
+        if not isinstance(snapshot, SlotSnapshot) or snapshot.left is None:
             return measured(self.scenario.record.observables or (), now, self.scenario.gravity.G)
         now = replace(now.rows(snapshot.left), mass=snapshot.mass)
         return snapshot.numbers | measured(self.scenario.record.observables or (), now, self.scenario.gravity.G)
@@ -625,7 +627,7 @@ class Simulation:
             steps_per_s=clock.steps_per_s,
             interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self._motion),
             energy_initial=self.energies.initial,
-            energy_final=self.energies.latest,
+            energy_final=self.energies.latest + (self._colliding.now.energy if self._colliding else 0.0),
             energy_error=self.energies.error,
             frames=self.frames,
             interrupted=interrupted,

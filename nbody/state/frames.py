@@ -37,11 +37,13 @@ class Snapshot:
     Attributes, to be read between :meth:`wait` and :meth:`release`:
         position, velocity: (N, 3), in the state's precision, C-contiguous, as stored in a recording; z = 0 in 2-D.
         sums: (SUMS,) float64, see :mod:`nbody.state.sums`.
+        left: the rows of bodies that are left after mergers.
     """
 
     position: np.ndarray
     velocity: np.ndarray
     sums: np.ndarray
+    left: np.ndarray | None = None
 
     def __init__(self, position: np.ndarray, velocity: np.ndarray, sums: np.ndarray) -> None:
         self.position, self.velocity, self.sums = position, velocity, sums

@@ -37,8 +37,8 @@ class Difference:
 def first_difference(a: str | os.PathLike, b: str | os.PathLike) -> Difference | None:
     """The first difference between the frames of two recordings, or None if they are the same bits.
 
-    Particles, then frame by frame: step, time, position, velocity, observables; then events. NaNs of the same bits are the same;
-    0.0 and -0.0 are not. The provenance is not compared.
+    Particles, then frame by frame: step, time, position, velocity, observables; then events. NaNs of the same bits are the
+    same; 0.0 and -0.0 are not. The provenance is not compared.
 
     Raises:
         InputError: either is not a recording, or is damaged.

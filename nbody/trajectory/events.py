@@ -46,7 +46,8 @@ class EventTable(Mapping[str, Array]):
     def line(self, k: int, time_factor: float = 1.0, unit: str = "") -> str:
         """Event ``k`` in words."""
         row = self._rows[k]
-        what = f"{row['id_2']} merged into {row['id_1']}" if row["kind"] == MERGER else f"{row['id_1']} and {row['id_2']} touched"
+        first, second = row["id_1"], row["id_2"]
+        what = f"{second} merged into {first}" if row["kind"] == MERGER else f"{first} and {second} touched"
         return f"t = {time_factor * row['time']:.9g} {unit}".rstrip() + f": {what}, relative speed {row['speed']:.4g}"
 
     def __repr__(self) -> str:
