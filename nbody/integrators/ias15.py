@@ -11,7 +11,6 @@ where the acceleration of a body passes through zero; there τ₂ (Aarseth 1985)
 """
 
 import math
-from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from nbody.errors import RunFailed
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.few_bodies import FewBodies, components, shortest_time
 from nbody.integrators.integrator import Motion
-from nbody.integrators.watched_steps import WatchedSteps
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column
 
@@ -47,7 +45,7 @@ class IAS15(FewBodies):
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
         self._next = self.dt
-        self._watched: WatchedSteps | None = None
+        self._watched: Any = None
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`: a first step, which is repeated if it turns out too long."""
@@ -68,10 +66,8 @@ class IAS15(FewBodies):
         n = state.count
         flat = b.reshape(7, 3 * n), e.reshape(7, 3 * n)
         eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
-        kernel = steps_for(gravity.softening)
-        if self._watched is not None:
-            kernel = partial(self._watched.call, kernel)
-        done, state.time, self._next, good = kernel(
+        kernels = steps_for if self._watched is None else self._watched.steps_for
+        done, state.time, self._next, good = kernels(gravity.softening)(
             x, v, state.mass, gravity.G, gravity.length2, *flat, lost_x, lost_v,
             state.time, self._next, until, steps, self.dt, eta,
         )  # fmt: skip
@@ -88,7 +84,9 @@ class IAS15(FewBodies):
 
     def advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         """See :meth:`Integrator.advance_to_contact`: in the compiled loop."""
-        self._watched = WatchedSteps(watcher.radii, 7)
+        from nbody.integrators.watched_steps import WatchedSteps
+
+        self._watched = WatchedSteps(watcher.radii)
         try:
             self.advance(motion, steps, until)
             return self._watched.span
