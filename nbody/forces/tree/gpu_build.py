@@ -35,8 +35,9 @@ BOX = 8
 """Numbers of ``box``, float64: the lowest corner (3), key cells per length, the factors of lengths and masses (powers of 2
 that make the box and the total mass about 1), and those of accelerations and potentials, which undo them."""
 
-PARTS = 264
-THREADS = 256
+THREADS = 64 if gpu.SIMULATED else 256
+PARTS = THREADS
+"""Blocks that find the bounds."""
 MARK_THREADS = 64 if gpu.SIMULATED else 1024
 MARK_WARPS, ALL_LEVELS = MARK_THREADS // 32, LEVELS + 1
 SCAN_THREADS = 64 if gpu.SIMULATED else 1024
@@ -47,22 +48,11 @@ TWO_SCANS = 2 * SCAN_THREADS
 def bounds_kernels() -> tuple[Any, Any]:
     """``bounds(body, parts)``: the extent and mass of each block's bodies, (PARTS, 8); ``frame(parts, box, G)``: the box."""
 
-    @gpu.kernel()
-    def bounds(body, parts):
-        shared = cuda.shared.array((THREADS, 7), np.float64)
-        t, n = cuda.threadIdx.x, body.shape[0]
-        low, high, mass = cuda.local.array(3, np.float64), cuda.local.array(3, np.float64), 0.0
-        for k in range(3):
-            low[k], high[k] = math.inf, -math.inf
-        for i in range(cuda.grid(1), n, cuda.gridsize(1)):
-            x, y, z, m = gpu.row(body, i)
-            low[0], high[0] = min(low[0], float(x)), max(high[0], float(x))
-            low[1], high[1] = min(low[1], float(y)), max(high[1], float(y))
-            low[2], high[2] = min(low[2], float(z)), max(high[2], float(z))
-            mass += float(m)
-        for k in range(3):
-            shared[t, k], shared[t, 3 + k] = low[k], high[k]
-        shared[t, 6] = mass
+    @gpu.device_function
+    def reduce(shared, t, values):
+        """Leave the extent and the mass of all threads of the block in row 0."""
+        for k in range(7):
+            shared[t, k] = values[k]
         cuda.syncthreads()
         half = cuda.blockDim.x // 2
         while half:
@@ -73,31 +63,46 @@ def bounds_kernels() -> tuple[Any, Any]:
                 shared[t, 6] += shared[t + half, 6]
             cuda.syncthreads()
             half //= 2
+
+    @gpu.kernel()
+    def bounds(body, parts):
+        shared = cuda.shared.array((THREADS, 7), np.float64)
+        t, n = cuda.threadIdx.x, body.shape[0]
+        values = cuda.local.array(7, np.float64)
+        for k in range(3):
+            values[k], values[3 + k] = math.inf, -math.inf
+        values[6] = 0.0
+        for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+            x, y, z, m = gpu.row(body, i)
+            values[0], values[3] = min(values[0], float(x)), max(values[3], float(x))
+            values[1], values[4] = min(values[1], float(y)), max(values[4], float(y))
+            values[2], values[5] = min(values[2], float(z)), max(values[5], float(z))
+            values[6] += float(m)
+        reduce(shared, t, values)
         if t < 7:
             parts[cuda.blockIdx.x, t] = shared[0, t]
 
     @gpu.kernel()
     def frame(parts, box, G):
-        shared = cuda.shared.array(7, np.float64)
+        shared = cuda.shared.array((THREADS, 7), np.float64)
         t = cuda.threadIdx.x
-        if t < 7:
-            value = parts[0, t]
-            for part in range(1, parts.shape[0]):
-                other = parts[part, t]
-                value = min(value, other) if t < 3 else max(value, other) if t < 6 else value + other
-            shared[t] = value
-        cuda.syncthreads()
+        values = cuda.local.array(7, np.float64)
+        for k in range(7):
+            values[k] = parts[min(t, parts.shape[0] - 1), k]
+        if t >= parts.shape[0]:
+            values[6] = 0.0
+        reduce(shared, t, values)
         if t == 0:
             size = 0.0
             for k in range(3):
-                box[k] = shared[k]
-                size = max(size, shared[3 + k] - shared[k])
+                box[k] = shared[0, k]
+                size = max(size, shared[0, 3 + k] - shared[0, k])
             length = mass = 1.0
             if 0.0 < size < 1e300:
                 _, exponent = math.frexp(size)
                 length = math.ldexp(1.0, -exponent)
-            if 0.0 < shared[6] < 1e300:
-                _, exponent = math.frexp(shared[6])
+            if 0.0 < shared[0, 6] < 1e300:
+                _, exponent = math.frexp(shared[0, 6])
                 mass = math.ldexp(1.0, -exponent)
             box[3] = (1 << LEVELS) / size if 0.0 < size < 1e300 else 0.0
             box[4], box[5] = length, mass

@@ -17,7 +17,7 @@ from nbody.forces.direct.gpu_engine import GpuEngine
 from nbody.forces.engine import ForceError
 from nbody.forces.tree import gpu_build as build
 from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_moments import rows_of, upward_kernel
+from nbody.forces.tree.gpu_moments import rows_of, upward_kernels
 from nbody.forces.tree.gpu_sort import Sort
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, Plan, walk_kernel
 from nbody.forces.tree.options import TreeOptions, settings
@@ -103,7 +103,7 @@ class Tree:
         blocks = -(-n // threads)
         bounds, frame = build.bounds_kernels()
         bounds[self.parts.shape[0], threads, stream](state.body, self.parts)
-        frame[1, 32, stream](self.parts, self.box, np.float64(G))
+        frame[1, threads, stream](self.parts, self.box, np.float64(G))
         build.key_kernel(self.dimensions)[blocks, threads, stream](state.body, self.box, self.keys[0], self.index[0])
         self.sort()
         gather = build.gather_kernel(self.wide)
@@ -121,9 +121,10 @@ class Tree:
 
     def _sum(self, stream: Any) -> None:
         """Moments, from the deepest level to the root."""
-        upward = upward_kernel(self.basis, self.wide)[self.blocks, CELL_THREADS, stream]
-        for level in range(build.LEVELS, -1, -1):
-            upward(np.int32(level), self.sorted, self.counts, self.nodes, self.place, self.norms, self.moments)
+        leaves, upward = (kernel[self.blocks, CELL_THREADS, stream] for kernel in upward_kernels(self.basis, self.wide))
+        leaves(self.sorted, self.counts, self.nodes, self.place, self.norms, self.moments)
+        for level in range(build.LEVELS - 1, -1, -1):
+            upward(np.int32(level), self.counts, self.nodes, self.place, self.norms, self.moments)
 
 
 class TreeEngine(GpuEngine):

@@ -18,6 +18,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.tree.expansions import Basis, Operators, operators
+from nbody.forces.tree.gpu_build import ALL_LEVELS
 from nbody.gpu import cuda
 
 
@@ -91,9 +92,10 @@ def scaled_norms(basis: Basis) -> Callable:
 
 
 @cache
-def upward_kernel(basis: Basis, wide: type) -> Any:
-    """``upward(level, sorted, counts, nodes, place, norms, moments)``: all cells of a level, from their bodies or from
-    their children, which the launch before has computed. One thread per cell; coordinates are of the type ``wide``."""
+def upward_kernels(basis: Basis, wide: type) -> tuple[Any, Any]:
+    """``leaves(sorted, counts, nodes, place, norms, moments)``: all leaves, from their bodies; ``upward(level, counts, nodes,
+    place, norms, moments)``: the other cells of a level, from their children, which an earlier launch has computed. One
+    thread per cell; coordinates are of the type ``wide``."""
     ops = device_operators(basis._replace(potential=False))
     kept, normed = tuples(len(basis.moments)), tuples(basis.order)
     norms_of, f0 = scaled_norms(basis._replace(potential=False)), np.float32(0)
@@ -148,17 +150,23 @@ def upward_kernel(basis: Basis, wide: type) -> Any:
         place[node, 0], place[node, 1], place[node, 2], place[node, 3] = cx, cy, cz, wide(radius)
         return total
 
+    @gpu.device_function
+    def write(total, node, place, norms, moments):
+        kept.store(moments, node, total)
+        normed.store(norms, node, norms_of(total, np.float32(place[node, 3])))
+
     @gpu.kernel(**gpu.FAST)
-    def upward(level, body, counts, nodes, place, norms, moments):
+    def leaves(body, counts, nodes, place, norms, moments):
+        for node in range(cuda.grid(1), counts[ALL_LEVELS], cuda.gridsize(1)):
+            first, count, _, children = gpu.row(nodes, node)
+            if children == 0:
+                write(of_bodies(body, first, first + count, place, node), node, place, norms, moments)
+
+    @gpu.kernel(**gpu.FAST)
+    def upward(level, counts, nodes, place, norms, moments):
         for node in range(counts[level] + cuda.grid(1), counts[level + 1], cuda.gridsize(1)):
-            first, count, child, children = gpu.row(nodes, node)
+            _, _, child, children = gpu.row(nodes, node)
             if children > 0:
-                total = of_children(child, children, place, moments, node)
-            else:
-                total = of_bodies(body, first, first + count, place, node)
-            kept.store(moments, node, total)
-            normed.store(norms, node, norms_of(total, np.float32(place[node, 3])))
+                write(of_children(child, children, place, moments, node), node, place, norms, moments)
 
-    return upward
-
-
+    return leaves, upward

@@ -80,11 +80,119 @@ def estimate_of(order: int) -> Callable:
     return gpu.device_function(function_of("estimate", lines, **constants))
 
 
-def quadrupole_of(moments: int, second: int) -> Callable:
-    """``of(cells, warp, s)``: the mass and second moments of a staged cell as the tuple of all moments."""
-    used = ["cells[warp, s, 3]", *(f"cells[warp, s, {4 + k}]" for k in range(second))]
-    lines = ["def of(cells, warp, s):", f"    return ({', '.join(used + ['zero'] * (moments - len(used)))},)"]
-    return gpu.device_function(function_of("of", lines, zero=np.float32(0)))
+def staged_quadrupole(basis: Basis) -> Callable:
+    """``stage(cells, warp, lane, moments)``: 3 S and 3/2 tr S of a cell, S_ij = Σ m x_i x_j, after its centre and mass."""
+    place = {n: k for k, n in enumerate(basis.moments)}
+    second = [(2, 0, 0), (1, 1, 0), (1, 0, 1), (0, 2, 0), (0, 1, 1), (0, 0, 2)]
+    value = {n: f"moments[{place[n]}] * {'six' if 2 in n else 'three'}" if n in place else "zero" for n in second}
+    lines = ["def stage(cells, warp, lane, moments):", f"    xx, yy, zz = {', '.join(value[n] for n in second if 2 in n)}"]
+    others = {(2, 0, 0): "xx", (0, 2, 0): "yy", (0, 0, 2): "zz"}
+    lines += [f"    cells[warp, lane, {4 + k}] = {others.get(n, value[n])}" for k, n in enumerate(second)]
+    lines += ["    cells[warp, lane, 3], cells[warp, lane, 10] = moments[0], half * (xx + yy + zz)"]
+    constants = {"six": 6, "three": 3, "zero": 0, "half": 0.5}
+    space = {name: np.float32(value) for name, value in constants.items()}
+    return gpu.device_function(function_of("stage", lines, **space))
+
+
+def direct_pairs(shape: Shape) -> Callable:
+    """``act(total, staged, warp, s, x, y, z, other, length2)``: ``total`` and the force of the staged body s on a body at
+    (x, y, z); ``other``: it is not the same body."""
+    law, flat, potential = shape.law, shape.flat, shape.potential
+    f0 = np.float32(0)
+
+    @gpu.device_function
+    def act(total, staged, warp, s, x, y, z, other, length2):
+        ax, ay, az, phi = total
+        dx, dy, dz = staged[warp, s, 0] - x, staged[warp, s, 1] - y, staged[warp, s, 2] - z
+        m = staged[warp, s, 3]
+        f, u = law(dx, dy, dz, length2)
+        f *= m
+        ax += f * dx
+        ay += f * dy
+        if not flat:
+            az += f * dz
+        if potential and other and m > f0:
+            phi -= u * m
+        return ax, ay, az, phi
+
+    return act
+
+
+def quadrupole_pairs(shape: Shape) -> Callable:
+    """``act(…)``: the same for a staged cell: with e = d u, u = 1/√(d² + ε²), S as in :func:`staged_quadrupole`,
+    a = u² (e (M + u² (5/2 e·3S·e - 3/2 tr S)) - u² 3S·e) and φ = -u (M + u² (e·3S·e - tr S)/2)."""
+    potential = shape.potential
+    c52, c13, half = np.float32(2.5), np.float32(1 / 3), np.float32(0.5)
+
+    @gpu.device_function
+    def act(total, staged, warp, s, x, y, z, other, length2):
+        ax, ay, az, phi = total
+        dx, dy, dz = staged[warp, s, 0] - x, staged[warp, s, 1] - y, staged[warp, s, 2] - z
+        xx, xy, xz, yy = staged[warp, s, 4], staged[warp, s, 5], staged[warp, s, 6], staged[warp, s, 7]
+        yz, zz, trace, m = staged[warp, s, 8], staged[warp, s, 9], staged[warp, s, 10], staged[warp, s, 3]
+        u = gpu.rsqrt(dx * dx + dy * dy + dz * dz + length2)
+        u2 = u * u
+        dx, dy, dz = dx * u, dy * u, dz * u
+        sx, sy, sz = xx * dx + xy * dy + xz * dz, xy * dx + yy * dy + yz * dz, xz * dx + yz * dy + zz * dz
+        ss = sx * dx + sy * dy + sz * dz
+        radial, tensor = u2 * (u2 * (c52 * ss - trace) + m), u2 * u2
+        ax += radial * dx - tensor * sx
+        ay += radial * dy - tensor * sy
+        az += radial * dz - tensor * sz
+        if potential:
+            phi -= u * (m + u2 * (half * ss - c13 * trace))
+        return ax, ay, az, phi
+
+    return act
+
+
+def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable]) -> Callable:
+    """``all(bodies, sums, staged, source, warp, lane, parts, rounds, count, first, length2)``: add the forces of 32 staged
+    sources on the bodies of a group to the sums, for up to four bodies per lane at a time, so that a source is loaded once
+    for four pairs."""
+    act, potential, f0 = pairs(shape), shape.potential, np.float32(0)
+
+    def several(bodies_per_lane: int) -> Callable:
+        lines = ["def several(b, bodies, sums, staged, source, warp, lane, parts, count, first, length2):"]
+        lines += ["    width = thirty_two // parts", "    part, t, last = lane // width, lane % width, count - one"]
+        here = range(bodies_per_lane)
+        for k in here:
+            lines += [f"    k{k} = min((b + uint({k})) * width + t, last)", f"    total{k} = (zero, zero, zero, zero)"]
+            lines += [f"    x{k}, y{k}, z{k} = bodies[warp, k{k}, 0], bodies[warp, k{k}, 1], bodies[warp, k{k}, 2]"]
+        lines += ["    s = part", "    while s < thirty_two:"]
+        for _ in range(4):
+            for k in here:
+                other = f"source[warp, s] != first + k{k}" if potential else "True"
+                lines += [f"        total{k} = act(total{k}, staged, warp, s, x{k}, y{k}, z{k}, {other}, length2)"]
+            lines += ["        s = uint(s + parts)"]
+        for k in here:
+            lines += [f"    place = (b + uint({k})) * thirty_two + lane"]
+            lines += [f"    sums[warp, place, {c}] += total{k}[{c}]" for c in range(4 if potential else 3)]
+        space = {"zero": f0, "one": np.uint32(1), "thirty_two": np.uint32(32), "uint": np.uint32, "act": act}
+        return gpu.device_function(function_of("several", lines, **space))
+
+    one, two, three, four = (several(k) for k in (1, 2, 3, 4))
+
+    @gpu.device_function
+    def all_bodies(bodies, sums, staged, source, warp, lane, parts, rounds, count, first, length2):
+        b = 0
+        w, t, s, n = np.uint32(warp), np.uint32(lane), np.uint32(parts), np.uint32(count)
+        while b < rounds:
+            left = rounds - b
+            if left == 1:
+                one(np.uint32(b), bodies, sums, staged, source, w, t, s, n, first, length2)
+                b += 1
+            elif left == 2:
+                two(np.uint32(b), bodies, sums, staged, source, w, t, s, n, first, length2)
+                b += 2
+            elif left == 4:
+                four(np.uint32(b), bodies, sums, staged, source, w, t, s, n, first, length2)
+                b += 4
+            else:
+                three(np.uint32(b), bodies, sums, staged, source, w, t, s, n, first, length2)
+                b += 3
+
+    return all_bodies
 
 
 def total_over_lanes(count: int) -> Callable:
@@ -108,7 +216,7 @@ def walk_kernel(plan: Plan) -> Any:
     expansions.
     """
     shape, basis = plan.shape, plan.basis
-    law, flat, potential, mixed = shape.law, shape.flat, shape.potential, shape.mixed
+    potential, mixed = shape.potential, shape.mixed
     wide = np.float64 if mixed else np.float32
     real = np.float32
     p = basis.order
@@ -117,10 +225,7 @@ def walk_kernel(plan: Plan) -> Any:
     softened, geometric = basis.softened, plan.geometric
     out, keep = wide, plan.keep
     f0, f1 = real(0), real(1)
-    second = [k for k, n in enumerate(basis.moments) if sum(n) == 2]
-    quadrupole_numbers = 4 + len(second)  # x y z M and the second moments
-    estimate = estimate_of(p)
-    as_moments, total_of = quadrupole_of(len(basis.moments), len(second)), total_over_lanes(len(basis.locals))
+    estimate, stage_quadrupole, total_of = estimate_of(p), staged_quadrupole(basis), total_over_lanes(len(basis.locals))
 
     @gpu.device_function
     def below(bits, lane):
@@ -134,55 +239,7 @@ def walk_kernel(plan: Plan) -> Any:
             x = min(x, gpu.shuffle(x, (cuda.threadIdx.x & 31) ^ step))
         return x
 
-    @gpu.device_function
-    def direct(bodies, sums, stage, source, warp, lane, parts, rounds, count, first, length2):
-        """Add the forces of the 32 staged bodies on those of the group."""
-        width = 32 // parts
-        part, t = lane // width, lane % width
-        for b in range(rounds):
-            k = b * width + t
-            if k < count:
-                x, y, z = bodies[warp, k, 0], bodies[warp, k, 1], bodies[warp, k, 2]
-                ax, ay, az, phi = f0, f0, f0, f0
-                s = part
-                while s < 32:
-                    dx, dy, dz = stage[warp, s, 0] - x, stage[warp, s, 1] - y, stage[warp, s, 2] - z
-                    m = stage[warp, s, 3]
-                    f, u = law(dx, dy, dz, length2)
-                    f *= m
-                    ax += f * dx
-                    ay += f * dy
-                    if not flat:
-                        az += f * dz
-                    if potential and source[warp, s] != first + k and m > f0:
-                        phi -= u * m
-                    s += parts
-                place = b * 32 + lane
-                sums[warp, place, 0] += ax
-                sums[warp, place, 1] += ay
-                sums[warp, place, 2] += az
-                if potential:
-                    sums[warp, place, 3] += phi
-
-    @gpu.device_function
-    def quadrupoles(bodies, sums, cells, number, warp, lane, parts, rounds, count, length2):
-        """Add the forces of the staged cells on the bodies of the group."""
-        width = 32 // parts
-        part, t = lane // width, lane % width
-        for b in range(rounds):
-            k = b * width + t
-            if k < count:
-                x, y, z = bodies[warp, k, 0], bodies[warp, k, 1], bodies[warp, k, 2]
-                total = (f0, f0, f0, f0)
-                for s in range(part, number, parts):
-                    dx, dy, dz = cells[warp, s, 0] - x, cells[warp, s, 1] - y, cells[warp, s, 2] - z
-                    total = ops.quadrupole(dx, dy, dz, length2, as_moments(cells, warp, s), total)
-                place = b * 32 + lane
-                sums[warp, place, 0] += total[0]
-                sums[warp, place, 1] += total[1]
-                sums[warp, place, 2] += total[2]
-                if potential:
-                    sums[warp, place, 3] += total[3]
+    direct, quadrupoles = on_bodies(shape, direct_pairs), on_bodies(shape, quadrupole_pairs)
 
     @gpu.kernel(**gpu.bounded(THREADS, RESIDENT))
     def walk(
@@ -298,10 +355,10 @@ def walk_kernel(plan: Plan) -> Any:
                         clear = reach == f0 or h2 > (r + reach) * (r + reach)
                         good, close = False, False
                         if angle:
-                            good = r + R < theta * d
+                            good = d2 > real(1e-30) and r + R < theta * d
                             close = r * r < theta * theta * h2
                         else:
-                            if r + R < real(0.9) * d and R < real(0.4) * d:
+                            if d2 > real(1e-30) and r + R < real(0.9) * d and R < real(0.4) * d:
                                 good = estimate(P, r * q, R * q) * q * q * max(r, R) < bound * (r + R)
                             if r * r < real(0.81) * h2:
                                 u2 = f1 / h2
@@ -373,12 +430,16 @@ def walk_kernel(plan: Plan) -> Any:
                         node = near[warp, lane]
                         x, y, z, _ = gpu.row(place, node)
                         M = kept.load(moments, node)
-                        cells[warp, lane, 0], cells[warp, lane, 1] = real(x - ox), real(y - oy)
-                        cells[warp, lane, 2], cells[warp, lane, 3] = real(z - oz), M[0]
-                        for k in range(quadrupole_numbers - 4):
-                            cells[warp, lane, 4 + k] = M[1 + k]
+                        cells[warp, lane, 0], cells[warp, lane, 1], cells[warp, lane, 2] = (
+                            real(x - ox), real(y - oy), real(z - oz)
+                        )  # fmt: skip
+                        stage_quadrupole(cells, warp, lane, M)
+                    else:  # no mass, and not where a body is
+                        for k in range(3, 12):
+                            cells[warp, lane, k] = f0
+                        cells[warp, lane, 0], cells[warp, lane, 1], cells[warp, lane, 2] = gx + R + R + f1, gy, gz
                     gpu.sync_warp()
-                    quadrupoles(bodies, sums, cells, here, warp, lane, parts, rounds, count, length2)
+                    quadrupoles(bodies, sums, cells, near, warp, lane, parts, rounds, count, first, length2)
                     gpu.sync_warp()
                     moved = near[warp, 32 + lane]
                     gpu.sync_warp()
