@@ -34,6 +34,18 @@ def sync_warp():
 
 
 @device_function
+def lane():
+    """The number of this thread in its warp, in blocks whose x is a multiple of 32."""
+    return cuda.threadIdx.x & 31
+
+
+@device_function
+def count_ones(x):
+    """The number of bits that are 1."""
+    return cuda.popc(x)
+
+
+@device_function
 def leading_zeros(x):
     """The number of zero bits before the first 1 of a 64-bit number."""
     return cuda.clz(x)

@@ -70,6 +70,17 @@ def sync_warp():
     thread.syncthreads()
 
 
+def lane():
+    """The number of this thread in its warp."""
+    thread: Any = current_thread()
+    return thread.threadIdx.x % 32
+
+
+def count_ones(x):
+    """The number of bits that are 1."""
+    return int(x).bit_count()
+
+
 def leading_zeros(x):
     """The number of zero bits before the first 1 of a 64-bit number."""
     return 64 - int(x).bit_length()

@@ -9,7 +9,7 @@ If the cells of the deepest levels do not fit the arrays, the tree ends at the l
 more bodies, which costs time and no accuracy.
 
 The counts of a tree are in an array of int32 on the device, ``counts``: the first cell of level l at l (LEVELS + 2 numbers),
-then the deepest level, the number of groups, and the next group to compute.
+then the deepest level, the numbers of groups and of regions, and the next group and region to compute.
 """
 
 import math
@@ -24,7 +24,7 @@ from nbody.gpu import cuda
 LEVELS = 21
 """The deepest level: 21 digits of 3 bits fit a key of 63 bits."""
 
-DEPTH, GROUPS, TICKET, COUNTS = LEVELS + 2, LEVELS + 3, LEVELS + 4, LEVELS + 5
+DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, COUNTS = range(LEVELS + 2, LEVELS + 8)
 """Places in ``counts``, and its length."""
 
 CHILD_BITS = 29
@@ -177,7 +177,7 @@ def gather_kernel(wide: type) -> Any:
 @cache
 def tree_kernels(dimensions: int) -> tuple[Any, Any, Any, Any, Any]:
     """``mark(keys, leaf, levels, parts)``, ``scan(parts, totals)``, ``number(totals, counts, capacity)``,
-    ``write(levels, parts, counts, nodes)`` and ``link(keys, counts, nodes, groups, group)``, in this order."""
+    ``write(levels, parts, counts, nodes)`` and ``link(keys, counts, nodes, groups, group, regions, region_at, region)``."""
     spare = 64 - dimensions * LEVELS
 
     @gpu.device_function
@@ -266,6 +266,7 @@ def tree_kernels(dimensions: int) -> tuple[Any, Any, Any, Any, Any]:
                     first += totals[level]
             counts[LEVELS + 1] = first
             counts[DEPTH], counts[GROUPS], counts[TICKET] = depth, 0, 0
+            counts[REGIONS], counts[REGION_TICKET] = 0, 0
 
     @gpu.kernel()
     def write(levels, parts, counts, nodes):
@@ -298,9 +299,40 @@ def tree_kernels(dimensions: int) -> tuple[Any, Any, Any, Any, Any]:
                     nodes[parent, 2] = node
                 parent = node
 
+    @gpu.device_function
+    def region_around(keys, first, level, most):
+        """The first body of the largest cell with at most ``most`` bodies around the cell of a level that begins with body
+        ``first`` and is not larger itself."""
+        n, key = keys.shape[0], keys[first]
+        found = first
+        for above in range(level - 1, -1, -1):
+            if first >= most and shared_digits(keys[first - most], key) >= above:
+                break
+            begin = first_sharing(keys, first, above, max(first - most, 0) - 1)
+            if begin + most < n and shared_digits(keys[begin + most], key) >= above:
+                break
+            found = begin
+        return found
+
+    @gpu.device_function
+    def add_group(counts, groups, first, count, region_first):
+        place = cuda.atomic.add(counts, GROUPS, 1)
+        if place < groups.shape[0]:
+            groups[place, 0], groups[place, 1], groups[place, 2] = first, count, region_first
+
+    @gpu.device_function
+    def add_region(counts, regions, region_at, first, count):
+        place = cuda.atomic.add(counts, REGIONS, 1)
+        region_at[first] = -1
+        if place < regions.shape[0]:
+            regions[place, 0], regions[place, 1] = first, count
+            region_at[first] = place
+
     @gpu.kernel()
-    def link(keys, counts, nodes, groups, group):
-        """The number of bodies and of children of each cell; the groups: runs of at most ``group`` bodies of a cell."""
+    def link(keys, counts, nodes, groups, group, regions, region_at, region):
+        """The number of bodies and of children of each cell. The groups, of at most ``group`` bodies: the largest cells, or
+        runs of a leaf. The regions, of at most ``region`` bodies: the largest cells. (They are numbered in any order; no
+        result depends on it.)"""
         n, total = keys.shape[0], counts[LEVELS + 1]
         for node in range(cuda.grid(1), total, cuda.gridsize(1)):
             level = 0
@@ -317,24 +349,26 @@ def tree_kernels(dimensions: int) -> tuple[Any, Any, Any, Any, Any]:
                     inside = middle
                 else:
                     end = middle
-            children = 0
+            children, count = 0, end - first
             if child > 0:
                 while child + children < counts[level + 2] and nodes[child + children, 0] < end:
                     children += 1
-            nodes[node, 1], nodes[node, 3] = end - first, children
-            if node == 0 and end - first <= group:
-                place = cuda.atomic.add(counts, GROUPS, 1)
-                groups[place, 0], groups[place, 1] = first, end - first
-            elif end - first > group and children == 0:
-                for start in range(first, end, group):
-                    place = cuda.atomic.add(counts, GROUPS, 1)
-                    groups[place, 0], groups[place, 1] = start, min(group, end - start)
-            elif end - first > group:
+            nodes[node, 1], nodes[node, 3] = count, children
+            if node == 0 and count <= region:
+                add_region(counts, regions, region_at, first, count)
+            if node == 0 and count <= group:
+                add_group(counts, groups, first, count, first)
+            elif count > group:
+                around = region_around(keys, first, level, region) if count <= region else -1
+                if children == 0:
+                    for start in range(first, end, group):
+                        add_group(counts, groups, start, min(group, end - start), around)
                 for c in range(child, child + children):
                     start = nodes[c, 0]
-                    stop = nodes[c + 1, 0] if c + 1 < child + children else end
-                    if stop - start <= group:
-                        place = cuda.atomic.add(counts, GROUPS, 1)
-                        groups[place, 0], groups[place, 1] = start, stop - start
+                    size = (nodes[c + 1, 0] if c + 1 < child + children else end) - start
+                    if count > region and size <= region:
+                        add_region(counts, regions, region_at, start, size)
+                    if size <= group:
+                        add_group(counts, groups, start, size, around if count <= region else start)
 
     return mark, scan, number, write, link

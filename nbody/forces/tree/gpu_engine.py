@@ -18,6 +18,7 @@ from nbody.forces.engine import ForceError
 from nbody.forces.tree import gpu_build as build
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_moments import rows_of, upward_kernels
+from nbody.forces.tree.gpu_regions import LIST, region_kernel
 from nbody.forces.tree.gpu_sort import Sort
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, Plan, walk_kernel
 from nbody.forces.tree.options import TreeOptions, settings
@@ -36,12 +37,17 @@ CELL_THREADS = 128
 """Threads per block of the kernels with a thread per cell."""
 
 
+REGION = 1024
+"""The most bodies of a region."""
+
+
 class Sizes(NamedTuple):
     """The lengths of a tree's arrays."""
 
     bodies: int
     cells: int
     groups: int
+    regions: int
     parts: int
     moment_rows: int
     norm_rows: int
@@ -49,11 +55,11 @@ class Sizes(NamedTuple):
 
 def sizes(count: int, leaf: int, basis: Basis) -> Sizes:
     """The sizes for ``count`` bodies: typically N/8 cells with leaves of 32; there is room for three times as many. (With
-    more the tree ends at a higher level, see :mod:`.gpu_build`.)"""
+    more the tree ends at a higher level, see :mod:`.gpu_build`.) Regions: typically N/300."""
     cells = min(2 * count + 64, 12 * count // leaf + 4096)
     parts = -(-count // build.MARK_THREADS)
     return Sizes(
-        count, cells, cells + count // GROUP + 1, parts, rows_of(len(basis.moments)), rows_of(basis.order)
+        count, cells, cells + count // GROUP + 1, min(cells, 8 * count // REGION + 64), parts, rows_of(len(basis.moments)), rows_of(basis.order)
     )  # fmt: skip
 
 
@@ -72,12 +78,17 @@ class Tree:
             self.levels = array((n.bodies, 2), np.uint8)
             self.cells_before = array((build.ALL_LEVELS, n.parts), np.int32)
             self.totals, self.counts = array(build.ALL_LEVELS, np.int32), array(build.COUNTS, np.int32)
-            self.nodes, self.groups = array((n.cells, 4), np.int32), array((n.groups, 2), np.int32)
+            self.nodes, self.groups = array((n.cells, 4), np.int32), array((n.groups, 3), np.int32)
+            self.regions, self.region_at = array((n.regions, 2), np.int32), array(n.bodies, np.int32)
+            self.centres = array((n.regions, 4), wide)
+            self.locals = array((n.regions * rows_of(len(basis._replace(potential=True).locals)), 4), np.float32)
+            self.lists, self.listed = array((n.regions, LIST), np.int32), array(n.regions, np.int32)
             self.place = array((n.cells, 4), wide)
             self.norms = array((n.cells * n.norm_rows, 4), np.float32)
             self.moments = array((n.cells * n.moment_rows, 4), np.float32)
             self.sort = Sort(self.keys, self.index, state.dimensions * build.LEVELS, state.stream)
         self.blocks = min(-(-n.cells // CELL_THREADS), 8 * gpu.facts().multiprocessors)
+        self.region = REGION
         self.begun = False
         """True once accelerations of an earlier evaluation exist."""
 
@@ -86,10 +97,12 @@ class Tree:
         """The memory of the arrays, in bytes."""
         n = sizes(count, leaf, basis)
         row = 4 * np.dtype(wide).itemsize
-        per_body = 2 * (8 + 4) + row + 2
+        per_body = 2 * (8 + 4) + row + 2 + 4
         per_cell = 16 + row + 16 * (n.norm_rows + n.moment_rows)
+        per_region = 8 + row + 16 * rows_of(len(basis._replace(potential=True).locals)) + 4 * (LIST + 1)
         temporary = count // 4 + (1 << 20)  # of the sort
-        return n.bodies * per_body + n.cells * per_cell + 8 * n.groups + 4 * (build.ALL_LEVELS) * n.parts + temporary
+        others = 12 * n.groups + per_region * n.regions + 4 * build.ALL_LEVELS * n.parts + temporary
+        return n.bodies * per_body + n.cells * per_cell + others
 
     def build(self, state: DeviceState, G: float, group: int) -> None:
         """Enqueue the build of the tree for the state's positions."""
@@ -117,7 +130,9 @@ class Tree:
         scan[build.ALL_LEVELS, build.SCAN_THREADS, stream](self.cells_before, self.totals)
         number[1, 32, stream](self.totals, self.counts, np.int32(self.nodes.shape[0]))
         write[blocks, threads, stream](self.levels, self.cells_before, self.counts, self.nodes)
-        link[self.blocks, CELL_THREADS, stream](keys, self.counts, self.nodes, self.groups, np.int32(group))
+        link[self.blocks, CELL_THREADS, stream](
+            keys, self.counts, self.nodes, self.groups, np.int32(group), self.regions, self.region_at, np.int32(self.region)
+        )
 
     def _sum(self, stream: Any) -> None:
         """Moments, from the deepest level to the root."""
@@ -134,6 +149,7 @@ class TreeEngine(GpuEngine):
     name = "gpu-tree"
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed")
     rescales = True
+    separate_potential = True
 
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
         super().__init__(gravity, precision, options)
@@ -181,12 +197,15 @@ class TreeEngine(GpuEngine):
         shape = self.shape(want)
         walk = walk_kernel(Plan(shape, self.basis(shape.potential), s.theta is not None, keep))
         index = tree.index[tree.sort.result]
+        regions = region_kernel(self.basis(shape.potential), tree.wide, s.theta is not None)
         bound = s.error if s.theta is None else s.theta
-        walk[RESIDENT * gpu.facts().multiprocessors, THREADS, state.stream](
-            tree.groups, tree.counts, tree.nodes, tree.place, tree.norms, tree.moments, tree.sorted, index,
-            state.acceleration, tree.box, np.float64(self.gravity.length2), np.float64(self.reach), np.float32(bound),
-        )  # fmt: skip
-        state.report(state.count**2)
+        cells = tree.counts, tree.nodes, tree.place, tree.norms, tree.moments, tree.sorted, index, state.acceleration
+        law = tree.box, np.float64(self.gravity.length2), np.float64(self.reach), np.float32(bound)
+        shared = tree.centres, tree.locals, tree.lists, tree.listed
+        blocks = RESIDENT * gpu.facts().multiprocessors
+        regions[blocks, THREADS, state.stream](tree.regions, *cells, *law, *shared)
+        walk[blocks, THREADS, state.stream](tree.groups, *cells, *law, tree.region_at, *shared)
+        state.report(self.work(state, want, Want.ACCELERATION if keep else Want.NOTHING))
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """Not used: :meth:`_compute` launches several kernels."""
