@@ -55,11 +55,11 @@ def tuples(count: int) -> Rows:
     store += [f"    array[at + {k // 4}, {k % 4}] = values[{k}]" for k in range(count)]
     add = ["def add(a, b):", f"    return ({', '.join(f'a[{k}] + b[{k}]' for k in range(count))},)"]
     zeros = ["def zeros():", f"    return ({'zero, ' * count})"]
-    made = [
-        gpu.device_function(function_of(name, text, zero=np.float32(0), row=gpu.row))
-        for name, text in (("load", load), ("store", store), ("add", add), ("zeros", zeros))
-    ]
-    return Rows(*made, rows)
+
+    def made(name: str, text: list[str]) -> Callable:
+        return gpu.device_function(function_of(name, text, zero=np.float32(0), row=gpu.row))
+
+    return Rows(made("load", load), made("store", store), made("add", add), made("zeros", zeros), rows)
 
 
 def function_of(name: str, lines: list[str], **space: Any) -> Callable:
@@ -77,25 +77,28 @@ def device_operators(basis: Basis) -> Operators:
 
 @cache
 def scaled_norms(basis: Basis) -> Callable:
-    """``scaled_norms(moments, r)``: M, then P_n/(M r^n) for n = 2 to p. (P_n² itself would be too small for float32.)"""
+    """``scaled_norms(moments, r)``: M, then P_n/(M r^n) for n = 2 to p, at least half of the one before. (P_n² itself would
+    be too small for float32. The odd moments of two equal bodies are zero, but not those of the next degree, which an
+    estimate from P_p alone would miss.)"""
     powers = ["1.0", *(f"s{n}" for n in range(1, basis.order + 1))]
     lines = ["def of(moments, r):", "    mass = moments[0]", "    if not (mass > zero and r > zero):"]
     lines += [f"        return (mass, {'zero, ' * (basis.order - 1)})", "    s0, s1 = one / mass, one / r"]
     lines += [f"    s{n} = s{n - 1} * s1" for n in range(2, basis.order + 1)]
     scaled = [f"moments[{k}] * s0" + (f" * {powers[sum(n)]}" if any(n) else "") for k, n in enumerate(basis.moments)]
     lines += [f"    squares = norms(({', '.join(scaled)},))"]
-    lines += [f"    return (mass, {''.join(f'sqrt(max(squares[{k}], zero)), ' for k in range(basis.order - 1))})"]
+    lines += [f"    p{k} = sqrt(max(squares[{k - 2}], zero))" for k in range(2, basis.order + 1)]
+    lines += [f"    p{k} = max(p{k}, half * p{k - 1})" for k in range(3, basis.order + 1)]
+    lines += [f"    return (mass, {''.join(f'p{k}, ' for k in range(2, basis.order + 1))})"]
     norms = device_operators(basis).norms
-    return gpu.device_function(
-        function_of("of", lines, zero=np.float32(0), one=np.float32(1), norms=norms, sqrt=math.sqrt)
-    )
+    constants = {"zero": np.float32(0), "half": np.float32(0.5), "one": np.float32(1)}
+    return gpu.device_function(function_of("of", lines, norms=norms, sqrt=math.sqrt, **constants))
 
 
 @cache
 def upward_kernels(basis: Basis, wide: type) -> tuple[Any, Any]:
-    """``leaves(sorted, counts, nodes, place, norms, moments)``: all leaves, from their bodies; ``upward(level, counts, nodes,
-    place, norms, moments)``: the other cells of a level, from their children, which an earlier launch has computed. One
-    thread per cell; coordinates are of the type ``wide``."""
+    """``leaves(sorted, counts, nodes, place, norms, moments)``: all leaves, from their bodies; ``upward(level, counts,
+    nodes, place, norms, moments)``: the other cells of a level, from their children, which an earlier launch has computed.
+    One thread per cell; coordinates are of the type ``wide``."""
     ops = device_operators(basis._replace(potential=False))
     kept, normed = tuples(len(basis.moments)), tuples(basis.order)
     norms_of, f0 = scaled_norms(basis._replace(potential=False)), np.float32(0)

@@ -20,7 +20,10 @@ def staged_quadrupole(basis: Basis) -> Callable:
     place = {n: k for k, n in enumerate(basis.moments)}
     second = [(2, 0, 0), (1, 1, 0), (1, 0, 1), (0, 2, 0), (0, 1, 1), (0, 0, 2)]
     value = {n: f"moments[{place[n]}] * {'six' if 2 in n else 'three'}" if n in place else "zero" for n in second}
-    lines = ["def stage(cells, warp, lane, moments):", f"    xx, yy, zz = {', '.join(value[n] for n in second if 2 in n)}"]
+    lines = [
+        "def stage(cells, warp, lane, moments):",
+        f"    xx, yy, zz = {', '.join(value[n] for n in second if 2 in n)}",
+    ]
     diagonal = {(2, 0, 0): "xx", (0, 2, 0): "yy", (0, 0, 2): "zz"}
     lines += [f"    cells[warp, lane, {4 + k}] = {diagonal.get(n, value[n])}" for k, n in enumerate(second)]
     lines += ["    cells[warp, lane, 3], cells[warp, lane, 10] = moments[0], half * (xx + yy + zz)"]
@@ -92,7 +95,10 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
         lines += ["    t, last = lane & (width - one), count - one"]
         here = range(bodies_per_lane)
         for k in here:
-            lines += [f"    k{k} = uint(min((b + uint({k})) * width + t, last))", f"    total{k} = (zero, zero, zero, zero)"]
+            lines += [
+                f"    k{k} = uint(min((b + uint({k})) * width + t, last))",
+                f"    total{k} = (zero, zero, zero, zero)",
+            ]
             lines += [f"    x{k}, y{k}, z{k} = bodies[warp, k{k}, 0], bodies[warp, k{k}, 1], bodies[warp, k{k}, 2]"]
         lines += ["    s = part", "    while s < thirty_two:"]
         for k in here:

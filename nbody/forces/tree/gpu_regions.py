@@ -61,12 +61,12 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
             lx, ly, lz, hx, hy, hz, a2 = target.extent(sorted_body, index, acceleration, first, count, factor, lane)
             cx, cy, cz = half * (lx + hx), half * (ly + hy), half * (lz + hz)
             ex, ey, ez = real(hx - cx), real(hy - cy), real(hz - cz)
-            R = f0
+            R2 = f0
             for k in range(lane, count, 32):
                 x, y, z, _ = gpu.row(sorted_body, first + k)
                 dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
-                R = max(R, dx * dx + dy * dy + dz * dz)
-            R = math.sqrt(-target.lowest(-R))
+                R2 = max(R2, dx * dx + dy * dy + dz * dz)
+            R = real(math.sqrt(-target.lowest(-R2)))
             angle = geometric or not a2 > f0
             theta = real(error) if geometric else real(GEOMETRIC)
             bound = real(error) * max(math.sqrt(a2), floor)

@@ -99,7 +99,7 @@ def target_functions(basis: Basis, wide: type) -> Target:
         d = d2 * q
         if angle:
             return r + R < theta * d
-        if r + R < real(0.9) * d and R < real(0.4) * d:
+        if r + R < real(0.9) * d and real(0.4) * d > R:
             return estimate(P, r * q, R * q) * q * q * max(r, R) < bound * (r + R)
         return False
 

@@ -68,8 +68,8 @@ class Plan(NamedTuple):
 
 @cache
 def walk_kernel(plan: Plan) -> Any:
-    """``walk(groups, counts, nodes, place, norms, moments, sorted, index, acceleration, box, length2, reach, error, region_at,
-    centres, locals, lists, listed)``.
+    """``walk(groups, counts, nodes, place, norms, moments, sorted, index, acceleration, box, length2, reach, error,
+    region_at, centres, locals, lists, listed)``.
 
     ``error`` is the bound relative to |a|, or the opening angle; ``reach``: beyond this distance the law is that of the
     expansions; the last five are the regions.
@@ -131,15 +131,15 @@ def walk_kernel(plan: Plan) -> Any:
             # in mixed precision the origin of all coordinates is the group's centre
             ox, oy, oz = (cx, cy, cz) if mixed else (wide(0), wide(0), wide(0))
             gx, gy, gz = real(cx - ox), real(cy - oy), real(cz - oz)
-            R = f0
+            R2 = f0
             for k in range(lane, count, 32):
                 x, y, z, m = gpu.row(sorted_body, first + k)
                 dx, dy, dz = real(x - ox), real(y - oy), real(z - oz)
                 at = np.uint32(k)
                 bodies[warp, at, 0], bodies[warp, at, 1], bodies[warp, at, 2], bodies[warp, at, 3] = dx, dy, dz, real(m)
                 dx, dy, dz = dx - gx, dy - gy, dz - gz
-                R = max(R, dx * dx + dy * dy + dz * dz)
-            R = math.sqrt(-target.lowest(-R))
+                R2 = max(R2, dx * dx + dy * dy + dz * dz)
+            R = real(math.sqrt(-target.lowest(-R2)))
             for k in range(lane, PLACES, 32):
                 at = np.uint32(k)
                 sums[warp, at, 0], sums[warp, at, 1], sums[warp, at, 2], sums[warp, at, 3] = f0, f0, f0, f0
@@ -180,7 +180,7 @@ def walk_kernel(plan: Plan) -> Any:
                     h2 = dx * dx + dy * dy + dz * dz
                     P = normed.load(norms, node)
                     clear = reach == f0 or h2 > (r + reach) * (r + reach)
-                    close = False
+                    close: Any = False
                     if angle:
                         close = r * r < theta * theta * h2
                     elif r * r < real(0.81) * h2:
