@@ -1,5 +1,9 @@
 """The tree on the GPU: its errors against direct sums, and that it gives the same bits every time."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from conftest import random_bodies
@@ -175,19 +179,29 @@ def test_leaves_grow_if_the_cells_do_not_fit():
     assert np.median(errors(state.forces()[0], a)) < 2 * ACCURACY
 
 
+@pytest.mark.skipif(gpu.SIMULATED, reason="this is what starts the simulator")
+def test_the_kernels_in_the_simulator():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "simulator_agrees"]
+    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
+    assert ran.returncode == 0 and "1 passed" in ran.stdout, ran.stdout + ran.stderr
+
+
 def test_the_simulator_agrees_with_direct_sums():
-    """Tiny: the kernels run as Python. Small leaves, groups and regions, so that every kind of interaction occurs."""
+    """Tiny: the kernels run as Python. Small leaves, groups and regions, so that every kind of interaction occurs. With
+    massless bodies many cells have two equal masses, whose third moments are zero: the estimate must not trust that."""
     if not gpu.SIMULATED:
         pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
-    particles = bodies(plummer(48))
+    particles = bodies(plummer(60), np.where(np.arange(60) % 3 == 0, 0.0, 1.0))
     a, _ = referee(particles)
-    engine = ENGINES.load("gpu-tree")(Gravity(1.0, 3, "plummer", 0.02), "float32", TreeOptions(leaf=4))
-    engine.settings = engine.settings._replace(group=8)
+    engine = ENGINES.load("gpu-tree")(Gravity(1.0, 3, "plummer", 0.02), "float32", TreeOptions(leaf=4, order=3))
+    engine.settings = engine.settings._replace(group=8, error=5e-3)
     state = engine.load(particles)
     state.workspace.region = 16
     engine.evaluate(state)
     tree = state.workspace
     counts, nodes = tree.counts.copy_to_host(), tree.nodes.copy_to_host()
     leaves = nodes[: counts[22]][nodes[: counts[22], 3] == 0]
-    assert sorted(b for first, count, *_ in leaves for b in range(first, first + count)) == list(range(48))
-    assert np.median(errors(state.forces()[0], a)) < 2 * ACCURACY
+    assert sorted(b for first, count, *_ in leaves for b in range(first, first + count)) == list(range(60))
+    error = errors(state.forces()[0], a)
+    assert np.median(error) < 2 * ACCURACY
+    assert error.max() < BOUND
