@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.state import Want
@@ -25,6 +26,17 @@ class FewBodies(Integrator):
         if not issubclass(engine.state_type, HostState):
             return "this scheme computes its own forces, on the CPU; choose engine cpu"
         return "" if precision == "float64" else "this scheme computes in float64; choose precision float64"
+
+    @staticmethod
+    def per_c2(motion: Motion) -> float:
+        """1/c² of the post-Newtonian term; 0 without it. Raises InputError if the bodies can't have it."""
+        fields = motion.engine.fields
+        if fields is None or fields.velocity_field is None:
+            return 0.0
+        state: Any = motion.state
+        if not state.mass.max() > 0:
+            raise InputError("fields: post_newtonian needs a body with mass")
+        return fields.velocity_field.strength()
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""

@@ -68,6 +68,9 @@ class Integrator(ABC):
     own_forces: ClassVar[bool] = False
     """True if the scheme computes the forces in its own kernel."""
 
+    velocity_fields: ClassVar[bool] = False
+    """True if the scheme computes forces that depend on velocities (:class:`nbody.fields.field.VelocityField`)."""
+
     single: int | None = None
     """Steps of single bodies made so far; None if all bodies make the same steps."""
 

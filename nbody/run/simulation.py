@@ -122,7 +122,8 @@ class Simulation:
         self.engine, self._bodies = self.plan.build()
         for line in doubts(scenario, self.plan.engine_kind, self.integrator, self._bodies):
             notify(f"warning: {line}")
-        if scenario.fields and start is None:  # a resumed run has said so
+        fields = self.plan.fields
+        if fields is not None and fields.functions and start is None:  # a resumed run has said so
             notify(
                 "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
                 "in equilibrium"
