@@ -50,6 +50,16 @@ def components(rows: np.ndarray) -> np.ndarray:
     return found
 
 
+def require_star(motion: Motion) -> None:
+    """Raise an InputError unless body 0 is the heaviest of several, and nothing is softened: the needs of maps, which move
+    planets about a star."""
+    state: Any = motion.state
+    if motion.engine.gravity.softening != "none":
+        raise InputError("gravity: orbits about the star are not softened; write 'softening: none'")
+    if state.count < 2 or state.mass[0] <= state.mass[1:].max():
+        raise InputError("initial: this scheme moves planets about a star; body 0 must be the heaviest of at least two")
+
+
 def shortest_time(motion: Motion) -> float:
     """The shortest time scale of all pairs, min(r/|v|, √(r³/G(m_i + m_j))), with softened distances r; infinity if there is
     none."""

@@ -21,10 +21,10 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from nbody.errors import InputError, RunFailed
+from nbody.errors import RunFailed
 from nbody.fields.post_newtonian_kernel import CONTRACT
 from nbody.forces.direct.cpu_cache import disk_cached
-from nbody.integrators.few_bodies import FewBodies, components
+from nbody.integrators.few_bodies import FewBodies, components, require_star
 from nbody.integrators.integrator import Motion
 from nbody.integrators.kepler import kepler_step
 from nbody.scenario.fields import Group, NotNegative
@@ -45,6 +45,7 @@ class WisdomHolman(FewBodies):
         encounter: NotNegative = 1.0
 
     order = 2
+    star = True
     velocity_fields = True
     source = "Wisdom & Holman 1991; Wisdom, Holman & Touma 1996"
     columns = (Column("map_position", 3), Column("map_velocity", 3))
@@ -55,14 +56,9 @@ class WisdomHolman(FewBodies):
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`. The planets are sorted by their distance from the star."""
-        state, gravity = motion.state, motion.engine.gravity
-        x, v, m = components(state.position), components(state.velocity), state.mass  # type: ignore[attr-defined]
-        if gravity.softening != "none":
-            raise InputError("gravity: orbits about the star are not softened; write 'softening: none'")
-        if state.count < 2 or m[0] <= m[1:].max():
-            raise InputError(
-                "initial: this scheme moves planets about a star; body 0 must be the heaviest of at least two"
-            )
+        require_star(motion)
+        state: Any = motion.state
+        x, v = components(state.position), components(state.velocity)
         distance = np.linalg.norm(x - x[:, :1], axis=0)
         self._order = np.argsort(distance, kind="stable")
         self._call(motion, _begin, x[:, self._order], v[:, self._order])
@@ -82,7 +78,7 @@ class WisdomHolman(FewBodies):
             raise RunFailed(
                 f"step {state.step}: particles {i} and {j} (counted from 0) are closer than "
                 f"{self.options.encounter:g} Hill radii, where the map fails (a planet's "  # type: ignore[attr-defined]
-                "moon is no planet of the star); use scheme 'ias15'"
+                "moon is no planet of the star); use scheme 'hybrid' or 'ias15'"
             )
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
@@ -179,7 +175,8 @@ def to_momenta(X, V, inner, per_c2):
     """Turn velocities into momenta per mass, v (1 + (v²/2 + 3 μ/r)/c²)."""
     for i in range(1, inner.size):
         r, v2, _ = sizes(i, X, V)
-        V[:, i] *= 1.0 + per_c2 * (0.5 * v2 + 3.0 * inner[i] / r)
+        for c in range(3):
+            V[c, i] *= 1.0 + per_c2 * (0.5 * v2 + 3.0 * inner[i] / r)
 
 
 @njit(error_model="numpy", fastmath=CONTRACT)
@@ -190,7 +187,8 @@ def to_velocities(X, V, inner, per_c2):
         factor = 1.0
         for _ in range(4):  # each time the error falls by (v/c)²
             factor = 1.0 / (1.0 + per_c2 * (0.5 * p2 * factor * factor + 3.0 * inner[i] / r))
-        V[:, i] *= factor
+        for c in range(3):
+            V[c, i] *= factor
 
 
 @njit(error_model="numpy", fastmath=CONTRACT)
@@ -234,7 +232,8 @@ def kick(X, V, m, inner, h, distance, near, x, a, per_c2=0.0):
     if per_c2 > 0.0:
         for i in range(1, n):
             _, _, r2 = sizes(i, X, V)
-            V[:, i] -= 2.0 * h * per_c2 * (inner[i] / r2) ** 2 * X[:, i]
+            for c in range(3):
+                V[c, i] -= 2.0 * h * per_c2 * (inner[i] / r2) ** 2 * X[c, i]
         shift(X, V, 0.5 * h, per_c2)
     return first, second
 
