@@ -9,9 +9,9 @@ The coordinates are democratic heliocentric: positions Q relative to the star, v
     interaction   Σ L(Q_ij) times the attraction     kicks planets by each other
 
 L is 1 beyond a critical distance and falls smoothly to 0 below a tenth of it. The share 1 - L of the attraction belongs to
-the Kepler part: planets that come within their critical distance during a step are moved together by :mod:`.radau`, all others
-by Kepler's solution. A step is half a jump, Kepler's motion, half a jump, and a kick. The positions and velocities of frames
-are computed from the map's own coordinates, which are half a kick ahead, and never fed back.
+the Kepler part: planets that come within their critical distance during a step are moved together by :mod:`.radau`, the
+others by Kepler's solution. A step is half a jump, Kepler's motion, half a jump, and a kick. The positions and velocities of
+frames are computed from the map's own coordinates, which are half a kick ahead, and never fed back.
 """
 
 import math

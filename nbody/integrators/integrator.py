@@ -74,6 +74,9 @@ class Integrator(ABC):
     velocity_fields: ClassVar[bool] = False
     """True if the scheme computes forces that depend on velocities (:class:`nbody.fields.field.VelocityField`)."""
 
+    softened: ClassVar[bool] = False
+    """True if the steps follow from the softening length, so that there must be one."""
+
     single: int | None = None
     """Steps of single bodies made so far; None if all bodies make the same steps."""
 
