@@ -101,9 +101,9 @@ def solar_system(engine: str) -> Iterator[Check]:
 def mercury(engine: str) -> Iterator[Check]:
     """The Sun and Mercury for a century, by ias15 on the CPU (other schemes do not know relativity). At the end, near the
     pericentre, the osculating ellipse is 1e-4" from its mean."""
-    e, arcsec = 0.20563069, math.radians(1 / 3600)
-    initial = {"generator": "kepler", "eccentricity": e, "semi_major_axis": 0.38709893, "masses": [1, 1 / 6023600]}
-    period = 2 * math.pi * math.sqrt(initial["semi_major_axis"] ** 3 / (GAUSS2 * (1 + 1 / 6023600)))
+    a, e, arcsec = 0.38709893, 0.20563069, math.radians(1 / 3600)
+    initial = {"generator": "kepler", "eccentricity": e, "semi_major_axis": a, "masses": [1, 1 / 6023600]}
+    period = 2 * math.pi * math.sqrt(a**3 / (GAUSS2 * (1 + 1 / 6023600)))
     turns = round(36525 / period)
     light = [{"field": "post_newtonian", "c": 173.14463268466926}]
     run = simulated("cpu", initial, {"G": GAUSS2}, light, scheme="ias15", end=turns * period)
