@@ -220,7 +220,7 @@ def uncompiled(name: str) -> Callable:
     """The function ``advance`` of :func:`steps_for`, to be compiled as a part of another kernel."""
     variant, moving = variant_of(name), name.endswith(RELATIVITY)
 
-    def advance(x, v, m, G, length2, b, e, lost_x, lost_v, time, h, until, steps, longest, eta, more):
+    def advance(x, v, m, G, length2, b, e, lost_x, lost_v, time, h, until, steps, longest, eta, more=None):
         """Make up to ``steps`` steps, and reach the time ``until`` exactly.
 
         Args:
@@ -229,7 +229,7 @@ def uncompiled(name: str) -> Callable:
             lost_x, lost_v: (3, N) what rounding added to the sums x and v.
             longest: the longest step.
             eta: the step in units of the shortest time scale.
-            more: further numbers of the variant, see :func:`~nbody.integrators.pair_forces.accelerate`.
+            more: further numbers of the variant if it has any, see :func:`~nbody.integrators.pair_forces.accelerate`.
 
         Returns:
             The number of steps, the time, the length of the next step, and False if that step cannot be made.

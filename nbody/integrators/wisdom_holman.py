@@ -239,7 +239,7 @@ def kick(X, V, m, inner, h, distance, near, x, a, per_c2=0.0):
 
 
 @njit(error_model="numpy")
-def correct(X, V, m, inner, h, kicks, sign, distance, near, x, a, per_c2):
+def correct(X, V, m, inner, h, kicks, sign, distance, near, x, a, per_c2=0.0):
     """Apply the corrector (``sign`` 1) or its inverse (-1)."""
     stages = kicks.size
     for k in range(-stages, stages + 1):
