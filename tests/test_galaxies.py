@@ -107,14 +107,14 @@ STABLE = {
 LENGTHS = {"disc": 0.1, "bulge": 0.1, "halo": 0.4}
 
 
-def stable_galaxy(count, steps, **own):
-    """The simulation of the stable galaxy; a rotation at two scale lengths takes 109 steps."""
+def stable_galaxy(count, steps, dt=0.1, **own):
+    """The simulation of the stable galaxy; a rotation at two scale lengths takes 10.9."""
     return Simulation(
         Scenario.from_dict(
             {
                 "initial": STABLE | {"particles": count} | own,
                 "gravity": {"softening": "plummer", "length": LENGTHS},
-                "integrator": {"dt": 0.1, "steps": steps},
+                "integrator": {"dt": dt, "steps": steps},
                 "engine": "cpu",
                 "precision": "float32",
                 "record": {"every": max(1, steps)},
@@ -130,11 +130,11 @@ def amplitude(bodies, R, low=0.5, high=3.0):
 
 
 def test_a_galaxy_with_softened_forces_begins_in_equilibrium():
-    """Two rotations of 900 disc bodies: the quartiles of R (each uncertain by 3 %) stay, where the disc that was set up for
-    Newton's force on a thin disc has expanded by a fifth in the middle. No bar grows (noise: 0.04)."""
+    """900 disc bodies, two rotations: the quartiles of R (each uncertain by 3 %) stay, and no bar grows (noise: 0.04).
+    The disc that was set up for Newton's force on a thin disc expands by a fifth in the middle within one."""
     found = {}
-    for kind in ("softened", "thin"):
-        simulation = stable_galaxy(3600, 218, equilibrium=kind)
+    for kind, steps in (("softened", 109), ("thin", 54)):
+        simulation = stable_galaxy(3600, steps, 0.2, equilibrium=kind)
         before = cylinder(simulation.particles, "disc")
         simulation.run()
         bodies = simulation.particles
@@ -144,16 +144,16 @@ def test_a_galaxy_with_softened_forces_begins_in_equilibrium():
             assert amplitude(bodies, after[0]) < 0.15
             assert np.median(after[3]) == pytest.approx(np.median(before[3]), rel=0.05)
             assert np.median(np.abs(after[1])) < 1.5 * np.median(np.abs(before[1]))
-    np.testing.assert_allclose(found["softened"], 1, atol=0.06)
+    np.testing.assert_allclose(found["softened"], 1, atol=0.09)
     assert found["thin"][0] > 1.1
 
 
 @pytest.mark.campaign
 def test_a_disc_is_stable_over_ten_rotations():
     """Bulge, halo and a disc with Q = 1.5, 20000 bodies, ten rotations at two scale lengths (period 10.9); a minute on two
-    cores. The disc is submaximal, v_max/√(GM/R_d) = 1.17: above 1.1 no bar grows (Efstathiou, Lake & Negroponte 1982). Only the
-    noise of the bodies heats it: what this adds to σ² is proportional to 1/N and to time (8000 bodies: Q = 2.5 in the end,
-    so 20000 bodies: √(1.5² + 4·8/20) = 2.0)."""
+    cores. The disc is submaximal, v_max/√(GM/R_d) = 1.17: above 1.1 no bar grows (Efstathiou, Lake & Negroponte 1982).
+    Only the noise of the bodies heats it: what this adds to σ² is proportional to 1/N and to time (8000 bodies: Q = 2.5
+    in the end, so 20000 bodies: √(1.5² + 4·8/20) = 2.0)."""
     simulation = stable_galaxy(20_000, 1090)
     model = ExponentialDisk(**{key: each for key, each in STABLE.items() if key not in ("generator", "seed")})
     curve = model.curve(1.0, model.lengths(Gravity(softening="plummer", length=LENGTHS)))
@@ -186,8 +186,12 @@ def test_a_thick_softened_disc_rotates_as_its_forces_say():
     bodies = made("exponential_disk", 400_000, height=height, cut=20)
     x, y, z = bodies.position.T
     for R in (0.5, 1.0, 2.0, 4.0):
-        pull = [((R - x) * ((R - x) ** 2 + y * y + (z - h) ** 2 + length**2) ** -1.5).mean() for h in levels(height)[::4]]
-        assert rotation_of_thick_disc(np.array([R, 2 * R]), height, length)[0] == pytest.approx(R * np.mean(pull), rel=0.02)
+        pull = [
+            ((R - x) * ((R - x) ** 2 + y * y + (z - h) ** 2 + length**2) ** -1.5).mean() for h in levels(height)[::4]
+        ]
+        assert rotation_of_thick_disc(np.array([R, 2 * R]), height, length)[0] == pytest.approx(
+            R * np.mean(pull), rel=0.02
+        )
     x = np.geomspace(0.1, 8, 100)
     np.testing.assert_allclose(rotation_of_thick_disc(x, 1e-6, 0.0), rotation_of_disc(x), rtol=2e-3)
 
@@ -207,7 +211,9 @@ def test_a_softened_sphere_attracts_as_its_shells_do():
 def test_a_halo_may_end_without_an_edge():
     bodies = made("exponential_disk", 20_000, halo=HALO | {"taper": 2.0, "share": 0.8, "cut": 30.0})
     radius = np.linalg.norm(bodies.position[bodies.species == 1], axis=1) / 3.0
-    assert bodies.mass[bodies.species == 1].sum() == pytest.approx(5.0, rel=1e-6)  # 'mass' is that of the tapered sphere
+    assert bodies.mass[bodies.species == 1].sum() == pytest.approx(
+        5.0, rel=1e-6
+    )  # 'mass' is that of the tapered sphere
     x = np.geomspace(1e-5, 12, 200_000)
     density = np.exp(-((x / 2) ** 2)) / (x * (1 + x) ** 3)
     mass = np.cumsum(density * x**2 * np.gradient(x))

@@ -1,7 +1,7 @@
 """A disc galaxy: an exponential disc with Toomre's Q, in a bulge and a halo (Hernquist 1993)."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, ClassVar, Literal
@@ -38,6 +38,14 @@ def _tapered_mass(taper: float) -> CubicSpline:
     """The share of the mass within r, of ln r."""
     model = sphere(lambda r: np.exp(-((r / taper) ** 2)) / (r * (1 + r) ** 3), innermost=1e-6, outermost=8 * taper)
     return CubicSpline(np.log(model.radius), model.mass)
+
+
+def _together(pulls: Sequence[tuple[Callable[[Array], Array], float]], r: Array) -> Array:
+    """r² times the attraction of spheres at r, each given by its mass within a radius and a softening length."""
+    total = np.zeros_like(r)
+    for within, length in pulls:
+        total = total + softened_mass(r, within, length)
+    return total
 
 
 class Spheroid(Group):
@@ -104,9 +112,9 @@ class ExponentialDisk(Generator):
     v̄² = v_c² + σ_R² (1 − κ²/4Ω² + d ln(Σσ_R²)/d ln R). Velocities are normal, without tails beyond 3σ. Bulge and halo are
     isotropic Hernquist spheres in the potential of everything, the disc's mass taken as a sphere's.
 
-    All this is for Newton's force and a razor-thin disc. With ``equilibrium: softened`` the forces are those of the scenario's
-    softening and of the disc's height, and σ_z² = <z K_z> contains the pull of bulge and halo: the disc then neither expands
-    nor puffs up when the run begins.
+    All this is for Newton's force and a razor-thin disc. With ``equilibrium: softened`` the forces are those of the
+    scenario's softening and of the disc's height, and σ_z² = <z K_z> contains the attraction of bulge and halo: the disc
+    then neither expands nor becomes thicker when the run begins.
 
     Attributes:
         mass: of the disc.
@@ -243,17 +251,16 @@ class ExponentialDisk(Generator):
         within = {"disc": self.disc_mass} | {other: each.within for other, each in self._spheres.items()}
         if lengths is None:
             del within[name]
+            newton = [(mass, 0.0) for mass in within.values()]
             return sphere(
-                one.density,
-                outermost=outermost,
-                others=lambda r: sum(mass(r * one.radius) for mass in within.values()) / one.mass,
+                one.density, outermost=outermost, others=lambda r: _together(newton, r * one.radius) / one.mass
             )
         pulls = [(mass, lengths(name, other)) for other, mass in within.items()]
         return sphere(
             one.density,
             innermost=1e-3,
             outermost=outermost,
-            attracting=lambda r: sum(softened_mass(r * one.radius, *pull) for pull in pulls) / one.mass,
+            attracting=lambda r: _together(pulls, r * one.radius) / one.mass,
         )
 
     def _sphere(

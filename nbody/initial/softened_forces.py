@@ -1,7 +1,7 @@
 """The forces in a galaxy of softened bodies: a disc with a height, and spheres.
 
-A pair has the potential −G m/√(r² + ε²). (A spline with the same ε is as deep.) A galaxy that is set up with Newton's law and a
-razor-thin disc rotates too fast in the middle for these forces, and expands.
+A pair has the potential −G m/√(r² + ε²). (A spline with the same ε is as deep.) A galaxy that is set up with Newton's law
+and a razor-thin disc rotates too fast in the middle for these forces, and expands.
 """
 
 from collections.abc import Callable
@@ -52,8 +52,8 @@ def vertical_pull(height: float, length: float) -> float:
 
 
 def softened_mass(r: Array, within: Callable[[Array], Array], length: float) -> Array:
-    """r² times the attraction of a sphere with the mass ``within(s)`` inside of each radius s, at radii r, (K,). Without softening
-    this is the mass within r.
+    """r² times the attraction of a sphere with the mass ``within(s)`` inside of each radius s, at radii r, (K,). Without
+    softening this is the mass within r.
 
     A shell with the radius s and the mass 1 has the potential −(a − b)/(2rs), a and b = √((r ± s)² + ε²)."""
     if length == 0:
