@@ -117,7 +117,10 @@ def test_the_relative_speed_is_that_of_bodies_without_their_common_motion(record
     frames, mass, _ = two_groups()
     at_rest, moving = (
         Coloring(source, "relative-speed", "ember", True).values(source.frame(0))[1] * source.speed_unit
-        for source in (recorded(*frames, mass=mass), recorded(*((x, v + [3.0, 4.0]) for x, v in frames), mass=mass))
+        for source in (
+            recorded(*frames, mass=mass),
+            recorded(*((x, np.add(v, [3.0, 4.0])) for x, v in frames), mass=mass),
+        )
     )
     np.testing.assert_allclose(moving, at_rest, atol=1e-5)
     np.testing.assert_allclose(at_rest, np.repeat([30 * 0.049 / 31, 0.049 / 31], 4), rtol=1e-5)
