@@ -341,7 +341,10 @@ def test_the_error_of_hermite_steps_falls_with_eta_squared():
     assert slopes == pytest.approx([2, 2], abs=0.35)
 
 
-@pytest.mark.parametrize("law", [Gravity(), Gravity(2.0, 3, "plummer", 0.3), Gravity(1.0, 2, "cutoff", 0.5)])
+@pytest.mark.parametrize(
+    "law",
+    [Gravity(), Gravity(2.0, 3, "plummer", 0.3), Gravity(1.0, 2, "cutoff", 0.5), Gravity(1.0, 3, "spline", 0.4)],
+)
 @pytest.mark.parametrize("name,precision", [("cpu", "float32"), ("cpu", "float64"), ("reference", "float64")])
 def test_the_jerk_is_the_derivative_of_the_acceleration(law, name, precision):
     """Against a central difference of float64 accelerations along straight lines: its error is 1e-9 here."""

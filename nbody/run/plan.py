@@ -24,7 +24,7 @@ from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group
-from nbody.state import Column, Want, itemsize
+from nbody.state import Column, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 
 Notify = Callable[[str], None]
@@ -236,12 +236,6 @@ def _check_forces(scenario: Scenario, integrator: Integrator) -> None:
         raise InputError(
             f"{scenario.where('gravity.softening')}the steps of scheme '{scheme}' follow from a softening length; choose "
             f"{able}, or another scheme, such as leapfrog"
-        )
-    if (integrator.own_forces or Want.JERK in integrator.needs) and not LAWS.load(law).cubic:
-        cubic = ", ".join(other for other in LAWS if LAWS.load(other).cubic)
-        raise InputError(
-            f"{scenario.where('gravity.softening')}scheme '{scheme}' does not know the softening '{law}'; "
-            f"choose one of {cubic}, or another scheme, such as leapfrog or yoshida4"
         )
 
 
