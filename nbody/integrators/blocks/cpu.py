@@ -21,7 +21,7 @@ from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
 from nbody.integrators.blocks import formulas
 from nbody.integrators.blocks.formulas import corrector, pair_weights, predictor, step_length
 from nbody.integrators.integrator import Motion
-from nbody.law import pair_law
+from nbody.law import pair_law, pair_slopes
 
 ALONE = 1 << 18
 """Fewer pairs than this in a block are left to one core: waking the others costs as much."""
@@ -78,7 +78,8 @@ def _forces(variant: str) -> Callable:
     def rsqrt(x):
         return 1.0 / np.sqrt(x)
 
-    weights = pair_weights(int(order), pair_law(law_name, 3, rsqrt, njit(fastmath=FAST)), njit(fastmath=FAST))
+    made = law_name, 3, rsqrt, njit(fastmath=FAST)
+    weights = pair_weights(int(order), pair_law(*made), njit(fastmath=FAST), pair_slopes(*made))
     snap = int(order) == 6
 
     @njit(fastmath=FAST, error_model="numpy")

@@ -22,7 +22,7 @@ from nbody import gpu
 from nbody.gpu import SIMULATED, Graph, cuda
 from nbody.integrators.blocks.formulas import corrector, pair_weights, predictor, step_length
 from nbody.integrators.integrator import Motion
-from nbody.law import LAWS, pair_law
+from nbody.law import LAWS, pair_law, pair_slopes
 
 THREADS = 64 if SIMULATED else 128
 WARPS = THREADS // 32
@@ -64,10 +64,10 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False, sha
     """The kernels; ``first``: those for the first evaluation, which needs the snap in both orders; ``shared``: all bodies
     make the shortest step."""
     real = np.float32 if mixed else np.float64
-    law = pair_law(law_name, 3, gpu.rsqrt, gpu.device_function)
+    law, slopes = (make(law_name, 3, gpu.rsqrt, gpu.device_function) for make in (pair_law, pair_slopes))
     softened = LAWS.load(law_name).needs_length  # so a body exerts no force on itself
     snap = first or order == 6
-    weights = pair_weights(6 if first else order, law, gpu.device_function)
+    weights = pair_weights(6 if first else order, law, gpu.device_function, slopes)
     exact = cuda.jit(device=True) if not SIMULATED else lambda function: function
     predict_one, correct_one = predictor(order, exact), corrector(order, exact)
     length = step_length(order, math.sqrt, exact)
