@@ -20,7 +20,8 @@ import numpy as np
 
 from nbody import gpu
 from nbody.gpu import SIMULATED, Graph, cuda
-from nbody.integrators.blocks.formulas import corrector, pair_weights, predictor, step_length
+from nbody.integrators.blocks.formulas import APPROACH, FOREVER, TICKS, corrector, pair_weights, predictor, step_length
+from nbody.integrators.blocks.pairs import PARKED, Bodies, Orbits, Pairs
 from nbody.integrators.integrator import Motion
 from nbody.law import LAWS, pair_law
 
@@ -38,7 +39,7 @@ MOST_GRAPHS = 16
 FAR = (1 << 62) - 1
 
 # The clock, (CLOCK,) int64: the next time and the number of listed bodies (three slots each), then
-REACHED, END, UNIT, SMALLEST, BUDGET, BLOCKS_DONE, SINGLE, FAILED, CLOCK = range(6, 15)
+REACHED, END, UNIT, SMALLEST, BUDGET, BLOCKS_DONE, SINGLE, FAILED, EXCEEDED, CLOCK = range(6, 16)
 # The scale, (4,) float64: the length of a tick, eta, G, and the softening length squared.
 TICK, ETA, STRENGTH, LENGTH2 = 0, 1, 2, 3
 
@@ -52,6 +53,7 @@ class Kernels(NamedTuple):
     finish: Any
     store: Any
     present: Any
+    resolve: Any
 
 
 def rows_per_body(mixed: bool) -> int:
@@ -71,7 +73,7 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False, sha
     exact = cuda.jit(device=True) if not SIMULATED else lambda function: function
     predict_one, correct_one = predictor(order, exact), corrector(order, exact)
     length = step_length(order, math.sqrt, exact)
-    zero, one = real(0), real(1)
+    zero, one, double = real(0), real(1), np.float64
     split = 3 if mixed else 0
     numbers = rows_per_body(mixed)
 
@@ -87,7 +89,7 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False, sha
     def begin(last, step, wanted, clock, scale):
         """Begin a stretch: all bodies are at time 0, and get steps of whole ticks."""
         i = cuda.grid(1)
-        if i < last.size:
+        if i < last.size and step[i] < PARKED:
             last[i] = 0
             step[i] = in_ticks(wanted[i], scale[TICK], clock[UNIT])
             if step[i] < clock[SMALLEST]:
@@ -100,7 +102,7 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False, sha
         ends = cuda.shared.array(THREADS, np.int64)
         j, t = cuda.grid(1), cuda.threadIdx.x
         now = clock[slot]
-        if now > clock[END] or clock[BLOCKS_DONE] >= clock[BUDGET] or clock[FAILED] >= 0:
+        if now > clock[END] or clock[BLOCKS_DONE] >= clock[BUDGET] or clock[FAILED] >= 0 or clock[EXCEEDED]:
             return
         ends[t] = FAR
         if j < mass.size:
@@ -111,7 +113,7 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False, sha
                 listed[cuda.atomic.add(clock, 3 + slot, 1)] = j
             else:
                 ends[t] = end
-            h = (now - last[j]) * scale[TICK]
+            h = (now - last[j]) * scale[TICK] if step[j] < PARKED else 0.0
             for k in range(3):
                 x, v, a = predict_one(
                     rows[k, j], rows[3 + k, j], rows[6 + k, j], rows[9 + k, j], rows[12 + k, j], rows[15 + k, j], h
@@ -223,8 +225,30 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False, sha
         """The sum of the values of the lanes 0, 1 and 2."""
         return gpu.shuffle(value, 0) + (gpu.shuffle(value, 1) + gpu.shuffle(value, 2))
 
+    @exact
+    def largest(value, lane):
+        """The largest of the values of a warp's lanes."""
+        for bit in (1, 2, 4, 8, 16):
+            value = max(value, gpu.shuffle(value, lane ^ bit))
+        return value
+
+    @exact
+    def perturbation(i, p, mass, lane):
+        """See :func:`.cpu_kernels.perturbation`; a warp computes it."""
+        strongest, quickest, heavy = 0.0, 0.0, mass[i]
+        for j in range(lane, mass.size, 32):
+            if j != i:
+                r2 = v2 = 0.0
+                for k in range(3):
+                    d, v = double(p[k, j]) - double(p[k, i]), double(p[split + 3 + k, j]) - double(p[split + 3 + k, i])
+                    r2, v2 = r2 + d * d, v2 + v * v
+                per_r2 = 1.0 / r2
+                strongest = max(strongest, max(heavy, 2.0 * mass[j]) * per_r2 * math.sqrt(per_r2))
+                quickest = max(quickest, v2 * per_r2)
+        return largest(strongest, lane), largest(quickest, lane)
+
     @gpu.kernel
-    def finish(rows, partial, last, step, wanted, listed, clock, scale, slot, force_blocks):
+    def finish(rows, mass, limit, p, partial, last, step, wanted, listed, clock, scale, slot, force_blocks):
         """Correct the listed bodies, a component per lane, and choose their next steps."""
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number, tiles = clock[3 + slot], (last.size + TILE - 1) // TILE
@@ -242,11 +266,19 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False, sha
             )
             a, j, s = sum_of_three(a1 * a1), sum_of_three(j1 * j1), sum_of_three(snap1 * snap1)
             c, d, e = sum_of_three(crackle * crackle), sum_of_three(fourth * fourth), sum_of_three(fifth * fifth)
+            strongest = quickest = 0.0
+            if SIMULATED or (first + warp < number and limit[i] > 0.0):  # a pair's centre of mass; the simulator's threads all shuffle
+                strongest, quickest = perturbation(i, p, mass, lane)
             if first + warp < number and lane < 3:
                 rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
                 rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
             if first + warp < number and lane == 0:
-                want = math.inf if a + j + s == 0.0 else length(a, j, s, c, d, e, scale[ETA])
+                want = FOREVER if a + j + s == 0.0 else min(length(a, j, s, c, d, e, scale[ETA]), FOREVER)
+                if limit[i] > 0.0:
+                    want = min(want, APPROACH / math.sqrt(quickest))
+                    if strongest > limit[i]:
+                        limit[i] = -limit[i]
+                        clock[EXCEEDED] = 1
                 most = min(2 * step[i], clock[UNIT])
                 while now & (most - 1):
                     most >>= 1
@@ -283,13 +315,25 @@ def kernels_for(law_name: str, order: int, mixed: bool, first: bool = False, sha
                 )
                 body[j, k], velocity[j, k] = x, v
 
-    return Kernels(begin, predict, force, finish, store, present)
+    @gpu.kernel
+    def resolve(body, velocity, first, second, relative, share):
+        """Replace the centres of mass of pairs by both bodies; ``relative`` (6, n): separations and velocities."""
+        n = cuda.grid(1)
+        if n < first.size:
+            i, j = first[n], second[n]
+            for k in range(3):
+                x, v = body[i, k], velocity[i, k]
+                body[i, k], body[j, k] = x + share[n] * relative[k, n], x - (1.0 - share[n]) * relative[k, n]
+                velocity[i, k] = v + share[n] * relative[3 + k, n]
+                velocity[j, k] = v - (1.0 - share[n]) * relative[3 + k, n]
+
+    return Kernels(begin, predict, force, finish, store, present, resolve)
 
 
 class Blocks:
     """The loop over blocks of one state on the device, with the interface of :class:`.cpu.Blocks`."""
 
-    def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False) -> None:
+    def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False, threshold: float = 0.0) -> None:
         state: Any = motion.state
         gravity, self._order, self._eta = motion.engine.gravity, order, eta
         self._state, self._law, self._mixed = state, gravity.softening, motion.engine.precision == "mixed"
@@ -299,7 +343,9 @@ class Blocks:
         self._rows = state.derivatives.reshape(18, count)
         ticks = state.ticks.reshape(2, count)
         self._last, self._step = ticks[0], ticks[1]
-        self._mass = cuda.to_device(np.ascontiguousarray(state.body.copy_to_host()[:, 3]))
+        masses = np.array(state.body.copy_to_host()[:, 3], np.float64)
+        self.pairs = Pairs(gravity, order, eta, masses, threshold)
+        self._mass, self._limit = cuda.to_device(masses), cuda.to_device(np.zeros(count))
         self._p = cuda.device_array((rows_per_body(self._mixed), count), real)
         self._listed = cuda.device_array(count, np.int64)
         self._clock, self._scale = cuda.device_array(CLOCK, np.int64), cuda.device_array(4, np.float64)
@@ -310,9 +356,36 @@ class Blocks:
             for first in (False, True)
         )
         self._partial = cuda.device_array(32 * 9 * max(-(-count // 32), self._force_blocks), np.float64)
-        self._next = -1  # the end of the next block; -1 after a restore
+        self.restored()
         self._graph: Graph | None = None
         self._warm = False
+
+    def restored(self) -> None:
+        """The state's columns have been restored from a checkpoint."""
+        self._next, self._now = -1, 0  # the end of the next block, -1: to be found; and that of the last one
+        self._orbits: Orbits | None = None
+
+    def _joined(self) -> Orbits:
+        """The joined pairs; after a restore, masses and limits follow from them."""
+        if self._orbits is None:
+            self._pairs_changed(self._bodies())
+        assert self._orbits is not None
+        return self._orbits
+
+    def _bodies(self) -> Bodies:
+        """The bodies on the host."""
+        self._state.stream.synchronize()
+        columns = self._rows, self._last, self._step, self._state.wanted_step, self._mass, self._limit
+        return Bodies(*(column.copy_to_host() for column in columns))
+
+    def _pairs_changed(self, b: Bodies) -> None:
+        """Copy the bodies to the device, after pairs have joined or parted."""
+        self._orbits = self.pairs.orbits(b.rows, b.last, b.step)
+        b.mass[:], b.limit[:] = self.pairs.masses_and_limits(self._orbits)
+        columns = self._rows, self._last, self._step, self._state.wanted_step, self._mass, self._limit
+        for column, values in zip(columns, b, strict=True):
+            column.copy_to_device(values)
+        self._next = -1
 
     def first_derivatives(self) -> np.ndarray:
         """Evaluate acceleration, jerk and snap of all bodies, in two passes over the pairs. Returns all, (18, N)."""
@@ -323,6 +396,9 @@ class Blocks:
         self._rows.copy_to_device(rows)
         for ticks in (self._last, self._step):
             ticks.copy_to_device(np.zeros(state.count, np.int64))
+        self.pairs.parted = self.pairs.joined
+        self._orbits = None
+        self._joined()
         kernels = kernels_for(self._law, self._order, self._mixed, first=True)
         for _ in range(2):  # the second one knows the accelerations
             self._set_clock(0.0, 0, 0, 0, 1, 1)
@@ -342,21 +418,54 @@ class Blocks:
         """The shortest step that accuracy asks for."""
         return float(self._state.wanted_step.copy_to_host().min())
 
-    def new_stretch(self, tick: float, unit: int, smallest: int) -> int:
-        """All bodies are at the same time, 0 ticks from now on. Returns a body whose step is too short, or -1."""
-        state = self._state
+    def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
+        """All bodies are at the same time, 0 ticks from now on; ``before``: the length of a tick until now. Joins pairs.
+        Returns a body whose step is too short, or -1."""
+        state, orbits = self._state, self._joined()
+        if len(orbits.first):
+            b = self._bodies()
+            self.pairs.begin_stretch(b, orbits, TICKS, before)
+            self._pairs_changed(b)
         self._set_clock(tick, FAR, 0, unit, smallest, 0)
         self._kernels.begin[self._grid(state.count), THREADS, state.stream](
             self._last, self._step, state.wanted_step, self._clock, self._scale
         )
         state.stream.synchronize()
         clock = self._clock.copy_to_host()
-        self._next = int(clock[0])
+        self._next, self._now = int(clock[0]), 0
+        self.look(tick, unit)
         return int(clock[FAILED])
+
+    def look(self, tick: float, unit: int) -> None:
+        """Join the pairs that are hardly perturbed at present."""
+        if self.pairs.threshold == 0.0:
+            return
+        self._joined()
+        ticks = self._last.copy_to_host(), self._step.copy_to_host()
+        if len(self.pairs.candidates(*ticks, self._limit.copy_to_host(), self._now)) > 1:
+            b = self._bodies()
+            if self.pairs.join(b, self._now, tick, unit):
+                self._pairs_changed(b)
 
     def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> tuple[int, int, int, int]:
         """Make up to ``steps`` blocks, or all until ``end``. Returns the number of blocks, the time reached in ticks, the
         steps of single bodies, and a body whose step would be too short, or -1."""
+        self._joined()
+        made = single = reached = 0
+        while True:
+            clock = self._blocks_until(tick, end, unit, smallest, steps - made)
+            made, single = made + int(clock[BLOCKS_DONE]), single + int(clock[SINGLE])
+            reached, failed = int(clock[REACHED]) or reached, int(clock[FAILED])
+            self._now = reached or self._now
+            if clock[EXCEEDED]:
+                b = self._bodies()
+                self.pairs.part(b, self._now, tick, unit)
+                self._pairs_changed(b)
+            if not clock[EXCEEDED] or failed >= 0:
+                return made, reached, single, failed
+
+    def _blocks_until(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> np.ndarray:
+        """Make up to ``steps`` blocks, or all until ``end``, or until a pair is to part. Returns the clock."""
         if self._next < 0:
             self._next = int((self._last.copy_to_host() + self._step.copy_to_host()).min())
         self._set_clock(tick, self._next, end, unit, smallest, steps)
@@ -367,15 +476,16 @@ class Blocks:
             self._state.stream.synchronize()
             clock = self._clock.copy_to_host()
             self._next = int(clock[:3].min())
-            if clock[BLOCKS_DONE] >= steps or self._next > end or clock[FAILED] >= 0:
-                return int(clock[BLOCKS_DONE]), int(clock[REACHED]), int(clock[SINGLE]), int(clock[FAILED])
-            graphs = min(MOST_GRAPHS, 2 * graphs)
+            left = steps - int(clock[BLOCKS_DONE])
+            if left <= 0 or self._next > end or clock[FAILED] >= 0 or clock[EXCEEDED]:
+                return clock
+            graphs = min(MOST_GRAPHS, 2 * graphs, -(-left // BLOCKS_PER_GRAPH))
 
     def step_to(self, end: int) -> None:
         """Let the next steps of all bodies end at the time ``end``, in ticks."""
         self._state.stream.synchronize()
         last, step = self._last.copy_to_host(), self._step.copy_to_host()
-        self._step.copy_to_device(np.where(last < end, end - last, step))
+        self._step.copy_to_device(np.where((last < end) & (step < PARKED), end - last, step))
         self._next = -1
 
     def present(self, now: int, tick: float) -> None:
@@ -384,6 +494,14 @@ class Blocks:
         self._kernels.present[self._grid(state.count), THREADS, state.stream](
             self._rows, state.body, state.velocity, self._last, now, tick
         )
+        orbits = self._joined()
+        if len(orbits.first):
+            relative = cuda.to_device(np.concatenate(orbits.at(now, tick)))
+            first, second, share = map(cuda.to_device, (orbits.first, orbits.second, orbits.share))
+            self._kernels.resolve[self._grid(len(orbits.first)), THREADS, state.stream](
+                state.body, state.velocity, first, second, relative, share
+            )
+            state.stream.synchronize()  # the arrays are needed until then
 
     def _set_clock(self, tick: float, following: int, end: int, unit: int, smallest: int, budget: int) -> None:
         clock = np.zeros(CLOCK, np.int64)
@@ -415,8 +533,8 @@ class Blocks:
         self._force(self._kernels, slot)
         grid = min(self._grid(state.count * 32), self._force_blocks)
         self._kernels.finish[grid, THREADS, state.stream](
-            self._rows, self._partial, self._last, self._step, state.wanted_step, self._listed, self._clock, self._scale,
-            slot, self._force_blocks,
+            self._rows, self._mass, self._limit, self._p, self._partial, self._last, self._step, state.wanted_step,
+            self._listed, self._clock, self._scale, slot, self._force_blocks,
         )  # fmt: skip
 
     def _predict(self, kernels: Kernels, slot: int) -> None:
