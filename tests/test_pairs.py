@@ -31,14 +31,14 @@ def cluster(count=48, axis=None):
     return bodies if axis is None else with_pair(bodies, int(np.argmin((bodies.position**2).sum(axis=1))), axis)
 
 
-def passing(distance=40.0, speed=1.0):
-    """A pair at rest in the origin with a = 1e-3, a body that comes by, and 14 far ones that hardly matter."""
+def passing(start=0.25, speed=1.0, axis=1e-3):
+    """A pair at rest in the origin, a body that comes by at 40 semi-major axes, and 14 far ones that hardly matter."""
     rng = np.random.default_rng(3)
     far = rng.standard_normal((14, 3))
     far *= 3 / np.linalg.norm(far, axis=1)[:, None]
-    x = np.vstack([[[0.0, 0, 0], [-0.25, distance * 1e-3, 0]], far])
+    x = np.vstack([[[0.0, 0, 0], [-start, 40 * axis, 0]], far])
     v = np.vstack([[[0.0, 0, 0], [speed, 0, 0]], np.zeros((14, 3))])
-    return with_pair(Particles(np.append([1e-2, 1e-2], np.full(14, 1e-3)), x, v), 0, 1e-3)
+    return with_pair(Particles(np.append([1e-2, 1e-2], np.full(14, 1e-3)), x, v), 0, axis)
 
 
 def orbit_of(motion, i, j):
