@@ -146,7 +146,7 @@ def _pairs(path: Path, scenario: dict[str, Any]) -> dict[str, Any]:
     from nbody.run.simulation import OWN
     from nbody.trajectory import read_checkpoint
 
-    if "individual" != _scheme(scenario).get("step_lengths"):
+    if _scheme(scenario).get("step_lengths") != "individual":
         return {}
     try:
         numbers = read_checkpoint(path).state.get(OWN + "pairs")

@@ -10,13 +10,13 @@ body on the pair; 1: also a light body should not feel the pair's quadrupole.)
   neighbour among those with short steps. The host looks for such pairs when a stretch between two frames begins and after
   each 1024 blocks, which a hard pair uses up quickly; so the search costs nothing where there is none, and its times depend
   on nothing but the number of blocks.
-- A pair parts if γ exceeds ``pairs``. This is checked in the loop over blocks at each step of its centre of mass, which is at
-  most a quarter of the time in which another body could arrive; so γ exceeds the option by 1/(3/4)³ at most. The loop then
-  ends, and the host puts the two bodies back. No other body notices.
+- A pair parts if γ exceeds ``pairs``. The loop over blocks checks this at each step of the pair's centre of mass, which is
+  shorter than a quarter of the time in which another body could arrive; so γ hardly exceeds the option by 1/(3/4)³. The loop
+  then ends, and the host puts both bodies back. All other bodies keep their times and steps.
 
-So the energy of a pair changes by about γ of itself, the potential of its quadrupole, when it joins or parts. All of it is in
-the columns that checkpoints keep: the rows of the parked body hold the separation x and velocity v of the pair (rows 9 to 14)
-at the end of its "last step", and the number of the first body (row 15).
+When a pair joins or parts, its energy changes by about γ of itself, the potential of its quadrupole. Everything is in the
+columns that checkpoints keep: the rows 9 to 14 of the parked body are the separation and the velocity of the pair at the end
+of the parked body's last step, and row 15 is the number of the first body.
 """
 
 import math
@@ -66,8 +66,8 @@ class Bodies(NamedTuple):
 
 
 class Orbits(NamedTuple):
-    """The joined pairs: (n,) numbers of the first and the second bodies, separations x and velocities v (3, n) from the second
-    to the first at the times ``since`` (n,) in ticks, G M, and the second one's share of the mass."""
+    """The joined pairs: numbers of the first and the second bodies (n,), separations x and velocities v (3, n) from the
+    second to the first at the times ``since`` (n,) in ticks, G M (n,), and the second one's share of the mass (n,)."""
 
     first: np.ndarray
     second: np.ndarray
@@ -109,7 +109,7 @@ def extremes(x: np.ndarray, v: np.ndarray, mu: float) -> tuple[float, float]:
     if not per_a > 0.0:
         return math.inf, math.inf
     h = np.cross(x, v)
-    e = math.sqrt(max(0.0, 1.0 - (h @ h) / mu * per_a))
+    e = math.sqrt(max(0.0, float(1.0 - (h @ h) / mu * per_a)))
     return (1.0 - e) / per_a, (1.0 + e) / per_a
 
 
@@ -150,7 +150,8 @@ class Pairs:
         single = step < PARKED
         if self.threshold == 0.0 or single.sum() < FEWEST:
             return np.empty(0, np.int64)
-        most = np.partition(step[single], 9 * int(single.sum()) // 10)[9 * int(single.sum()) // 10]
+        tenth = 9 * int(single.sum()) // 10
+        most = np.partition(step[single], tenth)[tenth]  # nine of ten steps are at most as long
         return np.flatnonzero(single & (last == now) & (limit == 0.0) & (SHORTER * step <= most))
 
     def join(self, b: Bodies, now: int, tick: float, largest: int) -> bool:

@@ -15,6 +15,7 @@ from pydantic import Field, StrictBool
 from nbody.errors import InputError, RunFailed
 from nbody.forces.engine import Engine
 from nbody.integrators.blocks.formulas import ETA, FOREVER, TICKS, first_steps
+from nbody.integrators.blocks.memory import working_bytes
 from nbody.integrators.blocks.pairs import LOOK
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.integrator import Integrator, Motion
@@ -70,6 +71,11 @@ class BlockHermite(Integrator):
         if precision in offered:
             return ""
         return f"this scheme computes in {' or '.join(offered)} there; choose precision {offered[0]}"
+
+    @classmethod
+    def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """See :meth:`Integrator.working_bytes`."""
+        return working_bytes(engine.device, particles, precision)
 
     def prepare(self, motion: Motion) -> None:
         """See :meth:`Integrator.prepare`."""

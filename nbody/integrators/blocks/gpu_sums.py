@@ -1,0 +1,138 @@
+"""Kernels of block steps on a GPU: the sums over all pairs of a listed body with any body."""
+
+from functools import cache
+from typing import Any
+
+from nbody import gpu
+from nbody.gpu import cuda
+from nbody.integrators.blocks.formulas import pair_weights
+from nbody.integrators.blocks.gpu_layout import (
+    BLOCKS_DONE,
+    FAR,
+    LENGTH2,
+    REACHED,
+    SINGLE,
+    STRENGTH,
+    TILE,
+    WARPS,
+    real_of,
+)  # fmt: skip
+from nbody.integrators.blocks.memory import rows_per_body
+from nbody.law import LAWS, pair_law
+
+
+@gpu.device_function
+def total(partial, n, shares, lane):
+    """The nine sums of the listed body n, sum k in lane k: lanes k, k + 9 and k + 18 add a third of the shares each."""
+    found = 0.0
+    if lane < 27:
+        share = lane // 9
+        while share < shares:
+            found += partial[(n * 9 + lane % 9) * shares + share]
+            share += 3
+    k = lane % 9
+    return gpu.shuffle(found, k) + (gpu.shuffle(found, k + 9) + gpu.shuffle(found, k + 18))
+
+
+@gpu.kernel
+def store(rows, partial, listed, scale, force_blocks):
+    """Keep the sums of all bodies as their acceleration, jerk and snap."""
+    warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
+    number, tiles = rows.shape[1], (rows.shape[1] + TILE - 1) // TILE
+    shares = max(1, min(tiles, force_blocks // max(1, (number + 31) // 32)))
+    first = cuda.blockIdx.x * WARPS
+    while first < number:
+        n = min(first + warp, number - 1)
+        value = scale[STRENGTH] * total(partial, n, shares, lane)
+        if lane < 9 and first + warp < number:
+            rows[6 + lane, listed[n]] = value
+        first += cuda.gridDim.x * WARPS
+
+
+@cache
+def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
+    """The kernel for one law, order and precision; ``first``: with the snap in both orders."""
+    real = real_of(mixed)
+    law = pair_law(law_name, 3, gpu.rsqrt, gpu.device_function)
+    softened = LAWS.load(law_name).needs_length  # so a body exerts no force on itself
+    snap = first or order == 6
+    weights = pair_weights(6 if first else order, law, gpu.device_function)
+    zero, one = real(0), real(1)
+    split = 3 if mixed else 0
+    numbers = rows_per_body(mixed)
+
+    @gpu.kernel(**gpu.FAST)
+    def force(p, partial, listed, clock, scale, slot):
+        """The sums of each share of all bodies: partial[(n * 9 + k) * shares + share] for the listed body n."""
+        tile = cuda.shared.array((numbers, TILE), real)
+        rest = cuda.shared.array((WARPS, 9, 32), real)
+        t, block = cuda.threadIdx.x, cuda.blockIdx.x
+        warp, lane = t // 32, t % 32
+        number, count = clock[3 + slot], p.shape[1]
+        if block == 0 and t == 0:
+            now, following = clock[slot], (slot + 1) % 3
+            if number == 0:  # nothing was predicted: the time stays
+                clock[following] = now
+            else:
+                clock[REACHED] = now
+                clock[BLOCKS_DONE] += 1
+                clock[SINGLE] += number
+            clock[(slot + 2) % 3] = FAR
+            clock[3 + (slot + 2) % 3] = 0
+        groups, tiles = (number + 31) // 32, (count + TILE - 1) // TILE
+        shares = max(1, min(tiles, cuda.gridDim.x // max(1, groups)))
+        each = (tiles + shares - 1) // shares
+        length2 = real(scale[LENGTH2])
+        work = block
+        while work < groups * shares:
+            group, share = work // shares, work % shares
+            n = group * 32 + lane
+            i = listed[n] if n < number else -1
+            own = i if i >= 0 else 0
+            xi, yi, zi = p[0, own], p[1, own], p[2, own]
+            if mixed:
+                xl, yl, zl = p[3, own], p[4, own], p[5, own]
+            vxi, vyi, vzi = p[split + 3, own], p[split + 4, own], p[split + 5, own]
+            axi, ayi, azi = p[split + 6, own], p[split + 7, own], p[split + 8, own]
+            ax, ay, az, jx, jy, jz, sx, sy, sz = zero, zero, zero, zero, zero, zero, zero, zero, zero
+            for number_of_tile in range(share * each, min(tiles, (share + 1) * each)):
+                base = number_of_tile * TILE
+                if t < TILE:
+                    for k in range(numbers):
+                        tile[k, t] = p[k, base + t] if base + t < count else zero
+                cuda.syncthreads()
+                for k in range(warp * (TILE // WARPS), (warp + 1) * (TILE // WARPS)):
+                    dx, dy, dz = tile[0, k] - xi, tile[1, k] - yi, tile[2, k] - zi
+                    if mixed:
+                        dx, dy, dz = dx + (tile[3, k] - xl), dy + (tile[4, k] - yl), dz + (tile[5, k] - zl)
+                    m = tile[numbers - 1, k]
+                    vx, vy, vz = tile[split + 3, k] - vxi, tile[split + 4, k] - vyi, tile[split + 5, k] - vzi
+                    dax, day, daz = tile[split + 6, k] - axi, tile[split + 7, k] - ayi, tile[split + 8, k] - azi
+                    if not softened and (base + k == i or base + k >= count):  # itself: far away, and without mass
+                        dx, m = one, zero
+                    w, pw, qw, rw = weights(dx, dy, dz, vx, vy, vz, dax, day, daz, m, length2)
+                    ax += w * dx
+                    ay += w * dy
+                    az += w * dz
+                    jx += w * vx - pw * dx
+                    jy += w * vy - pw * dy
+                    jz += w * vz - pw * dz
+                    if snap:
+                        sx += w * dax - qw * vx + rw * dx
+                        sy += w * day - qw * vy + rw * dy
+                        sz += w * daz - qw * vz + rw * dz
+                cuda.syncthreads()
+            rest[warp, 0, lane], rest[warp, 1, lane], rest[warp, 2, lane] = ax, ay, az
+            rest[warp, 3, lane], rest[warp, 4, lane], rest[warp, 5, lane] = jx, jy, jz
+            rest[warp, 6, lane], rest[warp, 7, lane], rest[warp, 8, lane] = sx, sy, sz
+            cuda.syncthreads()
+            for k in range(warp, 9, WARPS):
+                total = 0.0
+                for w in range(WARPS):
+                    total += rest[w, k, lane]
+                if n < number:
+                    partial[(n * 9 + k) * shares + share] = total
+            cuda.syncthreads()
+            work += cuda.gridDim.x
+
+    return force
