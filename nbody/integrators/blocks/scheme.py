@@ -22,7 +22,7 @@ from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.fields import Group, NotNegative, Positive
 from nbody.state import Column, Want
 
-SMALLEST = 30
+SMALLEST = 40
 """The smallest step is the largest one divided by 2 to this power."""
 
 SHORT = 1e-4
