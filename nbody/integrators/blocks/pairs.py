@@ -41,6 +41,9 @@ FEWEST = 16
 SHORTER = 32
 """The steps of the two are shorter than those of most bodies by this factor, or joining them would save nothing."""
 
+LONGEST = 4.0
+"""The longest period of a pair that may join, in steps of most bodies. Longer ones are perturbed; this spares the proof."""
+
 JOIN = 0.25
 """A pair joins below this share of the perturbation at which it parts, so that it does not do both in turn."""
 
@@ -113,6 +116,14 @@ def extremes(x: np.ndarray, v: np.ndarray, mu: float) -> tuple[float, float]:
     return (1.0 - e) / per_a, (1.0 + e) / per_a
 
 
+def usual(step: np.ndarray) -> int:
+    """The step in ticks that nine of ten bodies do not exceed; 0 if there are too few bodies for pairs to join."""
+    single = step[step < PARKED]
+    if len(single) < FEWEST:
+        return 0
+    return int(np.partition(single, 9 * len(single) // 10)[9 * len(single) // 10])
+
+
 class Pairs:
     """Joins and parts pairs of bodies.
 
@@ -147,12 +158,9 @@ class Pairs:
 
     def candidates(self, last: np.ndarray, step: np.ndarray, limit: np.ndarray, now: int) -> np.ndarray:
         """The bodies that have just ended a step, and that have shorter steps than most."""
-        single = step < PARKED
-        if self.threshold == 0.0 or single.sum() < FEWEST:
+        if self.threshold == 0.0:
             return np.empty(0, np.int64)
-        tenth = 9 * int(single.sum()) // 10
-        most = np.partition(step[single], tenth)[tenth]  # nine of ten steps are at most as long
-        return np.flatnonzero(single & (last == now) & (limit == 0.0) & (SHORTER * step <= most))
+        return np.flatnonzero((last == now) & (limit == 0.0) & (step <= usual(step) // SHORTER))
 
     def join(self, b: Bodies, now: int, tick: float, largest: int) -> bool:
         """Join the pairs that are hardly perturbed. Returns False if there are none."""
@@ -161,11 +169,15 @@ class Pairs:
             return False
         nearest = cKDTree(b.rows[:3, found].T).query(b.rows[:3, found].T, k=2)[1]
         other = np.where(nearest[:, 0] == np.arange(len(found)), nearest[:, 1], nearest[:, 0])
-        mutual = [k for k in range(len(found)) if other[other[k]] == k and k < other[k]]
+        mutual = [(found[k], found[other[k]]) for k in range(len(found)) if other[other[k]] == k and k < other[k]]
+        longest = LONGEST * usual(b.step) * tick
+        hard = [(i, j) for i, j in mutual if self._period(b, i, j) < longest]
+        if not hard:
+            return False
         p = self._predicted(b, now, tick)
-        joined = [(found[k], found[other[k]]) for k in mutual if self._join(b, p, found[k], found[other[k]], now)]
+        joined = [i for i, j in hard if self._join(b, p, i, j, now)]
         if joined:
-            self._begin(b, p, [i for i, _ in joined], now, tick, largest)
+            self._begin(b, p, joined, now, tick, largest)
             self.joined += len(joined)
         return bool(joined)
 
@@ -194,6 +206,12 @@ class Pairs:
         p[:3, parked], p[3:, parked] = b.rows[:3, parked], 0.0
         return p
 
+    def _period(self, b: Bodies, i: int, j: int) -> float:
+        """The period of two bodies about each other; infinity if they are not bound."""
+        relative, mu = b.rows[:6, i] - b.rows[:6, j], self._gravity.G * (b.mass[i] + b.mass[j])
+        axis = 0.5 * sum(extremes(relative[:3], relative[3:], mu))
+        return 2 * math.pi * math.sqrt(axis**3 / mu) if mu > 0 else math.inf
+
     def _join(self, b: Bodies, p: np.ndarray, i: int, j: int, now: int) -> bool:
         """Join a pair, unless it is perturbed: its centre of mass is body i."""
         total, mu = b.mass[i] + b.mass[j], self._gravity.G * (b.mass[i] + b.mass[j])
@@ -207,8 +225,7 @@ class Pairs:
         moved[:6, i], moved[:3, j], moved[3:, j], masses[i], masses[j] = centre, away, 0.0, total, 0.0
         limit = self._limit(apocentre, total)
         strongest, quickest = perturbation_now()(i, moved, masses)
-        period = 2 * math.pi * math.sqrt((0.5 * (pericentre + apocentre)) ** 3 / mu)
-        if not (strongest < JOIN * limit and period * math.sqrt(quickest) < APPROACH):
+        if not (strongest < JOIN * limit and self._period(b, i, j) * math.sqrt(quickest) < APPROACH):
             return False
         p[:], b.mass[:] = moved, masses
         b.limit[i] = limit
