@@ -3,6 +3,8 @@
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from nbody import gpu
 from nbody.gpu import cuda
 from nbody.integrators.blocks.formulas import pair_weights
@@ -60,14 +62,16 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
     zero, one = real(0), real(1)
     split = 3 if mixed else 0
     numbers = rows_per_body(mixed)
+    rows = 5 if mixed else 3  # of four numbers per body, for 128-bit loads; the fifth keeps stores apart in the banks
+    height, share_of_tile = TILE * rows, TILE // WARPS
 
     @gpu.kernel(**gpu.FAST)
     def force(p, partial, listed, clock, scale, slot):
         """The sums of each share of all bodies: partial[(n * 9 + k) * shares + share] for the listed body n."""
-        tile = cuda.shared.array((numbers, TILE), real)
+        tile = cuda.shared.array((height, 4), real, alignment=16)
         rest = cuda.shared.array((WARPS, 9, 32), real)
-        t, block = cuda.threadIdx.x, cuda.blockIdx.x
-        warp, lane = t // 32, t % 32
+        t, block = np.int32(cuda.threadIdx.x), cuda.blockIdx.x
+        warp, lane = t // np.int32(32), t % np.int32(32)
         number, count = clock[3 + slot], p.shape[1]
         if block == 0 and t == 0:
             now, following = clock[slot], (slot + 1) % 3
@@ -98,17 +102,30 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
             for number_of_tile in range(share * each, min(tiles, (share + 1) * each)):
                 base = number_of_tile * TILE
                 if t < TILE:
-                    for k in range(numbers):
-                        tile[k, t] = p[k, base + t] if base + t < count else zero
+                    j = base + t
+                    for k in range(numbers - 1):
+                        place = k if k < 3 else k + 1
+                        tile[t * rows + place // 4, place % 4] = p[k, j] if j < count else zero
+                    tile[t * rows, 3] = p[numbers - 1, j] if j < count else zero
                 cuda.syncthreads()
-                for k in range(warp * (TILE // WARPS), (warp + 1) * (TILE // WARPS)):
-                    dx, dy, dz = tile[0, k] - xi, tile[1, k] - yi, tile[2, k] - zi
+                itself, beyond = np.int32(i - base), np.int32(min(count - base, TILE))
+                k, end = np.int32(warp * np.int32(share_of_tile)), np.int32((warp + np.int32(1)) * np.int32(share_of_tile))
+                while k < end:
+                    row = np.int32(k * np.int32(rows))
+                    xj, yj, zj, m = gpu.row(tile, row)
                     if mixed:
-                        dx, dy, dz = dx + (tile[3, k] - xl), dy + (tile[4, k] - yl), dz + (tile[5, k] - zl)
-                    m = tile[numbers - 1, k]
-                    vx, vy, vz = tile[split + 3, k] - vxi, tile[split + 4, k] - vyi, tile[split + 5, k] - vzi
-                    dax, day, daz = tile[split + 6, k] - axi, tile[split + 7, k] - ayi, tile[split + 8, k] - azi
-                    if not softened and (base + k == i or base + k >= count):  # itself: far away, and without mass
+                        xlj, ylj, zlj, vxj = gpu.row(tile, np.int32(row + 1))
+                        vyj, vzj, axj, ayj = gpu.row(tile, np.int32(row + 2))
+                        azj, _, _, _ = gpu.row(tile, np.int32(row + 3))
+                    else:
+                        vxj, vyj, vzj, axj = gpu.row(tile, np.int32(row + 1))
+                        ayj, azj, _, _ = gpu.row(tile, np.int32(row + 2))
+                    dx, dy, dz = xj - xi, yj - yi, zj - zi
+                    if mixed:
+                        dx, dy, dz = dx + (xlj - xl), dy + (ylj - yl), dz + (zlj - zl)
+                    vx, vy, vz = vxj - vxi, vyj - vyi, vzj - vzi
+                    dax, day, daz = axj - axi, ayj - ayi, azj - azi
+                    if not softened and (k == itself or k >= beyond):  # itself: far away, and without mass
                         dx, m = one, zero
                     w, pw, qw, rw = weights(dx, dy, dz, vx, vy, vz, dax, day, daz, m, length2)
                     ax += w * dx
@@ -121,6 +138,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
                         sx += w * dax - qw * vx + rw * dx
                         sy += w * day - qw * vy + rw * dy
                         sz += w * daz - qw * vz + rw * dz
+                    k = np.int32(k + 1)  # 64-bit integers would take twice the instructions
                 cuda.syncthreads()
             rest[warp, 0, lane], rest[warp, 1, lane], rest[warp, 2, lane] = ax, ay, az
             rest[warp, 3, lane], rest[warp, 4, lane], rest[warp, 5, lane] = jx, jy, jz
