@@ -14,6 +14,7 @@ from nbody.forces import ENGINES
 from nbody.gpu import SIMULATED
 from nbody.initial.plummer import Plummer
 from nbody.integrators import INTEGRATORS
+from nbody.integrators.blocks.memory import working_bytes
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
 from nbody.state import Want
@@ -118,6 +119,9 @@ def test_the_simulator_joins_and_parts_a_pair_as_the_cpu_does(name):
         facts.append((*scheme.arrays()["pairs"], scheme.single, motion.state.time))
         ends.append((*first, *bodies_of(motion)))
     assert facts[0] == facts[1] and facts[0][:2] == (1, 1)
+    blocks = scheme._blocks
+    arrays = blocks._p, blocks._partial, blocks._listed, blocks._mass, blocks._limit
+    assert sum(array.nbytes for array in arrays) <= working_bytes("gpu", 17, "float64")
     for got, expected, tolerance in zip(ends[1], ends[0], (1e-14, 1e-11, 1e-14, 1e-11), strict=True):
         np.testing.assert_allclose(got, expected, atol=tolerance)
 

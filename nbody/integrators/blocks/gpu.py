@@ -155,7 +155,10 @@ class Blocks:
         clock = self._clock.copy_to_host()
         self._next, self._now = int(clock[0]), 0
         self.look(tick, unit)
-        return int(clock[FAILED])
+        if clock[FAILED] < 0:
+            return -1
+        short = np.flatnonzero(self._step.copy_to_host() < smallest)  # but for pairs that have joined
+        return int(short[-1]) if len(short) else -1
 
     def look(self, tick: float, unit: int) -> None:
         """Join the pairs that are hardly perturbed at present."""

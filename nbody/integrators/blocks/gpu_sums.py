@@ -109,9 +109,10 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
                     tile[t * rows, 3] = p[numbers - 1, j] if j < count else zero
                 cuda.syncthreads()
                 itself, beyond = np.int32(i - base), np.int32(min(count - base, TILE))
-                k, end = np.int32(warp * np.int32(share_of_tile)), np.int32((warp + np.int32(1)) * np.int32(share_of_tile))
-                while k < end:
-                    row = np.int32(k * np.int32(rows))
+                q = np.int32(warp * np.int32(share_of_tile))
+                end = np.int32(q + np.int32(share_of_tile))
+                while q < end:
+                    row = np.int32(q * np.int32(rows))
                     xj, yj, zj, m = gpu.row(tile, row)
                     if mixed:
                         xlj, ylj, zlj, vxj = gpu.row(tile, np.int32(row + 1))
@@ -125,7 +126,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
                         dx, dy, dz = dx + (xlj - xl), dy + (ylj - yl), dz + (zlj - zl)
                     vx, vy, vz = vxj - vxi, vyj - vyi, vzj - vzi
                     dax, day, daz = axj - axi, ayj - ayi, azj - azi
-                    if not softened and (k == itself or k >= beyond):  # itself: far away, and without mass
+                    if not softened and (q == itself or q >= beyond):  # itself: far away, and without mass
                         dx, m = one, zero
                     w, pw, qw, rw = weights(dx, dy, dz, vx, vy, vz, dax, day, daz, m, length2)
                     ax += w * dx
@@ -138,7 +139,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
                         sx += w * dax - qw * vx + rw * dx
                         sy += w * day - qw * vy + rw * dy
                         sz += w * daz - qw * vz + rw * dz
-                    k = np.int32(k + 1)  # 64-bit integers would take twice the instructions
+                    q = np.int32(q + 1)  # 64-bit integers would take twice the instructions
                 cuda.syncthreads()
             rest[warp, 0, lane], rest[warp, 1, lane], rest[warp, 2, lane] = ax, ay, az
             rest[warp, 3, lane], rest[warp, 4, lane], rest[warp, 5, lane] = jx, jy, jz

@@ -154,7 +154,6 @@ class Pairs:
         """Let the time ``now`` be 0: the times of all relative motions are moved there."""
         b.rows[9:12, orbits.second], b.rows[12:15, orbits.second] = orbits.at(now, tick)
         b.last[orbits.second] = 0
-        b.limit[:] = self.masses_and_limits(self.orbits(b.rows, b.last, b.step))[1]
 
     def candidates(self, last: np.ndarray, step: np.ndarray, limit: np.ndarray, now: int) -> np.ndarray:
         """The bodies that have just ended a step, and that have shorter steps than most."""
