@@ -72,18 +72,18 @@ def finish_kernel(order: int, mixed: bool) -> Any:
         first = cuda.blockIdx.x * WARPS
         while first < number:
             n = min(first + warp, number - 1)
+            i = listed[n]
+            strongest = quickest = 0.0
+            # A pair's centre of mass. (In the simulator all threads of a block must shuffle.)
+            if SIMULATED or (first + warp < number and limit[i] > 0.0):
+                strongest, quickest = perturbation(i, p, mass, lane)
             value = G * total(partial, n, shares, lane)
             a1, j1, s1 = gpu.shuffle(value, k), gpu.shuffle(value, 3 + k), gpu.shuffle(value, 6 + k)
-            i = listed[n]
             x, v, snap1, crackle, fourth, fifth = correct_one(
                 rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, step[i] * tick
             )
             a, j, s = sum_of_three(a1 * a1), sum_of_three(j1 * j1), sum_of_three(snap1 * snap1)
             c, d, e = sum_of_three(crackle * crackle), sum_of_three(fourth * fourth), sum_of_three(fifth * fifth)
-            strongest = quickest = 0.0
-            # A pair's centre of mass. (In the simulator all threads of a block must shuffle.)
-            if SIMULATED or (first + warp < number and limit[i] > 0.0):
-                strongest, quickest = perturbation(i, p, mass, lane)
             if first + warp < number and lane < 3:
                 rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
                 rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
