@@ -68,6 +68,12 @@ class Integrator(ABC):
     own_forces: ClassVar[bool] = False
     """True if the scheme computes the forces in its own kernel."""
 
+    star: ClassVar[bool] = False
+    """True if it moves planets about a star, which is body 0 and the heaviest."""
+
+    velocity_fields: ClassVar[bool] = False
+    """True if the scheme computes forces that depend on velocities (:class:`nbody.fields.field.VelocityField`)."""
+
     softened: ClassVar[bool] = False
     """True if the steps follow from the softening length, so that there must be one."""
 

@@ -17,11 +17,10 @@ from numba.extending import overload
 from nbody import law
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
-from nbody.integrators import kepler
 from nbody.integrators.blocks import formulas
 from nbody.integrators.blocks.formulas import APPROACH, FOREVER, corrector, pair_weights, predictor, step_length
 from nbody.integrators.kepler import kepler_step
-from nbody.law import pair_law
+from nbody.law import pair_law, pair_slopes
 
 ALONE = 1 << 18
 """Fewer pairs than this in a block are left to one core: waking the others costs as much."""
@@ -78,7 +77,8 @@ def _forces(variant: str) -> Callable:
     def rsqrt(x):
         return 1.0 / np.sqrt(x)
 
-    weights = pair_weights(int(order), pair_law(law_name, 3, rsqrt, njit(fastmath=FAST)), njit(fastmath=FAST))
+    made = law_name, 3, rsqrt, njit(fastmath=FAST)
+    weights = pair_weights(int(order), pair_law(*made), njit(fastmath=FAST), pair_slopes(*made))
     snap = int(order) == 6
 
     @njit(fastmath=FAST, error_model="numpy")
@@ -219,12 +219,10 @@ def forces_for(law_name: str) -> Callable:
 def kepler_motion() -> Callable:
     """The compiled function ``move(x, v, mu, h)``: moves n separations x and velocities v, (3, n), by the times h on Kepler
     orbits of strength mu."""
-    variant = hashlib.sha256(Path(str(kepler.__file__)).read_bytes()).hexdigest()
 
     def move(x, v, mu, h):
-        if variant:  # so that the kernel on disk changes with the source
-            for k in range(mu.size):
-                kepler_step(k, x, v, mu[k], h[k])
+        for k in range(mu.size):
+            kepler_step(k, x, v, mu[k], h[k])
 
     return disk_cached(move)
 
@@ -232,10 +230,9 @@ def kepler_motion() -> Callable:
 @cache
 def perturbation_now() -> Callable:
     """:func:`perturbation`, compiled for callers on the host."""
-    variant = variant_of("none", 6)
 
     def strongest(i, p, m):
-        return perturbation(i, p, m) if variant else (0.0, 0.0)
+        return perturbation(i, p, m)
 
     return disk_cached(strongest)
 

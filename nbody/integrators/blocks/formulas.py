@@ -36,15 +36,20 @@ def first_steps(order: int, eta: float, rows: np.ndarray) -> np.ndarray:
     return np.fmin(wanted, FOREVER)
 
 
-def pair_weights(order: int, law: Callable, compile: Callable) -> Any:
+def pair_weights(order: int, law: Any, compile: Callable, slopes: Callable | None = None) -> Any:
     """``weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2) -> (w, p, q, r)``: what body j adds to the sums of body i,
 
         a += w d,   j += w v - p d,   s += w a - q v + r d,
 
     with the differences d, v, a of positions, velocities and accelerations. With f = 1/r³ and u = 1/r of the softened
     distance, w = m f, α = (d·v) u² and β = (v² + d·a) u² + α²: p = 3 α w, q = 6 α w, r = (18 α² - 3 β) w.
+
+    With the ``slopes`` g and k of a law that is not cubic (:func:`~nbody.law.pair_slopes`): p = -m g (d·v), q = 2 p,
+    r = m (g (v² + d·a) + k (d·v)²).
     """
     snap = order == 6
+    if slopes is not None:
+        return compile(_weights_from(slopes, law, snap))
 
     def weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2):
         f, u = law(dx, dy, dz, length2)
@@ -60,6 +65,20 @@ def pair_weights(order: int, law: Callable, compile: Callable) -> Any:
         return w, p, p + p, (five - beta) * w3
 
     return compile(weights)
+
+
+def _weights_from(slopes: Callable, law: Callable, snap: bool) -> Callable:
+    def weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2):
+        f, _ = law(dx, dy, dz, length2)
+        g, k = slopes(dx, dy, dz, length2)
+        along = dx * vx + dy * vy + dz * vz
+        p = -m * g * along
+        if not snap:
+            return f * m, p, p, p
+        beta = vx * vx + vy * vy + vz * vz + dx * ax + dy * ay + dz * az
+        return f * m, p, p + p, m * (g * beta + k * along * along)
+
+    return weights
 
 
 def predictor(order: int, compile: Callable) -> Any:

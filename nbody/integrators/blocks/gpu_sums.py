@@ -20,7 +20,7 @@ from nbody.integrators.blocks.gpu_layout import (
     real_of,
 )  # fmt: skip
 from nbody.integrators.blocks.memory import rows_per_body
-from nbody.law import LAWS, pair_law
+from nbody.law import LAWS, pair_law, pair_slopes
 
 
 @gpu.device_function
@@ -55,10 +55,10 @@ def store(rows, partial, listed, scale, force_blocks):
 def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
     """The kernel for one law, order and precision; ``first``: with the snap in both orders."""
     real = real_of(mixed)
-    law = pair_law(law_name, 3, gpu.rsqrt, gpu.device_function)
+    law, slopes = (make(law_name, 3, gpu.rsqrt, gpu.device_function) for make in (pair_law, pair_slopes))
     softened = LAWS.load(law_name).needs_length  # so a body exerts no force on itself
     snap = first or order == 6
-    weights = pair_weights(6 if first else order, law, gpu.device_function)
+    weights = pair_weights(6 if first else order, law, gpu.device_function, slopes)
     zero, one = real(0), real(1)
     split = 3 if mixed else 0
     numbers = rows_per_body(mixed)

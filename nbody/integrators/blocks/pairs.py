@@ -242,7 +242,8 @@ class Pairs:
         softening, length = self._gravity.softening, math.sqrt(self._gravity.length2)
         if softening == "plummer":
             return 1.5 * (length / pericentre) ** 2 < self.threshold if pericentre > 0 else False
-        return length < pericentre if length else True
+        reach = 2.8 * length if softening == "spline" else length
+        return reach < pericentre or length == 0.0
 
     def _begin(self, b: Bodies, p: np.ndarray, which: list[int], now: int, tick: float, largest: int) -> None:
         """Evaluate the derivatives of some bodies at the time ``now``, and give them first steps."""
