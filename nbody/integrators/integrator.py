@@ -141,7 +141,7 @@ class FixedStep(Integrator):
         def steps() -> None:
             for _ in range(every - 1):
                 self._timed_step(motion)
-            self._timed_step(motion, Want.ENERGY)
+            self._timed_step(motion, motion.state.frame_want)
 
         self._made = 0
         found = motion.state.snapshots(steps, count, key=(type(self), self.dt, every))

@@ -6,7 +6,7 @@ requested are copied from a GPU to the host.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +37,8 @@ class State(ABC):
             may work with several states.
         watch: called with :attr:`computed` during a force evaluation; an exception that it raises ends the evaluation,
             and leaves the accelerations undefined.
+        frame_want: what :meth:`snapshot` needs to be current.
+        frame_columns: the names of the columns that snapshots bring.
         requested, computed: interactions that were requested, and that were computed, while a watch was set.
     """
 
@@ -51,6 +53,7 @@ class State(ABC):
         self.time = self.origin = float(particles.time)
         self.time_dependent = False
         self.current = Want.NOTHING
+        self.frame_want, self.frame_columns = Want.ENERGY, tuple[str, ...]()
         self.workspace: Any = None
         self.watch: Callable[[int], None] | None = None
         self.requested = self.computed = 0
@@ -121,9 +124,20 @@ class State(ABC):
 
     # --- Results ---
 
+    def send_with_frames(self, names: Collection[str], particles: Particles) -> None:
+        """Let snapshots bring columns (:data:`~nbody.state.frames.COLUMNS`) of the bodies, which are ``particles`` now.
+        Call this before the first snapshot. A column that is faster to compute on the host is not brought."""
+        self.frame_columns = tuple(name for name in self._offered_columns() if name in names)
+        if "potential" in self.frame_columns:
+            self.frame_want = Want.POTENTIAL
+
+    def _offered_columns(self) -> tuple[str, ...]:
+        """The columns that snapshots of this kind of state can bring."""
+        return ("potential",)
+
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """A copy of the state at this moment. The potential energy must be current."""
+        """A copy of the state at this moment. :attr:`frame_want` must be current."""
 
     def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
         """The states after each of ``count`` calls of ``step``, at most :func:`frames_per_block`. A device may record all

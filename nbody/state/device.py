@@ -11,14 +11,16 @@ their result, and are then made by one launch: :mod:`nbody.state.moves`. Repeate
 (:mod:`nbody.state.replay`), and long evaluations report their progress (:mod:`nbody.state.marks`).
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 import numpy as np
 
+from nbody.diagnostics.density import NEIGHBOURS
 from nbody.gpu import cuda, out_of_memory
 from nbody.particles import Particles
 from nbody.state import Column, Snapshot, State
+from nbody.state.frames import COLUMNS
 from nbody.state.marks import Marks
 from nbody.state.moves import (
     BEND,
@@ -33,6 +35,7 @@ from nbody.state.moves import (
     Area,
     Move,
     blocks,
+    copy_potential,
     make_moves,
 )  # fmt: skip
 from nbody.state.replay import Replays
@@ -102,7 +105,8 @@ class DeviceState(State):
             none = Move(NOTHING, self.dtype.type(0))
             kinds, factors = zip(*moves, *[none] * (MOST - len(moves)), strict=True)
             arrays = self.body, self.velocity, self.acceleration
-            make_moves[blocks(self.count), THREADS, self.stream](*arrays, kinds, factors, *area)
+            make_moves[blocks(self.count), THREADS, self.stream](*arrays, kinds, factors, area.rows, area.block_sums)
+            self._fill(area)
             self.has_moved = True
 
     def forget_moves(self) -> None:
@@ -114,6 +118,25 @@ class DeviceState(State):
         self._replays.repeat(self, step, count, key)
 
     # --- Results ---
+
+    def send_with_frames(self, names: Collection[str], particles: Particles) -> None:
+        """See :meth:`State.send_with_frames`."""
+        super().send_with_frames(names, particles)
+        if "density" in self.frame_columns:
+            from nbody.diagnostics.gpu_density import DeviceDensity
+
+            self._density = DeviceDensity(particles, self.dtype)
+
+    def _offered_columns(self) -> tuple[str, ...]:
+        return COLUMNS if self.count > NEIGHBOURS else ("potential",)
+
+    def _fill(self, area: Area) -> None:
+        """Fill the columns of a frame, whose rows have just been packed. (The bodies may have moved on.)"""
+        for name, column in zip(self.frame_columns, area.columns, strict=False):  # an empty area has none
+            if name == "potential":
+                copy_potential[blocks(self.count), THREADS, self.stream](self.acceleration, column)
+            else:
+                self._density.launch(area.rows[0], self.body, column, self.stream)
 
     def snapshot(self) -> Snapshot:
         """See :meth:`State.snapshot`."""
@@ -132,7 +155,7 @@ class DeviceState(State):
         return staging.send(side, block, count, self.stream)
 
     def _staging_area(self) -> Staging:
-        self._staging = self._staging or Staging(self.count, self.dtype)
+        self._staging = self._staging or Staging(self.count, self.dtype, self.frame_columns)
         return self._staging
 
     def _pack(self, side: Side, count: int, step: Callable[[], None] | None = None) -> None:
