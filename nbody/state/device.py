@@ -70,7 +70,14 @@ class DeviceState(State):
         """True once the kernel that makes moves is compiled."""
         self._replays = Replays()
         self._marks = Marks(self.stream)
+        self.division: Any = None
+        """The order in which the engine computes bodies with and without mass; None if that is the state's own."""
         self._staging: Staging | None = None  # made for the first snapshot
+
+    @property
+    def pairs(self) -> int:
+        """Interactions per force evaluation."""
+        return self.count * (self.division.count if self.division else self.count)
 
     # --- Moves ---
 

@@ -87,4 +87,4 @@ class Replays:
 
 def _is_long(state: "DeviceState") -> bool:
     """True if a force evaluation is marked, and somebody watches the marks."""
-    return state.watch is not None and state.count**2 >= MARK
+    return state.watch is not None and state.pairs >= MARK
