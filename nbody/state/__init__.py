@@ -29,8 +29,10 @@ class State(ABC):
         step: steps made since time :attr:`origin`.
         time: the time of the positions and velocities, in the scenario's units, float64.
         now: the same during a step too, when only some of its moves are made; setting ``time`` sets it.
-        time_dependent: True if forces depend on the time itself, so that no step is the replay of another.
+        time_dependent: True if forces depend on the time itself.
         origin: the time of step 0.
+        dt: the length of steps that are all the same.
+        made, drifts: steps that ``step`` does not count yet, and the drifts since the last step.
         current: the results that belong to the present positions. Engines add to it, moves of the positions clear it; see
             :meth:`nbody.forces.engine.Engine.evaluate`.
         workspace: buffers and plans of the engine that loaded the state. They belong to the state, so that one engine
@@ -50,6 +52,7 @@ class State(ABC):
         self.dimensions = particles.dimensions
         self.dtype = np.dtype(dtype)
         self.step = 0
+        self.dt = 0.0
         self.time = self.origin = float(particles.time)
         self.time_dependent = False
         self.current = Want.NOTHING
@@ -69,6 +72,22 @@ class State(ABC):
     @time.setter
     def time(self, time: float) -> None:
         self._time = self.now = float(time)
+        self.made, self.drifts = 0, list[float]()
+
+    def begin_steps(self, dt: float) -> None:
+        """Declare that the next steps have the length ``dt``."""
+        self.dt, self.made, self.drifts = dt, 0, []
+
+    def end_steps(self, steps: int = 1) -> None:
+        """Declare that one or more steps are complete, which ``step`` does not count yet."""
+        self.made, self.drifts = self.made + steps, []
+        self.now = self.origin + (self.step + self.made) * self.dt  # (a sum of steps would accumulate rounding errors)
+
+    def _pass(self, dt: float) -> None:
+        """Let time pass with the positions."""
+        self.now += dt
+        self.drifts.append(dt)
+        self.invalidate()
 
     def report(self, interactions: int) -> None:
         """Called by an engine when it has finished a piece of a force evaluation, or has launched it on the device.
@@ -93,15 +112,13 @@ class State(ABC):
     def drift(self, dt: float) -> None:
         """x += v dt. The accelerations are out of date afterwards."""
         self._drift(self.dtype.type(dt))
-        self.now += dt
-        self.invalidate()
+        self._pass(dt)
 
     def drift_taylor(self, dt: float) -> None:
         """x += v dt + a dt²/2, the lecture's position update, in float32 rounded once. The accelerations are out of date
         afterwards, but keep their values: the kick that follows uses them."""
         self._drift_taylor(self.dtype.type(dt), self.dtype.type(0.5 * dt * dt))
-        self.now += dt
-        self.invalidate()
+        self._pass(dt)
 
     def invalidate(self) -> None:
         """Declare that the positions have changed: no result is current."""

@@ -20,6 +20,7 @@ from nbody.diagnostics.density import NEIGHBOURS
 from nbody.gpu import cuda, out_of_memory
 from nbody.particles import Particles
 from nbody.state import Column, Snapshot, State
+from nbody.state.clock import Moment, moment, set_clock
 from nbody.state.frames import COLUMNS
 from nbody.state.marks import Marks
 from nbody.state.moves import (
@@ -70,6 +71,9 @@ class DeviceState(State):
         """True once the kernel that makes moves is compiled."""
         self._replays = Replays()
         self._marks = Marks(self.stream)
+        self.recording: int | None = None
+        """The steps that were :attr:`made` when the recording of a graph began; None if none is recorded."""
+        self._clock = cuda.to_device(np.zeros(1, np.int64))
         self.division: Any = None
         """The order in which the engine computes bodies with and without mass; None if that is the state's own."""
         self._staging: Staging | None = None  # made for the first snapshot
@@ -123,6 +127,17 @@ class DeviceState(State):
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
         """See :meth:`State.repeat`: many steps are one replay of a CUDA graph."""
         self._replays.repeat(self, step, count, key)
+
+    def moment(self) -> Moment:
+        """The time, as kernels take it: :mod:`nbody.state.clock`."""
+        if self.recording is None:
+            return moment(self._clock, 0, self.now, 0.0, [])
+        return moment(self._clock, self.made - self.recording, self.origin, self.dt, self.drifts)
+
+    def set_clock(self) -> None:
+        """Set the step at which a graph starts, if a force depends on the time."""
+        if self.time_dependent:
+            set_clock[1, 32, self.stream](self._clock, np.int64(self.step + self.made))
 
     # --- Results ---
 
