@@ -554,6 +554,7 @@ class Simulation:
             doing=doing,
             fraction=fraction,
             observed=recorder.observed,
+            units=self.scenario.units,
         )
 
     def _report_interrupt(self) -> None:
