@@ -53,8 +53,11 @@ def error_after(name: str, steps: int, periods: float = 1.0) -> float:
     return float(np.linalg.norm(state.position[0] - state.position[1] - truth))
 
 
-ON_THE_ENGINE = [name for name in INTEGRATORS if not INTEGRATORS.load(name).own_forces]
-"""The schemes whose forces come from the engine; for the others see test_few_bodies.py."""
+ON_THE_ENGINE = [
+    name for name in INTEGRATORS if not (INTEGRATORS.load(name).own_forces or INTEGRATORS.load(name).softened)
+]
+"""The schemes whose forces come from the engine, without softening; for the others see test_few_bodies.py and
+test_leapfrog_block.py."""
 
 
 @pytest.mark.parametrize("name", [name for name in ON_THE_ENGINE if not INTEGRATORS.load(name).adaptive])
@@ -138,7 +141,7 @@ def test_asking_for_the_potential_does_not_change_the_orbit(name):
     assert np.array_equal(plain.velocity, measured.velocity)
 
 
-FIXED = [name for name in INTEGRATORS if issubclass(INTEGRATORS.load(name), FixedStep)]
+FIXED = [name for name in ON_THE_ENGINE if issubclass(INTEGRATORS.load(name), FixedStep)]
 
 
 @pytest.mark.parametrize("name", FIXED)

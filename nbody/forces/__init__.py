@@ -9,12 +9,10 @@ Read ``reference.py`` (what is computed), then ``gpu_global.py``, ``gpu_tiled.py
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from nbody.errors import InputError, did_you_mean, unknown
+from nbody.errors import InputError, did_you_mean
 from nbody.registry import Entry, Registry
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from nbody.state.want import Want
 
 ENGINES = Registry(
@@ -131,6 +129,7 @@ def accelerations(
     position,
     mass,
     *,
+    at=None,
     G=1.0,
     softening="none",
     length=0.0,
@@ -138,64 +137,50 @@ def accelerations(
     precision="float64",
     potential=False,
     notify: Notify = lambda line: None,
+    **options,
 ):
-    """Accelerations by direct summation, a_i = G Σ_j m_j (x_j - x_i) f(r_ij), with f of :mod:`nbody.law`.
+    """Accelerations of bodies, or at other points, a_i = G Σ_j m_j (x_j - x_i) f(r_ij), with f of :mod:`nbody.law`.
 
     Args:
         position: (N, D) array, D 2 or 3, any real dtype.
         mass: (N,) array, not negative.
+        at: (M, D) points at which to compute the accelerations instead of those of the bodies. A point is a body without
+            mass: a body in the same place exerts no force on it.
         G: the gravitational constant, in the units of the arrays.
-        softening: ``plummer``, ``cutoff`` or ``none``, with its ``length``.
+        softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``.
         engine: a name of :data:`ENGINES`, with its variant if it has variants, or ``auto``.
         precision: a name of :data:`PRECISIONS` that the engine offers.
         potential: also return the potential per unit mass.
         notify: receives a line when ``auto`` first measures the card, which takes a few seconds, once.
+        options: the engine's own options, as in a scenario.
 
     Returns:
-        (N, D) accelerations in the engine's dtype; with ``potential`` a tuple of these and the (N,) potential.
+        (N, D) accelerations, (M, D) with ``at``, in the engine's dtype; with ``potential`` a tuple of these and the (N,) or
+        (M,) potential.
 
     Raises:
         InputError: arrays that do not fit or are not finite, a name that does not exist, more particles than fit, numbers
             beyond the range of the precision.
         DeviceError: a GPU engine was named and there is no GPU, or it has too little memory.
     """
-    import numpy as np
-
-    from nbody.forces.memory import check_fits
-    from nbody.forces.range import check_range
-    from nbody.law import Gravity
-    from nbody.particles import Particles
+    from nbody.forces.called import evaluated
     from nbody.state.want import Want
 
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS, "accelerations: ")
-    try:
-        x, m = _real(position), _real(mass)
-        if x.ndim != 2 or m.ndim != 1:
-            raise InputError(f"accelerations: position must be (N, 2) or (N, 3), mass (N,); got {x.shape}, {m.shape}")
-        particles = Particles(m, x, np.zeros_like(x)).check("accelerations: ")
-        gravity = Gravity(G, particles.dimensions, softening, length).check("accelerations: ")
-    except (TypeError, ValueError) as error:
-        raise InputError(f"accelerations: arrays of numbers, and numbers, are needed ({error})") from error
-    name, _ = resolve(engine, precision, particles.count, "accelerations: ", notify)
-    kind = ENGINES.load(name)
-    kind.require_device()
-    kind.require_precision(precision, "accelerations: ")
-    check_fits(kind, particles.count, precision, "accelerations: ")
-    check_range(kind, gravity, precision, particles, "accelerations: ")
-    machine = kind(gravity, precision)
-    with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
-        state = machine.load(particles)
-        machine.evaluate(state, Want.POTENTIAL if potential else Want.ACCELERATION)
-    result, phi = state.forces()
+    want = Want.POTENTIAL if potential else Want.ACCELERATION
+    result, phi = evaluated(position, mass, at, want, G, softening, length, engine, precision, notify, options)
     return (result, phi) if potential else result
 
 
-def _real(values) -> "np.ndarray":
-    """``values`` in float64. Raises TypeError for strings, and for complex numbers (their imaginary part would be lost)."""
-    import numpy as np
+def potential(position, mass, *, at=None, **given):
+    """The potential per unit mass of bodies, or at other points, φ_i = -G Σ_{j≠i} m_j u(r_ij), with u of :mod:`nbody.law`.
 
-    found = np.asarray(values)
-    if found.dtype.kind in "cSU":
-        raise TypeError(f"not {found.dtype}")
-    return found.astype(np.float64, copy=False)
+    Args:
+        position, mass, at, given: as in :func:`accelerations`.
+
+    Returns:
+        (N,) or (M,) array in the engine's dtype.
+
+    Raises:
+        InputError, DeviceError: as :func:`accelerations`.
+    """
+    return accelerations(position, mass, at=at, potential=True, **given)[1]

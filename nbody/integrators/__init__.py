@@ -16,6 +16,10 @@ INTEGRATORS = Registry(
             "nbody.integrators.leapfrog_adaptive:LeapfrogAdaptive",
             "leapfrog with time-reversible adaptive steps, order 2",
         ),
+        "leapfrog_block": Entry(
+            "nbody.integrators.leapfrog_block:LeapfrogBlock",
+            "for galaxies: leapfrog with individual block steps, order 2",
+        ),
         "yoshida4": Entry("nbody.integrators.yoshida4:Yoshida4", "three leapfrogs per step, symplectic, order 4"),
         "forest_ruth": Entry("nbody.integrators.forest_ruth:ForestRuth", "yoshida4 with the drift first, order 4"),
         "mclachlan4": Entry("nbody.integrators.mclachlan4:McLachlan4", "four optimal stages, symplectic, order 4"),

@@ -68,6 +68,9 @@ class Integrator(ABC):
     own_forces: ClassVar[bool] = False
     """True if the scheme computes the forces in its own kernel."""
 
+    softened: ClassVar[bool] = False
+    """True if the steps follow from the softening length, so that there must be one."""
+
     single: int | None = None
     """Steps of single bodies made so far; None if all bodies make the same steps."""
 

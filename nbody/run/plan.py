@@ -227,6 +227,12 @@ def _check_forces(scenario: Scenario, integrator: Integrator) -> None:
             f"{scenario.where('gravity.length')}scheme '{scheme}' computes the forces itself, with one softening length for "
             "all bodies; choose another scheme, such as leapfrog, yoshida4 or hermite4, or give one length"
         )
+    if integrator.softened and not LAWS.load(law).needs_length:
+        able = " or ".join(other for other in LAWS if LAWS.load(other).needs_length)
+        raise InputError(
+            f"{scenario.where('gravity.softening')}the steps of scheme '{scheme}' follow from a softening length; choose "
+            f"{able}, or another scheme, such as leapfrog"
+        )
     if (integrator.own_forces or Want.JERK in integrator.needs) and not LAWS.load(law).cubic:
         cubic = ", ".join(other for other in LAWS if LAWS.load(other).cubic)
         raise InputError(
