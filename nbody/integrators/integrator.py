@@ -135,16 +135,13 @@ class Integrator(ABC):
 class FixedStep(Integrator):
     """A scheme that makes the same moves in every step, so that a device may record steps and replay them."""
 
-    _made = 0
-    """Steps made that the state's ``step`` does not count yet."""
-
     @abstractmethod
     def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
         """Make one step. If ``want`` is more than accelerations, it is current after the step."""
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
         """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
-        self._made = 0
+        motion.state.begin_steps(self.dt)
         motion.state.repeat(lambda: self._timed_step(motion), steps, key=(type(self), self.dt))
         self._count(motion.state, steps)
 
@@ -155,19 +152,17 @@ class FixedStep(Integrator):
         def steps() -> None:
             for _ in range(every - 1):
                 self._timed_step(motion)
-            self._timed_step(motion, Want.ENERGY)
+            self._timed_step(motion, motion.state.frame_want)
 
-        self._made = 0
+        motion.state.begin_steps(self.dt)
         found = motion.state.snapshots(steps, count, key=(type(self), self.dt, every))
         self._count(motion.state, count * every)
         return found
 
     def _timed_step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
-        """Make one step, and set the time for the forces of the next one. (Of a graph's steps this is done once, when it is
-        recorded; then no force depends on the time.)"""
+        """Make one step, and set the time for the forces of the next one."""
         self.step(motion, want)
-        self._made += 1
-        motion.state.now = self.time_at(motion.state, motion.state.step + self._made)
+        motion.state.end_steps()
 
     def time_at(self, state: State, step: int) -> float:
         """The time of a step, origin + step · dt. (Adding up time steps would accumulate rounding errors.)"""

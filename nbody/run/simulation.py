@@ -13,7 +13,7 @@ import numpy as np
 
 from nbody import machine
 from nbody.diagnostics.energy import Energies
-from nbody.diagnostics.observables import measured
+from nbody.diagnostics.observables import columns_of, measured
 from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
@@ -28,7 +28,7 @@ from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, who
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.watch import Watch
 from nbody.scenario import FromArrays, Scenario
-from nbody.state import Snapshot, State, Want, frames_per_block
+from nbody.state import Snapshot, State, frames_per_block
 from nbody.trajectory import TrajectoryWriter, state_bytes
 from nbody.trajectory.provenance import collect_provenance
 
@@ -130,6 +130,10 @@ class Simulation:
             )
         self.state = self.engine.load(self._bodies)
         self._set_moment(self._bodies.step, self._bodies.time)
+        columns = columns_of(scenario.record.observables or ())
+        if scenario.fields:
+            columns -= {"potential"}  # it would be that of the fields too
+        self.state.send_with_frames(columns, self._bodies)
         self._motion = Motion(self.engine, self.state)
         self.integrator.prepare(self._motion)
         self.frames_per_block = frames_per_block(self.state.count, self.state.dtype.name)
@@ -464,9 +468,9 @@ class Simulation:
 
     @np.errstate(all="ignore")
     def _record(self, recorder: Recorder) -> None:
-        if Want.ENERGY not in self.state.current:
+        if self.state.frame_want not in self.state.current:
             self._watch.frame(self.step)
-        self._motion.evaluate(Want.ENERGY)
+        self._motion.evaluate(self.state.frame_want)
         recorder.record(self.step, self.time, self.state.snapshot())
 
     def _measure(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
@@ -474,7 +478,7 @@ class Simulation:
         rows = (array[:, : self.state.dimensions] for array in (snapshot.position, snapshot.velocity))
         position, velocity = rows
         now = replace(self._bodies, position=position, velocity=velocity, time=time, step=step)
-        return measured(self.scenario.record.observables or (), now, self.scenario.gravity.G)
+        return measured(self.scenario.record.observables or (), now, self.scenario.gravity.G, snapshot.columns)
 
     def _checkpoint(self, recorder: Recorder) -> None:
         if self.output is not None:
@@ -552,6 +556,7 @@ class Simulation:
             doing=doing,
             fraction=fraction,
             observed=recorder.observed,
+            units=self.scenario.units,
         )
 
     def _report_interrupt(self) -> None:
