@@ -235,6 +235,7 @@ class SlotSnapshot(Snapshot):
     def wait(self) -> Snapshot:
         """See :meth:`Snapshot.wait`."""
         self._inner.wait()
+        self.columns = self._inner.columns
         self.sums, self.position, self.velocity = self._inner.sums, self._inner.position, self._inner.velocity
         if not self.all:
             self.position, self.velocity = self.position[self._rows], self.velocity[self._rows]

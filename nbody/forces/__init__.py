@@ -20,6 +20,7 @@ ENGINES = Registry(
     {
         "reference": Entry("nbody.forces.reference:ReferenceEngine", "NumPy float64, in blocks: the referee"),
         "cpu": Entry("nbody.forces.direct.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
+        "cpu-tree": Entry("nbody.forces.tree.cpu_engine:CpuTreeEngine", "octree and multipoles, to a chosen accuracy"),
         "gpu-global": Entry(
             "nbody.forces.direct.gpu_global:GlobalMemoryEngine", "one thread per particle, global memory"
         ),
@@ -31,6 +32,7 @@ ENGINES = Registry(
         "gpu-scheduled": Entry(
             "nbody.forces.scheduled.engine:ScheduledEngine", "the same, with reordered machine code", experimental=True
         ),
+        "gpu-tree": Entry("nbody.forces.tree.gpu_engine:TreeEngine", "octree and multipoles, to a chosen accuracy"),
         "matrix": Entry(
             "nbody.forces.matrix.engine:matrix_engine",
             "the force matrix times a factor, by a rung of the matrix course: matrix:k07",
@@ -89,6 +91,19 @@ def choose(
     return smaller or name, f"{name} needs more memory than is free"
 
 
+def tree_engine(precision: str) -> tuple[str, str]:
+    """The engine that ``tree`` stands for on this machine, and the reason in one clause."""
+    from nbody import gpu
+
+    if "gpu-tree" not in ENGINES:
+        return "cpu-tree", "the tree of this version is on the CPU"
+    if reason := gpu.why_unavailable():
+        return "cpu-tree", f"no GPU: {reason}"
+    if precision not in ENGINES.load("gpu-tree").precisions:
+        return "cpu-tree", f"gpu-tree has no {precision}"
+    return "gpu-tree", "there is a GPU"
+
+
 def resolve(
     name: str,
     precision: str,
@@ -111,9 +126,11 @@ def resolve(
         gpu.require("engine 'gpu'")
     if name in ("auto", "gpu"):
         return choose(precision, particles, notify, measure, needs, softenings)
+    if name == "tree":
+        return tree_engine(precision)
     if str(name).partition(":")[0] not in ENGINES:
         likely = MEANT.get(str(name).lower())
-        known = ["auto", "gpu", *ENGINES, *ENGINES.plugins]
+        known = ["auto", "gpu", "tree", *ENGINES, *ENGINES.plugins]
         hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), known)
         listed = ", ".join(each + ENGINES.mark(each) for each in known)
         raise InputError(f"{where}unknown engine '{name}'{hint}; one of: {listed}")

@@ -35,6 +35,10 @@ INTEGRATORS = Registry(
         "wisdom_holman": Entry(
             "nbody.integrators.wisdom_holman:WisdomHolman", "for planets: symplectic map with corrector, order 2"
         ),
+        "hybrid": Entry(
+            "nbody.integrators.hybrid:Hybrid",
+            "for planets that meet: a symplectic map, encounters as in ias15, order 2",
+        ),
     },
 )
 """Every scheme a scenario may name."""

@@ -69,6 +69,12 @@ class Integrator(ABC):
     own_forces: ClassVar[bool] = False
     """True if the scheme computes the forces in its own kernel."""
 
+    star: ClassVar[bool] = False
+    """True if it moves planets about a star, which is body 0 and the heaviest."""
+
+    velocity_fields: ClassVar[bool] = False
+    """True if the scheme computes forces that depend on velocities (:class:`nbody.fields.field.VelocityField`)."""
+
     softened: ClassVar[bool] = False
     """True if the steps follow from the softening length, so that there must be one."""
 
@@ -92,6 +98,11 @@ class Integrator(ABC):
         if cls.needs & ~engine.offers:
             return "this scheme needs the jerk, which the engine does not compute; choose engine cpu or reference"
         return ""
+
+    @classmethod
+    def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """Bytes of its working arrays besides the columns, in the memory in which the engine works."""
+        return 0
 
     def prepare(self, motion: Motion) -> None:
         """Add the scheme's columns to the state. Raises InputError if the engine does not offer what it needs."""
@@ -121,6 +132,9 @@ class Integrator(ABC):
             steps -= state.step - made
         return None
 
+    def expect_contacts(self) -> None:  # noqa: B027  (nothing to change for most)
+        """Called before :meth:`prepare` if the run looks for collisions."""
+
     def synchronize(self, motion: Motion) -> None:  # noqa: B027  (most schemes have one time for all bodies)
         """Let all bodies end a step now, so that some of them can merge."""
 
@@ -143,16 +157,13 @@ class Integrator(ABC):
 class FixedStep(Integrator):
     """A scheme that makes the same moves in every step, so that a device may record steps and replay them."""
 
-    _made = 0
-    """Steps made that the state's ``step`` does not count yet."""
-
     @abstractmethod
     def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
         """Make one step. If ``want`` is more than accelerations, it is current after the step."""
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
         """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
-        self._made = 0
+        motion.state.begin_steps(self.dt)
         motion.state.repeat(lambda: self._timed_step(motion), steps, key=(type(self), self.dt))
         self._count(motion.state, steps)
 
@@ -163,19 +174,17 @@ class FixedStep(Integrator):
         def steps() -> None:
             for _ in range(every - 1):
                 self._timed_step(motion)
-            self._timed_step(motion, Want.ENERGY)
+            self._timed_step(motion, motion.state.frame_want)
 
-        self._made = 0
+        motion.state.begin_steps(self.dt)
         found = motion.state.snapshots(steps, count, key=(type(self), self.dt, every))
         self._count(motion.state, count * every)
         return found
 
     def _timed_step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
-        """Make one step, and set the time for the forces of the next one. (Of a graph's steps this is done once, when it is
-        recorded; then no force depends on the time.)"""
+        """Make one step, and set the time for the forces of the next one."""
         self.step(motion, want)
-        self._made += 1
-        motion.state.now = self.time_at(motion.state, motion.state.step + self._made)
+        motion.state.end_steps()
 
     def time_at(self, state: State, step: int) -> float:
         """The time of a step, origin + step · dt. (Adding up time steps would accumulate rounding errors.)"""

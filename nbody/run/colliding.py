@@ -94,6 +94,7 @@ class Colliding:
         state = motion.engine.load(left)
         state.step, state.time, state.origin = old.step, old.time, old.origin
         state.slots = self.now.rows
+        state.send_with_frames(old.frame_columns, left)
         found = Motion(motion.engine, state)
         try:
             integrator.prepare(found)

@@ -3,8 +3,12 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
 
 from nbody.state import State
+
+if TYPE_CHECKING:
+    from nbody.scenario.units import Units
 
 HEARTBEAT = 0.2
 """Seconds between updates of the progress and synchronizations with the device."""
@@ -29,6 +33,8 @@ class Progress:
     fraction: float = 0.0
     observed: Mapping[str, float] = field(default_factory=dict)
     """The scenario's observables of the latest frame that are single numbers."""
+    units: "Units | None" = None
+    """The scenario's."""
 
 
 @dataclass(frozen=True)

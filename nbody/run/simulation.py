@@ -14,7 +14,7 @@ import numpy as np
 from nbody import machine
 from nbody.collisions.collisions import SlotSnapshot
 from nbody.diagnostics.energy import Energies
-from nbody.diagnostics.observables import measured
+from nbody.diagnostics.observables import columns_of, measured
 from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
@@ -30,7 +30,7 @@ from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, who
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.watch import Watch
 from nbody.scenario import FromArrays, Scenario
-from nbody.state import Snapshot, State, Want, frames_per_block
+from nbody.state import Snapshot, State, frames_per_block
 from nbody.trajectory import TrajectoryWriter, state_bytes
 from nbody.trajectory.events import no_events, table_of_events
 from nbody.trajectory.provenance import collect_provenance
@@ -125,7 +125,8 @@ class Simulation:
         self.engine, self._bodies = self.plan.build()
         for line in doubts(scenario, self.plan.engine_kind, self.integrator, self._bodies):
             notify(f"warning: {line}")
-        if scenario.fields and start is None:  # a resumed run has said so
+        fields = self.plan.fields
+        if fields is not None and fields.functions and start is None:  # a resumed run has said so
             notify(
                 "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
                 "in equilibrium"
@@ -139,7 +140,13 @@ class Simulation:
         if self._colliding is not None and self._colliding.now.merged:
             self.state.slots = self._colliding.now.rows
         self._set_moment(self._bodies.step, self._bodies.time)
+        columns = columns_of(scenario.record.observables or ())
+        if scenario.fields:
+            columns -= {"potential"}  # it would be that of the fields too
+        self.state.send_with_frames(columns, self._bodies)
         self._motion = Motion(self.engine, self.state)
+        if self._colliding is not None:
+            self.integrator.expect_contacts()
         self.integrator.prepare(self._motion)
         self.frames_per_block = frames_per_block(self.state.count, self.state.dtype.name)
         self.frames = 0
@@ -230,7 +237,8 @@ class Simulation:
         On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
         ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
         change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards; not with a scheme
-        that has coordinates or derivatives of its own (hermite4, block schemes, wisdom_holman): it does not see the change.
+        that has coordinates or derivatives of its own (hermite4, block schemes, wisdom_holman, hybrid): it does not see the
+        change.
         """
         return dict(zip(("position", "velocity"), self.state.views(), strict=True))
 
@@ -506,9 +514,9 @@ class Simulation:
 
     @np.errstate(all="ignore")
     def _record(self, recorder: Recorder) -> None:
-        if Want.ENERGY not in self.state.current:
+        if self.state.frame_want not in self.state.current:
             self._watch.frame(self.step)
-        self._motion.evaluate(Want.ENERGY)
+        self._motion.evaluate(self.state.frame_want)
         snapshot = self.state.snapshot()
         recorder.record(self.step, self.time, self._colliding.snapshot(snapshot) if self._colliding else snapshot)
 
@@ -517,10 +525,11 @@ class Simulation:
         rows = (array[:, : self.state.dimensions] for array in (snapshot.position, snapshot.velocity))
         position, velocity = rows
         now = replace(self._bodies, position=position, velocity=velocity, time=time, step=step)
-        if not isinstance(snapshot, SlotSnapshot) or snapshot.left is None:
-            return measured(self.scenario.record.observables or (), now, self.scenario.gravity.G)
-        now = replace(now.rows(snapshot.left), mass=snapshot.mass)
-        return snapshot.numbers | measured(self.scenario.record.observables or (), now, self.scenario.gravity.G)
+        numbers: dict[str, float] = {}
+        if isinstance(snapshot, SlotSnapshot) and snapshot.left is not None:
+            now, numbers = replace(now.rows(snapshot.left), mass=snapshot.mass), snapshot.numbers
+        names, G = self.scenario.record.observables or (), self.scenario.gravity.G
+        return numbers | measured(names, now, G, snapshot.columns)
 
     def _checkpoint(self, recorder: Recorder) -> None:
         if self.output is not None:
@@ -600,6 +609,7 @@ class Simulation:
             doing=doing,
             fraction=fraction,
             observed=recorder.observed,
+            units=self.scenario.units,
         )
 
     def _report_interrupt(self) -> None:

@@ -36,7 +36,7 @@ def problems(counts: tuple[int, ...] = COUNTS) -> list[Problem]:
     """The orbit, the outer solar system, and a cluster for each number of bodies in ``counts``."""
     few = {name for name in INTEGRATORS if issubclass(INTEGRATORS.load(name), FewBodies)}
     hard = tuple(name for name in INTEGRATORS if not INTEGRATORS.load(name).softened)
-    orbiting = tuple(name for name in hard if name != "wisdom_holman")  # which solves two bodies exactly
+    orbiting = tuple(name for name in hard if not INTEGRATORS.load(name).star)  # which solve two bodies exactly
     many = tuple(name for name in INTEGRATORS if name not in few)
     d, v = 0.1, math.sqrt(1.9 / 0.1)
     axis, speed = np.array([d / 2, 0, 0]), np.array([0, v / 2, 0])
