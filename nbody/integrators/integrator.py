@@ -68,6 +68,9 @@ class Integrator(ABC):
     own_forces: ClassVar[bool] = False
     """True if the scheme computes the forces in its own kernel."""
 
+    for_ensembles: ClassVar[str] = ""
+    """The class (``module:Class``) that moves many small systems by this scheme; empty if there is none."""
+
     single: int | None = None
     """Steps of single bodies made so far; None if all bodies make the same steps."""
 
@@ -109,6 +112,10 @@ class Integrator(ABC):
     def pairs_per_step(self, motion: Motion) -> float:
         """Interactions per step, the mean of the steps so far; excluding recording."""
         return self.evaluations * motion.engine.work(motion.state)
+
+    def observed(self, motion: Motion) -> dict[str, np.ndarray]:
+        """Observables of its own, recorded with each frame (:data:`nbody.trajectory.systems.COLUMNS`)."""
+        return {}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns."""

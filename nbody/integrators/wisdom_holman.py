@@ -41,6 +41,7 @@ class WisdomHolman(FewBodies):
         encounter: NotNegative = 1.0
 
     order = 2
+    for_ensembles = "nbody.integrators.systems.wisdom_holman:WisdomHolmanSystems"
     source = "Wisdom & Holman 1991; Wisdom, Holman & Touma 1996"
     columns = (Column("map_position", 3), Column("map_velocity", 3))
 
