@@ -62,8 +62,8 @@ def make_systems(scenario: Scenario, make: Callable[[Scenario], Particles]) -> P
         elif bodies.count != parts[0].count or bodies.species_names != parts[0].species_names:
             what = "bodies" if bodies.count != parts[0].count else "species"
             raise InputError(
-                f"{scenario.where('ensemble')}system {k} has other {what} than system 0; all systems have the same number of "
-                "bodies, of the same species"
+                f"{scenario.where('ensemble')}system {k} has other {what} than system 0; all systems have the same number "
+                "of bodies, of the same species"
             )
         parts.append(bodies)
     mass, position, velocity, species = (

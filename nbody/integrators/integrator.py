@@ -117,6 +117,10 @@ class Integrator(ABC):
         """Observables of its own, recorded with each frame (:data:`nbody.trajectory.systems.COLUMNS`)."""
         return {}
 
+    def remark(self) -> str:
+        """A line for the user at the end of a run; empty for most."""
+        return ""
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns."""
         return {}

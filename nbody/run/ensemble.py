@@ -1,5 +1,7 @@
 """The plan of an ensemble: what it may be, and the engine for it."""
 
+from typing import Any
+
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
@@ -14,16 +16,15 @@ from nbody.trajectory.systems import COLUMNS
 ENGINE = {device: f"nbody.forces.systems.{device}:SystemsEngine" for device in ("cpu", "gpu")}
 
 
-def scheme_of_systems(scenario: Scenario, kind: type[Integrator]) -> type[Integrator]:
+def scheme_of_systems(scenario: Scenario, kind: type[Integrator]) -> Any:
     """The class that moves the systems of an ensemble by a scheme. Raises InputError if there is none."""
     if not kind.for_ensembles:
         able = " or ".join(name for name in INTEGRATORS if INTEGRATORS.load(name).for_ensembles)
         raise InputError(
-            f"{scenario.where('integrator.scheme')}scheme '{scenario.integrator.scheme}' moves one system; an ensemble takes "
-            f"{able}"
+            f"{scenario.where('integrator.scheme')}scheme '{scenario.integrator.scheme}' moves one system; an ensemble "
+            f"takes {able}"
         )
-    found: type[Integrator] = imported(kind.for_ensembles)
-    return found
+    return imported(kind.for_ensembles)
 
 
 def engine_of_systems(scenario: Scenario, integrator: Integrator) -> tuple[str, str, type[Engine]]:

@@ -335,6 +335,8 @@ class Simulation:
         self.frames, self.energies = recorder.frames, recorder.energies
         interrupted = stop.requested and not schedule.ended(self.step, self.time)
         self._summary = self._summarize(clock, self.step - first, single, interrupted)
+        if line := self.integrator.remark():
+            self.notify(line)
         if clock.settled and not stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary.interactions_per_s)
 

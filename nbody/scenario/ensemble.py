@@ -115,8 +115,8 @@ def _axis(values: Any) -> list[Any] | None:
     if isinstance(values, list | tuple):
         return list(values)
     if isinstance(values, Mapping) and "linear" in values:
-        first, last, count = _numbers(values["linear"])
-        return np.linspace(first, last, int(count)).tolist()
+        begin, end, count = _numbers(values["linear"])
+        return np.linspace(begin, end, int(count)).tolist()
     return None
 
 

@@ -69,14 +69,16 @@ def varied(resolved: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def summary(run: "Trajectory") -> dict[str, Any]:
-    """The number of systems with each status, and quantiles of their absolute energy errors, in types that JSON has."""
+    """The number of systems with each status, and quantiles of the absolute energy errors of those that are done, in types
+    that JSON has."""
     table = table_of(run)
-    errors = np.abs(table["energy_error"])
+    whole = table["status"] == STATUS[0]
+    errors, count = np.abs(table["energy_error"][whole]), len(whole)
     return {
-        "systems": len(errors),
-        "bodies": run.count // len(errors),
+        "systems": count,
+        "bodies": run.count // count,
         "status": {name: int(found) for name in STATUS if (found := np.sum(table["status"] == name))},
-        "energy_error": {f"{q:g}": float(np.quantile(errors, q)) for q in QUANTILES},
+        "energy_error": {f"{q:g}": float(np.quantile(errors, q)) for q in QUANTILES if len(errors)},
         "steps": int(table["steps"].sum()),
         "closest_approach": float(table["closest_approach"].min()),
     }

@@ -36,15 +36,12 @@ class Maps:
         self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float
     ) -> None:
         self._state, self._mass, self._order = state, mass, order
+        self._start = mass, dt, corrector
         self._constants = dt, corrector_kicks(corrector), encounter
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
         """Set the maps' coordinates from positions and velocities (S, 3, n) in the maps' order."""
-        X, V = np.empty_like(x), np.empty_like(v)
-        count = len(self._mass)
-        none = np.zeros(count, np.int64)
-        divided(maps(), count, x, v, X, V, self._mass, *self._constants, -1, none, none, np.zeros(count))
-        self._keep(X, V)
+        self._keep(*begin(x, v, *self._start))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
         """Make ``steps`` steps of all systems that have not ended; see :func:`maps` for the arrays."""
@@ -60,6 +57,15 @@ class Maps:
     def _keep(self, X: np.ndarray, V: np.ndarray) -> None:
         state = self._state
         state.map_position[...], state.map_velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3) for rows in (X, V))
+
+
+def begin(x: np.ndarray, v: np.ndarray, mass: np.ndarray, dt: float, corrector: int) -> tuple[np.ndarray, np.ndarray]:
+    """The maps' coordinates of positions and velocities (S, 3, n) and masses (S, n)."""
+    X, V = np.empty_like(x), np.empty_like(v)
+    none = np.zeros(len(mass), np.int64)
+    kicks = corrector_kicks(corrector)
+    divided(maps(), len(mass), x, v, X, V, mass, dt, kicks, 0.0, -1, none, none, np.zeros(len(mass)))
+    return X, V
 
 
 @njit(error_model="numpy")
@@ -91,7 +97,7 @@ def begin_one(x, v, X, V, m, h, kicks):
 
 @njit(error_model="numpy")
 def advance_one(x, v, X, V, m, h, kicks, hill, steps, made, closest):
-    """Make up to ``steps`` steps of one system. Returns what has ended it, the steps made so far, and the shortest distance."""
+    """Make up to ``steps`` steps of one system. Returns what has ended it, the steps made, and the shortest distance."""
     n = m.size
     inner, near = constants(m, hill)
     distance, at, a = np.empty(n), np.empty((3, n)), np.empty((3, n))
@@ -122,9 +128,9 @@ def maps() -> Callable:
     """The compiled function that moves all systems, see its text below."""
 
     def move(first, last, x, v, X, V, m, h, kicks, hill, steps, made, status, closest):
-        """Make ``steps`` steps of the systems ``first`` … ``last`` - 1 of X, V, (S, 3, n); x, v become the positions and velocities at their end. With ``steps`` -1
-        X and V are computed from x and v. made, status, closest: (S,), the steps so far, what has ended the system, and the
-        shortest distance (in the middle of steps)."""
+        """Make ``steps`` steps of the systems ``first`` … ``last`` - 1 of X, V, (S, 3, n); x, v become the positions and
+        velocities at their end. With ``steps`` -1 X and V are computed from x and v. made, status, closest: (S,), the steps
+        so far, what has ended the system, and the shortest distance (in the middle of steps)."""
         for s in range(first, last):
             if steps < 0:
                 begin_one(x[s], v[s], X[s], V[s], m[s], h, kicks)

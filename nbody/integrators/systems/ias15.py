@@ -21,7 +21,7 @@ from nbody.scenario.fields import Group
 class IAS15Systems(ManySystems):
     """See :class:`~nbody.integrators.ias15.IAS15`, whose bits each system gets."""
 
-    Options = IAS15.Options
+    Options = IAS15.Options  # type: ignore[assignment]
     order, source = IAS15.order, IAS15.source
     adaptive, lengths, evaluations, columns = True, IAS15.lengths, IAS15.evaluations, IAS15.columns
 
@@ -64,8 +64,8 @@ class IAS15Systems(ManySystems):
         lost = [by_components(rows.reshape(-1, n, 3)) for rows in (state.lost_position, state.lost_velocity)]
         eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
         divided(
-            steps_of_all(gravity.softening), self.systems, x, v, self.masses(motion), gravity.G, gravity.length2, b, e, *lost, self.clock, self.next, until, steps,
-            self.dt, eta, self.steps, self.status, self.closest,
+            steps_of_all(gravity.softening), self.systems, x, v, self.masses(motion), gravity.G, gravity.length2, b, e,
+            *lost, self.clock, self.next, until, steps, self.dt, eta, self.steps, self.status, self.closest,
         )  # fmt: skip
         d = state.dimensions
         state.position[...], state.velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3)[:, :d] for rows in (x, v))

@@ -67,8 +67,8 @@ def one_system(
     variant, x, v, m, G, length2, b, e, lost_x, lost_v, time, h, until, steps, longest, eta, made, closest
 ):  # fmt: skip
     """In a kernel: steps of one system, until ``made`` is ``steps`` or ``time`` is ``until``, each by
-    :func:`nbody.integrators.radau.steps_for`; ``variant`` is a constant text. Returns what has ended the system, the time, the
-    next step, the steps made, and the shortest distance."""
+    :func:`nbody.integrators.radau.steps_for`; ``variant`` is a constant text. Returns what has ended the system, the time,
+    the next step, the steps made, and the shortest distance."""
     raise NotImplementedError("for kernels only")
 
 
@@ -105,7 +105,7 @@ def _one_system_in_a_kernel(
 @cache
 def steps_of_all(law_name: str) -> Callable:
     """The compiled function ``advance``, which makes steps of all systems under a law; see its text below."""
-    made_of = b"".join(Path(module.__file__).read_bytes() for module in (radau, pair_forces))
+    made_of = b"".join(Path(str(module.__file__)).read_bytes() for module in (radau, pair_forces))
     variant = f"{variant_of(law_name)} {hashlib.sha256(made_of).hexdigest()}"
 
     def advance(

@@ -1,4 +1,4 @@
-"""The base class of schemes for ensembles: each system has its own number of steps, its own end and its own closest approach."""
+"""The base class of schemes for ensembles: steps, end and closest approach of each system."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import numpy as np
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.fields import Group
 from nbody.state import Want
+from nbody.trajectory.systems import STATUS
 
 DONE, ENCOUNTER, COLLISION, NOT_FINITE = range(4)
 """What ends a system; the names are :data:`nbody.trajectory.systems.STATUS`. A system that has ended stands still."""
@@ -58,6 +59,13 @@ class ManySystems(Integrator):
             "system_time": self.clock.copy(), "system_steps": self.steps.astype(float),
             "system_closest": self.closest.copy(), "system_status": self.status.astype(float),
         }  # fmt: skip
+
+    def remark(self) -> str:
+        """See :meth:`Integrator.remark`: the number of systems with each status."""
+        if not self.status.any():
+            return ""
+        ends = ((name, np.count_nonzero(self.status == code)) for code, name in enumerate(STATUS))
+        return f"systems: {', '.join(f'{count} {name}' for name, count in ends if count)}; see Trajectory.systems"
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""

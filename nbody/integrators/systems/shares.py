@@ -1,6 +1,6 @@
 """Divides the systems of an ensemble among the cores.
 
-Each core calls the same serial kernel. (Numba's ``prange`` compiles it three times, which takes 18 s instead of 6 for the map.)
+Each core calls the same serial kernel. (Numba's ``prange`` compiles it twice: 18 s instead of 9 for the map.)
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ def _threads(count: int) -> ThreadPoolExecutor:
 
 
 def divided(kernel: Callable, systems: int, *arguments: Any) -> None:
-    """Call ``kernel(first, last, *arguments)``, which is compiled and releases the interpreter, for shares that make up all
-    systems, on as many cores as Numba may use. Each system is moved by one core, so their number does not change its bits."""
+    """Call ``kernel(first, last, *arguments)``, which is compiled and releases the interpreter, for shares that make up
+    all systems, on as many cores as Numba may use. One core moves a system, so their number does not change its bits."""
     cores = get_num_threads()
     shares = min(systems, SHARES_PER_CORE * cores) if cores > 1 else 1
     ends = [systems * k // shares for k in range(shares + 1)]

@@ -24,7 +24,7 @@ MOST_PLANETS = 32
 class WisdomHolmanSystems(ManySystems):
     """See :class:`~nbody.integrators.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
 
-    Options = WisdomHolman.Options
+    Options = WisdomHolman.Options  # type: ignore[assignment]
     order, source, columns = WisdomHolman.order, WisdomHolman.source, WisdomHolman.columns
 
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
