@@ -83,11 +83,12 @@ def _of_one_in_a_kernel(variant, i, first, last, x, m, G, length2, a, phi):
             if j != i:
                 dx, dy = x[j, 0] - x[i, 0], x[j, 1] - x[i, 1]
                 dz = 0.0 if flat else x[j, 2] - x[i, 2]
-                f, u = pair(dx, dy, dz, length2)
-                ax += m[j] * f * dx
-                ay += m[j] * f * dy
-                az += m[j] * f * dz
-                w -= m[j] * u
+                if dx * dx + dy * dy + dz * dz + length2 > 0.0:  # else a system that has ended: the others go on
+                    f, u = pair(dx, dy, dz, length2)
+                    ax += m[j] * f * dx
+                    ay += m[j] * f * dy
+                    az += m[j] * f * dz
+                    w -= m[j] * u
         a[i, 0], a[i, 1] = G * ax, G * ay
         if not flat:
             a[i, 2] = G * az

@@ -12,7 +12,7 @@ THREADS = 128
 
 def build(shape: Shape, bodies: int) -> Any:
     """The kernel for systems of ``bodies`` bodies."""
-    law, real, flat = shape.law, shape.real, shape.flat
+    law, zero = shape.law, shape.real(0)
 
     @gpu.kernel
     def within(body, acceleration, G, length2):
@@ -20,15 +20,16 @@ def build(shape: Shape, bodies: int) -> Any:
         if i >= body.shape[0]:
             return
         first = i - i % bodies
-        ax = ay = az = phi = real(0)
+        ax = ay = az = phi = zero
         for j in range(first, first + bodies):
-            if j != i:
-                f, u = law(body[j, 0] - body[i, 0], body[j, 1] - body[i, 1], body[j, 2] - body[i, 2], length2)
+            dx, dy, dz = body[j, 0] - body[i, 0], body[j, 1] - body[i, 1], body[j, 2] - body[i, 2]
+            # Two bodies in the same place: their system has ended, and the others go on.
+            if j != i and dx * dx + dy * dy + dz * dz + length2 > zero:
+                f, u = law(dx, dy, dz, length2)
                 m = body[j, 3]
-                ax += m * f * (body[j, 0] - body[i, 0])
-                ay += m * f * (body[j, 1] - body[i, 1])
-                if not flat:
-                    az += m * f * (body[j, 2] - body[i, 2])
+                ax += m * f * dx
+                ay += m * f * dy
+                az += m * f * dz
                 phi -= m * u
         acceleration[i, 0], acceleration[i, 1], acceleration[i, 2], acceleration[i, 3] = G * ax, G * ay, G * az, G * phi
 

@@ -318,7 +318,10 @@ class Maps:
         self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float
     ) -> None:
         self._state, self._systems = state, len(mass)
-        self._kernels = kernels_for(mass.shape[1])
+        lanes = lanes_for(mass.shape[1] - 1)
+        self._threads = max(THREADS, lanes)
+        self._groups = self._threads // lanes
+        self._kernels = kernels_for(mass.shape[1], self._threads)
         self._mass, self._order = cuda.to_device(mass), cuda.to_device(order)
         self._start = mass, dt, corrector
         self._critical = 24.0 / encounter**3 if encounter else math.inf  # of (m + m')/m_star (d + d')³/r³
@@ -353,8 +356,7 @@ class Maps:
         return self._state.map_position, self._state.map_velocity
 
     def _move(self, X, V, end_X, end_V, moves, repeat: int, record: int, numbers) -> None:
-        groups = THREADS // lanes_for(self._mass.shape[1] - 1)
-        self._kernels.move[-(-self._systems // groups), THREADS, self._state.stream](
+        self._kernels.move[-(-self._systems // self._groups), self._threads, self._state.stream](
             X, V, end_X, end_V, self._mass, moves, repeat, record, self._critical, *numbers
         )
 
