@@ -15,6 +15,7 @@
     nbody.show("output/plummer.h5")  # in a notebook
 
     a = nbody.accelerations(position, mass, G=1.0, softening="plummer", length=0.01)
+    phi = nbody.potential(position, mass, at=points)  # at points that are no bodies
 
 Every generator is a function here: ``nbody.plummer``, ``nbody.disk`` … Each name is imported when it is first used, so that
 ``import nbody`` is fast.
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nbody.analysis.figure import plot
-    from nbody.forces import accelerations
+    from nbody.forces import accelerations, potential
     from nbody.particles import Particles
     from nbody.run.simulate import simulate
     from nbody.run.simulation import Simulation
@@ -34,7 +35,17 @@ if TYPE_CHECKING:
     from nbody.trajectory import Trajectory
     from nbody.viewer.notebook import show
 
-__all__ = ["Particles", "Scenario", "Simulation", "Trajectory", "accelerations", "plot", "show", "simulate"]
+__all__ = [
+    "Particles",
+    "Scenario",
+    "Simulation",
+    "Trajectory",
+    "accelerations",
+    "plot",
+    "potential",
+    "show",
+    "simulate",
+]
 
 _HOMES = {
     "Particles": "nbody.particles",
@@ -43,6 +54,7 @@ _HOMES = {
     "Trajectory": "nbody.trajectory",
     "accelerations": "nbody.forces",
     "plot": "nbody.analysis.figure",
+    "potential": "nbody.forces",
     "show": "nbody.viewer.notebook",
     "simulate": "nbody.run.simulate",
 }

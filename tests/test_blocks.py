@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from test_few_bodies import energy, moving, orbit
 
+import nbody
 from nbody.errors import InputError, RunFailed
 from nbody.initial.plummer import Plummer
 from nbody.integrators import INTEGRATORS
-from nbody.law import Gravity
+from nbody.integrators.blocks.formulas import pair_weights
+from nbody.law import Gravity, pair_law, pair_slopes
 from nbody.particles import Particles
 
 SOFTENED = Gravity(softening="plummer", length=1e-3)
@@ -95,6 +97,44 @@ def test_an_earlier_end_than_planned_is_reached_exactly_by_all_bodies(name):
     assert np.linalg.norm(motion.state.position - exact.state.position, axis=1).max() < 1e-6
 
 
+@pytest.mark.parametrize("softening", ["plummer", "spline"])
+@pytest.mark.parametrize("r", [0.1, 0.6, 1.1, 2.0])  # with ε = 0.5 a spline ends at 1.4, and changes its formula at 0.7
+def test_jerk_and_snap_of_a_pair_are_derivatives_of_its_acceleration(softening, r):
+    """Against central differences along x(t) = d + v t + a t²/2; their error is about 1e-6."""
+    made = softening, 3, lambda x: 1 / np.sqrt(x), lambda function: function
+    law = pair_law(*made)
+    weights = pair_weights(6, law, made[3], pair_slopes(*made))
+    d, v, a = np.array([0.6, 0.0, 0.8]) * r, np.array([0.3, -0.2, 0.5]), np.array([-0.1, 0.4, 0.2])
+    length2, h = np.float64(0.25), 3e-4
+
+    def acceleration(t):
+        x = d + t * v + t * t * a / 2
+        return 2.0 * law(*x, length2)[0] * x
+
+    w, p, q, snap = weights(*d, *v, *a, 2.0, length2)
+    before, now, after = (acceleration(t) for t in (-h, 0.0, h))
+    size = np.abs(now).max()
+    np.testing.assert_allclose(w * d, now, rtol=1e-12)
+    np.testing.assert_allclose(w * v - p * d, (after - before) / (2 * h), atol=1e-5 * size)
+    np.testing.assert_allclose(w * a - q * v + snap * d, (after - 2 * now + before) / h**2, atol=2e-5 * size)
+
+
+@pytest.mark.parametrize("name", ["hermite4", "hermite4_block", "hermite6_block"])
+def test_hermite_schemes_move_bodies_through_each_others_splines(name):
+    """Two bodies on a flat orbit through both splines; against ias15."""
+    ends = {}
+    for scheme in ("ias15", name):
+        x, v = [[0.5, 0.0, 0.0], [-0.75, 0.0, 0.0]], [[0.0, 0.2, 0.0], [0.0, -0.3, 0.0]]
+        bodies = Particles(np.array([0.6, 0.4]), np.array(x), np.array(v))
+        run = nbody.Simulation(
+            bodies, integrator=scheme, softening=("spline", 0.3), precision="float64", engine="cpu", dt=0.01
+        )
+        run.integrate(until=3.0)
+        ends[scheme] = run.particles.position
+        assert abs(run.energies.error) < 1e-5
+    np.testing.assert_allclose(ends[name], ends["ias15"], atol=2e-5)
+
+
 def test_a_step_below_the_smallest_one_stops_and_names_the_pair():
     near = Particles([1.0, 1, 1], [[0.0, 0], [1e-13, 0], [1, 1]], np.zeros((3, 2)))
     scheme, motion = moving("hermite6_block", near, dt=0.125, gravity=replace(FLAT, length=1e-14))
@@ -144,3 +184,14 @@ def test_the_summary_of_a_run_counts_blocks_steps_of_bodies_and_pairs(tmp_path):
     assert found.blocks == found.steps > 20 and found.frames == 3
     assert found.body_steps == simulation.integrator.single < 0.5 * 64 * found.blocks
     assert found.interactions_per_s * found.steps == pytest.approx(found.steps_per_s * 64 * found.body_steps)
+
+
+def test_the_plan_counts_the_working_arrays_of_blocks():
+    """Prediction (9), sums (9), list, masses and limits of pairs, beside the columns: 18 derivatives, times and steps."""
+    from nbody.run.plan import plan
+    from nbody.scenario import Scenario
+
+    base = {"initial": {"generator": "plummer", "particles": 1000}, "precision": "float64", "engine": "cpu"}
+    schemes = ({"scheme": "leapfrog", "dt": 0.125, "steps": 1}, {"scheme": "hermite6_block", "end": 1.0})
+    needed = [plan(Scenario.from_dict(base | {"integrator": each})).memory["memory"] for each in schemes]
+    assert needed[1] - needed[0] >= 1000 * 8 * (9 + 9 + 1 + 2 + 18 + 3)

@@ -111,6 +111,52 @@ def test_pynbody_reads_a_gadget_snapshot_and_tipsy(run, tmp_path, suffix):
         np.testing.assert_allclose(found[field][order], expected, rtol=1e-7)
 
 
+def test_unsio_reads_every_frame_of_a_nemo_file(run, tmp_path):
+    unsio = pytest.importorskip("unsio.input")
+    (path,) = export(run, tmp_path / "run.nemo", range(3))
+    snapshots = unsio.CUNS_IN(str(path), "all", "all", float32=False)
+    for k in range(3):
+        assert snapshots.nextFrame()
+        found = {tag: snapshots.getData("all", tag)[1] for tag in ("mass", "pos", "vel", "id")}
+        order = np.argsort(found["id"])
+        assert snapshots.getData("time")[1] == run.time[k]
+        for got, expected in zip((found["mass"], found["pos"], found["vel"]), by_id(run[k]), strict=True):
+            np.testing.assert_array_equal(got.reshape(expected.shape)[order], expected)
+        np.testing.assert_array_equal(by_id(read_bodies(path, k))[1], by_id(run[k])[1])
+
+
+def test_a_nemo_file_of_the_other_byte_order_with_phase_space_and_masses_once_is_read(tmp_path):
+    """As NEMO's own programs write them."""
+
+    def item(kind, tag, value=None):
+        start = np.array(0x0B92 if np.ndim(value) else 0x0992, ">u2").tobytes() + kind.encode() + b"\0"
+        start += b"" if kind == ")" else tag.encode() + b"\0"
+        if value is None:
+            return start
+        value = np.asarray(value, {"d": ">f8", "c": "S1", "i": ">i4"}[kind])
+        return start + (np.array([*value.shape, 0], ">i4").tobytes() if value.ndim else b"") + value.tobytes()
+
+    phase = np.arange(12.0).reshape(2, 2, 3)
+    end = item(")", "")
+    data = item("c", "History", list("mkplummer"))
+    for k in range(2):
+        data += (
+            item("(", "SnapShot") + item("(", "Parameters") + item("d", "Time", 1.5 * k) + end + item("(", "Particles")
+        )
+        data += (item("d", "Mass", [0.25, 0.75]) if k == 0 else b"") + item("d", "PhaseSpace", phase + k) + end + end
+    (tmp_path / "a.snap").write_bytes(data)
+    found = read_bodies(tmp_path / "a.snap")
+    assert found.time == 1.5
+    np.testing.assert_array_equal(found.mass, [0.25, 0.75])
+    np.testing.assert_array_equal(found.position, phase[:, 0] + 1)
+    np.testing.assert_array_equal(found.velocity, phase[:, 1] + 1)
+    with pytest.raises(InputError, match="has no frame 2; it holds 2"):
+        read_bodies(tmp_path / "a.snap", 2)
+    (tmp_path / "short.snap").write_bytes(data[:-60])
+    with pytest.raises(InputError, match="is not a NEMO file, or is damaged"):
+        read_bodies(tmp_path / "short.snap")
+
+
 def test_rebound_goes_on_from_an_export(run, tmp_path):
     rebound = pytest.importorskip("rebound")
     (path,) = export(run, tmp_path / "planets.bin", [0, 2])
@@ -180,6 +226,8 @@ def test_a_column_that_numbers_the_rows_is_ignored_with_a_line(tmp_path, name):
         (".hdf5", b"text", "is not a snapshot in GADGET's HDF5 format"),
         (".tipsy", b"text", "is not a Tipsy file"),
         (".std", bytes(32), "is not a Tipsy file"),
+        (".nemo", b"text", "is not a NEMO file"),
+        (".snap", b"\x92\x09d\0Time\0" + bytes(8), "has no NEMO snapshot"),
         (".bin", b"text", "is not a Simulationarchive"),
         (".xyz", b"1", "bodies are read from"),
     ],

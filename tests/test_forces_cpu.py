@@ -14,10 +14,11 @@ from conftest import random_bodies
 
 from nbody.errors import DeviceError
 from nbody.forces import accelerations
-from nbody.forces.direct import cpu_pairs, cpu_roots, cpu_tiles
+from nbody.forces.direct import cpu_cache, cpu_pairs, cpu_roots, cpu_tiles
 from nbody.forces.direct.cpu import CpuEngine
-from nbody.forces.direct.cpu_cache import KernelFiles, disk_cached
+from nbody.forces.direct.cpu_cache import KernelFiles, disk_cached, sources
 from nbody.forces.reference import direct_sum
+from nbody.integrators import kepler
 from nbody.law import Gravity
 from nbody.state import Want
 
@@ -371,6 +372,16 @@ print(*{int(number) for name in names for number in re.findall(r"B\\d+v(\\d+)B",
 KEY = ("2-D", "x86")
 
 
+def test_a_kernel_is_compiled_again_if_a_function_of_another_file_changes(monkeypatch):
+    """Else a new version would go on with the old code of the functions that the kernel calls."""
+    monkeypatch.setattr(cpu_cache, "_file_hash", lambda path: path.rpartition("/")[2])
+
+    namespace = {"__name__": "nbody.later", "solve": kepler.kepler_step}
+    exec("def later(i, x, v, mu, h):\n    return solve(i, x, v, mu, h)", namespace)
+    assert sources(namespace["later"]) == ["<string>", "kepler.py"]
+    assert sources(lambda i: kepler.kepler_step) == [], "functions of other packages have no files here"
+
+
 def kernel_files(folder, stamp="stamp", options="options"):
     return KernelFiles(str(folder), "gravitate", stamp, options)
 
@@ -441,6 +452,7 @@ import numpy as np
 from nbody.forces import accelerations
 from nbody.forces.direct import cpu_pairs, cpu_rows
 from nbody.forces.reference import direct_sum
+from nbody.integrators import kepler
 from nbody.law import Gravity
 from nbody.state import Want
 position, mass = np.random.default_rng(2).standard_normal((300, 3)), np.full(300, 1 / 300)

@@ -91,7 +91,7 @@ def two_groups():
     return [(position, (1 + k) * velocity) for k in range(3)], np.repeat([1.0, 30.0], 4), np.repeat([0, 1], 4)
 
 
-@pytest.mark.parametrize("color", [name for name in COLOURS if name != "energy-error"])
+@pytest.mark.parametrize("color", [name for name in COLOURS if name not in ("energy-error", "relative-speed")])
 @pytest.mark.parametrize("at", [0, 0.5])
 def test_colours_follow_the_quantity(egl, recorded, color, at):
     frames, mass, species = two_groups()
@@ -110,6 +110,20 @@ def test_the_energy_error_of_the_frame_colours_all_bodies(egl, recorded):
     first, second = ([hue(picture, source, point) for point in (LEFT, RIGHT)] for picture in pictures)
     np.testing.assert_allclose(first[0], first[1], atol=0.02)
     assert np.abs(first[0] - second[0]).max() > 0.2
+
+
+def test_the_relative_speed_is_that_of_bodies_without_their_common_motion(recorded):
+    """The heavy group moves by 0.05 along y; the light one then recedes from the centre of mass 30 times as fast."""
+    frames, mass, _ = two_groups()
+    at_rest, moving = (
+        Coloring(source, "relative-speed", "ember", True).values(source.frame(0))[1] * source.speed_unit
+        for source in (
+            recorded(*frames, mass=mass),
+            recorded(*((x, np.add(v, [3.0, 4.0])) for x, v in frames), mass=mass),
+        )
+    )
+    np.testing.assert_allclose(moving, at_rest, atol=1e-5)
+    np.testing.assert_allclose(at_rest, np.repeat([30 * 0.049 / 31, 0.049 / 31], 4), rtol=1e-5)
 
 
 def test_a_legend_names_the_species_the_unit_and_the_kind_of_scale(recorded):

@@ -115,6 +115,15 @@ def test_frames_and_bodies_are_chosen(run):
     np.testing.assert_array_equal(lines(orbit)[0], path)  # ids begin with 10
 
 
+def test_orbits_call_a_body_by_its_name_if_it_has_one(tmp_path):
+    x, v = np.eye(4, 3) * [[1], [2], [3], [4]], np.zeros((4, 3))
+    names = ("sun", "earth", "dust")
+    bodies = nbody.Particles(np.full(4, 1e-6), x, v, species=np.array([0, 1, 2, 2]), species_names=names)
+    nbody.simulate(bodies, steps=2, dt=0.01, output=tmp_path / "a.h5", engine="reference", precision="float64").close()
+    (axes,) = nbody.plot(tmp_path / "a.h5", "orbits").axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["sun", "earth", "body 2", "body 3"]
+
+
 def test_labels_have_the_units_of_the_scenario(tmp_path):
     units = {"length": "pc", "mass": "Msun", "time": "Myr", "velocity": "km/s"}
     figure = nbody.plot(record(tmp_path / "a.h5", units=units), "density", "dispersion", "lagrangian", "energies")

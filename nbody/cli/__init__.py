@@ -25,6 +25,7 @@ from nbody.cli.plot import plot
 from nbody.cli.rerun import rerun
 from nbody.cli.resume import resume
 from nbody.cli.run import run
+from nbody.cli.sweep import sweep
 from nbody.cli.verify import verify
 from nbody.cli.view import view
 from nbody.errors import InputError, NBodyError, did_you_mean, printable
@@ -108,7 +109,7 @@ def options(
 
 
 for command in (
-    run, resume, view, movie, plot, info, export, doctor, rerun, diff, new, scenarios, verify,
+    run, resume, view, movie, plot, info, export, doctor, rerun, sweep, diff, new, scenarios, verify,
 ):  # fmt: skip
     app.command(cls=ListCommand)(command)
 app.command("list", cls=ListCommand)(list_names)

@@ -17,7 +17,7 @@ def export(
     output: Annotated[
         Path,
         typer.Argument(
-            help="The file to write: .csv, .npz, .hdf5 (GADGET), .tipsy, .bin (REBOUND).", show_default=False
+            help="The file to write: .csv, .npz, .hdf5 (GADGET), .tipsy, .nemo, .bin (REBOUND).", show_default=False
         ),
     ],
     frame: Annotated[int | None, count_option("The frame, counted from 0; by default the last one.")] = None,
@@ -26,7 +26,7 @@ def export(
     ] = False,
     format: Annotated[
         str | None,
-        typer.Option(help="csv, npz, gadget, tipsy or rebound, if the suffix doesn't say.", show_default=False),
+        typer.Option(help="csv, npz, gadget, tipsy, nemo or rebound, if the suffix doesn't say.", show_default=False),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing file (else it is kept under a numbered name).")

@@ -17,6 +17,7 @@ FORMATS = Registry(
         "npz": Entry("nbody.exchange.arrays:NpzFormat", "NumPy arrays"),
         "gadget": Entry("nbody.exchange.gadget:GadgetFormat", "GADGET-HDF5: yt, pynbody, GADGET-4"),
         "tipsy": Entry("nbody.exchange.tipsy:TipsyFormat", "Tipsy, in float32: pynbody, ChaNGa, PKDGRAV"),
+        "nemo": Entry("nbody.exchange.nemo:NemoFormat", "NEMO's snapshots: unsio, and the programs of NEMO"),
         "rebound": Entry("nbody.exchange.rebound:ReboundFormat", "a Simulationarchive of REBOUND"),
     },
 )
@@ -24,6 +25,7 @@ FORMATS = Registry(
 
 SUFFIXES = {
     ".csv": "csv", ".npz": "npz", ".hdf5": "gadget", ".tipsy": "tipsy", ".std": "tipsy", ".bin": "rebound",
+    ".nemo": "nemo", ".snap": "nemo",
 }  # fmt: skip
 """The format of a file, by its suffix."""
 

@@ -2,11 +2,12 @@
 
 A scenario names them under ``fields``. Their accelerations are added to those between the bodies, on every engine and in
 every precision; their energy Σ m Φ is part of the potential energy. To add a field, write a file with a subclass of
-:class:`~nbody.fields.field.Field`, and add a line to ``FIELDS``.
+:class:`~nbody.fields.field.Field`, and add a line to ``FIELDS``. ``post_newtonian`` is a force between the bodies that
+depends on their velocities (:class:`~nbody.fields.field.VelocityField`); the schemes that know it compute it themselves.
 """
 
 from nbody.fields.added import AddedFields
-from nbody.fields.field import Field
+from nbody.fields.field import Field, VelocityField
 from nbody.registry import Entry, Registry
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
@@ -21,13 +22,16 @@ FIELDS = Registry(
         "logarithmic_halo": Entry("nbody.fields.logarithmic_halo:LogarithmicHalo", "a flat rotation curve"),
         "miyamoto_nagai": Entry("nbody.fields.miyamoto_nagai:MiyamotoNagai", "a disc of finite thickness"),
         "rotating_bar": Entry("nbody.fields.rotating_bar:RotatingBar", "the bar of Long and Murali, which turns"),
+        "post_newtonian": Entry(
+            "nbody.fields.post_newtonian:PostNewtonian", "general relativity's 1PN term of the heaviest body"
+        ),
         "milky_way": Entry("nbody.fields.milky_way:MilkyWay", "nucleus, bulge, disc and halo; needs 'units'"),
     },
 )
 """Every external field a scenario may name."""
 
 
-def chosen_fields(scenario: Scenario) -> list[Field]:
+def chosen_fields(scenario: Scenario) -> list[Field | VelocityField]:
     """The fields of a scenario with their parameters.
 
     Raises:
@@ -36,7 +40,7 @@ def chosen_fields(scenario: Scenario) -> list[Field]:
     found = []
     for k, chosen in enumerate(scenario.fields or ()):
         _, field = component(scenario, f"fields.{k}", chosen, FIELDS)
-        assert isinstance(field, Field)
+        assert isinstance(field, Field | VelocityField)
         found.append(field)
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.fields.field import MOST, Field
+from nbody.fields.field import MOST, Field, VelocityField
 from nbody.state import State, Want
 from nbody.state.host import HostState
 
@@ -26,10 +26,14 @@ class AddedFields:
 
     Attributes:
         time_dependent: True if the sum changes with time.
+        velocity_field: the force that depends on velocities; None if there is none.
     """
 
-    def __init__(self, fields: Sequence[Field], G: float) -> None:
-        parts = [part for field in fields for part in field.parts()]
+    def __init__(self, fields: Sequence[Field | VelocityField], G: float) -> None:
+        external = [field for field in fields if isinstance(field, Field)]
+        parts = [part for field in external for part in field.parts()]
+        self.velocity_field = next((field for field in fields if isinstance(field, VelocityField)), None)
+        self._G = G
         self.functions = tuple(type(part).evaluate for part in parts)
         self.time_dependent = any(part.time_dependent for part in parts)
         self.parameters = np.zeros((len(parts), 3 + MOST))
@@ -54,6 +58,10 @@ class AddedFields:
         return found[:, : position.shape[1]], found[:, 3]
 
     def _add_on_host(self, state: HostState, want: Want, accelerations: bool, targets: np.ndarray | None) -> None:
+        if self.velocity_field is not None:
+            self.velocity_field.add(state, self._G, accelerations, Want.ENERGY in want)
+        if not self.functions:
+            return
         rows: Any = slice(None) if targets is None else targets
         x = state.position[rows].astype(np.float64, copy=False)
         acceleration, potential = self.at(x, state.now)

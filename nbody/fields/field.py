@@ -1,4 +1,4 @@
-"""The interface of an external field: its parameters, and its acceleration and potential at a point."""
+"""The interfaces of fields: external ones, a function of position and time; and forces that depend on velocities."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -37,6 +37,24 @@ class Field(Group):
     def parts(self) -> "list[Field]":
         """The fields of which it is the sum: itself, or its components."""
         return [self]
+
+
+class VelocityField(Group):
+    """Base class of forces between the bodies that depend on their velocities, such as those of general relativity.
+
+    A scheme that only kicks at given positions gets them wrong, so a scheme must say that it computes them
+    (:attr:`nbody.integrators.integrator.Integrator.velocity_fields`); it gets :meth:`strength`. The engine adds the same
+    forces and energies to what it computes for recorded frames.
+    """
+
+    @abstractmethod
+    def strength(self) -> float:
+        """The number that the scheme's kernels get."""
+
+    @abstractmethod
+    def add(self, state: Any, G: float, accelerations: bool, energy: bool) -> None:
+        """Add the force per mass to the accelerations of a host state if ``accelerations``, which hold those of Newton, and
+        twice the energy per mass to its potential if ``energy``."""
 
 
 MOST = 7

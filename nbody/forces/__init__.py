@@ -9,12 +9,10 @@ Read ``reference.py`` (what is computed), then ``gpu_global.py``, ``gpu_tiled.py
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from nbody.errors import InputError, did_you_mean, unknown
+from nbody.errors import InputError, did_you_mean
 from nbody.registry import Entry, Registry
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from nbody.state.want import Want
 
 ENGINES = Registry(
@@ -22,6 +20,7 @@ ENGINES = Registry(
     {
         "reference": Entry("nbody.forces.reference:ReferenceEngine", "NumPy float64, in blocks: the referee"),
         "cpu": Entry("nbody.forces.direct.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
+        "cpu-tree": Entry("nbody.forces.tree.cpu_engine:CpuTreeEngine", "octree and multipoles, to a chosen accuracy"),
         "gpu-global": Entry(
             "nbody.forces.direct.gpu_global:GlobalMemoryEngine", "one thread per particle, global memory"
         ),
@@ -33,6 +32,7 @@ ENGINES = Registry(
         "gpu-scheduled": Entry(
             "nbody.forces.scheduled.engine:ScheduledEngine", "the same, with reordered machine code", experimental=True
         ),
+        "gpu-tree": Entry("nbody.forces.tree.gpu_engine:TreeEngine", "octree and multipoles, to a chosen accuracy"),
         "matrix": Entry(
             "nbody.forces.matrix.engine:matrix_engine",
             "the force matrix times a factor, by a rung of the matrix course: matrix:k07",
@@ -91,6 +91,19 @@ def choose(
     return smaller or name, f"{name} needs more memory than is free"
 
 
+def tree_engine(precision: str) -> tuple[str, str]:
+    """The engine that ``tree`` stands for on this machine, and the reason in one clause."""
+    from nbody import gpu
+
+    if "gpu-tree" not in ENGINES:
+        return "cpu-tree", "the tree of this version is on the CPU"
+    if reason := gpu.why_unavailable():
+        return "cpu-tree", f"no GPU: {reason}"
+    if precision not in ENGINES.load("gpu-tree").precisions:
+        return "cpu-tree", f"gpu-tree has no {precision}"
+    return "gpu-tree", "there is a GPU"
+
+
 def resolve(
     name: str,
     precision: str,
@@ -113,9 +126,11 @@ def resolve(
         gpu.require("engine 'gpu'")
     if name in ("auto", "gpu"):
         return choose(precision, particles, notify, measure, needs, softenings)
+    if name == "tree":
+        return tree_engine(precision)
     if str(name).partition(":")[0] not in ENGINES:
         likely = MEANT.get(str(name).lower())
-        known = ["auto", "gpu", *ENGINES, *ENGINES.plugins]
+        known = ["auto", "gpu", "tree", *ENGINES, *ENGINES.plugins]
         hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), known)
         listed = ", ".join(each + ENGINES.mark(each) for each in known)
         raise InputError(f"{where}unknown engine '{name}'{hint}; one of: {listed}")
@@ -131,6 +146,7 @@ def accelerations(
     position,
     mass,
     *,
+    at=None,
     G=1.0,
     softening="none",
     length=0.0,
@@ -138,64 +154,50 @@ def accelerations(
     precision="float64",
     potential=False,
     notify: Notify = lambda line: None,
+    **options,
 ):
-    """Accelerations by direct summation, a_i = G Σ_j m_j (x_j - x_i) f(r_ij), with f of :mod:`nbody.law`.
+    """Accelerations of bodies, or at other points, a_i = G Σ_j m_j (x_j - x_i) f(r_ij), with f of :mod:`nbody.law`.
 
     Args:
         position: (N, D) array, D 2 or 3, any real dtype.
         mass: (N,) array, not negative.
+        at: (M, D) points at which to compute the accelerations instead of those of the bodies. A point is a body without
+            mass: a body in the same place exerts no force on it.
         G: the gravitational constant, in the units of the arrays.
-        softening: ``plummer``, ``cutoff`` or ``none``, with its ``length``.
+        softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``.
         engine: a name of :data:`ENGINES`, with its variant if it has variants, or ``auto``.
         precision: a name of :data:`PRECISIONS` that the engine offers.
         potential: also return the potential per unit mass.
         notify: receives a line when ``auto`` first measures the card, which takes a few seconds, once.
+        options: the engine's own options, as in a scenario.
 
     Returns:
-        (N, D) accelerations in the engine's dtype; with ``potential`` a tuple of these and the (N,) potential.
+        (N, D) accelerations, (M, D) with ``at``, in the engine's dtype; with ``potential`` a tuple of these and the (N,) or
+        (M,) potential.
 
     Raises:
         InputError: arrays that do not fit or are not finite, a name that does not exist, more particles than fit, numbers
             beyond the range of the precision.
         DeviceError: a GPU engine was named and there is no GPU, or it has too little memory.
     """
-    import numpy as np
-
-    from nbody.forces.memory import check_fits
-    from nbody.forces.range import check_range
-    from nbody.law import Gravity
-    from nbody.particles import Particles
+    from nbody.forces.called import evaluated
     from nbody.state.want import Want
 
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS, "accelerations: ")
-    try:
-        x, m = _real(position), _real(mass)
-        if x.ndim != 2 or m.ndim != 1:
-            raise InputError(f"accelerations: position must be (N, 2) or (N, 3), mass (N,); got {x.shape}, {m.shape}")
-        particles = Particles(m, x, np.zeros_like(x)).check("accelerations: ")
-        gravity = Gravity(G, particles.dimensions, softening, length).check("accelerations: ")
-    except (TypeError, ValueError) as error:
-        raise InputError(f"accelerations: arrays of numbers, and numbers, are needed ({error})") from error
-    name, _ = resolve(engine, precision, particles.count, "accelerations: ", notify)
-    kind = ENGINES.load(name)
-    kind.require_device()
-    kind.require_precision(precision, "accelerations: ")
-    check_fits(kind, particles.count, precision, "accelerations: ")
-    check_range(kind, gravity, precision, particles, "accelerations: ")
-    machine = kind(gravity, precision)
-    with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
-        state = machine.load(particles)
-        machine.evaluate(state, Want.POTENTIAL if potential else Want.ACCELERATION)
-    result, phi = state.forces()
+    want = Want.POTENTIAL if potential else Want.ACCELERATION
+    result, phi = evaluated(position, mass, at, want, G, softening, length, engine, precision, notify, options)
     return (result, phi) if potential else result
 
 
-def _real(values) -> "np.ndarray":
-    """``values`` in float64. Raises TypeError for strings, and for complex numbers (their imaginary part would be lost)."""
-    import numpy as np
+def potential(position, mass, *, at=None, **given):
+    """The potential per unit mass of bodies, or at other points, φ_i = -G Σ_{j≠i} m_j u(r_ij), with u of :mod:`nbody.law`.
 
-    found = np.asarray(values)
-    if found.dtype.kind in "cSU":
-        raise TypeError(f"not {found.dtype}")
-    return found.astype(np.float64, copy=False)
+    Args:
+        position, mass, at, given: as in :func:`accelerations`.
+
+    Returns:
+        (N,) or (M,) array in the engine's dtype.
+
+    Raises:
+        InputError, DeviceError: as :func:`accelerations`.
+    """
+    return accelerations(position, mass, at=at, potential=True, **given)[1]

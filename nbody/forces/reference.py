@@ -70,7 +70,8 @@ def direct_jerk(
 ) -> np.ndarray:
     """Jerks (T, D) of the targets by summing over all N bodies, in float64: the time derivative of the acceleration,
 
-    jerk_i = G Σ_j m_j f (v - 3 (d·v) u² d) with d = x_j - x_i, v = v_j - v_i, and f = u³ outside a cutoff, 0 within.
+    jerk_i = G Σ_j m_j f (v - 3 (d·v) u² d) with d = x_j - x_i, v = v_j - v_i, and f = u³ outside a cutoff, 0 within;
+    of a spline (1/r) df/dr instead of -3 f u².
 
     Args:
         position, velocity: (N, D).
@@ -81,9 +82,15 @@ def direct_jerk(
     jerk = np.empty((len(targets), position.shape[1]))
     for k, i in enumerate(targets):
         d, v = position - position[i], velocity - velocity[i]
-        f, u = pair_factors((d * d).sum(axis=1), gravity, _of_pairs(softening2, i))
+        r2, length2 = (d * d).sum(axis=1), _of_pairs(softening2, i)
+        f, u = pair_factors(r2, gravity, length2)
         f[i] = 0.0
         u[f == 0] = 0.0  # nor bodies within a cutoff, or in the same place
+        if gravity.softening == "spline":
+            change = _spline_slope(f, r2, 2.8 * np.sqrt(gravity.length2 if length2 is None else length2))
+            change *= (d * v).sum(axis=1)
+            jerk[k] = gravity.G * (mass[:, None] * (f[:, None] * v + change[:, None] * d)).sum(axis=0)
+            continue
         stretch = 3 * (d * v).sum(axis=1) * u * u
         jerk[k] = gravity.G * ((mass * f)[:, None] * (v - stretch[:, None] * d)).sum(axis=0)
     return jerk
@@ -133,6 +140,13 @@ def _spline_factors(r2: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarr
     f = np.where(s < 0.5, f, mass / outer**3)
     u = 1 + beyond_half(1.0) - beyond_half(outer) + within_half(0.5) - within_half(inner)
     return np.where(s < 1, f / h**3, 1 / (s * h) ** 3), np.where(s < 1, u / h, 1 / (s * h))
+
+
+def _spline_slope(f: np.ndarray, r2: np.ndarray, h: Any) -> np.ndarray:
+    """(1/r) df/dr = (4π ρ - 3 f)/r² of f = M/r³, with the density ρ of :func:`_spline_factors`; 0 where r is."""
+    s = np.sqrt(r2) / h
+    density = np.where(s < 0.5, 32 * (1 - 6 * s**2 + 6 * s**3), 64 * np.clip(1 - s, 0, None) ** 3) / h**3
+    return np.where(r2 > 0, (density - 3 * f) / np.where(r2 > 0, r2, 1), 0.0)
 
 
 class ReferenceEngine(Engine):

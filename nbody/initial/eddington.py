@@ -95,6 +95,7 @@ def sphere(
     innermost: float = 1e-5,
     outermost: float = 1e5,
     others: Callable[[Array], Array] | None = None,
+    attracting: Callable[[Array], Array] | None = None,
 ) -> Sphere:
     """The sphere with the given density profile, in equilibrium and isotropic.
 
@@ -102,6 +103,7 @@ def sphere(
         density: ρ(r) up to a factor, positive and smooth.
         innermost, outermost: the grid's ends. The mass outside must be negligible.
         others: the mass within r of everything else that attracts the bodies, in units of this sphere's mass.
+        attracting: r² times the whole attraction at r, instead of this sphere's own mass and ``others``.
 
     Raises:
         InputError: the mass is infinite, or f would be negative: no isotropic sphere has this density.
@@ -120,10 +122,13 @@ def sphere(
     if not slope(u[0]) > -3 or not shells(u[-1]) < 1e-3 * mass[-1]:
         raise InputError("profile: the mass of this density is infinite; give 'taper', where it shall end")
     rho, mass, total = rho / mass[-1], mass / mass[-1], mass[-1]
-    attracting = mass if others is None else mass + others(r)
-    force = CubicSpline(u, attracting / r).antiderivative()
-    psi = attracting[-1] / r[-1] + force(u[-1]) - force(u)
-    log_f = _eddington(u, rho, slope(u), attracting, psi)
+    if attracting is not None:
+        whole = attracting(r)
+    else:
+        whole = mass if others is None else mass + others(r)
+    force = CubicSpline(u, whole / r).antiderivative()
+    psi = whole[-1] / r[-1] + force(u[-1]) - force(u)
+    log_f = _eddington(u, rho, slope(u), whole, psi)
     energy = -float(CubicSpline(u, shells(u) / total * mass / r).integrate(u[0], u[-1]))
     return Sphere(r[: len(log_f)], mass[: len(log_f)], psi[: len(log_f)], log_f, energy)
 

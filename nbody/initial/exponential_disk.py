@@ -1,18 +1,22 @@
 """A disc galaxy: an exponential disc with Toomre's Q, in a bulge and a halo (Hernquist 1993)."""
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from functools import cache
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from scipy.interpolate import CubicSpline
 from scipy.special import i0e, i1e, k0e, k1e
 
 from nbody.errors import InputError
 from nbody.initial.combine import shares
-from nbody.initial.eddington import sphere
+from nbody.initial.eddington import Sphere, sphere
 from nbody.initial.generator import Generator, centred
 from nbody.initial.sampling import on_circle, on_sphere
+from nbody.initial.softened_forces import levels, rotation_of_thick_disc, softened_mass, vertical_pull
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Finite, Group, Length, Mass, NotNegative, Positive
@@ -25,6 +29,25 @@ HOT = 0.5
 Share = Annotated[Finite, Field(gt=0, lt=1)]
 
 
+Lengths = Callable[[str, str], float]
+"""The softening length between bodies of two components: ``disc``, ``bulge``, ``halo``."""
+
+
+@cache
+def _tapered_mass(taper: float) -> CubicSpline:
+    """The share of the mass within r, of ln r."""
+    model = sphere(lambda r: np.exp(-((r / taper) ** 2)) / (r * (1 + r) ** 3), innermost=1e-6, outermost=8 * taper)
+    return CubicSpline(np.log(model.radius), model.mass)
+
+
+def _together(pulls: Sequence[tuple[Callable[[Array], Array], float]], r: Array) -> Array:
+    """r² times the attraction of spheres at r, each given by its mass within a radius and a softening length."""
+    total = np.zeros_like(r)
+    for within, length in pulls:
+        total = total + softened_mass(r, within, length)
+    return total
+
+
 class Spheroid(Group):
     """A Hernquist sphere around the disc's centre.
 
@@ -33,21 +56,33 @@ class Spheroid(Group):
         radius: its scale radius.
         share: its share of the bodies.
         cut: the largest distance of a body, in scale radii.
+        taper: multiplies the density by exp(−(r/taper)²), in scale radii: a halo that ends near its disc without an edge,
+            and so in equilibrium. ``mass`` is then the mass of this sphere.
     """
 
     mass: Mass
     radius: Length
     share: Share = 0.25
     cut: Positive = 30.0
+    taper: Annotated[Positive, Field(ge=0.5, le=1000)] | None = None
+
+    def density(self, r: Array) -> Array:
+        """The density at r in scale radii, up to a factor."""
+        return 1 / (r * (1 + r) ** 3) * (1.0 if self.taper is None else np.exp(-((r / self.taper) ** 2)))
 
     def within(self, r: Array) -> Array:
         """The mass within r."""
-        return self.mass * (r / (r + self.radius)) ** 2
+        if self.taper is None:
+            return self.mass * (r / (r + self.radius)) ** 2
+        share = _tapered_mass(self.taper)
+        return self.mass * share(np.clip(np.log(np.maximum(r, 1e-300) / self.radius), share.x[0], share.x[-1]))
 
     @property
     def mass_made(self) -> float:
         """Of all bodies."""
-        return self.mass * (self.cut / (1 + self.cut)) ** 2
+        if self.taper is None:
+            return self.mass * (self.cut / (1 + self.cut)) ** 2
+        return float(self.within(np.array(self.cut * self.radius)))
 
 
 def rotation_of_disc(x: Array) -> Array:
@@ -77,6 +112,10 @@ class ExponentialDisk(Generator):
     v̄² = v_c² + σ_R² (1 − κ²/4Ω² + d ln(Σσ_R²)/d ln R). Velocities are normal, without tails beyond 3σ. Bulge and halo are
     isotropic Hernquist spheres in the potential of everything, the disc's mass taken as a sphere's.
 
+    All this is for Newton's force and a razor-thin disc. With ``equilibrium: softened`` the forces are those of the
+    scenario's softening and of the disc's height, and σ_z² = <z K_z> contains the attraction of bulge and halo: the disc
+    then neither expands nor becomes thicker when the run begins.
+
     Attributes:
         mass: of the disc.
         radius: R_d.
@@ -84,6 +123,7 @@ class ExponentialDisk(Generator):
         Q: Toomre's Q of the disc: below 1 it falls into rings, between 1 and 1.5 it grows spiral arms.
         cut: the disc's edge in units of R_d.
         bulge, halo: spheres around it.
+        equilibrium: ``thin`` or ``softened``.
     """
 
     dimensions: ClassVar[tuple[int, ...]] = (3,)
@@ -95,6 +135,11 @@ class ExponentialDisk(Generator):
     cut: Annotated[Positive, Field(ge=1, le=20)] = 7.0
     bulge: Spheroid | None = None
     halo: Spheroid | None = None
+    equilibrium: Literal["thin", "softened"] = "thin"
+
+    @property
+    def _spheres(self) -> dict[str, Spheroid]:
+        return {name: each for name, each in (("bulge", self.bulge), ("halo", self.halo)) if each}
 
     @property
     def total_mass(self) -> float:
@@ -117,13 +162,24 @@ class ExponentialDisk(Generator):
         inside = 1 - (1 + self.cut) * math.exp(-self.cut)
         return self.mass / (2 * math.pi * self.radius**2 * inside) * np.exp(-R / self.radius)
 
-    def curve(self, G: float) -> RotationCurve:
-        """The rotation of the disc's stars."""
+    def lengths(self, gravity: Gravity) -> Lengths | None:
+        """The softening lengths for which this galaxy is in equilibrium; None is Newton's force on a thin disc."""
+        if self.equilibrium == "thin":
+            return None
+        given = gravity.length if isinstance(gravity.length, Mapping) else {}
+        usual = math.sqrt(gravity.length2) if gravity.softening in ("plummer", "spline") else 0.0
+        return lambda one, other: max(given.get(one, usual), given.get(other, usual))
+
+    def curve(self, G: float, lengths: Lengths | None = None) -> RotationCurve:
+        """The rotation of the disc's stars; ``lengths`` as :meth:`lengths` returns them."""
         R = self.radius * np.geomspace(1e-3, 1.5 * self.cut, 2000)
-        v2 = G * self.mass / self.radius * rotation_of_disc(R / self.radius)
-        for each in (self.bulge, self.halo):
-            if each:
-                v2 = v2 + G * each.within(R) / R
+        if lengths is None:
+            v2 = G * self.mass / self.radius * rotation_of_disc(R / self.radius)
+        else:
+            softening = lengths("disc", "disc") / self.radius
+            v2 = G * self.mass / self.radius * rotation_of_thick_disc(R / self.radius, self.height, softening)
+        for name, each in self._spheres.items():
+            v2 = v2 + G * softened_mass(R, each.within, lengths("disc", name) if lengths else 0.0) / R
         omega2 = v2 / R**2
         kappa2 = 4 * omega2 + np.gradient(omega2, np.log(R))
         kappa2 = np.maximum(kappa2, omega2)  # a disc's edge may dip below a Keplerian falloff
@@ -134,13 +190,13 @@ class ExponentialDisk(Generator):
         return RotationCurve(R, np.sqrt(v2), np.sqrt(omega2), np.sqrt(kappa2), sigma, mean)
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
-        spheres = [each for each in (self.bulge, self.halo) if each]
-        names = ["disc", *(name for name in ("bulge", "halo") if getattr(self, name))]
-        weights = [1 - sum(each.share for each in spheres), *(each.share for each in spheres)]
+        spheres, lengths = self._spheres, self.lengths(gravity)
+        names = ["disc", *spheres]
+        weights = [1 - sum(each.share for each in spheres.values()), *(each.share for each in spheres.values())]
         counts = self._counts(count, weights)
-        parts = [self._disc(counts[0], gravity.G, rng)]
-        parts += [self._sphere(each, n, gravity.G, rng) for each, n in zip(spheres, counts[1:], strict=True)]
-        masses = [self.mass, *(each.mass_made for each in spheres)]
+        parts = [self._disc(counts[0], gravity.G, lengths, rng)]
+        parts += [self._sphere(name, n, gravity.G, lengths, rng) for name, n in zip(spheres, counts[1:], strict=True)]
+        masses = [self.mass, *(each.mass_made for each in spheres.values())]
         return centred(
             Particles(
                 np.concatenate([np.full(n, mass / max(n, 1)) for n, mass in zip(counts, masses, strict=True)]),
@@ -157,33 +213,60 @@ class ExponentialDisk(Generator):
             return [1] * count + [0] * (len(weights) - count)
         return shares([round(1e6 * weight) for weight in weights], count)
 
-    def _disc(self, count: int, G: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    def _disc(self, count: int, G: float, lengths: Lengths | None, rng: np.random.Generator) -> tuple[Array, Array]:
         grid = self.radius * np.linspace(0, self.cut, 4000)
         R = np.interp(rng.random(count), self.disc_mass(grid) / self.mass, grid)
         cosine, sine = on_circle(rng, count)
         u = rng.random(count)
         z0 = self.height * self.radius
         z = 0.5 * z0 * (np.log(np.maximum(u, 1e-12)) - np.log(np.maximum(1 - u, 1e-12)))  # tanh(z/z₀) = 2u − 1
-        curve = self.curve(G)
+        curve = self.curve(G, lengths)
         sigma, mean, omega, kappa = (
             np.interp(R, curve.radius, each) for each in (curve.sigma, curve.mean, curve.omega, curve.kappa)
         )
         normal = np.clip(rng.standard_normal((3, count)), -3, 3)
         along = sigma * normal[0]
         around = mean + sigma * kappa / (2 * omega) * normal[1]
-        up = np.sqrt(math.pi * G * self.surface_density(R) * z0) * normal[2]
+        up = np.sqrt(self._vertical_dispersion2(R, G, lengths)) * normal[2]
         position = np.stack([R * cosine, R * sine, z], axis=1)
         velocity = np.stack([along * cosine - around * sine, along * sine + around * cosine, up], axis=1)
         return position, velocity
 
-    def _sphere(self, one: Spheroid, count: int, G: float, rng: np.random.Generator) -> tuple[Array, Array]:
-        others = [each for each in (self.bulge, self.halo) if each and each is not one]
+    def _vertical_dispersion2(self, R: Array, G: float, lengths: Lengths | None) -> Array:
+        """σ_z² = <z K_z>: of the disc as a sheet, and of bulge and halo if they are to be counted."""
+        z0 = self.height * self.radius
+        if lengths is None:
+            return math.pi * G * self.surface_density(R) * z0
+        found = math.pi * G * self.surface_density(R) * vertical_pull(z0, lengths("disc", "disc"))
+        z2 = (levels(z0) ** 2).mean()
+        r = np.sqrt(R * R + z2)
+        for name, each in self._spheres.items():
+            found += z2 * G * softened_mass(r, each.within, lengths("disc", name)) / r**3
+        return found
 
-        def outside(r: Array) -> Array:
-            mass = self.disc_mass(r * one.radius) + sum(each.within(r * one.radius) for each in others)
-            return mass / one.mass
+    def _model(self, name: str, lengths: Lengths | None) -> Sphere:
+        """The bulge or the halo in the potential of everything, in its own units."""
+        one = self._spheres[name]
+        outermost = 1e5 if one.taper is None else 8 * one.taper
+        within = {"disc": self.disc_mass} | {other: each.within for other, each in self._spheres.items()}
+        if lengths is None:
+            del within[name]
+            newton = [(mass, 0.0) for mass in within.values()]
+            return sphere(
+                one.density, outermost=outermost, others=lambda r: _together(newton, r * one.radius) / one.mass
+            )
+        pulls = [(mass, lengths(name, other)) for other, mass in within.items()]
+        return sphere(
+            one.density,
+            innermost=1e-3,
+            outermost=outermost,
+            attracting=lambda r: _together(pulls, r * one.radius) / one.mass,
+        )
 
-        model = sphere(lambda r: 1 / (r * (1 + r) ** 3), others=outside)
+    def _sphere(
+        self, name: str, count: int, G: float, lengths: Lengths | None, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        one, model = self._spheres[name], self._model(name, lengths)
         radius = model.radii(rng.random(count), one.cut)
         speed = math.sqrt(G * one.mass / one.radius) * model.speeds(radius, rng)
         return one.radius * radius[:, None] * on_sphere(rng, count), speed[:, None] * on_sphere(rng, count)

@@ -16,6 +16,10 @@ INTEGRATORS = Registry(
             "nbody.integrators.leapfrog_adaptive:LeapfrogAdaptive",
             "leapfrog with time-reversible adaptive steps, order 2",
         ),
+        "leapfrog_block": Entry(
+            "nbody.integrators.leapfrog_block:LeapfrogBlock",
+            "for galaxies: leapfrog with individual block steps, order 2",
+        ),
         "yoshida4": Entry("nbody.integrators.yoshida4:Yoshida4", "three leapfrogs per step, symplectic, order 4"),
         "forest_ruth": Entry("nbody.integrators.forest_ruth:ForestRuth", "yoshida4 with the drift first, order 4"),
         "mclachlan4": Entry("nbody.integrators.mclachlan4:McLachlan4", "four optimal stages, symplectic, order 4"),
@@ -30,6 +34,10 @@ INTEGRATORS = Registry(
         "ias15": Entry("nbody.integrators.ias15:IAS15", "for few bodies: Gauss-Radau, adaptive, order 15"),
         "wisdom_holman": Entry(
             "nbody.integrators.wisdom_holman:WisdomHolman", "for planets: symplectic map with corrector, order 2"
+        ),
+        "hybrid": Entry(
+            "nbody.integrators.hybrid:Hybrid",
+            "for planets that meet: a symplectic map, encounters as in ias15, order 2",
         ),
     },
 )

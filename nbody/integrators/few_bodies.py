@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.state import Want
@@ -26,6 +27,17 @@ class FewBodies(Integrator):
             return "this scheme computes its own forces, on the CPU; choose engine cpu"
         return "" if precision == "float64" else "this scheme computes in float64; choose precision float64"
 
+    @staticmethod
+    def per_c2(motion: Motion) -> float:
+        """1/c² of the post-Newtonian term; 0 without it. Raises InputError if the bodies can't have it."""
+        fields = motion.engine.fields
+        if fields is None or fields.velocity_field is None:
+            return 0.0
+        state: Any = motion.state
+        if not state.mass.max() > 0:
+            raise InputError("fields: post_newtonian needs a body with mass")
+        return fields.velocity_field.strength()
+
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""
         return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
@@ -36,6 +48,16 @@ def components(rows: np.ndarray) -> np.ndarray:
     found = np.zeros((3, len(rows)))
     found[: rows.shape[1]] = rows.T
     return found
+
+
+def require_star(motion: Motion) -> None:
+    """Raise an InputError unless body 0 is the heaviest of several, and nothing is softened: the needs of maps, which move
+    planets about a star."""
+    state: Any = motion.state
+    if motion.engine.gravity.softening != "none":
+        raise InputError("gravity: orbits about the star are not softened; write 'softening: none'")
+    if state.count < 2 or state.mass[0] <= state.mass[1:].max():
+        raise InputError("initial: this scheme moves planets about a star; body 0 must be the heaviest of at least two")
 
 
 def shortest_time(motion: Motion) -> float:

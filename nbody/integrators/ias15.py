@@ -36,6 +36,7 @@ class IAS15(FewBodies):
     source = "Rein & Spiegel 2015; Pham, Rein & Spiegel 2024"
     adaptive = True
     for_ensembles = "nbody.integrators.systems.ias15:IAS15Systems"
+    velocity_fields = True
     lengths = "adaptive"
     evaluations = 14
     columns = (
@@ -52,6 +53,7 @@ class IAS15(FewBodies):
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
         """See :meth:`Integrator.advance`."""
+        from nbody.integrators.pair_forces import RELATIVITY
         from nbody.integrators.radau import steps_for
 
         state: Any = motion.state
@@ -65,9 +67,10 @@ class IAS15(FewBodies):
         n = state.count
         flat = b.reshape(7, 3 * n), e.reshape(7, 3 * n)
         eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
-        done, state.time, self._next, good = steps_for(gravity.softening)(
+        per_c2 = self.per_c2(motion)
+        done, state.time, self._next, good = steps_for(gravity.softening + RELATIVITY * bool(per_c2))(
             x, v, state.mass, gravity.G, gravity.length2, *flat, lost_x, lost_v,
-            state.time, self._next, until, steps, self.dt, eta,
+            state.time, self._next, until, steps, self.dt, eta, np.array([per_c2]),
         )  # fmt: skip
         state.step += done
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]

@@ -71,6 +71,15 @@ class Integrator(ABC):
     for_ensembles: ClassVar[str] = ""
     """The class (``module:Class``) that moves many small systems by this scheme; empty if there is none."""
 
+    star: ClassVar[bool] = False
+    """True if it moves planets about a star, which is body 0 and the heaviest."""
+
+    velocity_fields: ClassVar[bool] = False
+    """True if the scheme computes forces that depend on velocities (:class:`nbody.fields.field.VelocityField`)."""
+
+    softened: ClassVar[bool] = False
+    """True if the steps follow from the softening length, so that there must be one."""
+
     single: int | None = None
     """Steps of single bodies made so far; None if all bodies make the same steps."""
 
@@ -91,6 +100,11 @@ class Integrator(ABC):
         if cls.needs & ~engine.offers:
             return "this scheme needs the jerk, which the engine does not compute; choose engine cpu or reference"
         return ""
+
+    @classmethod
+    def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """Bytes of its working arrays besides the columns, in the memory in which the engine works."""
+        return 0
 
     def prepare(self, motion: Motion) -> None:
         """Add the scheme's columns to the state. Raises InputError if the engine does not offer what it needs."""

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from nbody.integrators.pair_forces import CONTRACT
+from nbody.fields.post_newtonian_kernel import CONTRACT
 
 SMALL = 0.1
 """Stumpff's series is used up to this |z|; its terms up to z⁶ leave an error below 1e-18. Larger arguments are quartered."""

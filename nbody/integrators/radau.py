@@ -17,8 +17,9 @@ from functools import cache
 import numpy as np
 from numba import njit
 
+from nbody.fields.post_newtonian_kernel import CONTRACT
 from nbody.forces.direct.cpu_cache import disk_cached
-from nbody.integrators.pair_forces import CONTRACT, accelerate, variant_of
+from nbody.integrators.pair_forces import RELATIVITY, accelerate, variant_of
 
 NODES = (
     "0", "0.0562625605369221464656521910318", "0.180240691736892364987579942780", "0.352624717113169637373907769648",
@@ -111,6 +112,17 @@ def predict(n, h, x, v, a0, b, at):
 
 
 @njit(error_model="numpy", fastmath=CONTRACT)
+def predict_velocity(n, h, v, a0, b, at):
+    """The velocities at node n of a step of length h."""
+    t = TAU[n]
+    for i in range(v.size):
+        s = b[6, i] * VELOCITY[6]
+        for k in range(5, -1, -1):
+            s = s * t + b[k, i] * VELOCITY[k]
+        at[i] = v[i] + t * h * (a0[i] + t * s)
+
+
+@njit(error_model="numpy", fastmath=CONTRACT)
 def take_in(n, a, a0, b, g):
     """Make the polynomial agree with the acceleration at node n. Returns the change of its last coefficient, relative to the
     largest acceleration."""
@@ -199,11 +211,16 @@ def continue_polynomial(b, e, ratio):
 
 
 @cache
-def steps_for(law_name: str) -> Callable:
-    """The compiled function ``advance``, which makes steps under a law; see its text below."""
-    variant = variant_of(law_name)
+def steps_for(name: str) -> Callable:
+    """The compiled function ``advance``, which makes steps under a variant of the forces; see its text below."""
+    return disk_cached(uncompiled(name))
 
-    def advance(x, v, m, G, length2, b, e, lost_x, lost_v, time, h, until, steps, longest, eta):
+
+def uncompiled(name: str) -> Callable:
+    """The function ``advance`` of :func:`steps_for`, to be compiled as a part of another kernel."""
+    variant, moving = variant_of(name), name.endswith(RELATIVITY)
+
+    def advance(x, v, m, G, length2, b, e, lost_x, lost_v, time, h, until, steps, longest, eta, more=None):
         """Make up to ``steps`` steps, and reach the time ``until`` exactly.
 
         Args:
@@ -212,17 +229,18 @@ def steps_for(law_name: str) -> Callable:
             lost_x, lost_v: (3, N) what rounding added to the sums x and v.
             longest: the longest step.
             eta: the step in units of the shortest time scale.
+            more: further numbers of the variant if it has any, see :func:`~nbody.integrators.pair_forces.accelerate`.
 
         Returns:
             The number of steps, the time, the length of the next step, and False if that step cannot be made.
         """
         n = 3 * m.size
         at, a, g, change = np.empty((3, m.size)), np.empty((3, m.size)), np.empty((7, n)), np.empty(n)
-        a0 = np.empty((3, m.size))
+        a0, moved = np.empty((3, m.size)), np.empty((3, m.size))
         start = a0.reshape(n)
         done = 0
         while done < steps and time < until:
-            accelerate(variant, x, m, G, length2, a0)
+            accelerate(variant, x, v, m, G, length2, more, a0)
             while True:  # until the step is short enough
                 left, step = until - time, min(h, longest)
                 if step >= left:
@@ -238,7 +256,9 @@ def steps_for(law_name: str) -> Callable:
                     error = 0.0
                     for node in range(1, 8):
                         predict(node, step, x.reshape(n), v.reshape(n), start, b, at.reshape(n))
-                        accelerate(variant, at, m, G, length2, a)
+                        if moving:
+                            predict_velocity(node, step, v.reshape(n), start, b, moved.reshape(n))
+                        accelerate(variant, at, moved, m, G, length2, more, a)
                         error = take_in(node, a.reshape(n), start, b, g)
                     if error < CONVERGED or (iteration > 1 and error >= last):
                         break
@@ -256,4 +276,4 @@ def steps_for(law_name: str) -> Callable:
             done += 1
         return done, time, h, True
 
-    return disk_cached(advance)
+    return advance

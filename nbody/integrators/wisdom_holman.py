@@ -5,6 +5,10 @@ remaining forces, which are small. So a step may be a twentieth of the shortest 
 (Wisdom & Holman 1991). A symplectic corrector removes the errors of first order in the planets' masses, up to a power of the
 step (Wisdom, Holman & Touma 1996).
 
+General relativity's term, per unit of the reduced mass -v⁴/8 - 3 μ v²/(2r) + μ²/(2r²) over c², is 3 K²/2 - v⁴/2 - μ²/r² with
+Kepler's energy K = v²/2 - μ/r, where v is the momentum per mass (Saha & Tremaine 1994). The first term stretches the time of
+the Kepler drift by 1 + 3 K/c², the second one shifts positions, the third one kicks.
+
 The map is a drift of half a step, then kicks and drifts of whole steps. Its coordinates are columns of their own, half a
 step ahead of the state: the positions and velocities of frames are computed from them, and never fed back.
 """
@@ -17,12 +21,12 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from nbody.errors import InputError, RunFailed
+from nbody.errors import RunFailed
+from nbody.fields.post_newtonian_kernel import CONTRACT
 from nbody.forces.direct.cpu_cache import disk_cached
-from nbody.integrators.few_bodies import FewBodies, components
+from nbody.integrators.few_bodies import FewBodies, components, require_star
 from nbody.integrators.integrator import Motion
 from nbody.integrators.kepler import kepler_step
-from nbody.integrators.pair_forces import CONTRACT
 from nbody.scenario.fields import Group, NotNegative
 from nbody.state import Column
 
@@ -42,6 +46,8 @@ class WisdomHolman(FewBodies):
 
     order = 2
     for_ensembles = "nbody.integrators.systems.wisdom_holman:WisdomHolmanSystems"
+    star = True
+    velocity_fields = True
     source = "Wisdom & Holman 1991; Wisdom, Holman & Touma 1996"
     columns = (Column("map_position", 3), Column("map_velocity", 3))
 
@@ -51,14 +57,9 @@ class WisdomHolman(FewBodies):
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`. The planets are sorted by their distance from the star."""
-        state, gravity = motion.state, motion.engine.gravity
-        x, v, m = components(state.position), components(state.velocity), state.mass  # type: ignore[attr-defined]
-        if gravity.softening != "none":
-            raise InputError("gravity: orbits about the star are not softened; write 'softening: none'")
-        if state.count < 2 or m[0] <= m[1:].max():
-            raise InputError(
-                "initial: this scheme moves planets about a star; body 0 must be the heaviest of at least two"
-            )
+        require_star(motion)
+        state: Any = motion.state
+        x, v = components(state.position), components(state.velocity)
         distance = np.linalg.norm(x - x[:, :1], axis=0)
         self._order = np.argsort(distance, kind="stable")
         self._call(motion, _begin, x[:, self._order], v[:, self._order])
@@ -78,7 +79,7 @@ class WisdomHolman(FewBodies):
             raise RunFailed(
                 f"step {state.step}: particles {i} and {j} (counted from 0) are closer than "
                 f"{self.options.encounter:g} Hill radii, where the map fails (a planet's "  # type: ignore[attr-defined]
-                "moon is no planet of the star); use scheme 'ias15'"
+                "moon is no planet of the star); use scheme 'hybrid' or 'ias15'"
             )
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
@@ -88,7 +89,7 @@ class WisdomHolman(FewBodies):
         corrector = corrector_kicks(self.options.corrector)  # type: ignore[attr-defined]
         hill = self.options.encounter  # type: ignore[attr-defined]
         mass = motion.engine.gravity.G * state.mass[self._order]
-        found = kernel()(x, v, X, V, mass, self.dt, corrector, hill, *more)
+        found = kernel()(x, v, X, V, mass, self.dt, corrector, hill, self.per_c2(motion), *more)
         state.map_position[...], state.map_velocity[...] = X.T, V.T
         return found
 
@@ -142,18 +143,61 @@ def from_jacobi(X, m, inner, x):
 
 
 @njit(error_model="numpy", fastmath=CONTRACT)
-def drift(X, V, inner, h, distance):
+def drift(X, V, inner, h, distance, per_c2=0.0):
     """Kepler motion of all planets, and the straight motion of the centre of mass."""
     for c in range(3):
         X[c, 0] += h * V[c, 0]
     for i in range(1, inner.size):
-        distance[i] = kepler_step(i, X, V, inner[i], h)
+        time = h
+        if per_c2 > 0.0:
+            r, v2, _ = sizes(i, X, V)
+            time += h * 3.0 * per_c2 * (0.5 * v2 - inner[i] / r)
+        distance[i] = kepler_step(i, X, V, inner[i], time)
 
 
 @njit(error_model="numpy", fastmath=CONTRACT)
-def kick(X, V, m, inner, h, distance, near, x, a):
+def sizes(i, X, V):
+    """The distance, the square of the speed, and the square of the distance of planet i."""
+    r2 = X[0, i] * X[0, i] + X[1, i] * X[1, i] + X[2, i] * X[2, i]
+    return np.sqrt(r2), V[0, i] * V[0, i] + V[1, i] * V[1, i] + V[2, i] * V[2, i], r2
+
+
+@njit(error_model="numpy", fastmath=CONTRACT)
+def shift(X, V, h, per_c2):
+    """Relativity's term -v⁴/(2c²)."""
+    for i in range(1, X.shape[1]):
+        _, v2, _ = sizes(i, X, V)
+        for c in range(3):
+            X[c, i] -= 2.0 * h * per_c2 * v2 * V[c, i]
+
+
+@njit(error_model="numpy", fastmath=CONTRACT)
+def to_momenta(X, V, inner, per_c2):
+    """Turn velocities into momenta per mass, v (1 + (v²/2 + 3 μ/r)/c²)."""
+    for i in range(1, inner.size):
+        r, v2, _ = sizes(i, X, V)
+        for c in range(3):
+            V[c, i] *= 1.0 + per_c2 * (0.5 * v2 + 3.0 * inner[i] / r)
+
+
+@njit(error_model="numpy", fastmath=CONTRACT)
+def to_velocities(X, V, inner, per_c2):
+    """The inverse of :func:`to_momenta`, to rounding."""
+    for i in range(1, inner.size):
+        r, p2, _ = sizes(i, X, V)
+        factor = 1.0
+        for _ in range(4):  # each time the error falls by (v/c)²
+            factor = 1.0 / (1.0 + per_c2 * (0.5 * p2 * factor * factor + 3.0 * inner[i] / r))
+        for c in range(3):
+            V[c, i] *= factor
+
+
+@njit(error_model="numpy", fastmath=CONTRACT)
+def kick(X, V, m, inner, h, distance, near, x, a, per_c2=0.0):
     """Kick with all forces but those of the Kepler motion. Returns two planets that are too close, or (0, 0)."""
     n = m.size
+    if per_c2 > 0.0:
+        shift(X, V, 0.5 * h, per_c2)
     first, second = 0, 0
     from_jacobi(X, m, inner, x)
     a[:] = 0.0
@@ -186,22 +230,28 @@ def kick(X, V, m, inner, h, distance, near, x, a):
         f = h * inner[i] / (r2 * np.sqrt(r2))
         for c in range(3):
             V[c, i] += f * X[c, i]
+    if per_c2 > 0.0:
+        for i in range(1, n):
+            _, _, r2 = sizes(i, X, V)
+            for c in range(3):
+                V[c, i] -= 2.0 * h * per_c2 * (inner[i] / r2) ** 2 * X[c, i]
+        shift(X, V, 0.5 * h, per_c2)
     return first, second
 
 
 @njit(error_model="numpy")
-def correct(X, V, m, inner, h, kicks, sign, distance, near, x, a):
+def correct(X, V, m, inner, h, kicks, sign, distance, near, x, a, per_c2=0.0):
     """Apply the corrector (``sign`` 1) or its inverse (-1)."""
     stages = kicks.size
     for k in range(-stages, stages + 1):
         if k:
             move = k * STAGE * h
             strength = sign * kicks[abs(k) - 1] * h * (1.0 if k > 0 else -1.0)
-            drift(X, V, inner, move, distance)
-            kick(X, V, m, inner, -strength, distance, near, x, a)
-            drift(X, V, inner, -2.0 * move, distance)
-            kick(X, V, m, inner, strength, distance, near, x, a)
-            drift(X, V, inner, move, distance)
+            drift(X, V, inner, move, distance, per_c2)
+            kick(X, V, m, inner, -strength, distance, near, x, a, per_c2)
+            drift(X, V, inner, -2.0 * move, distance, per_c2)
+            kick(X, V, m, inner, strength, distance, near, x, a, per_c2)
+            drift(X, V, inner, move, distance, per_c2)
 
 
 @njit(error_model="numpy")
@@ -217,21 +267,23 @@ def constants(m, hill):
 
 @cache
 def _begin() -> Callable:
-    def begin(x, v, X, V, m, h, kicks, hill):
-        """The map's coordinates X, V from positions x and velocities v, (3, N) each; m: G times the masses."""
+    def begin(x, v, X, V, m, h, kicks, hill, per_c2):
+        """The map's coordinates X, V from positions x and velocities v, (3, N) each; m: G times the masses. ``per_c2`` is
+        1/c² of relativity, 0 without it."""
         inner, near = constants(m, 0.0)
         to_jacobi(x, m, X)
         to_jacobi(v, m, V)
         distance, at, a = np.empty(m.size), np.empty((3, m.size)), np.empty((3, m.size))
-        correct(X, V, m, inner, h, kicks, 1.0, distance, near, at, a)
-        drift(X, V, inner, 0.5 * h, distance)
+        to_momenta(X, V, inner, per_c2)
+        correct(X, V, m, inner, h, kicks, 1.0, distance, near, at, a, per_c2)
+        drift(X, V, inner, 0.5 * h, distance, per_c2)
 
     return disk_cached(begin)
 
 
 @cache
 def _advance() -> Callable:
-    def advance(x, v, X, V, m, h, kicks, hill, steps):
+    def advance(x, v, X, V, m, h, kicks, hill, per_c2, steps):
         """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end.
 
         Returns the number of steps, and two planets that were too close in the last one, or (0, 0)."""
@@ -241,14 +293,15 @@ def _advance() -> Callable:
         for i in range(1, m.size):
             distance[i] = np.sqrt(X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2)
         while done < steps:
-            first, second = kick(X, V, m, inner, h, distance, near, at, a)
-            drift(X, V, inner, h, distance)
+            first, second = kick(X, V, m, inner, h, distance, near, at, a, per_c2)
+            drift(X, V, inner, h, distance, per_c2)
             done += 1
             if first:
                 break
         end_X, end_V = X.copy(), V.copy()
-        drift(end_X, end_V, inner, -0.5 * h, distance)
-        correct(end_X, end_V, m, inner, h, kicks, -1.0, distance, near, at, a)
+        drift(end_X, end_V, inner, -0.5 * h, distance, per_c2)
+        correct(end_X, end_V, m, inner, h, kicks, -1.0, distance, near, at, a, per_c2)
+        to_velocities(end_X, end_V, inner, per_c2)
         from_jacobi(end_X, m, inner, x)
         from_jacobi(end_V, m, inner, v)
         return done, first, second

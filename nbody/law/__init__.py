@@ -21,6 +21,6 @@ To add a law, write a file with a :class:`~nbody.law.pair.Law`, add a line to ``
 """
 
 from nbody.law.gravity import LAWS, Gravity
-from nbody.law.pair import Law, pair_law
+from nbody.law.pair import Law, pair_law, pair_slopes
 
-__all__ = ["LAWS", "Gravity", "Law", "pair_law"]
+__all__ = ["LAWS", "Gravity", "Law", "pair_law", "pair_slopes"]

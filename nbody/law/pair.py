@@ -17,14 +17,20 @@ class Law:
             :func:`pair_law` compiles.
         has_length: the law uses the softening length.
         needs_length: the length must be greater than 0.
-        cubic: f is u³ or zero, so a kernel may compute it from u; and its rate of change, which the jerk needs, from both.
+        slopes: None if f is u³ or zero: a kernel may compute it from u, and its derivatives from both. Otherwise
+            ``slopes(flat, cube, rsqrt)`` returns the Python function that :func:`pair_slopes` compiles.
     """
 
     name: str
     build: Callable[[bool, Callable, Callable], Callable]
     has_length: bool = True
     needs_length: bool = False
-    cubic: bool = True
+    slopes: Callable[[bool, Callable, Callable], Callable] | None = None
+
+    @property
+    def cubic(self) -> bool:
+        """f is u³ or zero."""
+        return self.slopes is None
 
 
 def pair_law(
@@ -55,10 +61,32 @@ def pair_law(
         InputError: the softening is unknown.
     """
 
+    law: Law = LAWS.load(softening)
+    return compile(law.build(dimensions == 2, inverse_cube or _cube_of(rsqrt, compile), rsqrt))
+
+
+def pair_slopes(
+    softening: str,
+    dimensions: int,
+    rsqrt: Callable,
+    compile: Callable[[Any], Any],
+    inverse_cube: Callable | None = None,
+) -> Callable | None:
+    """The compiled function ``slopes(dx, dy, dz, length2) -> (g, k)``, g = (1/r) df/dr and k = (1/r) dg/dr, of a law that is
+    not cubic; None for a cubic one, where g = -3 f u² and k = 15 f u⁴.
+
+    They make the derivatives of a pair's acceleration f d along its motion: df/dt = g (d·v), and d²f/dt² =
+    g (v² + d·a) + k (d·v)². The arguments are those of :func:`pair_law`."""
+    law: Law = LAWS.load(softening)
+    if law.slopes is None:
+        return None
+    return compile(law.slopes(dimensions == 2, inverse_cube or _cube_of(rsqrt, compile), rsqrt))
+
+
+def _cube_of(rsqrt: Callable, compile: Callable[[Any], Any]) -> Callable:
     @compile
     def cube_of_root(x):
         u = rsqrt(x)
         return u * u * u
 
-    law: Law = LAWS.load(softening)
-    return compile(law.build(dimensions == 2, inverse_cube or cube_of_root, rsqrt))
+    return cube_of_root

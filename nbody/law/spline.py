@@ -44,5 +44,40 @@ def _build(flat, cube, rsqrt):
     return spline
 
 
-SPLINE = Law("spline", _build, needs_length=True, cubic=False)
+def _build_slopes(flat, cube, rsqrt):
+    """With s = r/h: g h⁵ = -384/5 + 96 s for s < 1/2, -48/s + 384/5 - 32 s + 1/(5 s⁵) for s < 1, and -3/s⁵ beyond;
+    k h⁷ = 96/s, 48/s³ - 32/s - 1/s⁷, and 15/s⁷; see :func:`nbody.law.pair.pair_slopes`."""
+
+    def slopes(dx, dy, dz, length2):
+        real = type(length2)
+        r2 = dx * dx + dy * dy
+        if not flat:
+            r2 = dz * dz + r2
+        h2 = length2 * real(H2)
+        inverse, inner = rsqrt(h2), cube(h2)
+        inverse2 = inverse * inverse
+        q = r2 * inverse2
+        u, f = rsqrt(r2), cube(r2)
+        g = real(-3) * f * u * u
+        k = real(-5) * g * u * u
+        if q < real(1):
+            q += real(1e-12)  # k times the square of the distance is 0 at r = 0, and must not be 0 · infinity
+            root = rsqrt(q)
+            s = q * root
+            if q < real(0.25):
+                g = real(96) * s - real(76.8)
+                k = real(96) * root
+            else:
+                root2 = root * root
+                root3 = root2 * root
+                g = real(76.8) - real(48) * root - real(32) * s + real(0.2) * root3 * root2
+                k = real(48) * root3 - real(32) * root - root3 * root2 * root2
+            g *= inner * inverse2
+            k *= inner * inverse2 * inverse2
+        return g, k
+
+    return slopes
+
+
+SPLINE = Law("spline", _build, needs_length=True, slopes=_build_slopes)
 """GADGET's law."""

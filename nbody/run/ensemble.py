@@ -42,7 +42,8 @@ def engine_of_systems(scenario: Scenario, integrator: Integrator) -> tuple[str, 
         return "gpu", "one lane of a warp per planet", on_gpu
     if written != "gpu":
         ENGINES.check(written, scenario.where("engine"))
-    name = "gpu" if written.startswith("gpu") else written
+    # The schemes compute the forces; the engine adds the energies of frames, in float64 on every device.
+    name = "gpu" if written.startswith("gpu") else "cpu" if written == "reference" else written
     if name not in ENGINE:
         raise InputError(f"{scenario.where('engine')}an ensemble runs on engine cpu or gpu, not on '{written}'")
     return name, "", imported(ENGINE[name])

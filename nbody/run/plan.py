@@ -12,6 +12,7 @@ from nbody.diagnostics.observables import widths
 from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
+from nbody.fields.field import VelocityField
 from nbody.forces import ENGINES, resolve
 from nbody.forces.engine import SOFTENING2, Engine
 from nbody.forces.memory import check_fits, needs
@@ -25,7 +26,7 @@ from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group, validated
-from nbody.state import Column, Want, itemsize
+from nbody.state import Column, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 
 Notify = Callable[[str], None]
@@ -61,7 +62,12 @@ class Plan:
     @property
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
-        return needs(self.engine_kind, self.count, self.scenario.precision, self._added)
+        return needs(self.engine_kind, self.count, self.scenario.precision, self._added, self._working)
+
+    @property
+    def _working(self) -> int:
+        """Bytes of the integrator's working arrays."""
+        return self.integrator.working_bytes(self.engine_kind, self.count, self.scenario.precision)
 
     @property
     def _added(self) -> tuple[Column, ...]:
@@ -150,7 +156,7 @@ class Plan:
         scenario = self.scenario
         self.engine_kind.require_device()
         where = scenario.where("initial.particles")
-        check_fits(self.engine_kind, self.count, scenario.precision, where, self._added)
+        check_fits(self.engine_kind, self.count, scenario.precision, where, self._added, self._working)
         engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
         engine.fields = self.fields
         if scenario.ensemble:
@@ -240,7 +246,10 @@ def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify
 def _check_forces(scenario: Scenario, integrator: Integrator) -> None:
     """Raise an InputError if the scheme can't have the scenario's fields or softening."""
     scheme, law = scenario.integrator.scheme, scenario.gravity.softening
-    if scenario.fields and integrator.own_forces:
+    fields = chosen_fields(scenario)
+    if any(isinstance(field, VelocityField) for field in fields):
+        _check_velocity_field(scenario, integrator)
+    elif fields and integrator.own_forces:
         raise InputError(
             f"{scenario.where('fields')}scheme '{scheme}' computes the forces itself, and knows no external fields; choose "
             "another scheme, such as leapfrog, yoshida4 or hermite4, or remove 'fields'"
@@ -250,11 +259,28 @@ def _check_forces(scenario: Scenario, integrator: Integrator) -> None:
             f"{scenario.where('gravity.length')}scheme '{scheme}' computes the forces itself, with one softening length for "
             "all bodies; choose another scheme, such as leapfrog, yoshida4 or hermite4, or give one length"
         )
-    if (integrator.own_forces or Want.JERK in integrator.needs) and not LAWS.load(law).cubic:
-        cubic = ", ".join(other for other in LAWS if LAWS.load(other).cubic)
+    if integrator.softened and not LAWS.load(law).needs_length:
+        able = " or ".join(other for other in LAWS if LAWS.load(other).needs_length)
         raise InputError(
-            f"{scenario.where('gravity.softening')}scheme '{scheme}' does not know the softening '{law}'; "
-            f"choose one of {cubic}, or another scheme, such as leapfrog or yoshida4"
+            f"{scenario.where('gravity.softening')}the steps of scheme '{scheme}' follow from a softening length; choose "
+            f"{able}, or another scheme, such as leapfrog"
+        )
+
+
+def _check_velocity_field(scenario: Scenario, integrator: Integrator) -> None:
+    """Raise an InputError if the scheme can't have a force that depends on velocities."""
+    where, scheme = scenario.where("fields"), scenario.integrator.scheme
+    if not integrator.velocity_fields:
+        able = [name for name in INTEGRATORS if INTEGRATORS.load(name).velocity_fields]
+        raise InputError(
+            f"{where}post_newtonian depends on the velocities, and scheme '{scheme}' kicks bodies at given positions; "
+            f"choose one of {', '.join(able)}, or remove the field"
+        )
+    if len(scenario.fields or ()) > 1:
+        raise InputError(f"{where}post_newtonian cannot be combined with other fields; remove one of them")
+    if scenario.gravity.softening != "none":
+        raise InputError(
+            f"{scenario.where('gravity.softening')}post_newtonian is not softened; write 'softening: none'"
         )
 
 

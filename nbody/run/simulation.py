@@ -122,7 +122,8 @@ class Simulation:
         self.engine, self._bodies = self.plan.build()
         for line in doubts(scenario, self.plan.engine_kind, self.integrator, self._bodies):
             notify(f"warning: {line}")
-        if scenario.fields and start is None:  # a resumed run has said so
+        fields = self.plan.fields
+        if fields is not None and fields.functions and start is None:  # a resumed run has said so
             notify(
                 "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
                 "in equilibrium"
@@ -211,7 +212,8 @@ class Simulation:
         On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
         ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
         change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards; not with a scheme
-        that has coordinates or derivatives of its own (hermite4, block schemes, wisdom_holman): it does not see the change.
+        that has coordinates or derivatives of its own (hermite4, block schemes, wisdom_holman, hybrid): it does not see the
+        change.
         """
         return dict(zip(("position", "velocity"), self.state.views(), strict=True))
 

@@ -19,6 +19,7 @@ CASES = Registry(
         "lagrange_triangle": Entry("nbody.verify.orbits:lagrange_triangle", "the sides stay equal"),
         "outer_solar_system": Entry("nbody.verify.orbits:outer_solar_system", "periods of the outer planets"),
         "solar_system": Entry("nbody.verify.orbits:solar_system", "the Earth after 29 years, against JPL"),
+        "mercury": Entry("nbody.verify.orbits:mercury", "general relativity turns Mercury's ellipse"),
         "plummer": Entry("nbody.verify.systems:plummer", "Plummer's sphere: radii, energy, equilibrium"),
         "king": Entry("nbody.verify.systems:king", "King's models: tidal and half-mass radii"),
         "exponential_disk": Entry("nbody.verify.systems:exponential_disk", "Freeman's rotation curve"),

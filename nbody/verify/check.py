@@ -50,11 +50,14 @@ class Done:
     energies: Energies
 
 
-def simulated(engine: str, initial: dict[str, Any], gravity: dict[str, Any], **integrator: Any) -> Done:
+def simulated(
+    engine: str, initial: dict[str, Any], gravity: dict[str, Any], fields: Any = None, **integrator: Any
+) -> Done:
     """A run in float64 to its end, without a file. The engine is ``cpu``, ``gpu`` or any other name."""
     values = {
         "initial": initial,
         "gravity": gravity,
+        "fields": fields,
         "integrator": integrator,
         "engine": engine,
         "precision": "float64",

@@ -24,13 +24,20 @@ def draw(axes: Any, view: View) -> None:
         paths = np.array([run.run.position[k][rows, :2] for k in frames])
         for k, row in enumerate(rows):
             colour, style = view.colour(r, k), LINES[k % len(LINES)] if view.several else "-"
-            axes.plot(*paths[:, k].T, color=colour, linestyle=style, linewidth=0.9, label=f"body {run.run.id[row]}")
+            axes.plot(*paths[:, k].T, color=colour, linestyle=style, linewidth=0.9, label=_name(run, row))
             axes.plot(*paths[-1, k], "o", color=colour, markersize=4)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel(labelled("x", view.unit("length")))
     axes.set_ylabel(labelled("y", view.unit("length")))
     if not view.several:
         axes.legend(**BESIDE)
+
+
+def _name(run: RunData, row: int) -> str:
+    """The species of a body if it is the only one of it, as planets are; else its id."""
+    species, names = run.run.species, run.run.species_names
+    name = names[species[row]]
+    return name if name and (species == species[row]).sum() == 1 else f"body {run.run.id[row]}"
 
 
 def _rows(run: RunData, bodies: Sequence[int], default: int) -> list[int]:

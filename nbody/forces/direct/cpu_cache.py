@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 from llvmlite.binding import Linkage
@@ -75,7 +76,7 @@ def _self_contained() -> Iterator[None]:
 class KernelFiles(IndexDataCacheFile):
     """The files of one function's kernels.
 
-    A file's name is a hash of Numba's version and :data:`SETTINGS`, the stamp of the function's source, the ``options`` it
+    A file's name is a hash of Numba's version and :data:`SETTINGS`, the :func:`sources` of the function, the ``options`` it
     is compiled with, and Numba's key: signature, processor, code and constants.
     """
 
@@ -109,8 +110,7 @@ class KernelCache(FunctionCache):
 
     def __init__(self, function: Callable, options: str) -> None:
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
-        self._cache_file = KernelFiles(self.cache_path, self._impl.filename_base, stamp, options)
+        self._cache_file = KernelFiles(self.cache_path, self._impl.filename_base, sources(function), options)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The kernel for these types, ready to call; None if it must be compiled.
@@ -131,6 +131,42 @@ class KernelCache(FunctionCache):
             if "no compiled object" not in str(error):
                 raise
             raise KeyboardInterrupt from None  # Ctrl-C during a callback from LLVM, which ignores exceptions
+
+
+def sources(function: Any) -> list[str]:
+    """The hashes of the files that define a function and the functions of this package that it calls. (Numba's stamp is of
+    the first file only, and its key has no code of functions that are imported from others.)"""
+    waiting, seen, files = [function], set[int](), set[str]()
+    while waiting:
+        found = waiting.pop()
+        found = getattr(found, "py_func", found)
+        if id(found) in seen or not isinstance(found, FunctionType) or not _is_ours(found):
+            continue
+        seen.add(id(found))
+        files.add(found.__code__.co_filename)
+        waiting += [found.__globals__.get(name) for name in _names(found.__code__)]
+        with contextlib.suppress(ValueError):  # a cell that is not filled yet
+            waiting += [cell.cell_contents for cell in found.__closure__ or ()]
+    return sorted(map(_file_hash, files))
+
+
+def _is_ours(function: FunctionType) -> bool:
+    return str(function.__globals__.get("__name__", "")).split(".")[0] == __name__.split(".")[0]
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that a function's code, or a function inside it, uses."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+@cache
+def _file_hash(path: str) -> str:
+    """The hash of a file; its name if it cannot be read (a function made from a text)."""
+    try:
+        return HASH(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return path
 
 
 def disk_cached(function: Callable, **options: Any) -> Callable:

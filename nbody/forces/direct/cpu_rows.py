@@ -2,7 +2,8 @@
 
     a_i = G Σ_j m_j f d,    jerk_i = G Σ_j m_j f (v - 3 (d·v) u² d),    φ_i = -G Σ_{j≠i} m_j u
 
-with d = x_j - x_i, v = v_j - v_i, and f = u³ and u of :mod:`nbody.law` (Makino & Aarseth 1992). The sum over j is one
+with d = x_j - x_i, v = v_j - v_i, and f = u³ and u of :mod:`nbody.law` (Makino & Aarseth 1992); for a law
+that is not cubic, -3 f u² is (1/r) df/dr. The sum over j is one
 loop over separate arrays of components, which the compiler vectorizes; rows are divided among the cores. Unlike
 :mod:`nbody.forces.direct.cpu_pairs` this computes each pair twice, and needs no sums over threads.
 """
@@ -19,7 +20,7 @@ from numba.extending import overload
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_pairs import REAL, SOURCES
 from nbody.forces.direct.cpu_roots import FAST, bare_estimates, compile_for_vectors, roots
-from nbody.law import pair_law
+from nbody.law import pair_law, pair_slopes
 from nbody.state import Want
 
 OWN_SOURCE = Path(__file__).read_bytes()
@@ -78,7 +79,10 @@ def _row(variant: str, real: type) -> Callable:
     want = Want(int(flags))
     jerk, potential = Want.JERK in want, Want.ENERGY in want
     rsqrt, inverse_cube, _ = roots(real)
-    law = pair_law(law_name, 3, rsqrt, njit(fastmath=FAST, forceinline=True), inverse_cube)
+    inline = njit(fastmath=FAST, forceinline=True)
+    law = pair_law(law_name, 3, rsqrt, inline, inverse_cube)
+    slopes = pair_slopes(law_name, 3, rsqrt, inline, inverse_cube)
+    cubic, slopes = slopes is None, slopes or law  # an unused function must be one, too
     zero, three = real(0), real(3)
 
     @njit(fastmath=FAST, error_model="numpy")
@@ -96,10 +100,16 @@ def _row(variant: str, real: type) -> Callable:
             az += weight * dz
             if jerk:
                 vx, vy, vz = v[0, j] - vxi, v[1, j] - vyi, v[2, j] - vzi
-                stretch = three * (dx * vx + dy * vy + dz * vz) * u * u
-                jx += weight * (vx - stretch * dx)
-                jy += weight * (vy - stretch * dy)
-                jz += weight * (vz - stretch * dz)
+                if cubic:
+                    stretch = three * (dx * vx + dy * vy + dz * vz) * u * u
+                    jx += weight * (vx - stretch * dx)
+                    jy += weight * (vy - stretch * dy)
+                    jz += weight * (vz - stretch * dz)
+                else:
+                    change = slopes(dx, dy, dz, length2)[0] * (dx * vx + dy * vy + dz * vz) * m[j]
+                    jx += weight * vx + change * dx
+                    jy += weight * vy + change * dy
+                    jz += weight * vz + change * dz
             if potential:
                 phi -= zero if i == j else u * m[j]
         sums[0], sums[1], sums[2] = ax, ay, az

@@ -8,35 +8,77 @@ makes a Python function that :func:`numba.njit` or ``cuda.jit(device=True)`` com
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 SIXTH, THIRD = 1.0 / 6.0, 1.0 / 3.0
 ETA = {4: 0.01, 6: 0.5}
 """The default accuracy of each order."""
 
+TICKS = 1 << 50
+"""The time between two frames in ticks."""
 
-def pair_weights(order: int, law: Callable, compile: Callable) -> Any:
+FOREVER = 1e300
+"""The step that accuracy asks for where no force acts; finite, like all numbers of a checkpoint."""
+
+START = 0.1
+"""The first steps as a share of what the first derivatives suggest: later ones know more derivatives."""
+
+APPROACH = 0.25
+"""The longest step of a pair's centre of mass, as a share of the time in which another body could arrive."""
+
+
+def first_steps(order: int, eta: float, rows: np.ndarray) -> np.ndarray:
+    """The steps that accuracy asks for without derivatives beyond the snap, (N,); ``rows`` (18, N): position, velocity,
+    acceleration, jerk, snap, crackle."""
+    a, j, s = (np.linalg.norm(rows[k : k + 3], axis=0) for k in (6, 9, 12))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = START * eta ** (0.5 if order == 4 else 1.0) * np.fmin(a / j, np.sqrt(a / s))
+    return np.fmin(wanted, FOREVER)
+
+
+def pair_weights(
+    order: int, law: Any, compile: Callable, slopes: Callable | None = None, real: Callable[[int], Any] = float
+) -> Any:
     """``weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2) -> (w, p, q, r)``: what body j adds to the sums of body i,
 
         a += w d,   j += w v - p d,   s += w a - q v + r d,
 
     with the differences d, v, a of positions, velocities and accelerations. With f = 1/r³ and u = 1/r of the softened
     distance, w = m f, α = (d·v) u² and β = (v² + d·a) u² + α²: p = 3 α w, q = 6 α w, r = (18 α² - 3 β) w.
+
+    With the ``slopes`` g and k of a law that is not cubic (:func:`~nbody.law.pair_slopes`): p = -m g (d·v), q = 2 p,
+    r = m (g (v² + d·a) + k (d·v)²). ``real`` makes the constants.
     """
-    snap = order == 6
+    snap, three, five = order == 6, real(3), real(5)
+    if slopes is not None:
+        return compile(_weights_from(slopes, law, snap))
 
     def weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2):
         f, u = law(dx, dy, dz, length2)
         w, u2 = f * m, u * u
         alpha = (dx * vx + dy * vy + dz * vz) * u2
-        w3 = w + w + w
+        w3 = three * w
         p = alpha * w3
         if not snap:
             return w, p, p, p
-        square = alpha * alpha
-        five = square + square + square + square + square
         beta = (vx * vx + vy * vy + vz * vz + dx * ax + dy * ay + dz * az) * u2  # without α²
-        return w, p, p + p, (five - beta) * w3
+        return w, p, p + p, (five * (alpha * alpha) - beta) * w3
 
     return compile(weights)
+
+
+def _weights_from(slopes: Callable, law: Callable, snap: bool) -> Callable:
+    def weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2):
+        f, _ = law(dx, dy, dz, length2)
+        g, k = slopes(dx, dy, dz, length2)
+        along = dx * vx + dy * vy + dz * vz
+        p = -m * g * along
+        if not snap:
+            return f * m, p, p, p
+        beta = vx * vx + vy * vy + vz * vz + dx * ax + dy * ay + dz * az
+        return f * m, p, p + p, m * (g * beta + k * along * along)
+
+    return weights
 
 
 def predictor(order: int, compile: Callable) -> Any:

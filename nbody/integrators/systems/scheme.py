@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.fields import Group
 from nbody.state import Want
@@ -66,6 +67,12 @@ class ManySystems(Integrator):
             return ""
         ends = ((name, np.count_nonzero(self.status == code)) for code, name in enumerate(STATUS))
         return f"systems: {', '.join(f'{count} {name}' for name, count in ends if count)}; see Trajectory.systems"
+
+    @classmethod
+    def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """See :meth:`Integrator.working_bytes`: a copy of the columns, and positions and velocities twice, or mass and
+        order."""
+        return sum(column.bytes(particles, 3, "float64") for column in cls.columns) + 12 * 8 * particles
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""

@@ -9,6 +9,7 @@ COLOURS = Registry(
     "color",
     {
         "speed": Entry(f"{_COLOURS}.motion:SPEED", "the speed of each body"),
+        "relative-speed": Entry(f"{_COLOURS}.motion:RELATIVE_SPEED", "its speed relative to the centre of mass"),
         "acceleration": Entry(f"{_COLOURS}.motion:ACCELERATION", "its acceleration, from the velocities of its frames"),
         "density": Entry(f"{_COLOURS}.surroundings:DENSITY", "the mass density around it"),
         "potential": Entry(f"{_COLOURS}.surroundings:POTENTIAL", "the depth of the potential well (up to 4096 bodies)"),

@@ -1,4 +1,4 @@
-"""Colours by motion: speed and acceleration."""
+"""Colours by motion: speed, speed relative to the centre of mass, acceleration."""
 
 import numpy as np
 
@@ -16,7 +16,20 @@ def acceleration(bodies: Bodies) -> Array:
     return np.linalg.norm(after.velocity - before.velocity, axis=1) / np.float32(interval)
 
 
+def relative_speed(bodies: Bodies) -> Array:
+    """|v - v_c| with the velocity v_c of the centre of mass; the mean velocity if no body has mass."""
+    velocity = bodies.velocity.astype(np.float64)
+    finite = np.isfinite(velocity).all(axis=1)
+    if not finite.any():
+        return np.full(len(velocity), np.nan)
+    mass = bodies.mass[finite]
+    mean = np.average(velocity[finite], axis=0, weights=mass if mass.any() else None)
+    relative: Array = np.linalg.norm(velocity - mean, axis=1)
+    return relative
+
+
 SPEED = Quantity("speed", LOGARITHMIC, None, lambda source: source.speed_unit, lambda units: units.symbol("velocity"))
+RELATIVE_SPEED = Quantity("speed relative to the centre of mass", LOGARITHMIC, relative_speed, SPEED.unit, SPEED.symbol)
 ACCELERATION = Quantity(
     "acceleration", LOGARITHMIC, acceleration, lambda source: source.speed_unit**2 / source.length_unit,
     lambda units: units.symbol("acceleration"), neighbours=True,

@@ -1,0 +1,76 @@
+"""``nbody sweep``: runs a scenario many times with other values."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nbody.cli.numbers import count_option
+from nbody.cli.run import Scenario
+
+
+def sweep(
+    scenario: Scenario,
+    vary: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KEY=VALUES",
+            help="A value that differs from run to run: a list with commas, or a range of whole numbers, 1..64. "
+            "With several, all combinations are run.",
+            show_default=False,
+        ),
+    ],
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A value of the scenario, for all runs.", show_default=False),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the recordings.")] = Path(
+        "output/sweep"
+    ),
+    jobs: Annotated[int | None, count_option("Runs at the same time; by default one per GPU, or one per core.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the table: no line per run.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as one JSON object.")] = False,
+) -> int:
+    """Run a scenario many times with other values, side by side, and print one table (also in table.csv).
+
+    A run that fails is started again, at most three times; the others go on. After Ctrl-C or a crash the same command
+    continues: complete runs are kept, others go on from their checkpoints.
+
+    Examples:
+
+      nbody sweep plummer --vary initial.seed=1..8
+
+      nbody sweep scenarios/disk.yaml --vary integrator.dt=0.01,0.005 --vary gravity.length=0.02,0.05 -o output/steps
+    """
+    from nbody.cli.progress import say
+    from nbody.cli.streams import result, result_json
+    from nbody.run.sweep import Sweep
+    from nbody.scenario.packaged import locate
+
+    notify = (lambda line: None) if quiet else say
+    planned = Sweep(locate(scenario, notify), vary, fixed or [], output, jobs)
+    planned.check()
+    finished = planned.run(notify)
+    rows = planned.table()
+    if as_json:
+        result_json({"runs": rows})
+    else:
+        result(_page(rows))
+    if not finished:
+        return 130
+    return 0 if all(row["status"] == "complete" for row in rows) else 1
+
+
+def _page(rows: list[dict[str, Any]]) -> str:
+    """The table for people: a column per value, as wide as its longest cell."""
+    cells = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,69 @@
+"""The kernels of :mod:`.post_newtonian`, for the CPU in float64."""
+
+import numpy as np
+from numba import njit
+
+CONTRACT = {"contract"}
+"""The compiler may form fused multiply-adds, and nothing else."""
+
+
+@njit(error_model="numpy", fastmath=CONTRACT)
+def heaviest(m):
+    """The index of the largest mass, the first of equal ones."""
+    s = 0
+    for i in range(1, m.size):
+        if m[i] > m[s]:
+            s = i
+    return s
+
+
+@njit(error_model="numpy", fastmath=CONTRACT)
+def add_forces(x, v, m, G, per_c2, a):
+    """Add f_i/m_i to the Newtonian accelerations ``a`` of all bodies; (3, N) each, ``per_c2`` is 1/c²."""
+    s = heaviest(m)
+    ax, ay, az = a[0, s], a[1, s], a[2, s]
+    back_x, back_y, back_z = 0.0, 0.0, 0.0
+    for i in range(m.size):
+        mu = G * (m[s] + m[i])
+        if i == s or mu == 0.0:
+            continue
+        rx, ry, rz = x[0, i] - x[0, s], x[1, i] - x[1, s], x[2, i] - x[2, s]
+        vx, vy, vz = v[0, i] - v[0, s], v[1, i] - v[1, s], v[2, i] - v[2, s]
+        Ax, Ay, Az = a[0, i] - ax, a[1, i] - ay, a[2, i] - az
+        u = 1.0 / np.sqrt(rx * rx + ry * ry + rz * rz)
+        v2 = vx * vx + vy * vy + vz * vz
+        mu_u, mu_u3 = mu * u, mu * u * u * u
+        share = per_c2 * m[s] / (m[s] + m[i])
+        on_r = share * mu_u3 * (mu_u - 1.5 * v2)
+        on_v = share * (3.0 * mu_u3 * (rx * vx + ry * vy + rz * vz) - (vx * Ax + vy * Ay + vz * Az))
+        on_A = share * (0.5 * v2 + 3.0 * mu_u)
+        fx = on_r * rx + on_v * vx - on_A * Ax
+        fy = on_r * ry + on_v * vy - on_A * Ay
+        fz = on_r * rz + on_v * vz - on_A * Az
+        a[0, i] += fx
+        a[1, i] += fy
+        a[2, i] += fz
+        ratio = m[i] / m[s]
+        back_x += ratio * fx
+        back_y += ratio * fy
+        back_z += ratio * fz
+    a[0, s] -= back_x
+    a[1, s] -= back_y
+    a[2, s] -= back_z
+
+
+@njit(error_model="numpy", fastmath=CONTRACT)
+def add_energies(x, v, m, G, per_c2, phi):
+    """Add the energy of each body per unit of its mass to ``phi`` (N,)."""
+    s = heaviest(m)
+    for i in range(m.size):
+        mu = G * (m[s] + m[i])
+        if i == s or mu == 0.0:
+            continue
+        r2, v2 = 0.0, 0.0
+        for c in range(3):
+            r2 += (x[c, i] - x[c, s]) ** 2
+            v2 += (v[c, i] - v[c, s]) ** 2
+        mu_u = mu / np.sqrt(r2)
+        share = per_c2 * m[s] / (m[s] + m[i])
+        phi[i] += share * (0.375 * v2 * v2 + 1.5 * mu_u * v2 + 0.5 * mu_u * mu_u)

@@ -1,0 +1,84 @@
+"""One force evaluation for arrays: what :func:`nbody.accelerations` and :func:`nbody.potential` call."""
+
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import InputError, unknown
+from nbody.forces import ENGINES, PRECISIONS, Notify, resolve
+from nbody.forces.memory import check_fits
+from nbody.forces.range import check_range
+from nbody.law import Gravity
+from nbody.particles import Particles
+from nbody.scenario.fields import Group, validated
+from nbody.scenario.source import Source
+from nbody.state import Want
+
+WHERE = "accelerations: "
+"""What messages begin with."""
+
+KEYWORDS = ("at", "G", "softening", "length", "engine", "precision", "potential", "notify")
+"""The arguments of :func:`nbody.accelerations` that are no options of an engine."""
+
+
+def evaluated(
+    position: Any, mass: Any, at: Any, want: Want, G: float, softening: Any, length: float, engine: str, precision: str,
+    notify: Notify, options: dict[str, Any],
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """The accelerations and the potential (only if it is in ``want``) of the bodies, or at the points ``at``; the arguments
+    are those of :func:`nbody.accelerations`."""
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS, WHERE)
+    try:
+        particles, points = _particles(position, mass, at)
+        gravity = Gravity(G, particles.dimensions, softening, length).check(WHERE)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{WHERE}arrays of numbers, and numbers, are needed ({error})") from error
+    name, _ = resolve(engine, precision, particles.count, WHERE, notify)
+    kind = ENGINES.load(name)
+    kind.require_device()
+    kind.require_precision(precision, WHERE)
+    check_fits(kind, particles.count, precision, WHERE)
+    check_range(kind, gravity, precision, particles, WHERE)
+    machine = kind(gravity, precision, _options(kind.Options, options))
+    targets = np.arange(particles.count - points, particles.count) if points and kind.subsets else None
+    with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
+        state = machine.load(particles)
+        machine.evaluate(state, want, targets)
+    a, phi = state.forces()
+    return (a[-points:], phi[-points:]) if points else (a, phi)
+
+
+def _particles(position: Any, mass: Any, at: Any) -> tuple[Particles, int]:
+    """The bodies, and after them the points as bodies without mass; and the number of points. Raises InputError."""
+    x, m = _real(position), _real(mass)
+    if x.ndim != 2 or m.ndim != 1:
+        raise InputError(f"{WHERE}position must be (N, 2) or (N, 3), mass (N,); got {x.shape}, {m.shape}")
+    points = 0
+    if at is not None:
+        y = _real(at)
+        if y.ndim != 2 or y.shape[1] != x.shape[1] or not len(y):
+            raise InputError(f"{WHERE}at must be (M, {x.shape[1]}), as position; got {y.shape}")
+        if not (finite := np.isfinite(y).all(axis=1)).all():
+            raise InputError(
+                f"{WHERE}point {finite.argmin()} of at (counted from 0) is not finite; correct or remove it"
+            )
+        points = len(y)
+        x, m = np.concatenate([x, y]), np.concatenate([m, np.zeros(points)])
+    return Particles(m, x, np.zeros_like(x)).check(WHERE), points
+
+
+def _options(model: type[Group], given: dict[str, Any]) -> Group:
+    """The engine's options. Raises InputError."""
+    for name in given:
+        if name not in model.model_fields:
+            raise unknown("argument", name, [*model.model_fields, *KEYWORDS], WHERE)
+    return validated(model, given, Source(name="accelerations"))
+
+
+def _real(values: Any) -> np.ndarray:
+    """``values`` in float64. Raises TypeError for strings, and for complex numbers (their imaginary part would be lost)."""
+    found = np.asarray(values)
+    if found.dtype.kind in "cSU":
+        raise TypeError(f"not {found.dtype}")
+    return found.astype(np.float64, copy=False)

@@ -1,0 +1,230 @@
+"""Sweeps: one scenario many times with other values, in processes side by side.
+
+A run of a sweep is ``nbody run SCENARIO --set KEY=VALUE …``, in a process of its own: one that crashes leaves the others
+alone. The recordings are the only state. So a sweep that was killed goes on when it is started again: complete runs are
+left as they are, others are resumed from their checkpoints.
+"""
+
+import csv
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from nbody import machine
+from nbody.diagnostics.energy import relative_energy_error
+from nbody.errors import InputError, NBodyError, printable
+from nbody.run.plan import plan
+from nbody.run.signals import StopRequest, stop_on_signals
+from nbody.scenario import Scenario
+from nbody.scenario.yaml_reader import read_assignment
+from nbody.trajectory import Trajectory
+
+ATTEMPTS = 3
+"""How often a run that fails is started before the sweep goes on without it."""
+
+MOST = 100_000
+"""The most runs of a sweep."""
+
+Row = dict[str, Any]
+"""One run in the table: its number, the varied values, ``status``, ``steps``, ``time``, ``energy_error``, ``wall_s`` and
+``file``."""
+
+
+class Task(NamedTuple):
+    """One run: its number, the values that differ (``KEY=VALUE``), and its recording."""
+
+    number: int
+    values: tuple[str, ...]
+    path: Path
+
+
+@dataclass
+class Sweep:
+    """A scenario, and the values that vary.
+
+    Attributes:
+        scenario: a file, or the name of a scenario that comes with nbody.
+        varied: ``KEY=VALUES``; all combinations are run. VALUES is a list with commas or a range of whole numbers, 1..64.
+        fixed: ``KEY=VALUE`` for all runs.
+        folder: where the recordings and ``table.csv`` are written.
+        jobs: runs at the same time; by default one per GPU, or one per core.
+    """
+
+    scenario: Path
+    varied: Sequence[str]
+    fixed: Sequence[str]
+    folder: Path
+    jobs: int | None = None
+    tasks: list[Task] = field(init=False)
+
+    def __post_init__(self) -> None:
+        lists = [[f"{key}={value}" for value in values] for key, values in map(_varied, self.varied)]
+        count = 1
+        for each in lists:
+            count *= len(each)
+        if count > MOST:
+            raise InputError(f"--vary: {count} runs; at most {MOST}")
+        combined = enumerate(itertools.product(*lists), 1)
+        width = len(str(count))
+        self.tasks = [Task(k, values, self.folder / f"{k:0{width}}.h5") for k, values in combined]
+
+    def check(self) -> None:
+        """Raise an InputError if the scenario with the values of a run is wrong, or the folder holds another sweep."""
+        begun = Scenario.load(self.scenario).override(self.fixed)
+        for task in self.tasks:
+            plan(begun.override(task.values), measure=False)
+        written = {"scenario": begun.to_yaml(), "varied": list(self.varied)}
+        record = self.folder / "sweep.json"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if record.exists() and json.loads(record.read_text()) != written:
+                raise InputError(f"{printable(self.folder)}: this folder holds another sweep; choose another --output")
+            record.write_text(json.dumps(written))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{printable(self.folder)}: can't be used ({error}); choose another --output") from None
+
+    def run(self, notify: Callable[[str], None]) -> bool:
+        """Make the runs that are not complete. ``notify`` gets one line per run. Returns False if a signal stopped it."""
+        slots = self._slots()
+        with stop_on_signals() as stop, ThreadPoolExecutor(slots.qsize()) as pool:
+            made = [pool.submit(_made, task, self._arguments(task), slots, stop) for task in self.tasks]
+            for done, future in enumerate(as_completed(made), 1):
+                if not stop.requested:
+                    notify(f"{done} of {len(made)}: {future.result()}")
+        return not stop.requested
+
+    def table(self) -> list[Row]:
+        """The rows of all runs, from their recordings; also written to ``table.csv``."""
+        rows = [_row(task) for task in self.tasks]
+        with (self.folder / "table.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        return rows
+
+    def _arguments(self, task: Task) -> list[str]:
+        settings = [part for value in (*self.fixed, *task.values) for part in ("--set", value)]
+        return ["run", str(self.scenario), *settings, "-o", str(task.path), "--overwrite"]
+
+    def _slots(self) -> "SimpleQueue[dict[str, str]]":
+        """The environment of each place where a run can be made: a GPU, or some cores."""
+        from nbody import gpu
+
+        slots: SimpleQueue[dict[str, str]] = SimpleQueue()
+        first = plan(Scenario.load(self.scenario).override((*self.fixed, *self.tasks[0].values)), measure=False)
+        cards = _cards() if first.engine_kind.device == "gpu" and not gpu.SIMULATED else []
+        cores = machine.cores()
+        jobs = min(self.jobs or len(cards) or cores, len(self.tasks))
+        for k in range(jobs):
+            slots.put({"CUDA_VISIBLE_DEVICES": cards[k % len(cards)]} if cards else _threads(max(1, cores // jobs)))
+        return slots
+
+
+def _varied(text: str) -> tuple[str, list[str]]:
+    """The key and the values of ``KEY=VALUES``. Raises InputError."""
+    key, _, listed = text.partition("=")
+    if not listed.strip():
+        raise InputError(
+            f"--vary: must be KEY=VALUES, as in initial.seed=1..64 or gravity.length=0.01,0.02, got {text!a}"
+        )
+    values = [each.strip() for each in re.split(r",(?![^\[{]*[\]}])", listed)]
+    if match := re.fullmatch(r"(-?\d+)\.\.(-?\d+)", listed.strip()):
+        first, last = int(match[1]), int(match[2])
+        if not first <= last < first + MOST:
+            raise InputError(f"--vary {key}: the range {listed} has no number, or more than {MOST}")
+        values = [str(number) for number in range(first, last + 1)]
+    for value in values:
+        read_assignment(f"{key}={value}")
+    return key, values
+
+
+def _cards() -> list[str]:
+    """The GPUs, as CUDA_VISIBLE_DEVICES names them."""
+    from nbody.gpu import cuda
+
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return given.split(",") if given else [str(k) for k in range(len(cuda.gpus))]
+
+
+def _threads(count: int) -> dict[str, str]:
+    return {"NUMBA_NUM_THREADS": str(count)}
+
+
+def _made(task: Task, arguments: list[str], slots: "SimpleQueue[dict[str, str]]", stop: StopRequest) -> str:
+    """Make a run, with further attempts if it fails. Returns a line about it."""
+    environment = slots.get()
+    try:
+        for attempt in range(1, ATTEMPTS + 1):
+            status = _status(task.path)
+            if stop.requested or status in ("complete", "running"):
+                return f"{task.path}: {status}"
+            go_on = ["resume", str(task.path)] if status in ("stopped", "killed") and attempt < ATTEMPTS else arguments
+            code = _process([*go_on, "--quiet", "--json"], task.path.with_suffix(".log"), environment, stop)
+            if code == InputError.exit_code:
+                break
+        status = _status(task.path)
+        return f"{task.path}: {status}" + ("" if status == "complete" else f": {_reason(task)}")
+    finally:
+        slots.put(environment)
+
+
+def _process(arguments: list[str], log: Path, environment: dict[str, str], stop: StopRequest) -> int:
+    """Run ``nbody`` with its output in a file, and return its exit code. A requested stop is passed on, once."""
+    with log.open("w") as file:
+        command = [sys.executable, "-m", "nbody", *arguments]
+        child = subprocess.Popen(
+            command, stdout=file, stderr=file, env={**os.environ, **environment}, start_new_session=True
+        )
+        passed_on = False
+        while True:
+            try:
+                return child.wait(0.2)
+            except subprocess.TimeoutExpired:
+                if stop.requested and not passed_on:
+                    passed_on = True
+                    child.send_signal(signal.SIGINT)
+
+
+def _status(path: Path) -> str:
+    """The status of a recording (:attr:`Trajectory.status`); ``failed`` if there is none."""
+    try:
+        with Trajectory(path) as run:
+            return run.status
+    except NBodyError:
+        return "failed"
+
+
+def _reason(task: Task) -> str:
+    """The last line that a run printed."""
+    lines = task.path.with_suffix(".log").read_text(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("error: ") if lines else "it printed nothing"
+
+
+def _row(task: Task) -> Row:
+    row: Row = {"run": task.number, **dict(value.split("=", 1) for value in task.values)}
+    empty: Row = {"status": "failed", "steps": None, "time": None, "energy_error": None, "wall_s": None}
+    return {**row, **empty, **_facts(task.path), "file": str(task.path)}
+
+
+def _facts(path: Path) -> Row:
+    """What the table says about a recording; nothing if there is none."""
+    try:
+        with Trajectory(path) as run:
+            energy = run.observable("total_energy")
+            return {
+                "status": run.status, "steps": int(run.step[-1]), "time": float(run.time[-1]),
+                "energy_error": relative_energy_error(float(energy[-1]), float(energy[0])),
+                "wall_s": round(run.provenance["wall_s"], 3),
+            }  # fmt: skip
+    except NBodyError:
+        return {}
