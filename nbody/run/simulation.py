@@ -341,6 +341,8 @@ class Simulation:
         self.frames, self.energies = recorder.frames, recorder.energies
         interrupted = stop.requested and not schedule.ended(self.step, self.time)
         self._summary = self._summarize(clock, self.step - first, single, interrupted)
+        if line := self.integrator.remark():
+            self.notify(line)
         if clock.settled and not stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary.interactions_per_s)
 
@@ -457,7 +459,9 @@ class Simulation:
         try:
             self._recorder = Recorder(writer, limit, self.notify, self.energies, self.frames, self.frames_per_block)
             self._recorder.gravity = self.scenario.gravity
-            if self.scenario.record.observables:
+            if self.scenario.ensemble:
+                self._recorder.measure = self._measure_systems
+            elif self.scenario.record.observables:
                 self._recorder.measure = self._measure
         except BaseException:  # close the file, which is locked and has its full size
             if writer is not None:
@@ -471,7 +475,7 @@ class Simulation:
         if self.state.frame_want not in self.state.current:
             self._watch.frame(self.step)
         self._motion.evaluate(self.state.frame_want)
-        recorder.record(self.step, self.time, self.state.snapshot())
+        recorder.record(self.step, self.time, self.state.snapshot(), self.integrator.observed(self._motion))
 
     def _measure(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
         """The scenario's observables of a snapshot, on the host."""
@@ -479,6 +483,15 @@ class Simulation:
         position, velocity = rows
         now = replace(self._bodies, position=position, velocity=velocity, time=time, step=step)
         return measured(self.scenario.record.observables or (), now, self.scenario.gravity.G, snapshot.columns)
+
+    def _measure_systems(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
+        """The energy of each system, computed on the host."""
+        from nbody.forces.systems.cpu import energies
+
+        law, systems = self.scenario.gravity, self.scenario.ensemble.count  # type: ignore[union-attr]
+        mass = self._bodies.mass
+        found = energies(snapshot.position, snapshot.velocity, mass, law.G, law.length2, law.softening, systems)
+        return {"system_energy": found}
 
     def _checkpoint(self, recorder: Recorder) -> None:
         if self.output is not None:
