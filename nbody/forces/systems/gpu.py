@@ -57,5 +57,5 @@ class SystemsEngine(GpuEngine):
 
     def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
-        kernel[-(-bodies.count // THREADS), THREADS, state.stream](bodies.body, bodies.acceleration, G, length2)
+        kernel[-(-state.count // THREADS), THREADS, state.stream](bodies.body, bodies.acceleration, G, length2)
         state.report(self.work(state))
