@@ -39,10 +39,11 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
         energies = " to ".join(f"{energy:.9g}" for energy in found["energy"])
         facts["energy"] = f"{energies} {units.symbol('energy')}".rstrip()
         facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
+        facts |= _collisions(found)
         facts |= {
             name.replace("_", " "): f"{_change(*values)} {_unit_of(name, units)}".rstrip()
             for name, values in found["observables"].items()
-            if name not in ALWAYS
+            if name not in ALWAYS and name != "bodies"
         }
     if "ensemble" in found:
         facts |= _ensemble(found["ensemble"])
@@ -63,6 +64,16 @@ def _ensemble(found: dict[str, Any]) -> dict[str, str]:
         "their errors": f"|ΔE/E| {errors}, of those done" if errors else "",
         "their steps": f"{found['steps']} in all; closest approach {found['closest_approach']:.4g}",
     }
+
+
+def _collisions(found: dict[str, Any]) -> dict[str, str]:
+    """The number of collisions, and the last ones."""
+    if "collisions" not in found:
+        return {}
+    left, count = found["particles_left"], found["collisions"]
+    facts = {"collisions": f"{count}" + (f"; {left} particles are left" if left < found["particles"] else "")}
+    names = [f"{'last' if k == 0 else ' ' * (k + 1)}" for k in range(len(found["last_collisions"]))]
+    return facts | dict(zip(names, found["last_collisions"], strict=True))
 
 
 def _unit_of(observable: str, units: Units) -> str:

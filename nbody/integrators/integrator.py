@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from nbody.collisions.contact import Span, Watcher
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.scenario.fields import Group
@@ -118,6 +119,27 @@ class Integrator(ABC):
     @abstractmethod
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
         """Make at most ``steps`` steps. No step goes beyond the time ``until``, which is reached exactly."""
+
+    def advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+        """Make steps as :meth:`advance` does, and stop after one in which two bodies touch. Returns that step; None if there
+        was none. (The bodies are copied to the host after each step.)"""
+        state = motion.state
+        now = *state.phase_space(), state.time
+        while steps > 0 and state.time < until:
+            made = state.step
+            self.advance(motion, 1, until)
+            before, now = now, (*state.phase_space(), state.time)
+            span = Span(*before[:2], *now[:2], before[2], now[2])
+            if watcher.touching(span):
+                return span
+            steps -= state.step - made
+        return None
+
+    def expect_contacts(self) -> None:  # noqa: B027  (nothing to change for most)
+        """Called before :meth:`prepare` if the run looks for collisions."""
+
+    def synchronize(self, motion: Motion) -> None:  # noqa: B027  (most schemes have one time for all bodies)
+        """Let all bodies end a step now, so that some of them can merge."""
 
     @abstractmethod
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:

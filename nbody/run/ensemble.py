@@ -72,6 +72,10 @@ def check_ensemble(scenario: Scenario, integrator: Integrator, bodies: int, sche
         raise InputError(
             f"{scenario.where('fields')}the systems of an ensemble have no external fields; remove 'fields'"
         )
+    if scenario.collisions is not None:
+        raise InputError(
+            f"{scenario.where('collisions')}the systems of an ensemble have no collisions; remove 'collisions'"
+        )
     if integrator.adaptive and not isinstance(schedule, TimeSchedule):
         raise InputError(
             f"{scenario.where('integrator.steps')}each system makes its own steps; write 'end: TIME' instead of 'steps'"

@@ -117,7 +117,9 @@ def check_finite(step: int, snapshot: Snapshot, gravity: Gravity | None = None) 
     cause."""
     if all(map(math.isfinite, snapshot.sums.tolist())):  # for eight numbers four times as fast as NumPy
         return
-    if gravity and gravity.length2 == 0 and (pair := _coincident(snapshot.position)):
+    rows = np.arange(len(snapshot.position)) if snapshot.left is None else snapshot.left
+    if gravity and gravity.length2 == 0 and (pair := _coincident(snapshot.position[rows])):
+        pair = int(rows[pair[0]]), int(rows[pair[1]])
         raise RunFailed(f"step {step}: {_same_place(pair)}; add a softening (softening: plummer). {KEPT}")
     what = next(name for name, total in zip(SUMMED, snapshot.sums, strict=True) if not math.isfinite(total))
     for name in ("position", "velocity"):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from nbody import cache, machine
+from nbody.collisions.collisions import RECORDED
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import widths
 from nbody.errors import InputError
@@ -33,6 +34,10 @@ Notify = Callable[[str], None]
 
 RATES = "rates"
 """The cache file of the interactions per second that runs on this machine have reached."""
+
+
+EVENTS = 10_000
+"""Room for collisions in the recording of a run whose bodies do not merge (140 bytes each)."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +117,28 @@ class Plan:
             scenario_text=self.scenario.text,
             resolved=resolved,
             provenance=provenance,
-            state_bytes=state_bytes(arrays | self.integrator.arrays(), {}),
-            observables=ALWAYS | widths(self.scenario.record.observables or ()) | ensemble.widths(self.scenario),
+            state_bytes=state_bytes(arrays | self.integrator.arrays(), {})
+            + (24 * self.count if self.event_room else 0),
+            observables=ALWAYS
+            | widths(self.scenario.record.observables or ())
+            | ensemble.widths(self.scenario)
+            | self._of_mergers,
+            events=self.event_room,
         )
+
+    @property
+    def _of_mergers(self) -> dict[str, int]:
+        """What runs with mergers record with each frame."""
+        chosen = self.scenario.collisions
+        return RECORDED if chosen is not None and chosen.rule == "merge" else {}
+
+    @property
+    def event_room(self) -> int:
+        """The number of collisions for which the recording has room."""
+        chosen = self.scenario.collisions
+        if chosen is None:
+            return 0
+        return self.count if chosen.rule == "merge" else (chosen.most or EVENTS)
 
     @property
     def file_bytes(self) -> int:

@@ -35,6 +35,9 @@ class FrameSink(Protocol):
     def append_many(self, frames: Sequence[Frame]) -> None:
         """Append one or more frames."""
 
+    def append_events(self, events: np.ndarray) -> None:
+        """Append one or more events."""
+
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Store the state of the run after the last frame."""
 
@@ -126,6 +129,12 @@ class Recorder:
         """Queue a checkpoint, which is stored after the frames queued before it."""
         if self._sink is not None:
             self._put(lambda: self._keep(state, meta))
+
+    def events(self, rows: np.ndarray) -> None:
+        """Queue events, which are stored after the frames queued before them."""
+        sink = self._sink
+        if sink is not None and len(rows):
+            self._put(lambda: None if self._failed else sink.append_events(rows))
 
     def close(self, complete: bool = True) -> None:
         """Wait until everything queued is stored and the sink is closed; ``complete`` is passed to the sink."""
@@ -234,9 +243,10 @@ class Recorder:
                 if self.measure is not None:
                     more = self.measure(step, time, snapshot)
                     self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
+                    self.observed.pop("collision_energy", None)  # the energy error excludes it
                     values |= more
                 frames.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
-                energies = energies.after(float(values["total_energy"]))
+                energies = energies.after(float(values["total_energy"]) - float(values.get("collision_energy", 0.0)))
                 self._check_energy(step, energies)
         finally:
             if frames and self._sink is not None:
