@@ -90,6 +90,7 @@ def _scenario(path: Path) -> dict[str, Any]:
         "kind": "scenario",
         "scenario": planned.resolved() | {"engine": scenario.resolved()["engine"]},
         "particles": planned.count,
+        "systems": scenario.ensemble.count if scenario.ensemble else 0,
         "units": str(scenario.units or ""),
         "engine": planned.engine_name,
         "engine_reason": planned.engine_reason or "named by the scenario",
@@ -110,6 +111,7 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
 
     from nbody.diagnostics.energy import relative_energy_error
     from nbody.trajectory import Trajectory
+    from nbody.trajectory.systems import COLUMNS, number_of_systems, summary
 
     with Trajectory(path) as run:
         energy, balance = run.observable("total_energy"), run.energy_balance()
@@ -129,7 +131,9 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             "energy_error": errors[-1] if len(run) else 0.0,
             "energy_error_largest": max(errors, key=abs, default=0.0),
             "observables": {
-                name: np.asarray(run.observable(name)[[0, -1]]).tolist() for name in (run.widths if len(run) else ())
+                name: np.asarray(run.observable(name)[[0, -1]]).tolist()
+                for name in (run.widths if len(run) else ())
+                if name not in COLUMNS
             },
             "file_bytes": path.stat().st_size,
             **_scheme(run.resolved),
@@ -138,6 +142,8 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             "units": str(run.units),
             "scenario": run.resolved,
         }
+        if len(run) and number_of_systems(run.resolved):
+            found["ensemble"] = summary(run)
         return found | ({"damaged": run.verify()} if verify else {})
 
 

@@ -36,6 +36,7 @@ class IAS15(FewBodies):
     order = 15
     source = "Rein & Spiegel 2015; Pham, Rein & Spiegel 2024"
     adaptive = True
+    for_ensembles = "nbody.integrators.systems.ias15:IAS15Systems"
     velocity_fields = True
     lengths = "adaptive"
     evaluations = 14

@@ -69,6 +69,9 @@ class Integrator(ABC):
     own_forces: ClassVar[bool] = False
     """True if the scheme computes the forces in its own kernel."""
 
+    for_ensembles: ClassVar[str] = ""
+    """The class (``module:Class``) that moves many small systems by this scheme; empty if there is none."""
+
     star: ClassVar[bool] = False
     """True if it moves planets about a star, which is body 0 and the heaviest."""
 
@@ -145,6 +148,14 @@ class Integrator(ABC):
     def pairs_per_step(self, motion: Motion) -> float:
         """Interactions per step, the mean of the steps so far; excluding recording."""
         return self.evaluations * motion.engine.work(motion.state)
+
+    def observed(self, motion: Motion) -> dict[str, np.ndarray]:
+        """Observables of its own, recorded with each frame (:data:`nbody.trajectory.systems.COLUMNS`)."""
+        return {}
+
+    def remark(self) -> str:
+        """A line for the user at the end of a run; empty for most."""
+        return ""
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns."""

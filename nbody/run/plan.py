@@ -3,6 +3,7 @@ anything is computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from nbody import cache, machine
@@ -20,10 +21,11 @@ from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator
 from nbody.law import LAWS
 from nbody.particles import Particles
+from nbody.run import ensemble
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
-from nbody.scenario.fields import Group
+from nbody.scenario.fields import Group, validated
 from nbody.state import Column, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 from nbody.trajectory.events import RECORDED
@@ -97,6 +99,8 @@ class Plan:
         if isinstance(self.schedule, TimeSchedule):
             kept = {key: value for key, value in found["record"].items() if key == "observables"}
             found["record"] = {"dt": self.schedule.interval, **kept}
+        if self.scenario.ensemble:
+            found["ensemble"]["systems"] = self.scenario.ensemble.count
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
         return found
 
@@ -115,7 +119,10 @@ class Plan:
             provenance=provenance,
             state_bytes=state_bytes(arrays | self.integrator.arrays(), {})
             + (24 * self.count if self.event_room else 0),
-            observables=ALWAYS | widths(self.scenario.record.observables or ()) | self._of_mergers,
+            observables=ALWAYS
+            | widths(self.scenario.record.observables or ())
+            | ensemble.widths(self.scenario)
+            | self._of_mergers,
             events=self.event_room,
         )
 
@@ -176,6 +183,8 @@ class Plan:
         check_fits(self.engine_kind, self.count, scenario.precision, where, self._added, self._working)
         engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
         engine.fields = self.fields
+        if scenario.ensemble:
+            engine.systems = scenario.ensemble.count  # type: ignore[attr-defined]
         particles = make_particles(scenario) if self.particles is None else self.particles.check()
         scenario.gravity.squares(particles.species, particles.species_names, scenario.where("gravity.length"))
         return engine, particles
@@ -207,6 +216,9 @@ def plan(
         count = particles.count
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
+    if scenario.ensemble:
+        ensemble.check_ensemble(scenario, integrator, count, schedule)
+        return _plan_of_systems(scenario, integrator, count, schedule, particles)
     written, where = scenario.engine.name, scenario.where("engine")
     on_gpu = ENGINES.load("gpu-symmetric")
     offered = not integrator.needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
@@ -228,6 +240,20 @@ def plan(
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
+
+
+def _plan_of_systems(
+    scenario: Scenario, integrator: Integrator, count: int, schedule: Schedule, particles: Particles | None
+) -> Plan:
+    """The plan of an ensemble."""
+    name, why, kind = ensemble.engine_of_systems(scenario, integrator)
+    options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
+    if reason := integrator.refusal(kind, scenario.precision):
+        raise InputError(
+            f"{scenario.where('engine')}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}"
+        )
+    _check_forces(scenario, integrator)
+    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
 
 
 def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify: Notify) -> Scenario:
@@ -284,8 +310,11 @@ def _check_velocity_field(scenario: Scenario, integrator: Integrator) -> None:
 
 def _integrator(scenario: Scenario) -> Integrator:
     kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
+    made: Any = kind
+    if scenario.ensemble:
+        made = partial(ensemble.scheme_of_systems(scenario, kind), systems=scenario.ensemble.count)
     try:
-        integrator: Integrator = kind(scenario.integrator.dt, options)
+        integrator: Integrator = made(scenario.integrator.dt, options)
         assert integrator.dt  # raises if there must be one
     except InputError as error:
         raise InputError(scenario.where("integrator.dt") + str(error)) from None

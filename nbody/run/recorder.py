@@ -10,7 +10,7 @@ often Ctrl-C is pressed while the disk is slow.
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
@@ -51,6 +51,8 @@ class Moment(NamedTuple):
     step: int
     time: float
     snapshot: Snapshot
+    values: Mapping[str, np.ndarray] = {}
+    """Observables that the integrator knows."""
 
 
 Measure = Callable[[int, float, Snapshot], dict[str, float | np.ndarray]]
@@ -113,9 +115,11 @@ class Recorder:
         )  # the end of the thread: a flag, and a queue to wait with
         threading.Thread(target=self._work, name="recorder", daemon=True).start()
 
-    def record(self, step: int, time: float, snapshot: Snapshot) -> None:
-        """Queue a snapshot; wait while the queue is full."""
-        self._put(Moment(step, time, snapshot))
+    def record(
+        self, step: int, time: float, snapshot: Snapshot, values: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        """Queue a snapshot, with the integrator's observables; wait while the queue is full."""
+        self._put(Moment(step, time, snapshot, values or {}))
 
     def record_many(self, moments: Sequence[Moment]) -> None:
         """Queue snapshots. All are queued even after an error in the thread, because the thread releases them."""
@@ -232,10 +236,10 @@ class Recorder:
         frames: list[Frame] = []
         energies = self.energies
         try:
-            for step, time, snapshot in moments:
+            for step, time, snapshot, own in moments:
                 snapshot.wait()
                 check_finite(step, snapshot, self.gravity)
-                values = observables(snapshot.sums)
+                values = observables(snapshot.sums) | dict(own)
                 if self.measure is not None:
                     more = self.measure(step, time, snapshot)
                     self.observed = {name: value for name, value in more.items() if isinstance(value, float)}

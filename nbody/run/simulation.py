@@ -372,6 +372,8 @@ class Simulation:
         self.frames, self.energies = recorder.frames, recorder.energies
         interrupted = stop.requested and not schedule.ended(self.step, self.time)
         self._summary = self._summarize(clock, self.step - first, single, interrupted)
+        if line := self.integrator.remark():
+            self.notify(line)
         if clock.settled and not stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary.interactions_per_s)
 
@@ -508,7 +510,9 @@ class Simulation:
         try:
             self._recorder = Recorder(writer, limit, self.notify, self.energies, self.frames, self.frames_per_block)
             self._recorder.gravity = self.scenario.gravity
-            if self.scenario.record.observables or self._colliding is not None:
+            if self.scenario.ensemble:
+                self._recorder.measure = self._measure_systems
+            elif self.scenario.record.observables or self._colliding is not None:
                 self._recorder.measure = self._measure
         except BaseException:  # close the file, which is locked and has its full size
             if writer is not None:
@@ -523,7 +527,9 @@ class Simulation:
             self._watch.frame(self.step)
         self._motion.evaluate(self.state.frame_want)
         snapshot = self.state.snapshot()
-        recorder.record(self.step, self.time, self._colliding.snapshot(snapshot) if self._colliding else snapshot)
+        if self._colliding:
+            snapshot = self._colliding.snapshot(snapshot)
+        recorder.record(self.step, self.time, snapshot, self.integrator.observed(self._motion))
 
     def _measure(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
         """The scenario's observables of a snapshot, on the host."""
@@ -536,6 +542,15 @@ class Simulation:
             now, numbers = replace(now.rows(cast(np.ndarray, snapshot.left)), mass=snapshot.mass), snapshot.numbers
         names, G = self.scenario.record.observables or (), self.scenario.gravity.G
         return numbers | measured(names, now, G, snapshot.columns)
+
+    def _measure_systems(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
+        """The energy of each system, computed on the host."""
+        from nbody.forces.systems.cpu import energies
+
+        law, systems = self.scenario.gravity, self.scenario.ensemble.count  # type: ignore[union-attr]
+        mass = self._bodies.mass
+        found = energies(snapshot.position, snapshot.velocity, mass, law.G, law.length2, law.softening, systems)
+        return {"system_energy": found}
 
     def _checkpoint(self, recorder: Recorder) -> None:
         if self.output is not None:

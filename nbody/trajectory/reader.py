@@ -23,6 +23,7 @@ from nbody.trajectory.verify import commit_is_whole, damage, damaged_constants, 
 
 if TYPE_CHECKING:
     from nbody.scenario import Units
+    from nbody.trajectory.systems import System
 
 Array = np.ndarray
 
@@ -252,6 +253,25 @@ class Trajectory:
         from nbody.trajectory.table import table_of
 
         return table_of(self)
+
+    @property
+    def systems(self) -> Any:
+        """The systems of an ensemble as a table, one row per system: a pandas DataFrame if pandas is installed, else a
+        mapping of column names to arrays (S,). Columns: ``status``, ``time``, ``steps``, ``closest_approach``,
+        ``energy_error``, and what varies.
+
+        Raises:
+            InputError: the recording is no ensemble.
+        """
+        from nbody.trajectory.systems import systems_of
+
+        return systems_of(self)
+
+    def system(self, number: int) -> "System":
+        """One system of an ensemble; ``run.system(7).position`` is (T, n, D). Raises InputError if there is none."""
+        from nbody.trajectory.systems import System
+
+        return System(self, number)
 
     @property
     def events(self) -> Any:
