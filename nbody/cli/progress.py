@@ -115,9 +115,20 @@ def summary_text(summary: Summary) -> str:
         lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
     if summary.body_steps is not None:
         lines.insert(-1, f"  a step is a block: {summary.body_steps} steps of single bodies")
+    if summary.collisions is not None:
+        lines.append(f"  {_collisions(summary)}")
     if summary.output:
         lines.append(f"  {_counted(summary.frames, 'frame')} in {_place(summary)}")
     return "\n".join(lines)
+
+
+def _collisions(summary: Summary) -> str:
+    """The number of collisions, and what mergers have changed."""
+    text = _counted(summary.collisions or 0, "collision")
+    if summary.particles_left == summary.particles:
+        return text
+    change = f"mergers changed the energy by {summary.collision_energy:+.4g}"
+    return f"{text}: {summary.particles_left} particles are left; {change}"
 
 
 def _largest(summary: Summary) -> str:

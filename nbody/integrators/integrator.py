@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from nbody.collisions.contact import Span, Watcher
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.scenario.fields import Group
@@ -68,6 +69,9 @@ class Integrator(ABC):
     own_forces: ClassVar[bool] = False
     """True if the scheme computes the forces in its own kernel."""
 
+    for_ensembles: ClassVar[str] = ""
+    """The class (``module:Class``) that moves many small systems by this scheme; empty if there is none."""
+
     star: ClassVar[bool] = False
     """True if it moves planets about a star, which is body 0 and the heaviest."""
 
@@ -116,6 +120,27 @@ class Integrator(ABC):
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
         """Make at most ``steps`` steps. No step goes beyond the time ``until``, which is reached exactly."""
 
+    def advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+        """Make steps as :meth:`advance` does, and stop after one in which two bodies touch. Returns that step; None if there
+        was none. (The bodies are copied to the host after each step.)"""
+        state = motion.state
+        now = *state.phase_space(), state.time
+        while steps > 0 and state.time < until:
+            made = state.step
+            self.advance(motion, 1, until)
+            before, now = now, (*state.phase_space(), state.time)
+            span = Span(*before[:2], *now[:2], before[2], now[2])
+            if watcher.touching(span):
+                return span
+            steps -= state.step - made
+        return None
+
+    def expect_contacts(self) -> None:  # noqa: B027  (nothing to change for most)
+        """Called before :meth:`prepare` if the run looks for collisions."""
+
+    def synchronize(self, motion: Motion) -> None:  # noqa: B027  (most schemes have one time for all bodies)
+        """Let all bodies end a step now, so that some of them can merge."""
+
     @abstractmethod
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """Interactions of the next ``steps`` steps, if ``want`` is current after the last one."""
@@ -123,6 +148,14 @@ class Integrator(ABC):
     def pairs_per_step(self, motion: Motion) -> float:
         """Interactions per step, the mean of the steps so far; excluding recording."""
         return self.evaluations * motion.engine.work(motion.state)
+
+    def observed(self, motion: Motion) -> dict[str, np.ndarray]:
+        """Observables of its own, recorded with each frame (:data:`nbody.trajectory.systems.COLUMNS`)."""
+        return {}
+
+    def remark(self) -> str:
+        """A line for the user at the end of a run; empty for most."""
+        return ""
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns."""

@@ -3,9 +3,11 @@ anything is computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from nbody import cache, machine
+from nbody.collisions.collisions import RECORDED
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import widths
 from nbody.errors import InputError
@@ -20,10 +22,11 @@ from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator
 from nbody.law import LAWS
 from nbody.particles import Particles
+from nbody.run import ensemble
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
-from nbody.scenario.fields import Group
+from nbody.scenario.fields import Group, validated
 from nbody.state import Column, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 
@@ -31,6 +34,10 @@ Notify = Callable[[str], None]
 
 RATES = "rates"
 """The cache file of the interactions per second that runs on this machine have reached."""
+
+
+EVENTS = 10_000
+"""Room for collisions in the recording of a run whose bodies do not merge (140 bytes each)."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,8 @@ class Plan:
         if isinstance(self.schedule, TimeSchedule):
             kept = {key: value for key, value in found["record"].items() if key == "observables"}
             found["record"] = {"dt": self.schedule.interval, **kept}
+        if self.scenario.ensemble:
+            found["ensemble"]["systems"] = self.scenario.ensemble.count
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
         return found
 
@@ -108,9 +117,28 @@ class Plan:
             scenario_text=self.scenario.text,
             resolved=resolved,
             provenance=provenance,
-            state_bytes=state_bytes(arrays | self.integrator.arrays(), {}),
-            observables=ALWAYS | widths(self.scenario.record.observables or ()),
+            state_bytes=state_bytes(arrays | self.integrator.arrays(), {})
+            + (24 * self.count if self.event_room else 0),
+            observables=ALWAYS
+            | widths(self.scenario.record.observables or ())
+            | ensemble.widths(self.scenario)
+            | self._of_mergers,
+            events=self.event_room,
         )
+
+    @property
+    def _of_mergers(self) -> dict[str, int]:
+        """What runs with mergers record with each frame."""
+        chosen = self.scenario.collisions
+        return RECORDED if chosen is not None and chosen.rule == "merge" else {}
+
+    @property
+    def event_room(self) -> int:
+        """The number of collisions for which the recording has room."""
+        chosen = self.scenario.collisions
+        if chosen is None:
+            return 0
+        return self.count if chosen.rule == "merge" else (chosen.most or EVENTS)
 
     @property
     def file_bytes(self) -> int:
@@ -155,6 +183,8 @@ class Plan:
         check_fits(self.engine_kind, self.count, scenario.precision, where, self._added, self._working)
         engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
         engine.fields = self.fields
+        if scenario.ensemble:
+            engine.systems = scenario.ensemble.count  # type: ignore[attr-defined]
         particles = make_particles(scenario) if self.particles is None else self.particles.check()
         scenario.gravity.squares(particles.species, particles.species_names, scenario.where("gravity.length"))
         return engine, particles
@@ -186,6 +216,9 @@ def plan(
         count = particles.count
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
+    if scenario.ensemble:
+        ensemble.check_ensemble(scenario, integrator, count, schedule)
+        return _plan_of_systems(scenario, integrator, count, schedule, particles)
     written, where = scenario.engine.name, scenario.where("engine")
     on_gpu = ENGINES.load("gpu-symmetric")
     offered = not integrator.needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
@@ -207,6 +240,20 @@ def plan(
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
+
+
+def _plan_of_systems(
+    scenario: Scenario, integrator: Integrator, count: int, schedule: Schedule, particles: Particles | None
+) -> Plan:
+    """The plan of an ensemble."""
+    name, why, kind = ensemble.engine_of_systems(scenario, integrator)
+    options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
+    if reason := integrator.refusal(kind, scenario.precision):
+        raise InputError(
+            f"{scenario.where('engine')}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}"
+        )
+    _check_forces(scenario, integrator)
+    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
 
 
 def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify: Notify) -> Scenario:
@@ -263,8 +310,11 @@ def _check_velocity_field(scenario: Scenario, integrator: Integrator) -> None:
 
 def _integrator(scenario: Scenario) -> Integrator:
     kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
+    made: Any = kind
+    if scenario.ensemble:
+        made = partial(ensemble.scheme_of_systems(scenario, kind), systems=scenario.ensemble.count)
     try:
-        integrator: Integrator = kind(scenario.integrator.dt, options)
+        integrator: Integrator = made(scenario.integrator.dt, options)
         assert integrator.dt  # raises if there must be one
     except InputError as error:
         raise InputError(scenario.where("integrator.dt") + str(error)) from None

@@ -70,6 +70,12 @@ class Summary:
     blocks: int | None = None
     body_steps: int | None = None
     time_unit: str = ""
+    collisions: int | None = None
+    """All collisions in the recording; None if the scenario does not look for them."""
+    particles_left: int | None = None
+    """The number of bodies after mergers."""
+    collision_energy: float | None = None
+    """What mergers have added to the energy; the errors above leave it out."""
 
     def as_dict(self) -> dict:
         """For JSON."""

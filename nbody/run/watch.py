@@ -44,6 +44,12 @@ class Watch:
         self._begin("the run", 0, 0)
         motion.state.watch = self
 
+    def follow(self, motion: Motion) -> None:
+        """Follow another state from now on, between two steps: some of the bodies have merged."""
+        motion.state.requested, motion.state.computed = self._state.requested, self._state.computed
+        self._state.watch, motion.state.watch = None, self
+        self._motion, self._state = motion, motion.state
+
     def step(self, number: int, recorded: bool, steps: int = 1) -> None:
         """Call this before ``steps`` steps, of which step ``number`` is the last; ``recorded`` if it becomes a frame."""
         now = self._integrator.work(self._motion, steps, self._state.frame_want if recorded else Want.ACCELERATION)

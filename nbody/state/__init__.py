@@ -39,6 +39,7 @@ class State(ABC):
             may work with several states.
         watch: called with :attr:`computed` during a force evaluation; an exception that it raises ends the evaluation,
             and leaves the accelerations undefined.
+        slots: after mergers the row in which each body of the run's beginning is now; None before.
         frame_want: what :meth:`snapshot` needs to be current.
         frame_columns: the names of the columns that snapshots bring.
         requested, computed: interactions that were requested, and that were computed, while a watch was set.
@@ -49,6 +50,7 @@ class State(ABC):
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
         self.count = particles.count
+        self.slots: np.ndarray | None = None
         self.dimensions = particles.dimensions
         self.dtype = np.dtype(dtype)
         self.step = 0

@@ -44,12 +44,14 @@ class Snapshot:
     Attributes, to be read between :meth:`wait` and :meth:`release`:
         position, velocity: (N, 3), in the state's precision, C-contiguous, as stored in a recording; z = 0 in 2-D.
         sums: (SUMS,) float64, see :mod:`nbody.state.sums`.
+        left: the rows of bodies that are left after mergers.
         columns: (N,) float64 each, by name: what :meth:`nbody.state.State.send_with_frames` asked for, if it is known.
     """
 
     position: np.ndarray
     velocity: np.ndarray
     sums: np.ndarray
+    left: np.ndarray | None = None
 
     columns: Mapping[str, np.ndarray]
 
