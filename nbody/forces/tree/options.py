@@ -1,0 +1,80 @@
+"""What a user says about a tree, and what the engines make of it."""
+
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from nbody.errors import InputError
+from nbody.forces.tree.expansions import HIGHEST_ORDER
+from nbody.scenario.fields import Group, Positive, Whole
+
+DEFAULT_ACCURACY = 1e-3
+
+
+class TreeOptions(Group):
+    """The options of ``cpu-tree`` and ``gpu-tree``.
+
+    Attributes:
+        accuracy: the median relative error of the accelerations that is wanted, default 1e-3. The order, the leaves and the
+            criterion by which cells are opened follow from it.
+        order: p of the expansions, 2 to 8.
+        leaf: cells with more bodies than this are divided.
+        theta: open cells by geometry, (r + R)/d > theta, instead of by an error estimate. The errors of bodies then differ
+            much more, at the same cost.
+    """
+
+    accuracy: Annotated[Positive, Field(le=0.1)] = DEFAULT_ACCURACY
+    order: Annotated[Whole | None, Field(ge=2, le=HIGHEST_ORDER)] = None
+    leaf: Annotated[Whole | None, Field(ge=1, le=4096)] = None
+    theta: Annotated[Positive | None, Field(le=0.9)] = None
+
+
+class Settings(NamedTuple):
+    """What the engines compute with.
+
+    Attributes:
+        order: p of the expansions.
+        leaf: cells with more bodies than this are divided: the leaves are the sources of direct sums.
+        group: the most bodies of a terminal target, which is not divided further as a target.
+        error: a cell is accepted if the estimated error of its acceleration is less than this times |a| (the smallest |a|
+            of the target's bodies in the evaluation before).
+        theta: if not None, cells are accepted for (r + R)/d < theta instead.
+    """
+
+    order: int
+    leaf: int
+    group: int
+    error: float
+    theta: float | None
+
+
+STEPS = (
+    # least accuracy, order, error per accuracy, leaf, group
+    (1e-3, 3, 2.5, 32, 128),
+    (4e-5, 4, 2.0, 32, 128),
+    (4e-6, 5, 2.0, 32, 128),
+    (2e-7, 6, 2.0, 64, 128),
+    (0.0, 8, 2.0, 64, 128),
+)
+"""The order, and the ratio of the criterion's error to the median error that it gives, by accuracy: measured for Plummer's
+sphere of 1e5 and 1e6 bodies on a CPU."""
+
+FINEST = {"float32": 2e-6, "mixed": 2e-6, "float64": 1e-10}
+"""The least accuracy that each precision can give: rounding makes a median error of some 3e-7 in float32."""
+
+
+def settings(options: TreeOptions, precision: str, where: str = "") -> Settings:
+    """The settings for a user's options.
+
+    Raises:
+        InputError: the precision cannot give the accuracy; the line begins with ``where``.
+    """
+    accuracy = options.accuracy
+    if accuracy < FINEST[precision]:
+        other = "" if precision == "float64" else ", or choose --precision float64"
+        raise InputError(
+            f"{where}a tree in {precision} has no accuracy of {accuracy:g}; ask for {FINEST[precision]:g} or more{other}"
+        )
+    _, order, ratio, leaf, group = next(step for step in STEPS if accuracy >= step[0])
+    leaf = options.leaf or leaf
+    return Settings(options.order or order, leaf, max(group, leaf), ratio * accuracy, options.theta)
