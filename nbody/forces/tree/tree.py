@@ -1,0 +1,241 @@
+"""A tree over bodies on the CPU: built once, it gives accelerations and potentials of its bodies or at any points.
+
+    tree = Tree(position, mass, Gravity(G=1.0), accuracy=1e-4)
+    tree.accelerations()            # of the bodies, (N, 3)
+    tree.potential(at=points)       # (M,)
+"""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numba import get_num_threads
+
+from nbody.forces.tree.descent import Result, Room, Side, descend_for
+from nbody.forces.tree.octree import Cells, cells_of
+from nbody.forces.tree.options import Settings, TreeOptions, settings
+from nbody.forces.tree.order import Box, gathered, root_box, sorted_bodies
+from nbody.forces.tree.pieces import Variant
+from nbody.forces.tree.upward import fields_of
+from nbody.forces.tree.walk import DISTANT, FLAT, Rules
+from nbody.law import LAWS, Gravity
+
+TASKS = 256
+"""The number of subtrees into which the targets are divided for the threads, roughly."""
+
+FIRST_ROOM = 1 << 15
+"""The room for lists at first; it doubles until every list fits."""
+
+FEW = 8
+"""Leaves with at most this number of bodies take part in direct sums rather than in M2P, which costs more."""
+
+FIRST_THETA = 0.6
+"""The geometric criterion of a first evaluation, when |a| is not known."""
+
+NEAREST = {"float32": -42, "float64": -60}
+"""Bodies closer than 2 to this power, in the kernel's unit of length, count as coincident; see the ``cpu`` engine."""
+
+UNIT = 4
+"""The bulk of the bodies is in a ball of 2 to this power kernel units, nearly."""
+
+CANCELLED = 0.01
+"""Accelerations less than this times G M/R², with the mass and radius of all bodies, need not be more accurate."""
+
+
+class Work(NamedTuple):
+    """What an evaluation computed: M2L, M2P on bodies, P2P pairs, and tests of the criterion."""
+
+    cells: int
+    multipoles: int
+    pairs: int
+    tests: int
+
+    @property
+    def interactions(self) -> int:
+        """All but the tests."""
+        return self.cells + self.multipoles + self.pairs
+
+
+class Units(NamedTuple):
+    """Powers of two that are the kernel's units, and factors from its sums to the caller's."""
+
+    length: int
+    mass: int
+    acceleration: float
+    potential: float
+
+
+class Bodies:
+    """Bodies in Morton order and their cells: the sources and the targets of a tree.
+
+    Args:
+        position: (N, D) in the precision of the kernel.
+        mass: (N,) the same; zeros for points that are no bodies.
+        box: the root cell.
+        units: the kernel's units.
+        leaf: cells with more bodies are divided.
+    """
+
+    def __init__(self, position: np.ndarray, mass: np.ndarray, box: Box, units: Units, leaf: int) -> None:
+        self.order = sorted_bodies(position, box)
+        self.bodies = gathered(position, mass, self.order.order, math.ldexp(1.0, -units.length), math.ldexp(1.0, -units.mass))
+        self.cells: Cells = cells_of(self.order.keys, leaf, position.shape[1])
+
+    def side(self, variant: Variant, scale: np.ndarray) -> Side:
+        """The tree for kernels; ``scale`` (N,) is |a| of the bodies in the kernel's units."""
+        scale = scale[self.order.order]
+        return Side(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
+
+    def tasks(self, group: int) -> np.ndarray:
+        """The highest cells with not too many bodies, in order: some hundred."""
+        count = self.cells.count
+        most = max(group, len(self.order.order) // TASKS)
+        above = count[self.cells.parent] > most
+        above[0] = True
+        chosen = np.flatnonzero(above & ((count <= most) | (self.cells.children == 0)))
+        return chosen[np.argsort(self.cells.first[chosen], kind="stable")].astype(np.int64)
+
+
+class Tree:
+    """A tree over bodies.
+
+    Args:
+        position: (N, D), D 2 or 3.
+        mass: (N,), zero or more. Bodies without mass are targets only.
+        gravity: the law, with one softening length.
+        precision: ``float32`` or ``float64``.
+        options: accuracy and what follows from it.
+
+    Attributes:
+        work: what the last evaluation computed.
+
+    Raises:
+        InputError: the precision cannot give the accuracy.
+    """
+
+    def __init__(
+        self, position: np.ndarray, mass: np.ndarray, gravity: Gravity, precision: str = "float64",
+        options: TreeOptions | None = None, workers: int = 0,
+    ) -> None:  # fmt: skip
+        self.gravity, self.precision = gravity, precision
+        self.settings: Settings = settings(options or TreeOptions(), precision)
+        self.real = np.float32 if precision == "float32" else np.float64
+        self.position = np.array(position, self.real, order="C")
+        self.mass = np.array(mass, self.real)
+        self.box, bulk = root_box(self.position)
+        self.units = self._units(bulk)
+        self.bodies = Bodies(self.position, self.mass, self.box, self.units, self.settings.leaf)
+        self.work = Work(0, 0, 0, 0)
+        self._workers = workers or get_num_threads()
+        self._room = FIRST_ROOM
+
+    def accelerations(self, at: np.ndarray | None = None) -> np.ndarray:
+        """Accelerations (M, D) of the bodies, or at points (M, D) that are no bodies."""
+        field = self.field(False, self.scale(at), at)
+        return field[:, : self.position.shape[1]] * self.real(self.units.acceleration)
+
+    def potential(self, at: np.ndarray | None = None) -> np.ndarray:
+        """The potential per unit mass (M,) of the bodies, without themselves, or at points (M, D)."""
+        return self.field(True, self.scale(at), at)[:, 3] * self.real(self.units.potential)
+
+    def scale(self, at: np.ndarray | None = None) -> np.ndarray | None:
+        """|a| of bodies or points in the kernel's units, from a geometric criterion; None if that is all a user wants."""
+        if self.settings.theta is not None:
+            return None
+        if at is None:
+            return self._own_scale
+        return norms(self.field(False, None, at))
+
+    @cached_property
+    def _own_scale(self) -> np.ndarray:
+        return norms(self.field(False, None))
+
+    def field(
+        self, potential: bool, scale: np.ndarray | None, at: np.ndarray | None = None, active: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(M, 4) ax, ay, az, φ in the kernel's units: accelerations, or if ``potential`` the potential instead.
+
+        Args:
+            scale: (M,) |a| of the targets in the kernel's units; None for a geometric criterion.
+            at: (M, D) points; None for the bodies.
+            active: (N,) bool, the bodies that are wanted; None for all. The rows of others are zero.
+        """
+        law = LAWS.load(self.gravity.softening).name
+        variant = Variant(self.settings.order, self.position.shape[1], law, self.precision, potential)
+        ones = np.ones(len(self.position), self.real)
+        sources = self.bodies.side(variant, ones if scale is None or at is not None else scale)
+        bodies, targets = self.bodies, sources
+        if at is not None:
+            points = np.array(at, self.real, order="C")
+            bodies = Bodies(points, np.zeros(len(points), self.real), self.box, self.units, self.settings.leaf)
+            targets = bodies.side(variant, np.ones(len(points), self.real) if scale is None else scale)
+        order = bodies.order.order
+        counted = np.zeros(0, np.int64)
+        if active is not None:
+            counted = np.concatenate(([0], np.cumsum(active[order])))
+        result = Result(order, counted, np.zeros((len(order), 4), self.real))
+        self._descend(variant, sources, targets, bodies.tasks(self.settings.group), at is None, scale is None, result)
+        return result.field
+
+    def _descend(
+        self, variant: Variant, sources: Side, targets: Side, tasks: np.ndarray, same: bool, geometric: bool, result: Result
+    ) -> None:
+        descend = descend_for(variant.text())
+        rules = self._rules(geometric, sources)
+        while True:
+            room = Room.allocate(variant, min(self._workers, len(tasks)), self.settings.group, self._room)
+            counter = np.zeros(1, np.int64)
+            arguments = len(tasks), counter, tasks, same, sources, targets, rules, self.settings.group, FEW, room, result
+            workers = len(room.counts)
+            if workers == 1:
+                fits = descend(0, *arguments)
+            else:
+                with ThreadPoolExecutor(workers) as threads:
+                    fits = all(list(threads.map(lambda w: descend(w, *arguments), range(workers))))
+            if fits:
+                break
+            self._room *= 4
+        self.work = Work(*map(int, room.counts.sum(0)))
+
+    def _rules(self, geometric: bool, sources: Side) -> Rules:
+        """The criterion in the kernel's units."""
+        real, length = self.real, math.ldexp(1.0, -self.units.length)
+        law = LAWS.load(self.gravity.softening)
+        nearest = math.ldexp(1.0, NEAREST[self.precision])
+        eps = max(nearest, float(self.gravity.shortest) * length if law.has_length else 0.0)
+        support = {"plummer": 0.0, "spline": 2.8 * eps}.get(law.name, eps)
+        theta = self.settings.theta
+        x, y, z, r, mass = map(float, np.abs(sources.fields.records[0, :5]))
+        error = math.inf if geometric else self.settings.error
+        return Rules(
+            real(eps) ** 2,
+            real(support),
+            real((theta or FIRST_THETA) if geometric else DISTANT),
+            real(min(DISTANT, (theta or FIRST_THETA)) if geometric else DISTANT),
+            real(1.0 if geometric else FLAT),
+            real(error),
+            real(CANCELLED * mass / r**2 if r > 0 else 0.0),
+        )
+
+    def _units(self, bulk: float) -> Units:
+        length = (math.frexp(bulk)[1] if 0 < bulk < math.inf else 0) - UNIT
+        largest = float(self.mass.max(initial=0.0))
+        mass = math.frexp(largest)[1] if 0 < largest < math.inf else 0
+        G = self.gravity.G
+        return Units(length, mass, _ldexp(G, mass - 2 * length), _ldexp(G, mass - length))
+
+
+def norms(field: np.ndarray) -> np.ndarray:
+    """|a| of rows ax, ay, az, φ."""
+    found: np.ndarray = np.sqrt((field[:, :3] ** 2).sum(1))
+    return found
+
+
+def _ldexp(number: float, power: int) -> float:
+    try:
+        return math.ldexp(number, power)
+    except OverflowError:
+        return math.inf
+

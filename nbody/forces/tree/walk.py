@@ -1,0 +1,161 @@
+"""Which cells act on which: the lists of one target, from the undecided sources of its parent.
+
+With r and R the radii of source and target, d the distance of their centres, and |a| the smallest acceleration of the
+target's bodies in the evaluation before, a source is accepted (M2L) if
+
+    r + R < θ d,    R < 0.4 d,    8 max(r, R)/(r + R) Σ_k C(p, k) P_k R^(p-k) / d^(p+2) < ε |a|         (Dehnen 2014)
+
+Otherwise it is opened, or handed down to the target's children if it is a leaf or smaller than the target. A target of few
+bodies has no children here: it ends every question with M2L, M2P (the moments act on each body; by the distance h of the
+target's box) or, for leaves, P2P. M2P comes before opening: thousands of small pieces, each accepted for its own small
+error, would have errors of the same sign.
+"""
+
+from collections.abc import Callable
+from math import comb
+from typing import NamedTuple
+
+from numba import njit
+
+from nbody.forces.tree.pieces import Variant, compiled, piece
+from nbody.forces.tree.text import Text
+
+M2L, M2P, P2P, DOWN, OPEN, NONE = range(6)
+"""What becomes of a source; NONE if it has no mass."""
+
+FLAT = 0.4
+"""The largest R/d of an accepted source."""
+
+DISTANT = 0.9
+"""The largest r/h for M2P, and the largest θ."""
+
+
+class Rules(NamedTuple):
+    """Numbers of the criterion, in the kernel's units and type.
+
+    Attributes:
+        length2: ε² of the law, or r_min².
+        support: sources closer than this are not expanded: their law is not 1/r (``spline``, ``cutoff``).
+        theta: the largest (r + R)/d.
+        distant: the largest r/h.
+        flat: the largest R/d.
+        error: the relative error; infinite for a geometric criterion.
+        least: the least |a| that counts: where forces cancel, errors need not be smaller.
+    """
+
+    length2: float
+    support: float
+    theta: float
+    distant: float
+    flat: float
+    error: float
+    least: float
+
+
+def _classify(terminal: bool) -> Callable[[Variant], Callable]:
+    """``classify(count, ids, records, box, weights, rules, limit, codes)``: what becomes of each source of a list.
+
+    ``weights`` (p + 1,) holds 8 C(p, k) R^(p-k), ``limit`` is ε |a|.
+    """
+
+    def build(variant: Variant) -> Callable:
+        order, degree = variant.order, variant.degree
+        text = Text()
+        estimate = " + ".join(f"w{k} * records[s, {3 + k}]" for k in range(2, order + 1))
+        factor = text.constant(4 if degree == 2 else 8)
+
+        def power(square: str, root: str, exponent: int) -> str:
+            return " * ".join([square] * (exponent // 2) + [root] * (exponent % 2))
+
+        lines = [
+            "s = ids[j]",
+            "dx, dy, dz = records[s, 0] - bx, records[s, 1] - by, records[s, 2] - bz",
+            "d2 = dx * dx + dy * dy + dz * dz",
+            "d = sqrt(d2)",
+            "r, mass = records[s, 3], records[s, 4]",
+            "leaf = mass < zero",
+            "size = r + R",
+            "larger = r if r > R else R",
+            f"error = w0 * abs(mass) + {estimate}",
+            "apart = (size < theta * d) & (R < flat * d) & (size + support < d)",
+            f"accept = apart & (error * larger < limit * size * ({power('d2', 'd', order + 2)}))",
+        ]
+        if terminal:
+            lines += [
+                "gx, gy, gz = abs(dx) - hx, abs(dy) - hy, abs(dz) - hz",
+                "gx, gy, gz = max(gx, zero), max(gy, zero), max(gz, zero)",
+                "h2 = gx * gx + gy * gy + gz * gz",
+                "h = sqrt(h2)",
+                f"small = {factor} * records[s, {4 + degree}] < limit * ({power('h2', 'h', degree + 3)})",
+                "body = (r < distant * h) & (r + support < h) & small",
+                f"code = {OPEN}",
+                f"code = {P2P} if leaf else code",
+                f"code = {M2P} if body else code",
+            ]
+        else:
+            lines += [f"code = {OPEN}", f"code = {DOWN} if leaf | (r < R) else code"]
+        lines += [f"code = {M2L} if accept else code", f"codes[j] = {NONE} if mass == zero else code"]
+        text.lines = [
+            "def classify(count, ids, records, box, weights, rules, limit, codes):",
+            "    compile_for_vectors()",
+            "    bx, by, bz, R, hx, hy, hz = box[0], box[1], box[2], box[3], box[4], box[5], box[6]",
+            "    support, theta, distant, flat = rules.support, rules.theta, rules.distant, rules.flat",
+            *(f"    w{k} = weights[{k}]" for k in range(order + 1)),
+            "    for j in range(count):",
+            *("        " + line for line in lines),
+        ]
+        return compiled(text, variant, "classify")
+
+    return build
+
+
+classify_inner, classify_terminal = piece(_classify(False)), piece(_classify(True))
+
+
+def _weights(variant: Variant) -> Callable:
+    """``fill(R, weights)``: 8 C(p, k) R^(p-k)."""
+    order = variant.order
+    text = Text()
+    eight = text.constant(8)
+    text.lines = ["def fill(R, weights):", f"    power = {eight}"]
+    for k in range(order, -1, -1):
+        text.lines += [f"    weights[{k}] = {text.constant(comb(order, k))} * power", "    power = power * R"]
+    return compiled(text, variant, "fill")
+
+
+fill_weights = piece(_weights)
+
+
+@njit(error_model="numpy")
+def sort_out(count, ids, codes, cells, few, lists, numbers, queue):
+    """Distribute a list by its codes: to M2L, M2P, P2P (rows of ``lists``, numbers in ``numbers``) and, as numbers[3],
+    those that are handed down; the children of the opened ones to ``queue``. Returns the length of the queue, or -1 if
+    something is full."""
+    far, multipole, near, down = numbers[0], numbers[1], numbers[2], numbers[3]
+    room = lists.shape[1]
+    if max(far, multipole, near, down) + count > room:
+        return -1
+    a, b, c, e = lists[0], lists[1], lists[2], lists[3]
+    opened = 0
+    for j in range(count):
+        s, code = ids[j], codes[j]
+        if code == 1 and cells.children[s] == 0 and cells.count[s] <= few:
+            code = 2
+        a[far] = s
+        far += code == 0
+        b[multipole] = s
+        multipole += code == 1
+        c[near] = s
+        near += code == 2
+        e[down] = s
+        down += code == 3
+        if code == 4:
+            child = cells.child[s]
+            children = cells.children[s]
+            if opened + children > room:
+                return -1
+            for k in range(children):
+                queue[opened + k] = child + k
+            opened += children
+    numbers[0], numbers[1], numbers[2], numbers[3] = far, multipole, near, down
+    return opened
