@@ -43,7 +43,7 @@ def offered(tmp_path):
     "line,words",
     [
         ("nbody run --engine ", ["auto", *ENGINES]),
-        ("nbody run --engine gpu-t", ["gpu-tiled"]),
+        ("nbody run --engine gpu-ti", ["gpu-tiled"]),
         ("nbody run --engine matrix:k1", [f"matrix:{name}" for name in LADDER if name.startswith("k1")]),
         ("nbody run --integrator ", [*INTEGRATORS]),
         ("nbody run --precision ", ["float32", "mixed", "float64"]),

@@ -10,7 +10,7 @@ from nbody.forces import ENGINES, accelerations
 from nbody.law import LAWS
 from nbody.state import Want
 
-GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu")]
+GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu") and name != "gpu-tree"]  # it is in test_tree_gpu.py
 ONE_BODY_A_THREAD = ("gpu-global", "gpu-tiled", "gpu-kahan")
 LENGTHS = {"plummer": 0.05, "spline": 0.2, "cutoff": 0.5, "none": 0.0}
 

@@ -78,14 +78,22 @@ def kernels():
     """A kernel of each engine for GPUs."""
     from nbody.forces.direct.gpu_engine import Shape
     from nbody.forces.direct.gpu_symmetric import pairs_kernel, sum_kernel, tiling_for
+    from nbody.forces.tree.expansions import Basis
+    from nbody.forces.tree.gpu_build import tree_kernels
+    from nbody.forces.tree.gpu_moments import upward_kernels
+    from nbody.forces.tree.gpu_regions import region_kernel
+    from nbody.forces.tree.gpu_walk import Plan, walk_kernel
     from nbody.state import Want
     from nbody.state.moves import make_moves
 
     shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Want.ENERGY), tiling_for(20480, "float32")
-    engines = [ENGINES.load(name) for name in ENGINES if name.startswith("gpu-")]
+    engines = [ENGINES.load(name) for name in ENGINES if name.startswith("gpu-") and name != "gpu-tree"]
     simple = [engine.build(shape) for engine in engines if "tiling" not in engine.build.__code__.co_varnames]
     pairs = [pairs_kernel(shape, tiling, masses) for masses in ("equal", "product", "separate")]
-    return [make_moves, *simple, *pairs, sum_kernel(tiling, "equal", np.float32, False)]
+    basis = Basis(4, softened=True, potential=True)
+    tree = [*tree_kernels(3), *upward_kernels(basis, np.float32), region_kernel(basis, np.float32, False)]
+    tree.append(walk_kernel(Plan(shape, basis, False)))
+    return [make_moves, *simple, *pairs, *tree, sum_kernel(tiling, "equal", np.float32, False)]
 
 
 def test_every_kernel_of_a_run_can_be_kept():

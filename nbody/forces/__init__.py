@@ -31,6 +31,7 @@ ENGINES = Registry(
         "gpu-scheduled": Entry(
             "nbody.forces.scheduled.engine:ScheduledEngine", "the same, with reordered machine code", experimental=True
         ),
+        "gpu-tree": Entry("nbody.forces.tree.gpu_engine:TreeEngine", "octree and multipoles, to a chosen accuracy"),
         "matrix": Entry(
             "nbody.forces.matrix.engine:matrix_engine",
             "the force matrix times a factor, by a rung of the matrix course: matrix:k07",

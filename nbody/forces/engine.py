@@ -91,6 +91,10 @@ class Engine(ABC):
     rescales: ClassVar[bool] = False
     """True if it computes in units of length and mass that fit the bodies, whatever the scenario's are."""
 
+    approximate: ClassVar[bool] = False
+    """True if it computes fewer interactions than N², with an error that the user chooses: benchmarks of interactions per
+    second leave it out unless they name it."""
+
     contends: ClassVar[range] = range(0)
     """The numbers of particles for which it may be the fastest engine of some GPU: ``auto`` considers it for these."""
 

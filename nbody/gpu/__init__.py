@@ -24,7 +24,8 @@ _LATER = {
     "kernel_files": ("kernel",),
     "waiting": ("is_done", "mark", "wait_for"),
     "simulated" if SIMULATED else "intrinsics": (
-        "add", "device_function", "multiply", "multiply_add", "row", "rsqrt", "shuffle", "subtract",
+        "add", "ballot", "count_ones", "device_function", "lane", "leading_zeros", "multiply", "multiply_add", "row",
+        "rsqrt", "shuffle", "subtract", "sync_warp",
     ),
 }  # fmt: skip
 _HOMES = {name: module for module, names in _LATER.items() for name in names}

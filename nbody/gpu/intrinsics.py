@@ -21,6 +21,36 @@ def shuffle(value, lane):
     return cuda.shfl_sync(ALL_LANES, value, lane)
 
 
+@device_function
+def ballot(predicate):
+    """A bit for each lane of the warp, 1 where ``predicate`` is true. All threads of the warp must call it."""
+    return cuda.ballot_sync(ALL_LANES, predicate)
+
+
+@device_function
+def sync_warp():
+    """Wait for all threads of the warp; they then see what the others wrote to shared memory."""
+    cuda.syncwarp(ALL_LANES)
+
+
+@device_function
+def lane():
+    """The number of this thread in its warp, in blocks whose x is a multiple of 32."""
+    return cuda.threadIdx.x & 31
+
+
+@device_function
+def count_ones(x):
+    """The number of bits that are 1."""
+    return cuda.popc(x)
+
+
+@device_function
+def leading_zeros(x):
+    """The number of zero bits before the first 1 of a 64-bit number."""
+    return cuda.clz(x)
+
+
 def rsqrt(x):
     """1/√x in the precision of ``x``. In float32: infinity at 0, one MUFU.RSQ (``1/math.sqrt`` would be two instructions).
     In float64: NaN at 0, one MUFU.RSQ64H and five float64 instructions."""

@@ -53,6 +53,39 @@ def shuffle(value, lane):
     return _exchange(value, lane % 32)
 
 
+def ballot(predicate):
+    """A bit for each lane of the warp, 1 where ``predicate`` is true. All threads of the block must call it."""
+    thread: Any = current_thread()
+    x, y = thread.threadIdx.x, thread.threadIdx.y
+    _board[x, y] = bool(predicate)
+    thread.syncthreads()
+    found = sum(1 << lane for lane in range(32) if _board.get((x - x % 32 + lane, y)))
+    thread.syncthreads()
+    return found
+
+
+def sync_warp():
+    """Wait for all threads of the block, of which there must be one warp."""
+    thread: Any = current_thread()
+    thread.syncthreads()
+
+
+def lane():
+    """The number of this thread in its warp."""
+    thread: Any = current_thread()
+    return thread.threadIdx.x % 32
+
+
+def count_ones(x):
+    """The number of bits that are 1."""
+    return int(x).bit_count()
+
+
+def leading_zeros(x):
+    """The number of zero bits before the first 1 of a 64-bit number."""
+    return 64 - int(x).bit_length()
+
+
 def rsqrt(x):
     """1/√x in the precision of ``x``; infinity at 0, as in float32 on the hardware. (In float64 the hardware gives NaN.)"""
     real = np.float32 if isinstance(x, np.float32) else np.float64

@@ -67,7 +67,7 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
                 "choose another --precision"
             )
         baseline = name == ALL_CORES  # always measured, because speed-ups are relative to it
-        if not baseline and (kind.device not in on or (engines and name not in engines)):
+        if not baseline and (kind.device not in on or (name not in engines if engines else kind.approximate)):
             continue
         kind.require_device()
         for precision in offered:
