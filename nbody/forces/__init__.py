@@ -13,6 +13,8 @@ from nbody.errors import InputError, did_you_mean
 from nbody.registry import Entry, Registry
 
 if TYPE_CHECKING:
+    from nbody.forces.by_accuracy import Refusal
+    from nbody.forces.engine import Engine
     from nbody.state.want import Want
 
 ENGINES = Registry(
@@ -43,6 +45,9 @@ ENGINES = Registry(
 
 MEANT = {"cuda": "gpu", "nvidia": "gpu", "fastest": "auto", "numpy": "reference", "numba": "cpu", "host": "cpu"}
 """What people call an engine, and its name."""
+
+AUTOMATIC = ("auto", "gpu")
+"""Names that stand for the fastest engine of this machine, or of its GPU."""
 
 PRECISIONS = ("float32", "mixed", "float64")
 """The precisions that an engine may offer."""
@@ -99,8 +104,11 @@ def resolve(
     measure: bool = True,
     needs: "Want | int" = 0,
     softenings: bool = False,
+    accuracy: float | None = None,
+    refusal: "Refusal" = lambda engine: "",
 ) -> tuple[str, str]:
-    """The engine that ``name`` stands for, and why it was chosen (empty if the user named it); see :func:`choose`.
+    """The engine that ``name`` stands for, and why it was chosen (empty if the user named it); see :func:`choose`, and with
+    an ``accuracy`` :func:`nbody.forces.by_accuracy.direct_or_tree`.
 
     Raises:
         InputError: the engine does not exist; the line begins with ``where``.
@@ -110,8 +118,16 @@ def resolve(
         from nbody import gpu
 
         gpu.require("engine 'gpu'")
-    if name in ("auto", "gpu"):
-        return choose(precision, particles, notify, measure, needs, softenings)
+    if name in AUTOMATIC:
+        chosen = choose(precision, particles, notify, measure, needs, softenings)
+        if accuracy is None:
+            return chosen
+        from nbody.forces.by_accuracy import direct_or_tree
+
+        def refused(kind: "type[Engine]") -> str:
+            return "it works on the CPU" if name == "gpu" and kind.device == "cpu" else refusal(kind)
+
+        return direct_or_tree(chosen, accuracy, precision, particles, notify, measure, refused)
     if str(name).partition(":")[0] not in ENGINES:
         likely = MEANT.get(str(name).lower())
         known = ["auto", "gpu", *ENGINES, *ENGINES.plugins]

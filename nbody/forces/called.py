@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError, unknown
-from nbody.forces import ENGINES, PRECISIONS, Notify, resolve
+from nbody.forces import AUTOMATIC, ENGINES, PRECISIONS, Notify, resolve
+from nbody.forces.by_accuracy import Accuracy, check_accuracy
+from nbody.forces.engine import Engine
 from nbody.forces.memory import check_fits
 from nbody.forces.range import check_range
 from nbody.law import Gravity
@@ -34,7 +36,7 @@ def evaluated(
         gravity = Gravity(G, particles.dimensions, softening, length).check(WHERE)
     except (TypeError, ValueError) as error:
         raise InputError(f"{WHERE}arrays of numbers, and numbers, are needed ({error})") from error
-    name, _ = resolve(engine, precision, particles.count, WHERE, notify)
+    name, options = _engine(engine, precision, particles.count, gravity, notify, options)
     kind = ENGINES.load(name)
     kind.require_device()
     kind.require_precision(precision, WHERE)
@@ -47,6 +49,24 @@ def evaluated(
         machine.evaluate(state, want, targets)
     a, phi = state.forces()
     return (a[-points:], phi[-points:]) if points else (a, phi)
+
+
+def _engine(
+    engine: str, precision: str, count: int, gravity: Gravity, notify: Notify, options: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """The engine and its options: ``auto`` takes an accuracy, which direct sums do not need. Raises InputError."""
+    accuracy = None
+    if engine in AUTOMATIC:
+        chosen = _options(Accuracy, options)
+        accuracy, options = chosen.accuracy, {}  # type: ignore[attr-defined]
+        if accuracy is not None:
+            check_accuracy(accuracy, precision, f"{WHERE}accuracy: ")
+
+    def refusal(kind: type[Engine]) -> str:
+        return "a tree has one softening length for all bodies" if gravity.per_species else ""
+
+    name, _ = resolve(engine, precision, count, WHERE, notify, accuracy=accuracy, refusal=refusal)
+    return name, {"accuracy": accuracy} if accuracy and ENGINES.load(name).approximate else options
 
 
 def _particles(position: Any, mass: Any, at: Any) -> tuple[Particles, int]:

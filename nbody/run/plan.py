@@ -12,7 +12,8 @@ from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.fields.field import VelocityField
-from nbody.forces import ENGINES, resolve
+from nbody.forces import AUTOMATIC, ENGINES, resolve
+from nbody.forces.by_accuracy import Accuracy, check_accuracy, direct_or_tree
 from nbody.forces.engine import SOFTENING2, Engine
 from nbody.forces.memory import check_fits, needs
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
@@ -23,7 +24,8 @@ from nbody.particles import Particles
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
-from nbody.scenario.fields import Group
+from nbody.scenario.fields import Group, unknown_key, validated
+from nbody.scenario.groups import EngineChoice
 from nbody.state import Column, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 
@@ -182,26 +184,73 @@ def plan(
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
     written, where = scenario.engine.name, scenario.where("engine")
-    on_gpu = ENGINES.load("gpu-symmetric")
-    offered = not integrator.needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
-    if written == "auto" and offered and integrator.refusal(on_gpu, scenario.precision):
-        what = "computes its own forces" if integrator.own_forces else "works on the CPU"
-        name, why = "cpu", f"scheme '{scenario.integrator.scheme}' {what}"
-    else:
-        name, why = resolve(
-            written, scenario.precision, count, where, notify, measure, integrator.needs, scenario.gravity.per_species
+    name, why, accuracy = _engine(scenario, integrator, count, notify, measure)
+    chosen = scenario.engine
+    if accuracy is not None and not ENGINES.load(name).approximate:
+        chosen = EngineChoice(name=name)  # direct sums are more accurate
+    elif "accuracy" in chosen.options and "accuracy" not in ENGINES.load(name).Options.model_fields:
+        raise InputError(
+            f"{scenario.where('engine.accuracy')}engine '{name}' sums over all pairs and has no accuracy to choose; leave "
+            "it out, or choose engine tree or auto"
         )
-    kind, options = component(scenario, "engine", scenario.engine, ENGINES, name)
+    kind, options = component(scenario, "engine", chosen, ENGINES, name)
     kind.require_softening(scenario.gravity, where)
     if scenario.gravity.per_species and scenario.precision == "mixed":
         raise InputError(
             f"{scenario.where('precision')}no engine has softening per species in mixed precision; choose float32 or float64"
         )
     kind.require_precision(scenario.precision, scenario.where("precision"))
-    if reason := integrator.refusal(kind, scenario.precision):
+    if reason := _refusal(integrator, kind, scenario):
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
+
+
+def _engine(
+    scenario: Scenario, integrator: Integrator, count: int, notify: Notify, measure: bool
+) -> tuple[str, str, float | None]:
+    """The engine of a run, why it was chosen, and the accuracy by which ``auto`` has chosen it."""
+    written, where, precision = scenario.engine.name, scenario.where("engine"), scenario.precision
+    accuracy = _wanted_accuracy(scenario) if written in AUTOMATIC else None
+
+    def refusal(kind: type[Engine]) -> str:
+        return _refusal(integrator, kind, scenario)
+
+    on_gpu = ENGINES.load("gpu-symmetric")
+    offered = not integrator.needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
+    if written == "auto" and offered and integrator.refusal(on_gpu, precision):
+        what = "computes its own forces" if integrator.own_forces else "works on the CPU"
+        found = "cpu", f"scheme '{scenario.integrator.scheme}' {what}"
+        if accuracy is not None:
+            found = direct_or_tree(found, accuracy, precision, count, notify, measure, refusal)
+    else:
+        found = resolve(
+            written, precision, count, where, notify, measure, integrator.needs, scenario.gravity.per_species, accuracy,
+            refusal,
+        )  # fmt: skip
+    return *found, accuracy
+
+
+def _wanted_accuracy(scenario: Scenario) -> float | None:
+    """The accuracy beside ``auto``; None if there is none. Raises InputError."""
+    written = scenario.engine.options
+    for option in written:
+        if option not in Accuracy.model_fields:
+            message = unknown_key(option, Accuracy.model_fields, ("name", *Accuracy.model_fields))
+            raise InputError(scenario.where(f"engine.{option}") + message)
+    accuracy = validated(Accuracy, written, scenario.source, ("engine",)).accuracy
+    if accuracy is not None:
+        check_accuracy(accuracy, scenario.precision, scenario.where("engine.accuracy"))
+    return accuracy
+
+
+def _refusal(integrator: Integrator, kind: type[Engine], scenario: Scenario) -> str:
+    """Why the scheme, or the law, cannot have an engine; empty if it can."""
+    if kind.approximate and (integrator.own_forces or integrator.needs & ~kind.offers):
+        return "a tree gives accelerations only, and this scheme needs more; choose leapfrog, yoshida4 or yoshida6"
+    if kind.approximate and scenario.gravity.per_species:
+        return "a tree has one softening length for all bodies"
+    return integrator.refusal(kind, scenario.precision)
 
 
 def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify: Notify) -> Scenario:

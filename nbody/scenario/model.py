@@ -45,6 +45,7 @@ OPTIONS = {
     "integrator": "integrator.scheme",
     "end": "integrator.end",
     "engine": "engine",
+    "accuracy": "engine.accuracy",
     "precision": "precision",
     "every": "record.every",
 }
