@@ -22,6 +22,7 @@ ENGINES = Registry(
     {
         "reference": Entry("nbody.forces.reference:ReferenceEngine", "NumPy float64, in blocks: the referee"),
         "cpu": Entry("nbody.forces.direct.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
+        "cpu-tree": Entry("nbody.forces.tree.cpu_engine:CpuTreeEngine", "octree and multipoles, to a chosen accuracy"),
         "gpu-global": Entry(
             "nbody.forces.direct.gpu_global:GlobalMemoryEngine", "one thread per particle, global memory"
         ),
@@ -95,6 +96,21 @@ def choose(
     return smaller or name, f"{name} needs more memory than is free"
 
 
+def tree_engine(precision: str, refusal: "Refusal" = lambda engine: "") -> tuple[str, str]:
+    """The engine that ``tree`` stands for on this machine, and the reason in one clause. ``refusal``: why the scheme cannot
+    have an engine."""
+    from nbody import gpu
+
+    if reason := gpu.why_unavailable():
+        return "cpu-tree", f"no GPU: {reason}"
+    on_gpu, on_cpu = ENGINES.load("gpu-tree"), ENGINES.load("cpu-tree")
+    if precision not in on_gpu.precisions:
+        return "cpu-tree", f"gpu-tree has no {precision}"
+    if refusal(on_gpu) and not refusal(on_cpu):
+        return "cpu-tree", "the scheme needs it"
+    return "gpu-tree", "there is a GPU"
+
+
 def resolve(
     name: str,
     precision: str,
@@ -128,9 +144,11 @@ def resolve(
             return "it works on the CPU" if name == "gpu" and kind.device == "cpu" else refusal(kind)
 
         return direct_or_tree(chosen, accuracy, precision, particles, notify, measure, refused)
+    if name == "tree":
+        return tree_engine(precision, refusal)
     if str(name).partition(":")[0] not in ENGINES:
         likely = MEANT.get(str(name).lower())
-        known = ["auto", "gpu", *ENGINES, *ENGINES.plugins]
+        known = ["auto", "gpu", "tree", *ENGINES, *ENGINES.plugins]
         hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), known)
         listed = ", ".join(each + ENGINES.mark(each) for each in known)
         raise InputError(f"{where}unknown engine '{name}'{hint}; one of: {listed}")

@@ -135,7 +135,7 @@ class CpuEngine(Engine):
             state.jerk[targets] = sums[:, 3 : 3 + d] * self.dtype.type(factor)
         if Want.ENERGY in want:
             state.potential[targets] = sums[:, 6] * self.dtype.type(units.potential)
-            self._mark_coincident(state, units, targets)
+            mark_coincident(state, self.gravity, units, NEAREST[self.precision], targets)
 
     def _row_sums(self, state: HostState, want: Want, targets: np.ndarray, speed: int = 0) -> np.ndarray:
         """The sums (T, 7) over the bodies with mass for each target, in the kernel's units; that of velocity is 2^speed."""
@@ -190,7 +190,7 @@ class CpuEngine(Engine):
             else:
                 state.acceleration[massive] = a
         if potential:
-            self._mark_coincident(state, self._scaled(state)[1])
+            mark_coincident(state, self.gravity, self._scaled(state)[1], NEAREST[self.precision])
 
     def _run_rows(self, state: HostState, potential: bool, targets: np.ndarray) -> None:
         """The accelerations of some bodies, or the potential, row by row."""
@@ -219,19 +219,6 @@ class CpuEngine(Engine):
             state.report(self._count**2 * (last - first) // rounds[-1][1])
         unpack(self._tiles, units, potential, acceleration, phi)
 
-    def _mark_coincident(self, state: HostState, units: Units, targets: np.ndarray | slice = slice(None)) -> None:
-        """Make the potential of bodies in the same place minus infinity, if there is no softening: the kernel takes
-        2^NEAREST for their distance."""
-        if self.gravity.length2 or not units.potential:
-            return
-        least = float(state.mass[state.mass > 0].min(initial=np.inf)) * units.mass * units.potential
-        if float(state.potential[targets].min()) > -0.5 * _ldexp(least, -NEAREST[self.precision]):
-            return
-        _, place = np.unique(state.position + 0.0, axis=0, return_inverse=True)  # + 0.0: -0 is 0
-        massive = state.mass > 0
-        others = np.bincount(place.ravel(), massive)[place.ravel()] - massive
-        state.potential[targets] = np.where(others[targets] > 0, -np.inf, state.potential[targets])
-
     def _scaled(self, state: HostState) -> tuple[Any, Units]:
         """The softening length squared in the kernel's units, and these units."""
         length = _exponent(state.position) - EXTENT[self.precision]
@@ -252,6 +239,22 @@ class CpuEngine(Engine):
         dtype = np.dtype(precision)
         tiles = sum(math.prod(shape) for shape in Tiles.shapes(particles, dtype)) * dtype.itemsize
         return super().bytes_needed(particles, precision) + tiles
+
+
+def mark_coincident(
+    state: HostState, gravity: Gravity, units: Units, nearest: int, targets: np.ndarray | slice = slice(None)
+) -> None:
+    """Make the potential of bodies in the same place minus infinity, if there is no softening: the kernels take
+    2^``nearest`` for their distance."""
+    if gravity.length2 or not units.potential:
+        return
+    least = float(state.mass[state.mass > 0].min(initial=np.inf)) * units.mass * units.potential
+    if float(state.potential[targets].min()) > -0.5 * _ldexp(least, -nearest):
+        return
+    _, place = np.unique(state.position + 0.0, axis=0, return_inverse=True)  # + 0.0: -0 is 0
+    massive = state.mass > 0
+    others = np.bincount(place.ravel(), massive)[place.ravel()] - massive
+    state.potential[targets] = np.where(others[targets] > 0, -np.inf, state.potential[targets])
 
 
 def _exponent(values: np.ndarray) -> int:

@@ -14,13 +14,24 @@ from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.tree.far import far_cells, local_field, shift_local
 from nbody.forces.tree.near import (
-    LANES, STAGED_BODIES, STAGED_CELLS, multipoles, own_pairs, pad_bodies, pairs, stage_bodies, stage_cells,
+    LANES,
+    STAGED_BODIES,
+    STAGED_CELLS,
+    multipoles,
+    own_pairs,
+    pad_bodies,
+    pairs,
+    stage_bodies,
+    stage_cells,
 )
 from nbody.forces.tree.octree import Cells
 from nbody.forces.tree.pieces import Variant, piece
 from nbody.forces.tree.upward import Fields
 from nbody.forces.tree.walk import (
-    classify_inner, classify_terminal, fill_weights, sort_out,
+    classify_inner,
+    classify_terminal,
+    fill_weights,
+    sort_out,
 )  # fmt: skip
 
 DEPTH = 72
@@ -250,7 +261,7 @@ def _work(variant: Variant) -> Callable:
         path = np.empty(DEPTH, np.int64)
         task = next_number(counter)
         while task < last:
-            length, cell = 0, tasks[task]
+            length, cell = np.int64(0), np.int64(tasks[task])
             while cell != 0:  # from the task's cell up to the root
                 path[length] = cell
                 length += 1
@@ -271,7 +282,7 @@ def _work(variant: Variant) -> Callable:
                     continue
                 child, children = np.int64(target_cells.child[cell]), np.int64(target_cells.children[cell])
                 if depth < length:  # on the way to the task's cell
-                    child, children = path[length - 1 - depth], 1
+                    child, children = path[length - 1 - depth], np.int64(1)
                 for k in range(children - 1, -1, -1):
                     stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = child + k, end, down
                     stack[waiting, 3] = depth + 1

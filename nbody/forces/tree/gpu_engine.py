@@ -179,6 +179,7 @@ class TreeEngine(GpuEngine):
     name = "gpu-tree"
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed")
     approximate = True
+    contends = range(8192, 1 << 62)  # below, the launches of a tree take longer than direct sums on any card
     rescales = True
     separate_potential = True
 

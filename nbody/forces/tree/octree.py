@@ -22,7 +22,7 @@ class Cells(NamedTuple):
     """
 
     first: np.ndarray
-    count: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]
     child: np.ndarray
     children: np.ndarray
     parent: np.ndarray
@@ -36,8 +36,8 @@ def cells_of(keys: np.ndarray, leaf: int, dimensions: int) -> Cells:
         table, levels = np.empty((5, room), np.uint32), np.zeros(80, np.int64)
         number, depth = build(keys, leaf, dimensions, table, levels)
         if number <= room:
-            # own arrays, so that the vast rooms of a guess are not kept
-            return Cells(*(np.ascontiguousarray(row[:number]) for row in table), levels[: depth + 1].copy())
+            rows = [np.ascontiguousarray(row[:number]) for row in table]
+            return Cells(*rows, levels=levels[: depth + 1].copy())  # type: ignore[misc]
         room = 2 * len(keys) + 64  # enough for any bodies: each cell above a leaf has two children or more
 
 
@@ -70,10 +70,10 @@ def _build(keys, leaf, dimensions, table, levels):
             child[cell] = number
             while start < last:
                 digit = (keys[start] >> shift) & mask
-                low, high = start + 1, last  # the end of the child: the first key with a greater digit
+                low, high = np.int64(start + 1), last  # the end of the child: the first key with a greater digit
                 if (keys[last - 1] >> shift) & mask == digit:
                     low = last
-                step = 8
+                step = np.int64(8)
                 while low < high:  # gallop, then bisect
                     probe = min(low + step, high) - 1
                     if (keys[probe] >> shift) & mask == digit:
@@ -81,7 +81,7 @@ def _build(keys, leaf, dimensions, table, levels):
                         step *= 2
                     else:
                         high = probe
-                        step = max(1, (high - low) // 2)
+                        step = (high - low + 1) // 2
                 first[number], count[number], parent[number] = start, low - start, cell
                 number += 1
                 children[cell] += 1

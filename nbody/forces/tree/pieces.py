@@ -7,7 +7,7 @@ over one string, which names its variant and the sources, and the functions that
 import hashlib
 import math
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +15,13 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from nbody.forces.direct import cpu_pairs, cpu_roots
+from nbody.forces.direct import cpu_pairs
 from nbody.forces.direct.cpu_roots import FAST, bare_estimates, compile_for_vectors, roots
 from nbody.forces.tree.formulas import Basis
 from nbody.forces.tree.text import Text
 
-SOURCES = cpu_pairs.SOURCES + b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+KERNEL_FILES = [path for path in sorted(Path(__file__).parent.glob("*.py")) if not path.name.startswith("gpu_")]
+SOURCES = cpu_pairs.SOURCES + b"".join(path.read_bytes() for path in KERNEL_FILES)
 """The source code of the kernels, read at import, since the files may change before the first kernel is compiled."""
 
 
@@ -59,7 +60,7 @@ def _made_of() -> str:
     return hashlib.sha256(SOURCES + str(bare_estimates()).encode()).hexdigest()
 
 
-@lru_cache(maxsize=None)
+@cache
 def variant_of(text: str) -> Variant:
     """The variant that a kernel's string names."""
     order, dimensions, law, precision, potential, _ = text.split()

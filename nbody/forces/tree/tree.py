@@ -1,14 +1,14 @@
 """A tree over bodies on the CPU: built once, it gives accelerations and potentials of its bodies or at any points.
 
-    tree = Tree(position, mass, Gravity(G=1.0), accuracy=1e-4)
-    tree.accelerations()            # of the bodies, (N, 3)
-    tree.potential(at=points)       # (M,)
+tree = Tree(position, mass, Gravity(G=1.0), accuracy=1e-4)
+tree.accelerations()            # of the bodies, (N, 3)
+tree.potential(at=points)       # (M,)
 """
 
 import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import get_num_threads
@@ -39,6 +39,10 @@ NEAREST = {"float32": -42, "float64": -60}
 
 UNIT = 4
 """The bulk of the bodies is in a ball of 2 to this power kernel units, nearly."""
+
+ALONE = 0.4
+"""The criterion's error for some bodies or points, in units of that for all: it takes the smallest |a| of the targets in a
+cell, which of many bodies is well below the typical one."""
 
 CANCELLED = 0.01
 """Accelerations less than this times G M/R², with the mass and radius of all bodies, need not be more accurate."""
@@ -80,7 +84,9 @@ class Bodies:
 
     def __init__(self, position: np.ndarray, mass: np.ndarray, box: Box, units: Units, leaf: int) -> None:
         self.order = sorted_bodies(position, box)
-        self.bodies = gathered(position, mass, self.order.order, math.ldexp(1.0, -units.length), math.ldexp(1.0, -units.mass))
+        self.bodies = gathered(
+            position, mass, self.order.order, math.ldexp(1.0, -units.length), math.ldexp(1.0, -units.mass)
+        )
         self.cells: Cells = cells_of(self.order.keys, leaf, position.shape[1])
 
     def side(self, variant: Variant, scale: np.ndarray) -> Side:
@@ -176,39 +182,64 @@ class Tree:
         if active is not None:
             counted = np.concatenate(([0], np.cumsum(active[order])))
         result = Result(order, counted, np.zeros((len(order), 4), self.real))
-        self._descend(variant, sources, targets, bodies.tasks(self.settings.group), at is None, scale is None, result)
+        error = (
+            math.inf
+            if scale is None
+            else self.settings.error * (1.0 if bodies is self.bodies and active is None else ALONE)
+        )
+        self._descend(variant, sources, targets, bodies.tasks(self.settings.group), at is None, error, result)
         return result.field
 
     def _descend(
-        self, variant: Variant, sources: Side, targets: Side, tasks: np.ndarray, same: bool, geometric: bool, result: Result
+        self,
+        variant: Variant,
+        sources: Side,
+        targets: Side,
+        tasks: np.ndarray,
+        same: bool,
+        error: float,
+        result: Result,
     ) -> None:
         descend = descend_for(variant.text())
-        rules = self._rules(geometric, sources)
+        rules = self._rules(error, sources)
         while True:
             room = Room.allocate(variant, min(self._workers, len(tasks)), self.settings.group, self._room)
             counter = np.zeros(1, np.int64)
-            arguments = len(tasks), counter, tasks, same, sources, targets, rules, self.settings.group, FEW, room, result
+            arguments = (
+                len(tasks),
+                counter,
+                tasks,
+                same,
+                sources,
+                targets,
+                rules,
+                self.settings.group,
+                FEW,
+                room,
+                result,
+            )
             workers = len(room.counts)
             if workers == 1:
                 fits = descend(0, *arguments)
             else:
                 with ThreadPoolExecutor(workers) as threads:
-                    fits = all(list(threads.map(lambda w: descend(w, *arguments), range(workers))))
+                    fits = all(list(threads.map(lambda w, rest=arguments: descend(w, *rest), range(workers))))
             if fits:
                 break
             self._room *= 4
         self.work = Work(*map(int, room.counts.sum(0)))
 
-    def _rules(self, geometric: bool, sources: Side) -> Rules:
+    def _rules(self, error: float, sources: Side) -> Rules:
         """The criterion in the kernel's units."""
-        real, length = self.real, math.ldexp(1.0, -self.units.length)
+        real: Any = self.real
+        length = math.ldexp(1.0, -self.units.length)
         law = LAWS.load(self.gravity.softening)
         nearest = math.ldexp(1.0, NEAREST[self.precision])
         eps = max(nearest, float(self.gravity.shortest) * length if law.has_length else 0.0)
         support = {"plummer": 0.0, "spline": 2.8 * eps}.get(law.name, eps)
         theta = self.settings.theta
-        x, y, z, r, mass = map(float, np.abs(sources.fields.records[0, :5]))
-        error = math.inf if geometric else self.settings.error
+        r, mass = map(float, np.abs(sources.fields.records[0, 3:5]))
+        geometric = error == math.inf
         return Rules(
             real(eps) ** 2,
             real(support),
@@ -238,4 +269,3 @@ def _ldexp(number: float, power: int) -> float:
         return math.ldexp(number, power)
     except OverflowError:
         return math.inf
-

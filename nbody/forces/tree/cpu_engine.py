@@ -1,0 +1,196 @@
+"""The ``cpu-tree`` engine: forces to an accuracy that the user names, in a time that grows like N.
+
+Bodies far away act together. An octree divides the bodies into cells; the moments of a cell act on another cell as a whole,
+and only bodies of neighbouring cells are summed over one by one. A pair of cells is accepted if the estimated error of the
+acceleration is a small fraction of |a| itself, which is known from the evaluation before (Dehnen 2002, 2014). Read
+``formulas.py`` (the expansions), ``order.py`` and ``octree.py`` (the cells), ``upward.py`` (their moments), ``walk.py``
+(which cell acts on which), ``near.py`` and ``far.py`` (the sums), ``descent.py`` (all of it, cell by cell).
+"""
+
+import numpy as np
+from numba import prange
+
+from nbody.forces.direct.cpu import CpuEngine, mark_coincident
+from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.forces.direct.cpu_tiles import Units
+from nbody.forces.engine import Engine, ForceError, Targets, rounding_bound
+from nbody.forces.tree.options import TreeOptions, settings
+from nbody.forces.tree.tree import NEAREST, Tree, norms
+from nbody.law import Gravity
+from nbody.particles import Particles
+from nbody.scenario.fields import Group
+from nbody.state import Column, State, Want
+from nbody.state.host import HostState
+
+PER_BODY = 1000
+"""Interactions per body, before any are counted."""
+
+NODE_BYTES, BODY_BYTES = 100, 64
+"""Memory of the tree per body, by size of a number: cells (an eighth per body) and the bodies in order; and of its keys."""
+
+CHUNKS = 64
+"""Partial sums of the momentum: fixed, so that it does not depend on the number of threads."""
+
+LARGEST = 50.0
+"""The largest error of a body, in units of the accuracy, that the criterion explains; measured: 10 to 20."""
+
+
+class TreeState(HostState):
+    """A host state with the size of each body's acceleration in the evaluation before, which the criterion needs. It is
+    part of checkpoints, so that a resumed run opens the same cells."""
+
+    COLUMNS = (*HostState.COLUMNS, Column("acceleration_norm", 0))  # type: ignore[assignment]
+    acceleration_norm: np.ndarray
+
+    def invalidate(self) -> None:
+        """See :meth:`State.invalidate`; the tree is that of earlier positions."""
+        super().invalidate()
+        self.workspace = None
+
+
+class CpuTreeEngine(Engine):
+    """A tree with Cartesian multipoles to order p on all cores; see :class:`TreeOptions` for what a user may choose.
+
+    Momentum: the net force Σ m a, which is an error (7e-6 of Σ m |a| at an accuracy of 1e-3), is subtracted after an
+    evaluation for all bodies, from each body in proportion to m |a|. The potential is a sum over the same cells, and has an
+    error of the same size.
+    """
+
+    Options = TreeOptions  # type: ignore[assignment]
+    offers = Want.POTENTIAL
+    subsets = True
+    separate_potential = True
+    rescales = True
+    state_type = TreeState
+
+    def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
+        super().__init__(gravity, precision, options)
+        assert isinstance(self.options, TreeOptions)
+        self.settings = settings(self.options, precision)
+
+    @classmethod
+    def require_device(cls) -> None:
+        """See :meth:`CpuEngine.require_device`: Numba must compile, and start its threads."""
+        CpuEngine.require_device()
+
+    def load(self, particles: Particles) -> TreeState:
+        """See :meth:`Engine.load`."""
+        return TreeState(particles, self.dtype)
+
+    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
+        """The interactions of the last evaluation: pairs, and moments on bodies and cells; an estimate before the first."""
+        evaluations = super().work(state, want, current) // state.count**2
+        tree = state.workspace
+        counted = tree.work.interactions if tree is not None else 0
+        return evaluations * (counted or state.count * min(state.count, PER_BODY))
+
+    def expected_error(self, particles: Particles, targets: Targets = None) -> ForceError:
+        """The accuracy, and a bound that no body exceeds unless the forces on it nearly cancel."""
+        rounding = rounding_bound(self.precision, particles.count)
+        accuracy = self.options.accuracy  # type: ignore[attr-defined]
+        return ForceError(max(accuracy, float(rounding) / 256), LARGEST * accuracy + rounding)
+
+    @classmethod
+    def bytes_needed(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.bytes_needed`: the state and the tree."""
+        size = 4 if precision == "float32" else 8
+        return super().bytes_needed(particles, precision) + particles * (NODE_BYTES // 4 * size + BODY_BYTES)
+
+    def scope(self) -> dict[str, str]:
+        """See :meth:`Engine.scope`."""
+        chosen = self.settings
+        return {"tree": f"order {chosen.order}, leaf {chosen.leaf}, error {chosen.error:g}"}
+
+    def _compute(self, state: State, want: Want) -> None:
+        assert isinstance(state, TreeState)
+        tree = self._tree(state)
+        field = self._field(state, tree, None)
+        a, norm = state.acceleration, state.acceleration_norm
+        deliver(field, self.dtype.type(tree.units.acceleration), state.mass, np.zeros((CHUNKS, 4)), a, norm)
+        state.report(tree.work.interactions)
+        if Want.ENERGY in want:
+            self._compute_potential(state, want)
+
+    def _compute_potential(self, state: State, want: Want) -> None:
+        assert isinstance(state, TreeState)
+        tree = self._tree(state)
+        phi = tree.field(True, self._scale(state, tree))[:, 3]
+        state.potential[...] = phi * self.dtype.type(tree.units.potential)
+        mark_coincident(state, self.gravity, _units(tree), NEAREST[self.precision])
+        state.report(tree.work.interactions)
+
+    def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
+        assert isinstance(state, TreeState)
+        tree, active = self._tree(state), np.zeros(state.count, bool)
+        active[targets] = True
+        rows = self._field(state, tree, active)[targets, : state.dimensions]
+        state.acceleration[targets] = rows * self.dtype.type(tree.units.acceleration)
+        state.acceleration_norm[targets] = np.sqrt((state.acceleration[targets] ** 2).sum(1))
+        state.report(tree.work.interactions)
+        if Want.ENERGY in want:
+            phi = tree.field(True, self._scale(state, tree, active), active=active)[targets, 3]
+            state.potential[targets] = phi * self.dtype.type(tree.units.potential)
+            mark_coincident(state, self.gravity, _units(tree), NEAREST[self.precision], targets)
+
+    def _field(self, state: TreeState, tree: Tree, active: np.ndarray | None) -> np.ndarray:
+        """Accelerations in the kernel's units; the first time twice: |a| for the criterion from a geometric one."""
+        scale = self._scale(state, tree, active)
+        if scale is None and self.settings.theta is None:
+            scale = norms(tree.field(False, None, active=active))
+            if active is not None:
+                scale[~active] = np.inf
+        return tree.field(False, scale, active=active)
+
+    def _scale(self, state: TreeState, tree: Tree, active: np.ndarray | None = None) -> np.ndarray | None:
+        """|a| of the evaluation before in the kernel's units; None if there was none, or if the criterion is geometric.
+        Bodies that are not wanted have an infinite one."""
+        norm, factor = state.acceleration_norm, tree.units.acceleration
+        known = norm if active is None else norm[active]
+        if self.settings.theta is not None or not factor or not known.any():
+            return None
+        scale: np.ndarray = norm / self.dtype.type(factor)
+        if active is not None:
+            scale[~active] = np.inf
+        return scale
+
+    def _tree(self, state: TreeState) -> Tree:
+        """The tree of the present positions; that of the last evaluation if they are the same."""
+        tree = state.workspace
+        if tree is None or not np.array_equal(tree.position, state.position):
+            tree = Tree(state.position, state.mass, self.gravity, self.precision, self.options)  # type: ignore[arg-type]
+            state.workspace = tree
+        return tree
+
+
+def _units(tree: Tree) -> Units:
+    """The tree's units, as factors of the ``cpu`` engine."""
+    length, mass, acceleration, potential = tree.units
+    return Units(2.0**-length, 2.0**-mass, acceleration, potential)
+
+
+def _deliver(field, factor, mass, partial, acceleration, norm):
+    """Accelerations (N, D) and their sizes (N,) from the field (N, 4) and the unit of acceleration, without a net force."""
+    count, dimensions = acceleration.shape
+    size = -(-count // len(partial))
+    for c in prange(len(partial)):
+        for i in range(c * size, min((c + 1) * size, count)):
+            square = factor * 0
+            for k in range(dimensions):
+                a = field[i, k] * factor
+                acceleration[i, k] = a
+                square += a * a
+                partial[c, k] += np.float64(mass[i]) * np.float64(a)
+            norm[i] = np.sqrt(square)
+            partial[c, 3] += np.float64(mass[i]) * np.float64(norm[i])
+    total = np.zeros(4)
+    for c in range(len(partial)):
+        for k in range(4):
+            total[k] += partial[c, k]
+    if total[3] > 0:
+        for c in prange(len(partial)):
+            for i in range(c * size, min((c + 1) * size, count)):
+                for k in range(dimensions):
+                    acceleration[i, k] = np.float64(acceleration[i, k]) - total[k] / total[3] * np.float64(norm[i])
+
+
+deliver = disk_cached(_deliver, parallel=True)
