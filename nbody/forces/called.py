@@ -42,7 +42,9 @@ def evaluated(
     kind.require_precision(precision, WHERE)
     check_fits(kind, particles.count, precision, WHERE)
     check_range(kind, gravity, precision, particles, WHERE)
-    machine = kind(gravity, precision, _options(kind.Options, options))
+    given = _options(kind.Options, options)
+    kind.check_options(given, precision, WHERE)
+    machine = kind(gravity, precision, given)
     targets = np.arange(particles.count - points, particles.count) if points and kind.subsets else None
     with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
         state = machine.load(particles)

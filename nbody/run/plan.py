@@ -183,7 +183,7 @@ def plan(
         count = particles.count
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
-    written, where = scenario.engine.name, scenario.where("engine")
+    where = scenario.where("engine")
     name, why, accuracy = _engine(scenario, integrator, count, notify, measure)
     chosen = scenario.engine
     if accuracy is not None and not ENGINES.load(name).approximate:
@@ -200,6 +200,7 @@ def plan(
             f"{scenario.where('precision')}no engine has softening per species in mixed precision; choose float32 or float64"
         )
     kind.require_precision(scenario.precision, scenario.where("precision"))
+    kind.check_options(options, scenario.precision, scenario.where("engine.accuracy"))
     if reason := _refusal(integrator, kind, scenario):
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)

@@ -188,6 +188,12 @@ class TreeEngine(GpuEngine):
         assert isinstance(self.options, TreeOptions)
         self.settings = gpu_settings(self.options, precision)
 
+    @classmethod
+    def check_options(cls, options: Group, precision: str, where: str = "") -> None:
+        """See :meth:`Engine.check_options`."""
+        assert isinstance(options, TreeOptions)
+        settings(options, precision, where)
+
     def basis(self, potential: bool = False) -> Basis:
         """The expansions for the law of this run."""
         softened = self.gravity.softening == "plummer"
