@@ -184,3 +184,14 @@ def test_the_summary_of_a_run_counts_blocks_steps_of_bodies_and_pairs(tmp_path):
     assert found.blocks == found.steps > 20 and found.frames == 3
     assert found.body_steps == simulation.integrator.single < 0.5 * 64 * found.blocks
     assert found.interactions_per_s * found.steps == pytest.approx(found.steps_per_s * 64 * found.body_steps)
+
+
+def test_the_plan_counts_the_working_arrays_of_blocks():
+    """Prediction (9), sums (9), list, masses and limits of pairs, beside the columns: 18 derivatives, times and steps."""
+    from nbody.run.plan import plan
+    from nbody.scenario import Scenario
+
+    base = {"initial": {"generator": "plummer", "particles": 1000}, "precision": "float64", "engine": "cpu"}
+    schemes = ({"scheme": "leapfrog", "dt": 0.125, "steps": 1}, {"scheme": "hermite6_block", "end": 1.0})
+    needed = [plan(Scenario.from_dict(base | {"integrator": each})).memory["memory"] for each in schemes]
+    assert needed[1] - needed[0] >= 1000 * 8 * (9 + 9 + 1 + 2 + 18 + 3)

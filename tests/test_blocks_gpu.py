@@ -7,11 +7,14 @@ import sys
 import numpy as np
 import pytest
 from conftest import random_bodies
+from test_pairs import cluster as with_a_pair
+from test_pairs import passing
 
 from nbody.forces import ENGINES
 from nbody.gpu import SIMULATED
 from nbody.initial.plummer import Plummer
 from nbody.integrators import INTEGRATORS
+from nbody.integrators.blocks.memory import working_bytes
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
 from nbody.state import Want
@@ -97,13 +100,39 @@ def test_a_restored_run_goes_on_with_the_same_bits():
         np.testing.assert_array_equal(a, b)
 
 
+@simulated
+@pytest.mark.parametrize("name", BOTH[1:])
+def test_the_simulator_joins_and_parts_a_pair_as_the_cpu_does(name):
+    """Two blocks with the pair joined, one in which another body comes too near, and one with both bodies back; the last two
+    by a run that goes on from a checkpoint."""
+    close, facts, ends = passing(start=0.0215, speed=10, axis=1e-4), [], []
+    for engine in ("reference", "gpu-tiled"):
+        scheme, motion = moving(name, close, engine, gravity=Gravity(), eta=4.0)
+        scheme.advance(motion, 2, 0.005)
+        first = bodies_of(motion)
+        saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)
+        scheme, motion = moving(name, close, engine, gravity=Gravity(), eta=4.0)
+        motion.state.restore(saved)
+        scheme.restore(own)
+        motion.state.step, motion.state.time = moment
+        scheme.advance(motion, 2, 0.005)
+        facts.append((*scheme.arrays()["pairs"], scheme.single, motion.state.time))
+        ends.append((*first, *bodies_of(motion)))
+    assert facts[0] == facts[1] and facts[0][:2] == (1, 1)
+    blocks = scheme._blocks
+    arrays = blocks._p, blocks._partial, blocks._listed, blocks._mass, blocks._limit
+    assert sum(array.nbytes for array in arrays) <= working_bytes("gpu", 17, "float64")
+    for got, expected, tolerance in zip(ends[1], ends[0], (1e-14, 1e-11, 1e-14, 1e-11), strict=True):
+        np.testing.assert_allclose(got, expected, atol=tolerance)
+
+
 @pytest.mark.skipif(SIMULATED, reason="this is what starts the simulator")
 def test_in_the_simulator():
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "simulator or restored", __file__]
     found = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout
-    assert found.stdout.startswith("......"), found.stdout
+    assert found.stdout.startswith("......."), found.stdout
 
 
 @pytest.mark.gpu
@@ -151,3 +180,29 @@ def test_a_pair_that_is_too_close_stops_a_card_and_is_named():
     with pytest.raises(RunFailed, match=r"below the smallest .*particles 7 and 31"):
         scheme, motion = moving("hermite6_block", near, "gpu-tiled", gravity=Gravity())
         scheme.advance(motion, 10**6, 1.0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name,precision", [("hermite6_block", "float64"), ("hermite4_block", "mixed")])
+def test_a_card_moves_a_cluster_with_a_hard_pair_in_few_blocks(name, precision):
+    """As in ``test_pairs.py``: without Kepler's solution the pair alone needs hundreds of times the blocks."""
+    blocks = []
+    for axis in (None, 1e-6):
+        scheme, motion = moving(name, with_a_pair(1000, axis), "gpu-symmetric", precision, gravity=Gravity())
+        first = energy(motion)
+        scheme.advance(motion, 10**6, 0.25)
+        assert abs(energy(motion) / first - 1) < 1e-6
+        blocks.append(motion.state.step)
+    assert blocks[1] < 2 * blocks[0] and tuple(scheme.arrays()["pairs"]) == (1, 0)
+
+
+@pytest.mark.gpu
+def test_a_card_parts_a_pair_as_the_cpu_does():
+    """A body passes at forty semi-major axes; blocks and times are the same, the rest differs by rounding in 2000 orbits."""
+    ends = []
+    for engine in ("cpu", "gpu-symmetric"):
+        scheme, motion = moving("hermite6_block", passing(), engine, gravity=Gravity(), eta=0.25)
+        scheme.advance(motion, 10**7, 0.5)
+        ends.append((tuple(scheme.arrays()["pairs"]), bodies_of(motion)[0][1:16]))
+    assert ends[0][0] == ends[1][0] == (2, 1)
+    np.testing.assert_allclose(ends[1][1], ends[0][1], atol=1e-6)

@@ -181,7 +181,7 @@ def test_leaves_grow_if_the_cells_do_not_fit():
 
 @pytest.mark.skipif(gpu.SIMULATED, reason="this is what starts the simulator")
 def test_the_kernels_in_the_simulator():
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "simulator_agrees"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", __file__, "-k", "simulator_agrees"]
     ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
     assert ran.returncode == 0 and "1 passed" in ran.stdout, ran.stdout + ran.stderr
 

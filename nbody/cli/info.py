@@ -132,11 +132,30 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             },
             "file_bytes": path.stat().st_size,
             **_scheme(run.resolved),
+            **_pairs(path, run.resolved),
             "provenance": run.provenance,
             "units": str(run.units),
             "scenario": run.resolved,
         }
         return found | ({"damaged": run.verify()} if verify else {})
+
+
+def _pairs(path: Path, scenario: dict[str, Any]) -> dict[str, Any]:
+    """The pairs that move by Kepler's solution, by the last checkpoint; empty if the scheme has none."""
+    from nbody.errors import InputError
+    from nbody.run.simulation import OWN
+    from nbody.trajectory import read_checkpoint
+
+    if _scheme(scenario).get("step_lengths") != "individual":
+        return {}
+    try:
+        numbers = read_checkpoint(path).state.get(OWN + "pairs")
+    except InputError:  # no checkpoint
+        numbers = None
+    if numbers is None:
+        return {}
+    joined, parted = map(int, numbers)
+    return {"pairs": {"joined": joined, "parted": parted, "present": joined - parted}}
 
 
 def _scheme(scenario: dict[str, Any]) -> dict[str, Any]:

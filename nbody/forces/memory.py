@@ -21,13 +21,16 @@ def block_rows(count: int, row_bytes: int, budget: int, most: int | None = None)
     return rows if rows < 8 or rows in (count, most) else rows // 8 * 8
 
 
-def needs(engine: type[Engine], particles: int, precision: str, added: tuple[Column, ...] = ()) -> dict[str, int]:
+def needs(
+    engine: type[Engine], particles: int, precision: str, added: tuple[Column, ...] = (), working: int = 0
+) -> dict[str, int]:
     """Bytes of ``memory``, and of ``GPU memory`` if the engine uses a GPU, that a run needs. ``added``: the columns that the
-    integrator adds to the state."""
+    integrator adds to the state; ``working``: the bytes of its working arrays."""
     checkpoint = engine.state_type.checkpoint_arrays(particles, 3, precision, added).values()
     host = particles * BODY_BYTES + CHECKPOINT_COPIES * sum(array.nbytes for array in checkpoint)
     host += bytes_in_transit(particles, precision)
-    engine_bytes = engine.bytes_needed(particles, precision) + sum(c.bytes(particles, 3, precision) for c in added)
+    engine_bytes = engine.bytes_needed(particles, precision) + working
+    engine_bytes += sum(column.bytes(particles, 3, precision) for column in added)
     if engine.device == "gpu":
         return {"memory": host, "GPU memory": engine_bytes}
     return {"memory": host + engine_bytes}
@@ -48,7 +51,12 @@ def fits(engine: type[Engine], particles: int, precision: str) -> bool:
 
 
 def check_fits(
-    engine: type[Engine], particles: int, precision: str, where: str = "", added: tuple[Column, ...] = ()
+    engine: type[Engine],
+    particles: int,
+    precision: str,
+    where: str = "",
+    added: tuple[Column, ...] = (),
+    working: int = 0,
 ) -> None:
     """Check that a run of ``particles`` particles fits the memory that is free now.
 
@@ -56,7 +64,7 @@ def check_fits(
         InputError: it does not fit the host memory; the message begins with ``where`` and has the numbers.
         DeviceError: it does not fit the GPU memory.
     """
-    for place, needed in needs(engine, particles, precision, added).items():
+    for place, needed in needs(engine, particles, precision, added, working).items():
         if needed > (available := free(place)):
             kind = DeviceError if place == "GPU memory" else InputError
             raise kind(

@@ -98,6 +98,11 @@ class Integrator(ABC):
             return "this scheme needs the jerk, which the engine does not compute; choose engine cpu or reference"
         return ""
 
+    @classmethod
+    def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """Bytes of its working arrays besides the columns, in the memory in which the engine works."""
+        return 0
+
     def prepare(self, motion: Motion) -> None:
         """Add the scheme's columns to the state. Raises InputError if the engine does not offer what it needs."""
         if reason := self.refusal(type(motion.engine), motion.engine.precision):

@@ -62,7 +62,12 @@ class Plan:
     @property
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
-        return needs(self.engine_kind, self.count, self.scenario.precision, self._added)
+        return needs(self.engine_kind, self.count, self.scenario.precision, self._added, self._working)
+
+    @property
+    def _working(self) -> int:
+        """Bytes of the integrator's working arrays."""
+        return self.integrator.working_bytes(self.engine_kind, self.count, self.scenario.precision)
 
     @property
     def _added(self) -> tuple[Column, ...]:
@@ -149,7 +154,7 @@ class Plan:
         scenario = self.scenario
         self.engine_kind.require_device()
         where = scenario.where("initial.particles")
-        check_fits(self.engine_kind, self.count, scenario.precision, where, self._added)
+        check_fits(self.engine_kind, self.count, scenario.precision, where, self._added, self._working)
         engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
         engine.fields = self.fields
         particles = make_particles(scenario) if self.particles is None else self.particles.check()

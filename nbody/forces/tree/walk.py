@@ -3,7 +3,7 @@
 With r and R the radii of source and target, d the distance of their centres, and |a| the smallest acceleration of the
 target's bodies in the evaluation before, a source is accepted (M2L) if
 
-    r + R < θ d,    R < 0.4 d,    8 max(r, R)/(r + R) Σ_k C(p, k) P_k R^(p-k) / d^(p+2) < ε |a|         (Dehnen 2014)
+    r + R < θ d,    R < 0.5 d,    8 max(r, R)/(r + R) Σ_k C(p, k) P_k R^(p-k) / d^(p+2) < ε |a|         (Dehnen 2014)
 
 Otherwise it is opened, or handed down to the target's children if it is a leaf or smaller than the target. A target of few
 bodies has no children here: it ends every question with M2L, M2P (the moments act on each body; by the distance h of the
@@ -23,8 +23,8 @@ from nbody.forces.tree.text import Text
 M2L, M2P, P2P, DOWN, OPEN, NONE = range(6)
 """What becomes of a source; NONE if it has no mass."""
 
-FLAT = 0.4
-"""The largest R/d of an accepted source."""
+FLAT = 0.5
+"""The largest R/d of an accepted source. 0.4 costs 12 % at the same errors (Plummer, N = 1e5, order 4, one Zen 4 core)."""
 
 DISTANT = 0.9
 """The largest r/h for M2P, and the largest θ."""

@@ -8,9 +8,32 @@ makes a Python function that :func:`numba.njit` or ``cuda.jit(device=True)`` com
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 SIXTH, THIRD = 1.0 / 6.0, 1.0 / 3.0
 ETA = {4: 0.01, 6: 0.5}
 """The default accuracy of each order."""
+
+TICKS = 1 << 50
+"""The time between two frames in ticks."""
+
+FOREVER = 1e300
+"""The step that accuracy asks for where no force acts; finite, like all numbers of a checkpoint."""
+
+START = 0.1
+"""The first steps as a share of what the first derivatives suggest: later ones know more derivatives."""
+
+APPROACH = 0.25
+"""The longest step of a pair's centre of mass, as a share of the time in which another body could arrive."""
+
+
+def first_steps(order: int, eta: float, rows: np.ndarray) -> np.ndarray:
+    """The steps that accuracy asks for without derivatives beyond the snap, (N,); ``rows`` (18, N): position, velocity,
+    acceleration, jerk, snap, crackle."""
+    a, j, s = (np.linalg.norm(rows[k : k + 3], axis=0) for k in (6, 9, 12))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = START * eta ** (0.5 if order == 4 else 1.0) * np.fmin(a / j, np.sqrt(a / s))
+    return np.fmin(wanted, FOREVER)
 
 
 def pair_weights(order: int, law: Any, compile: Callable, slopes: Callable | None = None) -> Any:

@@ -7,31 +7,27 @@ time between frames; so at each frame all bodies are at the same time, and its e
 
 import math
 from importlib import import_module
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field, StrictBool
 
 from nbody.errors import InputError, RunFailed
 from nbody.forces.engine import Engine
-from nbody.integrators.blocks.formulas import ETA
+from nbody.integrators.blocks.formulas import ETA, FOREVER, TICKS, first_steps
+from nbody.integrators.blocks.memory import working_bytes
+from nbody.integrators.blocks.pairs import LOOK
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.fields import Group, NotNegative, Positive
 from nbody.state import Column, Want
 
-TICKS = 1 << 50
-"""The time between two frames in ticks."""
-
-SMALLEST = 30
+SMALLEST = 40
 """The smallest step is the largest one divided by 2 to this power."""
 
 SHORT = 1e-4
 """A stretch shorter than this share of the shortest step that accuracy asks for leaves mostly rounding errors in the higher
 derivatives, which are differences over a step. They are evaluated again after it."""
-
-START = 0.1
-"""The first steps as a share of what the first derivatives suggest: later ones know more derivatives."""
 
 
 class BlockHermite(Integrator):
@@ -43,10 +39,12 @@ class BlockHermite(Integrator):
 
     class Options(Group):
         """``eta``: accuracy of the steps; by default 0.01 for order 4 and 0.5 for order 6, as in the literature.
-        ``shared``: all bodies make the shortest step."""
+        ``shared``: all bodies make the shortest step. ``pairs``: two bodies that the others perturb by a smaller part than
+        this of the force between them move on Kepler's orbit (see ``pairs.py``); 0: none do."""
 
         eta: Annotated[Positive | None, Field(le=10.0)] = None
         shared: StrictBool = False
+        pairs: Annotated[NotNegative, Field(le=1e-3)] = 1e-6
 
     adaptive = True
     lengths = "individual"
@@ -62,6 +60,7 @@ class BlockHermite(Integrator):
         self._begin = self._end = 0.0  # of the present stretch between two frames
         self._now = self._unit = TICKS
         self.single: int = 0
+        self._blocks: Any = None
         self._made = 0, 0  # blocks, and steps of single bodies, since then
         self._short = False
 
@@ -73,20 +72,22 @@ class BlockHermite(Integrator):
             return ""
         return f"this scheme computes in {' or '.join(offered)} there; choose precision {offered[0]}"
 
+    @classmethod
+    def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """See :meth:`Integrator.working_bytes`."""
+        return working_bytes(engine.device, particles, precision)
+
     def prepare(self, motion: Motion) -> None:
         """See :meth:`Integrator.prepare`."""
         super().prepare(motion)
         kind = import_module(f"nbody.integrators.blocks.{motion.engine.device}")
         shared: bool = self.options.shared  # type: ignore[attr-defined]
-        self._blocks = kind.Blocks(motion, self.order, self.eta, shared)
+        threshold: float = self.options.pairs  # type: ignore[attr-defined]
+        self._blocks = kind.Blocks(motion, self.order, self.eta, shared, 0.0 if shared else threshold)
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`: evaluates the first accelerations, jerks and snaps."""
-        rows = self._blocks.first_derivatives()
-        a, j, s = (np.linalg.norm(rows[k : k + 3], axis=0) for k in (6, 9, 12))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            wanted = START * self.eta ** (0.5 if self.order == 4 else 1.0) * np.fmin(a / j, np.sqrt(a / s))
-        self._blocks.set_wanted(np.where(np.isnan(wanted), np.inf, wanted))
+        self._blocks.set_wanted(first_steps(self.order, self.eta, self._blocks.first_derivatives()))
         self._now, self._begin, self._end = TICKS, motion.state.time, motion.state.time
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
@@ -95,8 +96,7 @@ class BlockHermite(Integrator):
         while steps and state.time < until:
             if self._now == TICKS:
                 self._new_stretch(motion, until)
-            tick = (self._end - self._begin) / TICKS
-            end = TICKS if until >= self._end else int((until - self._begin) / tick)
+            end = TICKS if until >= self._end else int((until - self._begin) / self._tick)
             blocks, failed = self._make_blocks(motion, steps, end)
             steps -= blocks
             if failed >= 0 and not self._short:
@@ -114,18 +114,29 @@ class BlockHermite(Integrator):
     def _make_blocks(self, motion: Motion, steps: int, end: int) -> tuple[int, int]:
         """Make up to ``steps`` blocks, none beyond ``end`` (in ticks). Returns their number, and a body whose step would be
         too short, or -1."""
-        state, tick = motion.state, (self._end - self._begin) / TICKS
-        blocks, now, single, failed = self._blocks.advance(tick, end, self._unit, self._smallest(), steps)
-        state.step, self.single = state.step + blocks, self.single + single
-        self._made = self._made[0] + blocks, self._made[1] + single
-        if blocks:
-            self._now = now
-            state.time = self._end if now == TICKS else self._begin + now * tick
-        return blocks, failed
+        state, tick, made, failed = motion.state, self._tick, 0, -1
+        while made < steps and failed < 0:
+            most = min(steps - made, LOOK - state.step % LOOK)
+            blocks, now, single, failed = self._blocks.advance(tick, end, self._unit, self._smallest(), most)
+            made, state.step, self.single = made + blocks, state.step + blocks, self.single + single
+            self._made = self._made[0] + blocks, self._made[1] + single
+            if blocks:
+                self._now = now
+                state.time = self._end if now == TICKS else self._begin + now * tick
+            if blocks < most or now == TICKS:  # the next stretch begins with a look
+                break
+            if state.step % LOOK == 0:
+                self._blocks.look(tick, self._unit)
+        return made, failed
+
+    @property
+    def _tick(self) -> float:
+        """The length of a tick in the present stretch."""
+        return (self._end - self._begin) / TICKS
 
     def _new_stretch(self, motion: Motion, until: float) -> None:
         """Begin a stretch until the next frame: all bodies are at the same time."""
-        state = motion.state
+        state, before = motion.state, self._tick
         length = self.dt if math.isinf(until) else until - state.time
         if math.isinf(length):
             raise InputError("integrator.dt is missing; give the largest step, or 'end: TIME' instead of 'steps'")
@@ -134,8 +145,8 @@ class BlockHermite(Integrator):
         while self._unit * (length / TICKS) > self.dt:
             self._unit >>= 1
         shortest = self._blocks.shortest_wanted()
-        self._short = math.isfinite(shortest) and self._end - self._begin < SHORT * shortest
-        failed = self._blocks.new_stretch((self._end - self._begin) / TICKS, self._unit, self._smallest())
+        self._short = shortest < FOREVER and self._end - self._begin < SHORT * shortest
+        failed = self._blocks.new_stretch(before, self._tick, self._unit, self._smallest())
         if failed >= 0:
             raise self._too_short(motion, failed)
 
@@ -151,7 +162,7 @@ class BlockHermite(Integrator):
 
     def _present(self, motion: Motion) -> None:
         """Predict all bodies to the present time."""
-        self._blocks.present(self._now, (self._end - self._begin) / TICKS)
+        self._blocks.present(self._now, self._tick)
         motion.state.invalidate()
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
@@ -164,16 +175,19 @@ class BlockHermite(Integrator):
         return single * motion.state.count / max(1, blocks)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The present stretch between two frames."""
+        """The present stretch between two frames, and the pairs that joined and parted so far."""
         return {
             "stretch": np.array([self._begin, self._end]),
             "clock": np.array([self._now, self._unit, self.single], np.int64),
+            "pairs": np.array([self._blocks.pairs.joined, self._blocks.pairs.parted] if self._blocks else [0, 0]),
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """See :meth:`Integrator.restore`."""
         self._begin, self._end = map(float, arrays["stretch"])
         self._now, self._unit, self.single = map(int, arrays["clock"])
+        self._blocks.restored()
+        self._blocks.pairs.joined, self._blocks.pairs.parted = map(int, arrays.get("pairs", (0, 0)))
 
 
 class Hermite4Block(BlockHermite):

@@ -1,0 +1,107 @@
+"""The kernel of block steps on a GPU that corrects the listed bodies and chooses their next steps."""
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nbody import gpu
+from nbody.gpu import SIMULATED, cuda
+from nbody.integrators.blocks.formulas import APPROACH, FOREVER, corrector, step_length
+from nbody.integrators.blocks.gpu_layout import (
+    ETA,
+    EXCEEDED,
+    FAILED,
+    SMALLEST,
+    STRENGTH,
+    TICK,
+    TILE,
+    UNIT,
+    WARPS,
+    exact,
+    in_ticks,
+)  # fmt: skip
+from nbody.integrators.blocks.gpu_sums import total
+
+
+@gpu.device_function
+def sum_of_three(value):
+    """The sum of the values of the lanes 0, 1 and 2."""
+    return gpu.shuffle(value, 0) + (gpu.shuffle(value, 1) + gpu.shuffle(value, 2))
+
+
+@exact
+def largest(value, lane):
+    """The largest of the values of a warp's lanes."""
+    for bit in (1, 2, 4, 8, 16):
+        value = max(value, gpu.shuffle(value, lane ^ bit))
+    return value
+
+
+@cache
+def finish_kernel(order: int, mixed: bool) -> Any:
+    """The kernel for one order and precision."""
+    correct_one, length = corrector(order, exact), step_length(order, math.sqrt, exact)
+    split = 3 if mixed else 0
+    double = np.float64
+
+    @exact
+    def perturbation(i, p, mass, lane):
+        """See :func:`.cpu_kernels.perturbation`; a warp computes it."""
+        strongest, quickest, heavy = 0.0, 0.0, mass[i]
+        for j in range(lane, mass.size, 32):
+            if j != i:
+                r2 = v2 = 0.0
+                for k in range(3):
+                    d, v = double(p[k, j]) - double(p[k, i]), double(p[split + 3 + k, j]) - double(p[split + 3 + k, i])
+                    r2, v2 = r2 + d * d, v2 + v * v
+                per_r2 = 1.0 / r2
+                strongest = max(strongest, max(heavy, 2.0 * mass[j]) * per_r2 * math.sqrt(per_r2))
+                quickest = max(quickest, v2 * per_r2)
+        return largest(strongest, lane), largest(quickest, lane)
+
+    @gpu.kernel
+    def finish(rows, mass, limit, p, partial, last, step, wanted, listed, clock, scale, slot, force_blocks):
+        """Correct the listed bodies, a component per lane, and choose their next steps."""
+        warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
+        number, tiles = clock[3 + slot], (last.size + TILE - 1) // TILE
+        shares = max(1, min(tiles, force_blocks // max(1, (number + 31) // 32)))
+        now, tick, G = clock[slot], scale[TICK], scale[STRENGTH]
+        k = lane % 3
+        first = cuda.blockIdx.x * WARPS
+        while first < number:
+            n = min(first + warp, number - 1)
+            i = listed[n]
+            strongest = quickest = 0.0
+            # A pair's centre of mass. (In the simulator all threads of a block must shuffle.)
+            if SIMULATED or (first + warp < number and limit[i] > 0.0):
+                strongest, quickest = perturbation(i, p, mass, lane)
+            value = G * total(partial, n, shares, lane)
+            a1, j1, s1 = gpu.shuffle(value, k), gpu.shuffle(value, 3 + k), gpu.shuffle(value, 6 + k)
+            x, v, snap1, crackle, fourth, fifth = correct_one(
+                rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, step[i] * tick
+            )
+            a, j, s = sum_of_three(a1 * a1), sum_of_three(j1 * j1), sum_of_three(snap1 * snap1)
+            c, d, e = sum_of_three(crackle * crackle), sum_of_three(fourth * fourth), sum_of_three(fifth * fifth)
+            if first + warp < number and lane < 3:
+                rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
+                rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
+            if first + warp < number and lane == 0:
+                want = FOREVER if a + j + s == 0.0 else min(length(a, j, s, c, d, e, scale[ETA]), FOREVER)
+                if limit[i] > 0.0:
+                    want = min(want, APPROACH / math.sqrt(quickest))
+                    if strongest > limit[i]:
+                        limit[i] = -limit[i]
+                        clock[EXCEEDED] = 1
+                most = min(2 * step[i], clock[UNIT])
+                while now & (most - 1):
+                    most >>= 1
+                wanted[i], last[i] = want, now
+                step[i] = in_ticks(want, tick, most)
+                if step[i] < clock[SMALLEST]:
+                    cuda.atomic.max(clock, FAILED, i)
+                cuda.atomic.min(clock, (slot + 1) % 3, now + step[i])
+            first += cuda.gridDim.x * WARPS
+
+    return finish
