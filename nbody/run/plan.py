@@ -21,6 +21,7 @@ from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator
 from nbody.law import LAWS
 from nbody.particles import Particles
+from nbody.run.progress import Summary
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
@@ -126,12 +127,19 @@ class Plan:
         rate = cache.recall(RATES).get(self._rate_key())
         if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.own_forces:
             return None
-        return max(0, self.schedule.last - self.first) * self.integrator.evaluations * self.count**2 / float(rate)
+        return max(0, self.schedule.last - self.first) * self.integrator.evaluations * self._amount / float(rate)
 
-    def remember_rate(self, interactions_per_s: float) -> None:
-        """Store the speed of a run for :attr:`expected_seconds` of later runs."""
-        if interactions_per_s:
-            cache.keep(RATES, self._rate_key(), interactions_per_s)
+    @property
+    def _amount(self) -> int:
+        """What the time of an evaluation is proportional to."""
+        return self.count if self.engine_kind.approximate else self.count**2
+
+    def remember_rate(self, run: Summary) -> None:
+        """Store the speed of a run for :attr:`expected_seconds` of later runs: in interactions per second, or with a tree in
+        bodies per second."""
+        bodies_per_s = run.steps_per_s * self.integrator.evaluations * self.count
+        if rate := bodies_per_s if self.engine_kind.approximate else run.interactions_per_s:
+            cache.keep(RATES, self._rate_key(), rate)
 
     def _rate_key(self) -> str:
         """The key of the speed in the cache. N is rounded to a power of two, because the speed changes little within one."""
@@ -142,7 +150,10 @@ class Plan:
             device = gpu.facts().name if not gpu.why_unavailable() else "no GPU"
         law = f"{scenario.gravity.softening} {scenario.gravity.dimensions}-D"
         law += " per species" if scenario.gravity.per_species else ""
-        return f"{self.engine_name} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
+        options = "".join(
+            f" {name} {value}" for name, value in self.engine_options.model_dump(exclude_none=True).items()
+        )
+        return f"{self.engine_name}{options} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
 
     def build(self) -> tuple[Engine, Particles]:
         """Make the engine and the bodies.
