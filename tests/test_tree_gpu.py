@@ -134,6 +134,16 @@ def test_mixed_precision_keeps_close_pairs_far_from_the_origin():
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("name", ["plummer", "masses over twelve decades", "an outlier"])
+def test_the_net_force_is_zero_to_rounding(name):
+    """It is subtracted in float32: N rounding errors of random sign."""
+    particles = SYSTEMS[name]
+    a = forces(particles)[0].astype(float)
+    net, size = particles.mass @ a, particles.mass @ np.linalg.norm(a, axis=1)
+    assert np.linalg.norm(net) < 4 * 2.0**-24 * size
+
+
+@pytest.mark.gpu
 def test_a_smaller_accuracy_gives_smaller_errors():
     particles = SYSTEMS["plummer"]
     a, _ = referee(particles)
@@ -205,3 +215,6 @@ def test_the_simulator_agrees_with_direct_sums():
     error = errors(state.forces()[0], a)
     assert np.median(error) < 2 * ACCURACY
     assert error.max() < BOUND
+    found = state.forces()[0].astype(float)
+    size = particles.mass @ np.linalg.norm(found, axis=1)
+    assert np.linalg.norm(particles.mass @ found) < 4 * 2.0**-24 * size

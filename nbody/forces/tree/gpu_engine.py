@@ -16,6 +16,7 @@ from nbody import gpu
 from nbody.forces.direct.gpu_engine import GpuEngine
 from nbody.forces.engine import ForceError
 from nbody.forces.tree import gpu_build as build
+from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_moments import rows_of, upward_kernels
 from nbody.forces.tree.gpu_regions import LIST, region_kernel
@@ -84,6 +85,7 @@ class Tree:
         with out_of_memory(f"a tree of {n.bodies} particles", Tree.bytes_needed(n.bodies, leaf, basis, wide)):
             array = cuda.device_array
             self.parts, self.box = array((parts, 8), np.float64), array(build.BOX, np.float64)
+            self.forces = array((momentum.blocks(n.bodies), 4), np.float64)
             self.keys, self.index = array((2, n.bodies), np.uint64), array((2, n.bodies), np.uint32)
             self.sorted = array((n.bodies, 4), wide)
             self.levels = array((n.bodies, 2), np.uint8)
@@ -173,7 +175,8 @@ def gpu_settings(options: TreeOptions, precision: str) -> Settings:
 
 
 class TreeEngine(GpuEngine):
-    """An octree and Cartesian multipoles to an accuracy that the user names."""
+    """An octree and Cartesian multipoles to an accuracy that the user names. The net force Σ m a, which is an error, is
+    subtracted: :mod:`.gpu_momentum`."""
 
     Options = TreeOptions  # type: ignore[assignment]
     name = "gpu-tree"
@@ -243,6 +246,8 @@ class TreeEngine(GpuEngine):
         blocks = RESIDENT * gpu.facts().multiprocessors
         regions[blocks, THREADS, state.stream](tree.regions, *cells, *law, *shared)
         walk[blocks, THREADS, state.stream](tree.groups, *cells, *law, tree.region_at, *shared)
+        if not keep:
+            momentum.balance(state.body, state.acceleration, tree.forces, state.stream)
         state.report(self.work(state, want, Want.ACCELERATION if keep else Want.NOTHING))
 
     def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:

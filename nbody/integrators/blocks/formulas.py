@@ -36,7 +36,9 @@ def first_steps(order: int, eta: float, rows: np.ndarray) -> np.ndarray:
     return np.fmin(wanted, FOREVER)
 
 
-def pair_weights(order: int, law: Any, compile: Callable, slopes: Callable | None = None) -> Any:
+def pair_weights(
+    order: int, law: Any, compile: Callable, slopes: Callable | None = None, real: Callable[[int], Any] = float
+) -> Any:
     """``weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2) -> (w, p, q, r)``: what body j adds to the sums of body i,
 
         a += w d,   j += w v - p d,   s += w a - q v + r d,
@@ -45,9 +47,9 @@ def pair_weights(order: int, law: Any, compile: Callable, slopes: Callable | Non
     distance, w = m f, α = (d·v) u² and β = (v² + d·a) u² + α²: p = 3 α w, q = 6 α w, r = (18 α² - 3 β) w.
 
     With the ``slopes`` g and k of a law that is not cubic (:func:`~nbody.law.pair_slopes`): p = -m g (d·v), q = 2 p,
-    r = m (g (v² + d·a) + k (d·v)²).
+    r = m (g (v² + d·a) + k (d·v)²). ``real`` makes the constants.
     """
-    snap = order == 6
+    snap, three, five = order == 6, real(3), real(5)
     if slopes is not None:
         return compile(_weights_from(slopes, law, snap))
 
@@ -55,14 +57,12 @@ def pair_weights(order: int, law: Any, compile: Callable, slopes: Callable | Non
         f, u = law(dx, dy, dz, length2)
         w, u2 = f * m, u * u
         alpha = (dx * vx + dy * vy + dz * vz) * u2
-        w3 = w + w + w
+        w3 = three * w
         p = alpha * w3
         if not snap:
             return w, p, p, p
-        square = alpha * alpha
-        five = square + square + square + square + square
         beta = (vx * vx + vy * vy + vz * vz + dx * ax + dy * ay + dz * az) * u2  # without α²
-        return w, p, p + p, (five - beta) * w3
+        return w, p, p + p, (five * (alpha * alpha) - beta) * w3
 
     return compile(weights)
 

@@ -1,7 +1,7 @@
 """Block time steps on a GPU: three kernels per block, and nothing returns to the host between them.
 
     predict   all bodies to the next time; list the bodies whose steps end there
-    force     each warp: 32 of the listed bodies, and a share of all bodies, from tiles in shared memory
+    force     each warp: some of the listed bodies, and a share of all bodies, from tiles in shared memory
     finish    each warp: the sums of one listed body in a fixed order, its correction and its next step
 
 Where blocks are small their number is what counts: twenty-four of them are one CUDA graph. The next time is the smallest end
@@ -34,9 +34,10 @@ from nbody.integrators.blocks.gpu_layout import (
     THREADS,
     UNIT,
     real_of,
+    tiling,
 )  # fmt: skip
 from nbody.integrators.blocks.gpu_predict import begin, prediction_kernels, resolve
-from nbody.integrators.blocks.gpu_sums import force_kernel, store
+from nbody.integrators.blocks.gpu_sums import force_kernel, store_kernel
 from nbody.integrators.blocks.memory import rows_per_body
 from nbody.integrators.blocks.pairs import PARKED, Bodies, Orbits, Pairs
 from nbody.integrators.integrator import Motion
@@ -68,15 +69,17 @@ class Blocks:
         masses = np.array(state.body.copy_to_host()[:, 3], np.float64)
         self.pairs = Pairs(gravity, order, eta, masses, threshold)
         self._mass, self._limit = cuda.to_device(masses), cuda.to_device(np.zeros(count))
-        self._p = cuda.device_array((rows_per_body(self._mixed), count), real_of(self._mixed))
+        self._tiling = tiling(self._mixed)
+        self._p = cuda.device_array((count * rows_per_body(self._mixed), 4), real_of(self._mixed))
         self._listed = cuda.device_array(count, np.int64)
         self._clock, self._scale = cuda.device_array(CLOCK, np.int64), cuda.device_array(4, np.float64)
         sums = np.empty(1)  # the arguments have the types of the kernel's
         arguments = self._p, cuda.to_device(sums), self._listed, self._clock, self._scale, 0
         self._force_blocks = min(
-            gpu.resident_blocks(force, arguments, THREADS) for force in (self._sums, self._first_sums)
+            gpu.resident_blocks(force, arguments, 32 * self._tiling.warps) for force in (self._sums, self._first_sums)
         )
-        self._partial = cuda.device_array(32 * 9 * max(-(-count // 32), self._force_blocks), np.float64)
+        group = self._tiling.group
+        self._partial = cuda.device_array(9 * group * max(-(-count // group), self._force_blocks), np.float64)
         self.restored()
         self._graph: Graph | None = None
         self._warm = False
@@ -125,7 +128,7 @@ class Blocks:
             self._set_clock(0.0, 0, 0, 0, 1, 1)
             self._predict(predict, 0)
             self._force(self._first_sums, 0)
-            store[self._grid(state.count * 32), THREADS, state.stream](
+            store_kernel(self._mixed)[self._grid(state.count * 32), THREADS, state.stream](
                 self._rows, self._partial, self._listed, self._scale, self._force_blocks
             )
         state.stream.synchronize()
@@ -267,7 +270,7 @@ class Blocks:
         )
 
     def _force(self, kernel: Any, slot: int) -> None:
-        kernel[self._force_blocks, THREADS, self._state.stream](
+        kernel[self._force_blocks, 32 * self._tiling.warps, self._state.stream](
             self._p, self._partial, self._listed, self._clock, self._scale, slot
         )
 

@@ -16,13 +16,15 @@ from nbody.integrators.blocks.gpu_layout import (
     SMALLEST,
     STRENGTH,
     TICK,
-    TILE,
     UNIT,
     WARPS,
     exact,
     in_ticks,
+    shares_of,
+    tiling,
 )  # fmt: skip
 from nbody.integrators.blocks.gpu_sums import total
+from nbody.integrators.blocks.memory import rows_per_body
 
 
 @gpu.device_function
@@ -43,7 +45,7 @@ def largest(value, lane):
 def finish_kernel(order: int, mixed: bool) -> Any:
     """The kernel for one order and precision."""
     correct_one, length = corrector(order, exact), step_length(order, math.sqrt, exact)
-    split = 3 if mixed else 0
+    rows_each, tile, group = rows_per_body(mixed), tiling(mixed).tile, tiling(mixed).group
     double = np.float64
 
     @exact
@@ -54,7 +56,9 @@ def finish_kernel(order: int, mixed: bool) -> Any:
             if j != i:
                 r2 = v2 = 0.0
                 for k in range(3):
-                    d, v = double(p[k, j]) - double(p[k, i]), double(p[split + 3 + k, j]) - double(p[split + 3 + k, i])
+                    xj, vj = p[j * rows_each, k], p[j * rows_each + rows_each - 2, k]
+                    xi, vi = p[i * rows_each, k], p[i * rows_each + rows_each - 2, k]
+                    d, v = double(xj) - double(xi), double(vj) - double(vi)
                     r2, v2 = r2 + d * d, v2 + v * v
                 per_r2 = 1.0 / r2
                 strongest = max(strongest, max(heavy, 2.0 * mass[j]) * per_r2 * math.sqrt(per_r2))
@@ -65,8 +69,8 @@ def finish_kernel(order: int, mixed: bool) -> Any:
     def finish(rows, mass, limit, p, partial, last, step, wanted, listed, clock, scale, slot, force_blocks):
         """Correct the listed bodies, a component per lane, and choose their next steps."""
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
-        number, tiles = clock[3 + slot], (last.size + TILE - 1) // TILE
-        shares = max(1, min(tiles, force_blocks // max(1, (number + 31) // 32)))
+        number = clock[3 + slot]
+        shares = shares_of(number, last.size, force_blocks, tile, group)
         now, tick, G = clock[slot], scale[TICK], scale[STRENGTH]
         k = lane % 3
         first = cuda.blockIdx.x * WARPS

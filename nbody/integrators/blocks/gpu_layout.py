@@ -1,6 +1,6 @@
 """What the kernels of block steps on a GPU share: sizes, the clock, and the length of a step in ticks."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -8,8 +8,42 @@ from nbody.gpu import SIMULATED, cuda
 
 THREADS = 64 if SIMULATED else 128
 WARPS = THREADS // 32
-TILE = 16 * WARPS
-"""Bodies per tile; each of the block's warps takes its share."""
+
+
+class Tiling(NamedTuple):
+    """How the sums over pairs are divided. A warp sums over its own bodies of each tile, for all lanes' bodies.
+
+    Attributes:
+        warps: warps per block.
+        per_warp: bodies of a tile per warp, at most 32.
+        bodies: listed bodies per lane.
+        unroll: bodies of a tile per iteration.
+    """
+
+    warps: int
+    per_warp: int
+    bodies: int
+    unroll: int
+
+    @property
+    def tile(self) -> int:
+        """Bodies per tile."""
+        return self.warps * self.per_warp
+
+    @property
+    def group(self) -> int:
+        """Listed bodies per warp."""
+        return 32 * self.bodies
+
+
+def tiling(mixed: bool) -> Tiling:
+    """The tiling for a precision. One H200, all bodies on all bodies, 1e11 pairs per second: mixed, order 4, 65536 bodies:
+    7.4 (one body per lane 5.5; with a barrier per tile instead of one per warp 5.6); float64, order 6, 32768 bodies: 2.2
+    (two bodies per lane 2.3 there, but slower for small blocks)."""
+    if SIMULATED:
+        return Tiling(2, 16, 2 if mixed else 1, 4)
+    return Tiling(8, 32, 2, 16) if mixed else Tiling(4, 16, 1, 8)
+
 
 FAR = (1 << 62) - 1
 """A time in ticks that is never reached."""
@@ -26,6 +60,13 @@ exact: Any = cuda.jit(device=True) if not SIMULATED else lambda function: functi
 def real_of(mixed: bool) -> type[np.floating]:
     """The type of the numbers in the sums over pairs."""
     return np.float32 if mixed else np.float64
+
+
+@exact
+def shares_of(number, count, blocks, tile, group):
+    """The shares into which all bodies are divided for ``number`` listed ones, so that all blocks have work."""
+    groups, tiles = (number + group - 1) // group, (count + tile - 1) // tile
+    return max(1, min(tiles, blocks // max(1, groups)))
 
 
 @exact

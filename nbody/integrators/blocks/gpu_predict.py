@@ -65,8 +65,7 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
     """The kernels; ``shared``: all bodies make the shortest step."""
     real = real_of(mixed)
     predict_one = predictor(order, exact)
-    split = 3 if mixed else 0
-    numbers = rows_per_body(mixed)
+    rows_each = rows_per_body(mixed)
 
     @gpu.kernel
     def predict(rows, mass, p, last, step, listed, clock, scale, slot):
@@ -90,13 +89,13 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
                 x, v, a = predict_one(
                     rows[k, j], rows[3 + k, j], rows[6 + k, j], rows[9 + k, j], rows[12 + k, j], rows[15 + k, j], h
                 )
-                high = real(x)
-                p[k, j] = high
+                high, row = real(x), j * rows_each
+                p[row, k] = high
                 if mixed:
-                    p[3 + k, j] = real(x - high)
-                p[split + 3 + k, j] = real(v)
-                p[split + 6 + k, j] = real(a)
-            p[numbers - 1, j] = real(mass[j])
+                    p[row + 1, k] = real(x - high)
+                p[row + rows_each - 2, k] = real(v)
+                p[row + rows_each - 1, k] = real(a)
+            p[j * rows_each, 3] = real(mass[j])
         half = THREADS // 2
         while half:
             cuda.syncthreads()

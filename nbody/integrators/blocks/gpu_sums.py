@@ -15,12 +15,14 @@ from nbody.integrators.blocks.gpu_layout import (
     REACHED,
     SINGLE,
     STRENGTH,
-    TILE,
     WARPS,
     real_of,
+    shares_of,
+    tiling,
 )  # fmt: skip
 from nbody.integrators.blocks.memory import rows_per_body
 from nbody.law import LAWS, pair_law, pair_slopes
+from nbody.unroll import unrolled
 
 
 @gpu.device_function
@@ -36,122 +38,167 @@ def total(partial, n, shares, lane):
     return gpu.shuffle(found, k) + (gpu.shuffle(found, k + 9) + gpu.shuffle(found, k + 18))
 
 
-@gpu.kernel
-def store(rows, partial, listed, scale, force_blocks):
-    """Keep the sums of all bodies as their acceleration, jerk and snap."""
-    warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
-    number, tiles = rows.shape[1], (rows.shape[1] + TILE - 1) // TILE
-    shares = max(1, min(tiles, force_blocks // max(1, (number + 31) // 32)))
-    first = cuda.blockIdx.x * WARPS
-    while first < number:
-        n = min(first + warp, number - 1)
-        value = scale[STRENGTH] * total(partial, n, shares, lane)
-        if lane < 9 and first + warp < number:
-            rows[6 + lane, listed[n]] = value
-        first += cuda.gridDim.x * WARPS
+@cache
+def store_kernel(mixed: bool) -> Any:
+    """The kernel that keeps the sums of all bodies as their acceleration, jerk and snap."""
+    tile, group = tiling(mixed).tile, tiling(mixed).group
+
+    @gpu.kernel
+    def store(rows, partial, listed, scale, force_blocks):
+        warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
+        number = rows.shape[1]
+        shares = shares_of(number, number, force_blocks, tile, group)
+        first = cuda.blockIdx.x * WARPS
+        while first < number:
+            n = min(first + warp, number - 1)
+            value = scale[STRENGTH] * total(partial, n, shares, lane)
+            if lane < 9 and first + warp < number:
+                rows[6 + lane, listed[n]] = value
+            first += cuda.gridDim.x * WARPS
+
+    return store
+
+
+def _pair_sums(law_name: str, order: int, mixed: bool) -> Any:
+    """``interact(s, begin, tile, own, itself, beyond, sums, length2)``: add the terms of body ``begin + s`` of a tile to
+    the ``sums`` (bodies, 9) of a lane's bodies ``own``; body ``itself`` exerts no force on them, nor do those from
+    ``beyond`` on."""
+    real, rows, bodies = real_of(mixed), rows_per_body(mixed), tiling(mixed).bodies
+    law, slopes = (make(law_name, 3, gpu.rsqrt, gpu.device_function) for make in (pair_law, pair_slopes))
+    softened = LAWS.load(law_name).needs_length  # so a body exerts no force on itself
+    snap = order == 6
+    weights = pair_weights(order, law, gpu.device_function, slopes, real)
+    zero, one, fma = real(0), real(1), gpu.multiply_add
+
+    @gpu.device_function
+    def interact(s, begin, tile, own, itself, beyond, sums, length2):
+        q = np.int32(begin + s)
+        row = np.int32(q * rows)
+        xj, yj, zj, mj = gpu.row(tile, row)
+        if mixed:
+            xlj, ylj, zlj, _ = gpu.row(tile, np.int32(row + 1))
+        vxj, vyj, vzj, _ = gpu.row(tile, np.int32(row + rows - 2))
+        axj, ayj, azj, _ = gpu.row(tile, np.int32(row + rows - 1))
+        for b in range(bodies):
+            m, dx, dy, dz = mj, xj - own[b, 0], yj - own[b, 1], zj - own[b, 2]
+            if mixed:
+                dx, dy, dz = dx + (xlj - own[b, 9]), dy + (ylj - own[b, 10]), dz + (zlj - own[b, 11])
+            vx, vy, vz = vxj - own[b, 3], vyj - own[b, 4], vzj - own[b, 5]
+            ax, ay, az = axj - own[b, 6], ayj - own[b, 7], azj - own[b, 8]
+            if not softened and (q == itself[b] or q >= beyond):  # itself: far away, and without mass
+                dx, m = one, zero
+            w, pw, qw, rw = weights(dx, dy, dz, vx, vy, vz, ax, ay, az, m, length2)
+            sums[b, 0] = fma(w, dx, sums[b, 0])
+            sums[b, 1] = fma(w, dy, sums[b, 1])
+            sums[b, 2] = fma(w, dz, sums[b, 2])
+            sums[b, 3] = fma(-pw, dx, fma(w, vx, sums[b, 3]))
+            sums[b, 4] = fma(-pw, dy, fma(w, vy, sums[b, 4]))
+            sums[b, 5] = fma(-pw, dz, fma(w, vz, sums[b, 5]))
+            if snap:
+                sums[b, 6] = fma(rw, dx, fma(-qw, vx, fma(w, ax, sums[b, 6])))
+                sums[b, 7] = fma(rw, dy, fma(-qw, vy, fma(w, ay, sums[b, 7])))
+                sums[b, 8] = fma(rw, dz, fma(-qw, vz, fma(w, az, sums[b, 8])))
+
+    return interact
 
 
 @cache
 def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
     """The kernel for one law, order and precision; ``first``: with the snap in both orders."""
-    real = real_of(mixed)
-    law, slopes = (make(law_name, 3, gpu.rsqrt, gpu.device_function) for make in (pair_law, pair_slopes))
-    softened = LAWS.load(law_name).needs_length  # so a body exerts no force on itself
-    snap = first or order == 6
-    weights = pair_weights(6 if first else order, law, gpu.device_function, slopes)
-    zero, one = real(0), real(1)
-    split = 3 if mixed else 0
-    numbers = rows_per_body(mixed)
-    rows = 5 if mixed else 3  # of four numbers per body, for 128-bit loads; the fifth keeps stores apart in the banks
-    height, share_of_tile = TILE * rows, TILE // WARPS
+    real, rows = real_of(mixed), rows_per_body(mixed)
+    warps, per_warp, bodies, unroll = tiling(mixed)
+    tile_size, group_size = tiling(mixed).tile, tiling(mixed).group
+    height = tile_size * rows
+    interact = unrolled(_pair_sums(law_name, 6 if first else order, mixed), unroll)
+    zero = real(0)
+
+    @gpu.device_function
+    def tick(clock, slot):
+        """Take the next time as reached, and clear the slots for those after it."""
+        number, now, following = clock[3 + slot], clock[slot], (slot + 1) % 3
+        if number == 0:  # nothing was predicted: the time stays
+            clock[following] = now
+        else:
+            clock[REACHED] = now
+            clock[BLOCKS_DONE] += 1
+            clock[SINGLE] += number
+        clock[(slot + 2) % 3] = FAR
+        clock[3 + (slot + 2) % 3] = 0
+
+    @gpu.device_function
+    def fetch(p, j, count, held):
+        """Read body j from the prediction; without mass beyond the last one."""
+        row = min(j, count - 1) * rows
+        for r in range(rows):
+            held[r, 0], held[r, 1], held[r, 2], held[r, 3] = gpu.row(p, row + r)
+        if j >= count:
+            held[0, 3] = zero
+
+    @gpu.device_function
+    def begin(p, listed, number, n, own, sums, b):
+        """Read the listed body n as body b of the lane. Returns its index, or -1."""
+        i = listed[n] if n < number else -1
+        row = max(i, 0) * rows
+        for k in range(3):
+            own[b, k], own[b, 3 + k], own[b, 6 + k] = p[row, k], p[row + rows - 2, k], p[row + rows - 1, k]
+            own[b, 9 + k] = p[row + 1, k]
+        for k in range(9):
+            sums[b, k] = zero
+        return i
 
     @gpu.kernel(**gpu.FAST)
     def force(p, partial, listed, clock, scale, slot):
         """The sums of each share of all bodies: partial[(n * 9 + k) * shares + share] for the listed body n."""
         tile = cuda.shared.array((height, 4), real, alignment=16)
-        rest = cuda.shared.array((WARPS, 9, 32), real)
-        t, block = np.int32(cuda.threadIdx.x), cuda.blockIdx.x
+        rest = cuda.shared.array((warps, 9, 32), real)
+        own, sums = cuda.local.array((bodies, 12), real), cuda.local.array((bodies, 9), real)  # these become registers
+        listed_i, itself = cuda.local.array(bodies, np.int64), cuda.local.array(bodies, np.int32)
+        held = cuda.local.array((rows, 4), real)
+        t = np.int32(cuda.threadIdx.x)
         warp, lane = t // np.int32(32), t % np.int32(32)
-        number, count = clock[3 + slot], p.shape[1]
-        if block == 0 and t == 0:
-            now, following = clock[slot], (slot + 1) % 3
-            if number == 0:  # nothing was predicted: the time stays
-                clock[following] = now
-            else:
-                clock[REACHED] = now
-                clock[BLOCKS_DONE] += 1
-                clock[SINGLE] += number
-            clock[(slot + 2) % 3] = FAR
-            clock[3 + (slot + 2) % 3] = 0
-        groups, tiles = (number + 31) // 32, (count + TILE - 1) // TILE
-        shares = max(1, min(tiles, cuda.gridDim.x // max(1, groups)))
+        number, count = clock[3 + slot], listed.shape[0]
+        if cuda.blockIdx.x == 0 and t == 0:
+            tick(clock, slot)
+        shares = shares_of(number, count, cuda.gridDim.x, tile_size, group_size)
+        groups, tiles = (number + group_size - 1) // group_size, (count + tile_size - 1) // tile_size
         each = (tiles + shares - 1) // shares
-        length2 = real(scale[LENGTH2])
-        work = block
+        length2, first_of_warp = real(scale[LENGTH2]), np.int32(warp * per_warp)
+        mine = np.int32(first_of_warp + min(lane, np.int32(per_warp - 1)))
+        work = cuda.blockIdx.x
         while work < groups * shares:
             group, share = work // shares, work % shares
-            n = group * 32 + lane
-            i = listed[n] if n < number else -1
-            own = i if i >= 0 else 0
-            xi, yi, zi = p[0, own], p[1, own], p[2, own]
-            if mixed:
-                xl, yl, zl = p[3, own], p[4, own], p[5, own]
-            vxi, vyi, vzi = p[split + 3, own], p[split + 4, own], p[split + 5, own]
-            axi, ayi, azi = p[split + 6, own], p[split + 7, own], p[split + 8, own]
-            ax, ay, az, jx, jy, jz, sx, sy, sz = zero, zero, zero, zero, zero, zero, zero, zero, zero
-            for number_of_tile in range(share * each, min(tiles, (share + 1) * each)):
-                base = number_of_tile * TILE
-                if t < TILE:
-                    j = base + t
-                    for k in range(numbers - 1):
-                        place = k if k < 3 else k + 1
-                        tile[t * rows + place // 4, place % 4] = p[k, j] if j < count else zero
-                    tile[t * rows, 3] = p[numbers - 1, j] if j < count else zero
+            for b in range(bodies):
+                listed_i[b] = begin(p, listed, number, group * group_size + 32 * b + lane, own, sums, b)
+            q, end = share * each, min(tiles, (share + 1) * each)
+            fetch(p, q * tile_size + mine, count, held)
+            while q < end:
+                base = q * tile_size
+                if lane < per_warp:
+                    for r in range(rows):
+                        for k in range(4):
+                            tile[mine * rows + r, k] = held[r, k]
+                gpu.sync_warp()
+                q += 1
+                if q < end:  # the next body arrives during the sums over this tile
+                    fetch(p, q * tile_size + mine, count, held)
+                for b in range(bodies):
+                    itself[b] = np.int32(listed_i[b] - base)
+                beyond = np.int32(min(count - base, tile_size))
+                for s in range(0, per_warp, unroll):
+                    interact(np.int32(first_of_warp + s), tile, own, itself, beyond, sums, length2)
+                gpu.sync_warp()
+            for b in range(bodies):
+                for k in range(9):
+                    rest[warp, k, lane] = sums[b, k]
                 cuda.syncthreads()
-                itself, beyond = np.int32(i - base), np.int32(min(count - base, TILE))
-                q = np.int32(warp * np.int32(share_of_tile))
-                end = np.int32(q + np.int32(share_of_tile))
-                while q < end:
-                    row = np.int32(q * np.int32(rows))
-                    xj, yj, zj, m = gpu.row(tile, row)
-                    if mixed:
-                        xlj, ylj, zlj, vxj = gpu.row(tile, np.int32(row + 1))
-                        vyj, vzj, axj, ayj = gpu.row(tile, np.int32(row + 2))
-                        azj, _, _, _ = gpu.row(tile, np.int32(row + 3))
-                    else:
-                        vxj, vyj, vzj, axj = gpu.row(tile, np.int32(row + 1))
-                        ayj, azj, _, _ = gpu.row(tile, np.int32(row + 2))
-                    dx, dy, dz = xj - xi, yj - yi, zj - zi
-                    if mixed:
-                        dx, dy, dz = dx + (xlj - xl), dy + (ylj - yl), dz + (zlj - zl)
-                    vx, vy, vz = vxj - vxi, vyj - vyi, vzj - vzi
-                    dax, day, daz = axj - axi, ayj - ayi, azj - azi
-                    if not softened and (q == itself or q >= beyond):  # itself: far away, and without mass
-                        dx, m = one, zero
-                    w, pw, qw, rw = weights(dx, dy, dz, vx, vy, vz, dax, day, daz, m, length2)
-                    ax += w * dx
-                    ay += w * dy
-                    az += w * dz
-                    jx += w * vx - pw * dx
-                    jy += w * vy - pw * dy
-                    jz += w * vz - pw * dz
-                    if snap:
-                        sx += w * dax - qw * vx + rw * dx
-                        sy += w * day - qw * vy + rw * dy
-                        sz += w * daz - qw * vz + rw * dz
-                    q = np.int32(q + 1)  # 64-bit integers would take twice the instructions
+                n = group * group_size + 32 * b + lane
+                for k in range(warp, 9, warps):
+                    found = 0.0
+                    for w in range(warps):
+                        found += rest[w, k, lane]
+                    if n < number:
+                        partial[(n * 9 + k) * shares + share] = found
                 cuda.syncthreads()
-            rest[warp, 0, lane], rest[warp, 1, lane], rest[warp, 2, lane] = ax, ay, az
-            rest[warp, 3, lane], rest[warp, 4, lane], rest[warp, 5, lane] = jx, jy, jz
-            rest[warp, 6, lane], rest[warp, 7, lane], rest[warp, 8, lane] = sx, sy, sz
-            cuda.syncthreads()
-            for k in range(warp, 9, WARPS):
-                total = 0.0
-                for w in range(WARPS):
-                    total += rest[w, k, lane]
-                if n < number:
-                    partial[(n * 9 + k) * shares + share] = total
-            cuda.syncthreads()
             work += cuda.gridDim.x
 
     return force

@@ -5,8 +5,9 @@ FEWEST_SUMS = 32 * 9 * 4096
 
 
 def rows_per_body(mixed: bool) -> int:
-    """Numbers per body of the prediction on a GPU: position (split in two if mixed), velocity, acceleration, mass."""
-    return 13 if mixed else 10
+    """Rows of four numbers per body of the prediction on a GPU: position and mass, the rest of the position if mixed,
+    velocity, acceleration. So a row is one load."""
+    return 4 if mixed else 3
 
 
 def working_bytes(device: str, particles: int, precision: str) -> int:
@@ -14,5 +15,5 @@ def working_bytes(device: str, particles: int, precision: str) -> int:
     and the limits of pairs."""
     if device == "cpu":
         return 8 * particles * (9 + 9 + 1 + 2)
-    prediction = rows_per_body(precision == "mixed") * (4 if precision == "mixed" else 8)
+    prediction = 4 * rows_per_body(precision == "mixed") * (4 if precision == "mixed" else 8)
     return particles * (prediction + 3 * 8) + 8 * max(9 * (particles + 31), FEWEST_SUMS)

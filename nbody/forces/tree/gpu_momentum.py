@@ -1,0 +1,79 @@
+"""The net force of a tree, which is an error: its sum over all bodies, and its subtraction.
+
+Each body gives up a share of Σ m a that is proportional to m |a|, so that a ← a - |a| Σ m a / Σ m |a|. (Equal accelerations
+for all would be large beside those of distant bodies.) The sums are float64, in an order that follows from the number of
+bodies alone.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nbody import gpu
+from nbody.gpu import cuda
+
+THREADS = 64 if gpu.SIMULATED else 256
+PARTS = THREADS
+"""The most blocks that add up partial sums."""
+
+
+@gpu.device_function
+def _add_up(shared, t):
+    """Leave the sums over all threads of the block in row 0."""
+    half = THREADS // 2
+    while half:
+        cuda.syncthreads()
+        if t < half:
+            for k in range(4):
+                shared[t, k] += shared[t + half, k]
+        half //= 2
+    cuda.syncthreads()
+
+
+@gpu.kernel
+def sum_forces(body, acceleration, parts):
+    """parts[b] = (Σ m a, Σ m |a|) of the bodies of block b."""
+    shared = cuda.shared.array((THREADS, 4), np.float64)
+    t, n = cuda.threadIdx.x, body.shape[0]
+    for k in range(4):
+        shared[t, k] = 0.0
+    for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+        m, square = np.float64(body[i, 3]), 0.0
+        for k in range(3):
+            a = np.float64(acceleration[i, k])
+            square += a * a
+            shared[t, k] += m * a
+        shared[t, 3] += m * math.sqrt(square)
+    _add_up(shared, t)
+    if t < 4:
+        parts[cuda.blockIdx.x, t] = shared[0, t]
+
+
+@gpu.kernel
+def subtract_force(acceleration, parts):
+    """Subtract each body's share of the net force."""
+    shared = cuda.shared.array((THREADS, 4), np.float64)
+    t = cuda.threadIdx.x
+    for k in range(4):
+        shared[t, k] = parts[t, k] if t < parts.shape[0] else 0.0
+    _add_up(shared, t)
+    i, size = cuda.grid(1), shared[0, 3]
+    if i < acceleration.shape[0] and 0.0 < size < math.inf:
+        square = 0.0
+        for k in range(3):
+            square += np.float64(acceleration[i, k]) * np.float64(acceleration[i, k])
+        share = math.sqrt(square) / size
+        for k in range(3):
+            acceleration[i, k] -= share * shared[0, k]
+
+
+def balance(body: Any, acceleration: Any, parts: Any, stream: Any) -> None:
+    """Enqueue the subtraction of the net force; ``parts`` (PARTS or fewer, 4) float64 is scratch memory."""
+    sum_forces[parts.shape[0], THREADS, stream](body, acceleration, parts)
+    subtract_force[-(-body.shape[0] // THREADS), THREADS, stream](acceleration, parts)
+
+
+def blocks(count: int) -> int:
+    """Blocks that add up partial sums of ``count`` bodies."""
+    return min(PARTS, -(-count // THREADS))
