@@ -183,7 +183,8 @@ def accelerations(
             mass: a body in the same place exerts no force on it.
         G: the gravitational constant, in the units of the arrays.
         softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``.
-        engine: a name of :data:`ENGINES`, with its variant if it has variants, or ``auto``.
+        engine: a name of :data:`ENGINES`, with its variant if it has variants; ``tree``; or ``auto``, which with an
+            ``accuracy`` (the median relative error of the accelerations) takes a tree where that is faster.
         precision: a name of :data:`PRECISIONS` that the engine offers.
         potential: also return the potential per unit mass.
         notify: receives a line when ``auto`` first measures the card, which takes a few seconds, once.
