@@ -125,13 +125,14 @@ def _seconds(kind: type[Engine], accuracy: float, precision: str, count: int) ->
     options = kind.Options.model_validate({"accuracy": accuracy} if kind.approximate else {})
     try:
         engine, bodies = kind(GRAVITY, precision, options), cluster(timed)
-        found = seconds_on_gpu(engine, bodies) if kind.device == "gpu" else _seconds_on_cpu(engine, bodies)
+        found = seconds_on_gpu(engine, bodies) if kind.device == "gpu" else seconds_on_cpu(engine, bodies)
     except DeviceError:
         return math.inf
     return found * (count / timed) ** (1 if kind.approximate else 2)
 
 
-def _seconds_on_cpu(engine: Engine, bodies: Particles) -> float:
+def seconds_on_cpu(engine: Engine, bodies: Particles) -> float:
+    """The time of one force evaluation on the host."""
     state = engine.load(bodies)
     engine.evaluate(state)  # compiles; and a tree learns the size of the forces
     times: list[float] = []
