@@ -1,6 +1,6 @@
 """The particles at one moment, as the initial conditions, the engines and the file exchange them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Particles:
             several.
         time: the time of this moment, in the scenario's unit.
         step: the number of steps made so far.
+        radius: (N,) float64, not negative, for collisions; empty if the bodies have none.
     """
 
     mass: Array
@@ -37,6 +38,7 @@ class Particles:
     step: int = 0
     species: Array = field(default_factory=lambda: np.empty(0, np.int64))
     species_names: tuple[str, ...] = ("",)
+    radius: Array = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         self.mass = np.ascontiguousarray(self.mass, np.float64)
@@ -48,6 +50,7 @@ class Particles:
         if not len(self.species):
             self.species = np.zeros(len(self.mass), np.int64)
         self.species = np.ascontiguousarray(self.species, np.int64)
+        self.radius = np.ascontiguousarray(self.radius, np.float64)
         self.species_names = tuple(map(str, self.species_names))
         if self.species_names == ("",) and 0 < (last := int(self.species.max(initial=0))) < MOST_SPECIES:
             self.species_names = tuple(map(str, range(last + 1)))
@@ -66,12 +69,17 @@ class Particles:
         """D, 2 or 3."""
         return self.position.shape[1]
 
+    def rows(self, rows: Array) -> "Particles":
+        """Some of the bodies: a mask (N,), or their row numbers."""
+        each = ("mass", "position", "velocity", "id", "species", *(("radius",) if len(self.radius) else ()))
+        return replace(self, **{name: getattr(self, name)[rows] for name in each})
+
     def check(self, where: str = "") -> "Particles":
         """Return these particles, if they are physically meaningful.
 
         Raises:
             InputError: different lengths, a dimension other than 2 or 3, no particles, a NaN or an infinity (the message
-                names the first row), a negative mass, only zero masses, repeated ids, a species
+                names the first row), a negative mass or radius, only zero masses, repeated ids, a species
                 without a name, or two species with one name.
         """
         n = len(self.mass)
@@ -106,6 +114,7 @@ class Particles:
                 f"{where}mass of particle {row} (counted from 0) is negative ({self.mass[row]:g}); "
                 "masses are zero or more"
             )
+        self._check_radius(where)
         if not self.mass.any():
             raise InputError(f"{where}every mass is zero; at least one particle needs a mass")
         ids = np.sort(self.id)  # np.unique() would import another 10 ms of NumPy
@@ -113,6 +122,20 @@ class Particles:
             raise InputError(f"{where}ids repeat; every particle needs its own")
         self._check_species(where)
         return self
+
+    def _check_radius(self, where: str) -> None:
+        if not len(self.radius):
+            return
+        if self.radius.shape != self.mass.shape:
+            raise InputError(
+                f"{where}radius must have one number per particle, ({self.count},); got {self.radius.shape}"
+            )
+        wrong = ~(np.isfinite(self.radius) & (self.radius >= 0))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(
+                f"{where}radius of particle {row} (counted from 0) is {self.radius[row]:g}; radii are zero or more"
+            )
 
     def _check_species(self, where: str) -> None:
         names, species = self.species_names, self.species

@@ -36,7 +36,7 @@ def compiled(
         signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 3, types.uint32)
     else:
         kernel = ENGINES.load(engine).build(shape)
-        signature = (real[:, ::1], real[:, ::1], types.int64, real, real)
+        signature = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
     try:
         code = gpu.ptx(kernel, signature)
     except Exception as error:

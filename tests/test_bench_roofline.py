@@ -54,7 +54,7 @@ class Compiled:
             arguments = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 3, types.uint32)
         else:
             kernel = ENGINES.load(name).build(shape)
-            arguments = (real[:, ::1], real[:, ::1], types.int64, real, real)
+            arguments = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
         try:
             self.code = gpu.ptx(kernel, arguments)
         except Exception as error:

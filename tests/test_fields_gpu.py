@@ -11,7 +11,7 @@ from nbody.law import Gravity
 from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
-from nbody.state import Want
+from nbody.state import Want, replay
 from nbody.trajectory import Trajectory, first_difference
 
 GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu") and name != "gpu-tree"]  # it is in test_tree_gpu.py
@@ -48,13 +48,25 @@ def test_the_fields_kernel_rounds_as_the_cpu_does(real):
 
     from nbody import gpu
     from nbody.fields.device import build
+    from nbody.state.clock import MOST_DRIFTS
 
     functions = tuple(FIELDS.load(name).evaluate for name in PARAMETERS if name != "milky_way")
     numbers, float64 = getattr(types, real), types.float64
     try:
         code = gpu.ptx(
             build(functions),
-            (numbers[:, ::1], numbers[:, ::1], float64, float64[:, ::1], types.int32, types.int32),
+            (
+                numbers[:, ::1],
+                numbers[:, ::1],
+                types.int64[::1],
+                types.int64,
+                float64,
+                float64,
+                types.UniTuple(float64, MOST_DRIFTS),
+                float64[:, ::1],
+                types.int32,
+                types.int32,
+            ),
         )
     except Exception as error:
         if "nvvm" in str(error).lower():
@@ -102,10 +114,19 @@ def test_a_run_on_the_device_is_the_cpus_and_is_resumed_bit_for_bit(tmp_path, om
 
 
 @pytest.mark.gpu
-def test_steps_in_a_field_that_does_not_change_are_replayed():
-    """And those in one that does are not, since the time is an argument of the kernel."""
-    for changes, names in ((False, ("plummer",)), (True, ("rotating_bar",))):
-        simulation = Simulation(Scenario.from_text(TEXT).override(engine="gpu-tiled"))
-        simulation.engine.fields = fields(*names)
-        simulation.integrator.advance(simulation._motion, 100)
-        assert bool(simulation.state._replays._replays) != changes
+@pytest.mark.parametrize("scheme", ["taylor", "leapfrog", "leapfrog_dkd", "yoshida4", "yoshida6"])
+def test_replayed_steps_in_a_field_that_turns_have_the_bits_of_steps_made_one_by_one(monkeypatch, scheme):
+    found = []
+    for long in (False, True):  # a long step is not replayed
+        monkeypatch.setattr(replay, "_is_long", lambda state, long=long: long)
+        simulation = Simulation(Scenario.from_text(TEXT).override(engine="gpu-tiled", integrator=scheme))
+        simulation.integrator.start(simulation._motion)
+        for steps in (1, 100, 7):
+            simulation.integrator.advance(simulation._motion, steps)
+            frames = simulation.integrator.frames(simulation._motion, 4, 3)
+            found.append([frame.wait().position.tobytes() for frame in frames])
+            for frame in frames:
+                frame.release()
+        assert bool(simulation.state._replays._replays) != long
+        found.append(simulation.time)
+    assert found[:4] == found[4:]

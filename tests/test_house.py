@@ -29,6 +29,7 @@ FLOORS = (
     ("state", "linalg", "trajectory"),
     ("exchange", "fields"),
     ("initial", "forces"),
+    ("collisions",),
     ("integrators",),
     ("run",),
     ("viewer", "bench", "analysis", "verify", "doctor", "lessons"),

@@ -69,6 +69,7 @@ MOVES = textwrap.dedent("""
 """)
 
 GRAPHS = textwrap.dedent("""
+    import math
     import random
     import sys
     import numpy as np
@@ -79,6 +80,7 @@ GRAPHS = textwrap.dedent("""
     from nbody.integrators.integrator import Motion
     from nbody.law import Gravity
     from nbody.state import Want, device, moves, replay
+    from nbody.state.clock import time_of
     from nbody.state.device import DeviceState
     from nbody.state.host import HostState
 
@@ -124,17 +126,18 @@ GRAPHS = textwrap.dedent("""
         require_device = classmethod(lambda cls: None)
         def kernel(self, potential, state):
             return potential
-        def launch(self, potential, state, G, length2):
+        def launch(self, potential, state, bodies, G, length2):
             body, acceleration = state.body._ary, state.acceleration._ary
+            state.time_dependent, moment = True, state.moment()
             def pull():
-                acceleration[:, :3] = -body[:, :3]
+                acceleration[:, :3] = -body[:, :3] + math.cos(100 * time_of(*moment))
                 if potential:
                     acceleration[:, 3] = (body[:, :3] ** 2).sum(1)
             launch(("force", potential), pull)
         def _compute(self, state, potential):
             if isinstance(state, DeviceState):
                 return super()._compute(state, potential)
-            state.acceleration[...] = -state.position
+            state.acceleration[...] = -state.position + math.cos(100 * state.now)
             if potential:
                 state.potential[...] = (state.position**2).sum(1)
 

@@ -2,13 +2,17 @@
 
 import builtins
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import nbody
+from nbody import opengl
 from nbody.cli import main
 from nbody.cli.numbers import quantity
+from nbody.cli.progress import facts, position, summary_text
 from nbody.errors import InputError
 from nbody.initial import GENERATORS, check_initial, make_particles, resolved_initial
 from nbody.run.simulation import Simulation
@@ -196,13 +200,20 @@ def test_times_are_shown_in_years(unit):
 def test_plots_info_and_summary_show_the_units(tmp_path, capsys):
     text = TEXT + "engine: reference\nprecision: float64\n"
     text = text.replace("record: {dt: 0.01 Myr}", "record: {dt: 0.01 Myr, observables: [half_mass_radius, escapers]}")
-    summary = Simulation(scenario(text), tmp_path / "run.h5").run()
+    seen = []
+    summary = Simulation(scenario(text), tmp_path / "run.h5").run(progress=seen.append)
     assert summary.time_unit == "pc s/km"
+    assert "t = 0.02 Myr in " in summary_text(summary)
+    assert re.search(r"  r½ [0-9.]+ pc  escapers [0-9]+$", facts(seen[-1]))
+    assert position(replace(seen[-1], steps=None)) == "step 2, t = 0.02 Myr"
     with Trajectory(tmp_path / "run.h5") as run:
         figure = nbody.plot(run, "energies", "virial")
         assert figure.axes[0].get_xlabel() == "time [Myr]" and figure.axes[0].get_ylabel() == "energy [Msun (km/s)²]"
         assert figure.axes[0].lines[0].get_xdata()[-1] == pytest.approx(0.02)
         assert "t = 0 to 0.02 Myr" in repr(run) and run.time[-1] == pytest.approx(0.02 * 1.0227, rel=1e-3)
+    if opengl.screenless().renderer:
+        shot = ["view", str(tmp_path / "run.h5"), "--screenshot", str(tmp_path / "end.png"), "--size", "64x48"]
+        assert main(shot) == 0 and capsys.readouterr().out.endswith("frame 2 of 0 to 2, t = 0.02 Myr\n")
     assert main(["info", str(tmp_path / "run.h5")]) == 0
     page = capsys.readouterr().out.splitlines()
     of = {line.split("  ")[0]: line for line in page}

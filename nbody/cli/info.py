@@ -90,6 +90,7 @@ def _scenario(path: Path) -> dict[str, Any]:
         "kind": "scenario",
         "scenario": planned.resolved() | {"engine": scenario.resolved()["engine"]},
         "particles": planned.count,
+        "systems": scenario.ensemble.count if scenario.ensemble else 0,
         "units": str(scenario.units or ""),
         "engine": planned.engine_name,
         "engine_reason": planned.engine_reason or "named by the scenario",
@@ -110,10 +111,11 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
 
     from nbody.diagnostics.energy import relative_energy_error
     from nbody.trajectory import Trajectory
+    from nbody.trajectory.systems import COLUMNS, number_of_systems, summary
 
     with Trajectory(path) as run:
-        energy = run.observable("total_energy")
-        errors = [relative_energy_error(float(value), float(energy[0])) for value in energy]
+        energy, balance = run.observable("total_energy"), run.energy_balance()
+        errors = [relative_energy_error(float(value), float(balance[0])) for value in balance]
         found = {
             "file": str(path),
             "kind": "recording",
@@ -124,11 +126,14 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             "frames_planned": run.planned,
             "steps": [int(run.step[k]) for k in (0, -1)] if len(run) else [],
             "time": [float(run.time[k]) for k in (0, -1)] if len(run) else [],
+            **_collisions(run),
             "energy": [float(energy[k]) for k in (0, -1)] if len(run) else [],
             "energy_error": errors[-1] if len(run) else 0.0,
             "energy_error_largest": max(errors, key=abs, default=0.0),
             "observables": {
-                name: np.asarray(run.observable(name)[[0, -1]]).tolist() for name in (run.widths if len(run) else ())
+                name: np.asarray(run.observable(name)[[0, -1]]).tolist()
+                for name in (run.widths if len(run) else ())
+                if name not in COLUMNS
             },
             "file_bytes": path.stat().st_size,
             **_scheme(run.resolved),
@@ -137,7 +142,29 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             "units": str(run.units),
             "scenario": run.resolved,
         }
+        if len(run) and number_of_systems(run.resolved):
+            found["ensemble"] = summary(run)
         return found | ({"damaged": run.verify()} if verify else {})
+
+
+SHOWN_EVENTS = 3
+"""The number of the last collisions that are listed."""
+
+
+def _collisions(run: Any) -> dict[str, Any]:
+    """The collisions of a recording; empty if the run did not look for them."""
+    from nbody.scenario.units import shown_time
+    from nbody.trajectory.events import EventTable
+
+    if not run.resolved.get("collisions"):
+        return {}
+    rows, (factor, unit) = run.event_rows(), shown_time(run.units.symbol("time"))
+    last = range(max(0, len(rows) - SHOWN_EVENTS), len(rows))
+    return {
+        "collisions": len(rows),
+        "last_collisions": [EventTable(rows).line(k, factor, unit) for k in last],
+        "particles_left": int(run.left(-1).alive.sum()) if len(run) else run.count,
+    }
 
 
 def _pairs(path: Path, scenario: dict[str, Any]) -> dict[str, Any]:

@@ -39,17 +39,41 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
         energies = " to ".join(f"{energy:.9g}" for energy in found["energy"])
         facts["energy"] = f"{energies} {units.symbol('energy')}".rstrip()
         facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
+        facts |= _collisions(found)
         facts |= {
             name.replace("_", " "): f"{_change(*values)} {_unit_of(name, units)}".rstrip()
             for name, values in found["observables"].items()
-            if name not in ALWAYS
+            if name not in ALWAYS and name != "bodies"
         }
+    if "ensemble" in found:
+        facts |= _ensemble(found["ensemble"])
     if "damaged" in found:
         facts["checksums"] = "; ".join(found["damaged"]) or "all right"
     if found.get("pairs", {}).get("joined"):
         pairs = found["pairs"]
         facts["pairs"] = f"{pairs['present']} by Kepler's solution ({pairs['joined']} joined, {pairs['parted']} parted)"
     return facts | {"integrator": _integrator(found)} | _origin(found["provenance"])
+
+
+def _ensemble(found: dict[str, Any]) -> dict[str, str]:
+    """The summary of an ensemble's systems."""
+    ends = ", ".join(f"{count} {name}" for name, count in found["status"].items())
+    errors = ", ".join(f"{value:.1e} ({float(q):.0%})" for q, value in found["energy_error"].items())
+    return {
+        "systems": f"{found['systems']} of {found['bodies']} bodies: {ends}",
+        "their errors": f"|ΔE/E| {errors}, of those done" if errors else "",
+        "their steps": f"{found['steps']} in all; closest approach {found['closest_approach']:.4g}",
+    }
+
+
+def _collisions(found: dict[str, Any]) -> dict[str, str]:
+    """The number of collisions, and the last ones."""
+    if "collisions" not in found:
+        return {}
+    left, count = found["particles_left"], found["collisions"]
+    facts = {"collisions": f"{count}" + (f"; {left} particles are left" if left < found["particles"] else "")}
+    names = [f"{'last' if k == 0 else ' ' * (k + 1)}" for k in range(len(found["last_collisions"]))]
+    return facts | dict(zip(names, found["last_collisions"], strict=True))
 
 
 def _unit_of(observable: str, units: Units) -> str:
@@ -101,7 +125,7 @@ def _scenario(found: dict[str, Any]) -> dict[str, str]:
     frames = f"{found['frames']} frame{'s' * (found['frames'] != 1)}"
     return {
         "scenario": found["file"],
-        "particles": f"{found['particles']}",
+        "particles": f"{found['particles']}" + (f" in {found['systems']} systems" if found["systems"] else ""),
         "units": _units(found),
         "engine": f"{found['engine']} ({found['engine_reason']})",
         "but": found["engine_problem"],

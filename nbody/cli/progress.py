@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nbody.cli.streams import Unbroken, discard, result, result_json, status, tell
+from nbody.diagnostics.observables import OBSERVABLES
 from nbody.run.progress import Progress, Summary
 from nbody.units import rate, size
 
@@ -59,8 +60,16 @@ def facts(now: Progress) -> str:
     """Progress of a long step, speed, energy error and recorded observables, short enough for a progress bar."""
     doing = [f"{now.doing}: {now.fraction:.0%}"] if now.doing else []
     error = [f"ΔE/E {now.energy_error:+.1e}"] if now.steps_per_s or not doing else []
-    observed = [f"{SHORT.get(name, name)} {value:.4g}" for name, value in now.observed.items()]
+    observed = [
+        f"{SHORT.get(name, name)} {value:.4g} {_unit(now, name)}".rstrip() for name, value in now.observed.items()
+    ]
     return "  ".join([*doing, *_speed(now), *error, *observed])
+
+
+def _unit(now: Progress, name: str) -> str:
+    """The unit of an observable; empty if it has none."""
+    quantity = OBSERVABLES.load(name).quantity
+    return now.units.symbol(quantity) if now.units and quantity else ""
 
 
 def _speed(now: Progress | Summary) -> list[str]:
@@ -96,10 +105,7 @@ def summary_text(summary: Summary) -> str:
     bodies, made = _counted(summary.particles, "particle"), _counted(summary.steps, "step")
     ended = f"interrupted at step {summary.step}" if summary.interrupted else made
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
-    from nbody.scenario.units import shown_time
-
-    factor, unit = shown_time(summary.time_unit)
-    until = f"{factor * summary.time:.6g} {unit}".rstrip()
+    until = _time(summary.time, summary.time_unit)
     lines = [
         f"{summary.name}: {bodies}, {ended} to t = {until} in {summary.wall_s:.3g} s{_overhead(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
@@ -109,9 +115,20 @@ def summary_text(summary: Summary) -> str:
         lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
     if summary.body_steps is not None:
         lines.insert(-1, f"  a step is a block: {summary.body_steps} steps of single bodies")
+    if summary.collisions is not None:
+        lines.append(f"  {_collisions(summary)}")
     if summary.output:
         lines.append(f"  {_counted(summary.frames, 'frame')} in {_place(summary)}")
     return "\n".join(lines)
+
+
+def _collisions(summary: Summary) -> str:
+    """The number of collisions, and what mergers have changed."""
+    text = _counted(summary.collisions or 0, "collision")
+    if summary.particles_left == summary.particles:
+        return text
+    change = f"mergers changed the energy by {summary.collision_energy:+.4g}"
+    return f"{text}: {summary.particles_left} particles are left; {change}"
 
 
 def _largest(summary: Summary) -> str:
@@ -149,7 +166,7 @@ Tell = Callable[[float, str], None]
 def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
     """A progress bar with the remaining time, steps/s, interactions/s and the energy error; see :func:`fraction_bar`."""
     with fraction_bar(hidden) as tell:
-        yield lambda now: tell(now.fraction_done, f"{_position(now)}  {facts(now)}")
+        yield lambda now: tell(now.fraction_done, f"{position(now)}  {facts(now)}")
 
 
 @contextmanager
@@ -184,6 +201,13 @@ def _log_lines(hidden: bool) -> Tell:
     return show
 
 
-def _position(now: Progress) -> str:
+def _time(time: float, unit: str) -> str:
+    from nbody.scenario.units import time_text  # pydantic takes 0.1 s
+
+    return time_text(time, unit)
+
+
+def position(now: Progress) -> str:
     """The current step and the last one; or, if the run ends at a time, the step and the time."""
-    return f"step {now.step}, t = {now.time:.6g}" if now.steps is None else f"step {now.step}/{now.steps}"
+    time = _time(now.time, now.units.time if now.units else "")
+    return f"step {now.step}, t = {time}" if now.steps is None else f"step {now.step}/{now.steps}"

@@ -105,6 +105,7 @@ def view(
     with Trajectory(run) as trajectory:
         recording = Recording(trajectory)
         if screenshot is not None:
+            from nbody.scenario.units import time_text
             from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
 
             path, sides, k = (
@@ -113,7 +114,8 @@ def view(
                 recording.index(-1 if frame is None else frame),
             )
             save_picture(draw_frame(recording, k, sides, hud, look, aim.view(recording, k)), path, overwrite, say)
-            result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {trajectory.time[k]:.6g}")
+            time = time_text(trajectory.time[k], trajectory.units.symbol("time"))
+            result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {time}")
             return 0
         from nbody.viewer.window.playback import Playback
         from nbody.viewer.window.show import show

@@ -4,6 +4,7 @@
  :mod:`.energy`      conserved quantities from a run's sums, virial ratio, energy error
  :mod:`.centre`      centre of mass, and its velocity
  :mod:`.density`     local density from the distance to the k-th neighbour
+ :mod:`.gpu_density` the same on a GPU, with the sort of :mod:`.gpu_sort`
  :mod:`.core`        density centre and core radius (Casertano & Hut 1985)
  :mod:`.lagrangian`  Lagrangian radii, half-mass radius
  :mod:`.profile`     density, velocity dispersion and rotation against radius

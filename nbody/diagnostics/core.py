@@ -31,7 +31,8 @@ def core_radius(particles: Particles, density: np.ndarray | None = None, centre:
     weight = _weights(density)
     if weight is None:
         return float("nan")
-    return float(weight @ distances(particles, density_centre(particles, density) if centre is None else centre))
+    radius = distances(particles, density_centre(particles, density) if centre is None else centre)
+    return float(np.sum(weight * radius))  # (weight @ radius starts BLAS's threads: 4 ms for 20480 bodies)
 
 
 def _weights(density: np.ndarray) -> np.ndarray | None:

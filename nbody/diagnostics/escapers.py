@@ -12,20 +12,30 @@ ROWS = 128
 """Bodies per block: their distances from all others take a few megabytes."""
 
 
-def escapers(particles: Particles, G: float = 1.0, centre: np.ndarray | None = None) -> int:
+def escapers(
+    particles: Particles,
+    G: float = 1.0,
+    centre: np.ndarray | None = None,
+    potential: np.ndarray | None = None,
+) -> int:
     """The number of bodies with ½ v² + φ > 0.
 
-    Up to :data:`DIRECT` bodies φ_i = -G Σ_{j≠i} m_j/r_ij, summed over pairs. For more, each other body is spread over a
-    sphere around the centre, φ_i = -G (M(<r_i)/r_i + Σ_{r_j>r_i} m_j/r_j): it takes a sort instead of all pairs, and is
-    right only near spherical symmetry (not with a heavy body far out, or two clusters). Both ignore the softening and
-    external fields. The velocity v is relative to the centre of mass.
+    φ is the ``potential`` if it is given, as a run computes it, with its softening. Otherwise, up to :data:`DIRECT` bodies,
+    φ_i = -G Σ_{j≠i} m_j/r_ij, summed over pairs. For more, each other body is spread over a sphere around the centre,
+    φ_i = -G (M(<r_i)/r_i + Σ_{r_j>r_i} m_j/r_j): it takes a sort instead of all pairs, and is right only near spherical
+    symmetry (not with a heavy body far out, or two clusters). Both ignore the softening. The velocity v is relative to the
+    centre of mass.
 
     Args:
         G: the gravitational constant.
         centre: (D,), of the spheres; by default the centre of mass.
+        potential: φ of every body (N,), per unit mass and without external fields, if it has been computed.
     """
     v = particles.velocity - centre_velocity(particles)
-    kinetic, spheres = 0.5 * np.einsum("ij,ij->i", v, v), _of_spheres(particles, G, centre)
+    kinetic = 0.5 * np.einsum("ij,ij->i", v, v)
+    if potential is not None:
+        return int(np.count_nonzero(kinetic + potential > 0))
+    spheres = _of_spheres(particles, G, centre)
     if particles.count > DIRECT:
         return int(np.count_nonzero(kinetic + spheres > 0))
     # r_ij ≤ r_i + r_j ≤ 2 max(r_i, r_j), so φ is at most half the potential of the spheres: most bodies need no sum.

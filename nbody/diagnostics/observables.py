@@ -1,12 +1,12 @@
 """The observables that a run may record with each frame, beside those that every run records."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from nbody.diagnostics.centre import centre_of_mass
+from nbody.diagnostics.centre import centre_of_mass, distances
 from nbody.diagnostics.core import core_radius, density_centre
 from nbody.diagnostics.density import local_density
 from nbody.diagnostics.escapers import escapers
@@ -28,10 +28,16 @@ OBSERVABLES = Registry(
     },
 )
 """What ``record: {observables: […]}`` may name. Radii are measured from the centre of mass, the core radius from the
-density centre. They are computed on the host, in the recorder's thread. Time per frame for 20480 and 10⁶ bodies (two
-cores of an AMD EPYC): centre of mass 0.05 ms and 1.3 ms; radii 2 ms and 0.16 s; escapers 3.5 ms and 0.31 s (but 0.3 s
-for 16384 bodies in equilibrium, whose pairs are summed); density
-centre or core radius 33 ms and 4.3 s."""
+density centre.
+
+What takes long per body, its potential and its density, is computed where the run is and comes with the frame:
+:class:`Observable` names it in ``columns``. What is left are sums over arrays of N numbers, which the recorder's thread
+computes on the host while the device makes the next steps: the positions and velocities are there anyway, for the file."""
+
+
+Columns = Mapping[str, np.ndarray]
+"""``potential`` and ``density`` of every body, (N,) each, as far as a run has computed them; the potential without external
+fields."""
 
 
 class Moment:
@@ -39,15 +45,32 @@ class Moment:
 
     Args:
         G: the gravitational constant.
+        columns: numbers of each body that are known.
     """
 
-    def __init__(self, particles: Particles, G: float = 1.0) -> None:
-        self.particles, self.G = particles, G
+    def __init__(self, particles: Particles, G: float = 1.0, columns: Columns | None = None) -> None:
+        self.particles, self.G, self.columns = particles, G, columns or {}
+
+    @property
+    def potential(self) -> np.ndarray | None:
+        """(N,), if a run has computed it."""
+        return self.columns.get("potential")
 
     @cached_property
     def density(self) -> np.ndarray:
         """(N,), see :func:`~nbody.diagnostics.density.local_density`."""
-        return local_density(self.particles)
+        known = self.columns.get("density")
+        return local_density(self.particles) if known is None else known
+
+    @cached_property
+    def density_centre(self) -> np.ndarray:
+        """(D,), see :func:`~nbody.diagnostics.core.density_centre`."""
+        return density_centre(self.particles, self.density)
+
+    @cached_property
+    def radius(self) -> np.ndarray:
+        """The distances from the centre of mass, (N,)."""
+        return distances(self.particles, self.centre)
 
     @cached_property
     def centre(self) -> np.ndarray:
@@ -56,12 +79,19 @@ class Moment:
 
 
 class Observable(NamedTuple):
-    """The number of float64 of an observable (3 for a vector, in two dimensions too), the function that computes it, and the
-    quantity whose unit it has (empty for a number)."""
+    """An observable of a run.
+
+    Attributes:
+        width: the number of its float64: 3 for a vector, in two dimensions too.
+        compute: the function that computes it.
+        quantity: the quantity whose unit it has; empty for a number.
+        columns: numbers of each body that ``compute`` uses if the run brings them: :data:`Columns`.
+    """
 
     width: int
     compute: Callable[[Moment], float | np.ndarray]
     quantity: str = ""
+    columns: tuple[str, ...] = ()
 
 
 def _vector(values: np.ndarray) -> np.ndarray:
@@ -70,13 +100,17 @@ def _vector(values: np.ndarray) -> np.ndarray:
 
 
 CENTRE_OF_MASS = Observable(3, lambda now: _vector(now.centre), "length")
-HALF_MASS_RADIUS = Observable(1, lambda now: half_mass_radius(now.particles, now.centre), "length")
+HALF_MASS_RADIUS = Observable(1, lambda now: half_mass_radius(now.particles, radius=now.radius), "length")
 LAGRANGIAN_RADII = Observable(
-    len(FRACTIONS), lambda now: lagrangian_radii(now.particles, FRACTIONS, now.centre), "length"
+    len(FRACTIONS), lambda now: lagrangian_radii(now.particles, FRACTIONS, radius=now.radius), "length"
 )
-ESCAPERS = Observable(1, lambda now: float(escapers(now.particles, now.G, now.centre)))
-DENSITY_CENTRE = Observable(3, lambda now: _vector(density_centre(now.particles, now.density)), "length")
-CORE_RADIUS = Observable(1, lambda now: core_radius(now.particles, now.density), "length")
+ESCAPERS = Observable(
+    1, lambda now: float(escapers(now.particles, now.G, now.centre, now.potential)), columns=("potential",)
+)
+DENSITY_CENTRE = Observable(3, lambda now: _vector(now.density_centre), "length", ("density",))
+CORE_RADIUS = Observable(
+    1, lambda now: core_radius(now.particles, now.density, now.density_centre), "length", ("density",)
+)
 
 
 def widths(names: Iterable[str]) -> dict[str, int]:
@@ -84,7 +118,14 @@ def widths(names: Iterable[str]) -> dict[str, int]:
     return {name: OBSERVABLES.load(name).width for name in names}
 
 
-def measured(names: Iterable[str], particles: Particles, G: float = 1.0) -> dict[str, float | np.ndarray]:
-    """The observables of these names, in the units of the particles."""
-    now = Moment(particles, G)
+def columns_of(names: Iterable[str]) -> set[str]:
+    """The numbers of each body that these observables use: names of :data:`Columns`."""
+    return {column for name in names for column in OBSERVABLES.load(name).columns}
+
+
+def measured(
+    names: Iterable[str], particles: Particles, G: float = 1.0, columns: Columns | None = None
+) -> dict[str, float | np.ndarray]:
+    """The observables of these names, in the units of the particles; ``columns``: what a run knows of each body."""
+    now = Moment(particles, G, columns)
     return {name: OBSERVABLES.load(name).compute(now) for name in names}

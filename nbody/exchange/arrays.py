@@ -17,11 +17,11 @@ from nbody.scenario.source import open_regular
 
 SHAPES = {
     "mass": "(N,)", "position": "(N, 2) or (N, 3)", "velocity": "(N, 2) or (N, 3)", "id": "(N,)", "species": "(N,)",
-    "species_names": "(S,)",
+    "species_names": "(S,)", "radius": "(N,)",
 }  # fmt: skip
 """The arrays of the file, each of any real dtype and byte order."""
 
-OPTIONAL = ("id", "species", "species_names")
+OPTIONAL = ("id", "species", "species_names", "radius")
 WHOLE = ("id", "species")
 TEXT = ("species_names",)
 
@@ -37,6 +37,8 @@ class NpzFormat(Format):
             arrays = {"mass": one.mass, "position": one.position, "velocity": one.velocity, "id": one.id}
             if len(one.species_names) > 1:
                 arrays |= {"species": one.species, "species_names": np.array(one.species_names)}
+            if len(one.radius):
+                arrays["radius"] = one.radius
             with path.open("wb") as file:
                 np.savez(file, **arrays, time=one.time, step=one.step, G=facts.G)  # type: ignore[arg-type]
 

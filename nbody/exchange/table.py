@@ -18,9 +18,9 @@ from nbody.scenario.fields import shown
 from nbody.scenario.source import open_regular
 
 COLUMNS = ("m", "x", "y", "z", "vx", "vy", "vz")
-"""The columns, in any order. In 2-D z and vz are left out; columns ``id`` and ``species`` can be added."""
+"""The columns, in any order. In 2-D z and vz are left out; columns ``id``, ``species`` and ``radius`` can be added."""
 
-EXTRA = ("id", "species")
+EXTRA = ("id", "species", "radius")
 """``species`` holds names, such as ``disc``; they are numbered in the order in which they appear."""
 
 
@@ -33,7 +33,8 @@ INDEX = ("", "index", "unnamed: 0")
 
 
 class CsvFormat(Format):
-    """The columns of :data:`COLUMNS` after ``id``, with all digits; and ``species`` if there are several."""
+    """The columns of :data:`COLUMNS` after ``id``, with all digits; ``radius`` if the bodies have radii; and ``species`` if
+    there are several."""
 
     opened_by = "pandas.read_csv('{path}')"
 
@@ -42,7 +43,9 @@ class CsvFormat(Format):
         for one in moments:
             axes = "xyz"[: one.dimensions]
             names = ["id", "m", *axes, *(f"v{axis}" for axis in axes)]
-            numbers = np.column_stack([one.mass, one.position, one.velocity]).tolist()
+            radius = [one.radius] if len(one.radius) else []
+            numbers = np.column_stack([one.mass, one.position, one.velocity, *radius]).tolist()
+            names += ["radius"] if radius else []
             species = one.species_names if len(one.species_names) > 1 else ()
             with path.open("w", encoding="utf-8", newline="") as file:
                 table = csv.writer(file, lineterminator="\n")
@@ -92,6 +95,7 @@ def read_table(file: BinaryIO, start: str, notify: Notify = lambda line: None) -
         table.get("id", np.empty(0)).astype(np.int64),
         species=table.get("species", np.empty(0)).astype(np.int64),
         species_names=tuple(species) or ("",),
+        radius=table.get("radius", np.empty(0)),
     )
 
 

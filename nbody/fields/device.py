@@ -9,6 +9,7 @@ import numpy as np
 from nbody import gpu
 from nbody.fields.sum import summed
 from nbody.gpu import cuda
+from nbody.state.clock import time_of
 from nbody.state.device import DeviceState
 
 THREADS = 128
@@ -16,7 +17,8 @@ THREADS = 128
 
 @cache
 def build(functions: tuple[Callable, ...]) -> Any:
-    """The kernel ``add(body, acceleration, time, parameters, accelerations, potential)`` for a sum of fields.
+    """The kernel ``add(body, acceleration, *moment, parameters, accelerations, potential)`` for a sum of fields, with the
+    arguments of :class:`nbody.state.clock.Moment`.
 
     body and acceleration are (N, 4) as in :mod:`nbody.state.device`. All arithmetic is float64 and follows IEEE 754 (no
     fast-math); each number of the state is rounded once.
@@ -24,12 +26,12 @@ def build(functions: tuple[Callable, ...]) -> Any:
     total = summed(functions, cuda.jit(device=True))
 
     @gpu.kernel
-    def add(body, acceleration, time, parameters, accelerations, potential):
+    def add(body, acceleration, clock, made, origin, dt, drifts, parameters, accelerations, potential):
         i = cuda.grid(1)
         if i >= body.shape[0]:
             return
         x, y, z = np.float64(body[i, 0]), np.float64(body[i, 1]), np.float64(body[i, 2])
-        ax, ay, az, phi = total(x, y, z, time, parameters)
+        ax, ay, az, phi = total(x, y, z, time_of(clock, made, origin, dt, drifts), parameters)
         if accelerations > 0:
             acceleration[i, 0] = np.float64(acceleration[i, 0]) + ax
             acceleration[i, 1] = np.float64(acceleration[i, 1]) + ay
@@ -47,5 +49,5 @@ def add_fields(
     """Add the fields at the time ``state.now``; see :meth:`nbody.fields.added.AddedFields.add`."""
     blocks, components = -(-state.count // THREADS), np.int32(state.dimensions if accelerations else 0)
     build(functions)[blocks, THREADS, state.stream](
-        state.body, state.acceleration, np.float64(state.now), parameters, components, np.int32(potential)
+        state.body, state.acceleration, *state.moment(), parameters, components, np.int32(potential)
     )

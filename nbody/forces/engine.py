@@ -185,7 +185,11 @@ class Engine(ABC):
         if not missing(want, current):
             return 0
         both = self.separate_potential and Want.ENERGY in want and Want.ACCELERATION not in current
-        return (1 + both) * state.count**2
+        return (1 + both) * state.count * self.acting(state)
+
+    def acting(self, state: State) -> int:
+        """The number of bodies whose forces are computed: all, unless the engine leaves out those without mass."""
+        return state.count
 
     def expected_error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The error that rounding explains: :func:`rounding_bound`, and typically u √N / 8 with the unit roundoff u."""

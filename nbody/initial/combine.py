@@ -83,12 +83,14 @@ def joined(parts: Sequence[Particles], names: Sequence[str], given: Sequence[boo
             own.append(unique)
         species.append(part.species + len(found))
         found += own
+    radii = [part.radius if len(part.radius) else np.zeros(part.count) for part in parts]
     return Particles(
         np.concatenate([part.mass for part in parts]),
         np.concatenate([part.position for part in parts]),
         np.concatenate([part.velocity for part in parts]),
         species=np.concatenate(species),
         species_names=tuple(found),
+        radius=np.concatenate(radii) if any(len(part.radius) for part in parts) else np.empty(0),
     )
 
 

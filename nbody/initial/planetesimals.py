@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from nbody.initial.generator import Generator, centred
 from nbody.initial.orbit import on_orbit, true_anomaly
-from nbody.initial.planets import Body, placed_bodies
+from nbody.initial.planets import Body, placed_bodies, radii_of
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Finite, KeyProblem, Length, Mass, MassOrZero, NotNegative, a_list
@@ -50,6 +50,7 @@ class Annulus(Generator):
         position, velocity = self._small(small, gravity, rng)
         n = gravity.dimensions
         names = ("centre", "bodies", "disc") if len(large) > 1 else ("centre", "disc")
+        radii = radii_of(large)
         species = np.repeat(range(len(names)), [1, *([len(large) - 1] if len(large) > 1 else []), small])
         return centred(
             Particles(
@@ -58,6 +59,7 @@ class Annulus(Generator):
                 np.concatenate([v, velocity])[:, :n],
                 species=species,
                 species_names=names,
+                radius=np.concatenate([radii, np.zeros(small)]) if len(radii) else radii,
             )
         )
 

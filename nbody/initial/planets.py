@@ -13,7 +13,7 @@ from nbody.initial.generator import FixedGenerator, centred
 from nbody.initial.orbit import on_orbit, true_anomaly
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Finite, Group, KeyProblem, Length, MassOrZero, Name, a_list
+from nbody.scenario.fields import Finite, Group, KeyProblem, Length, LengthOrZero, MassOrZero, Name, a_list
 
 Array = np.ndarray
 
@@ -25,6 +25,7 @@ class Body(Group):
     Attributes:
         m: the mass; 0 for a test particle.
         name: the name of its species.
+        radius: its radius, for collisions.
         a, e: semi-major axis and eccentricity.
         inc: the inclination.
         Omega: the longitude of the ascending node.
@@ -35,6 +36,7 @@ class Body(Group):
 
     m: MassOrZero
     name: Name | None = None
+    radius: LengthOrZero | None = None
     a: Length | None = None
     e: Eccentricity = 0.0
     inc: Finite = 0.0
@@ -59,6 +61,11 @@ class Body(Group):
             anomaly = np.asarray(math.radians(self.f))
         angles = map(math.radians, (self.inc, self.Omega, self.omega))
         return on_orbit(mu, self.a * (1 - self.e), self.e, anomaly, *angles)
+
+
+def radii_of(bodies: Sequence[Body]) -> Array:
+    """(N,), 0 for bodies without a radius; empty if none has one."""
+    return np.array([body.radius or 0.0 for body in bodies] if any(body.radius for body in bodies) else [])
 
 
 Bodies = Annotated[
@@ -129,4 +136,9 @@ class Planets(FixedGenerator):
                 raise InputError(f"bodies: two bodies with one name, {name!a}; give each its own name")
         names = [*given, ""] if len(given) < len(self.bodies) else given
         species = np.array([names.index(body.name or "") for body in self.bodies])
-        return centred(Particles(mass, position[:, :n], velocity[:, :n], species=species, species_names=tuple(names)))
+        return centred(
+            Particles(
+                mass, position[:, :n], velocity[:, :n], species=species, species_names=tuple(names),
+                radius=radii_of(self.bodies),
+            )
+        )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from nbody.collisions.contact import Span, Watcher
 from nbody.errors import RunFailed
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.few_bodies import FewBodies, components, shortest_time
@@ -35,6 +36,7 @@ class IAS15(FewBodies):
     order = 15
     source = "Rein & Spiegel 2015; Pham, Rein & Spiegel 2024"
     adaptive = True
+    for_ensembles = "nbody.integrators.systems.ias15:IAS15Systems"
     velocity_fields = True
     lengths = "adaptive"
     evaluations = 14
@@ -45,6 +47,7 @@ class IAS15(FewBodies):
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
         self._next = self.dt
+        self._watched: Any = None
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`: a first step, which is repeated if it turns out too long."""
@@ -67,7 +70,8 @@ class IAS15(FewBodies):
         flat = b.reshape(7, 3 * n), e.reshape(7, 3 * n)
         eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
         per_c2 = self.per_c2(motion)
-        done, state.time, self._next, good = steps_for(gravity.softening + RELATIVITY * bool(per_c2))(
+        kernels = steps_for if self._watched is None else self._watched.steps_for
+        done, state.time, self._next, good = kernels(gravity.softening + RELATIVITY * bool(per_c2))(
             x, v, state.mass, gravity.G, gravity.length2, *flat, lost_x, lost_v,
             state.time, self._next, until, steps, self.dt, eta, np.array([per_c2]),
         )  # fmt: skip
@@ -81,6 +85,17 @@ class IAS15(FewBodies):
                 f"step {state.step}: a time step of {self._next:g} at time {state.time:g} can't be made"
                 f"{nearest_pair(motion)}; give a softening"
             )
+
+    def advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+        """See :meth:`Integrator.advance_to_contact`: in the compiled loop."""
+        from nbody.integrators.watched_steps import WatchedSteps
+
+        self._watched = WatchedSteps(watcher.radii)
+        try:
+            self.advance(motion, steps, until)
+            return self._watched.span
+        finally:
+            self._watched = None
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The length of the next step."""

@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from nbody.collisions.contact import Span, Watcher
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.scenario.fields import Group
@@ -68,6 +69,9 @@ class Integrator(ABC):
     own_forces: ClassVar[bool] = False
     """True if the scheme computes the forces in its own kernel."""
 
+    for_ensembles: ClassVar[str] = ""
+    """The class (``module:Class``) that moves many small systems by this scheme; empty if there is none."""
+
     star: ClassVar[bool] = False
     """True if it moves planets about a star, which is body 0 and the heaviest."""
 
@@ -116,6 +120,27 @@ class Integrator(ABC):
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
         """Make at most ``steps`` steps. No step goes beyond the time ``until``, which is reached exactly."""
 
+    def advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+        """Make steps as :meth:`advance` does, and stop after one in which two bodies touch. Returns that step; None if there
+        was none. (The bodies are copied to the host after each step.)"""
+        state = motion.state
+        now = *state.phase_space(), state.time
+        while steps > 0 and state.time < until:
+            made = state.step
+            self.advance(motion, 1, until)
+            before, now = now, (*state.phase_space(), state.time)
+            span = Span(*before[:2], *now[:2], before[2], now[2])
+            if watcher.touching(span):
+                return span
+            steps -= state.step - made
+        return None
+
+    def expect_contacts(self) -> None:  # noqa: B027  (nothing to change for most)
+        """Called before :meth:`prepare` if the run looks for collisions."""
+
+    def synchronize(self, motion: Motion) -> None:  # noqa: B027  (most schemes have one time for all bodies)
+        """Let all bodies end a step now, so that some of them can merge."""
+
     @abstractmethod
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """Interactions of the next ``steps`` steps, if ``want`` is current after the last one."""
@@ -123,6 +148,14 @@ class Integrator(ABC):
     def pairs_per_step(self, motion: Motion) -> float:
         """Interactions per step, the mean of the steps so far; excluding recording."""
         return self.evaluations * motion.engine.work(motion.state)
+
+    def observed(self, motion: Motion) -> dict[str, np.ndarray]:
+        """Observables of its own, recorded with each frame (:data:`nbody.trajectory.systems.COLUMNS`)."""
+        return {}
+
+    def remark(self) -> str:
+        """A line for the user at the end of a run; empty for most."""
+        return ""
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns."""
@@ -135,16 +168,13 @@ class Integrator(ABC):
 class FixedStep(Integrator):
     """A scheme that makes the same moves in every step, so that a device may record steps and replay them."""
 
-    _made = 0
-    """Steps made that the state's ``step`` does not count yet."""
-
     @abstractmethod
     def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
         """Make one step. If ``want`` is more than accelerations, it is current after the step."""
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
         """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
-        self._made = 0
+        motion.state.begin_steps(self.dt)
         motion.state.repeat(lambda: self._timed_step(motion), steps, key=(type(self), self.dt))
         self._count(motion.state, steps)
 
@@ -155,19 +185,17 @@ class FixedStep(Integrator):
         def steps() -> None:
             for _ in range(every - 1):
                 self._timed_step(motion)
-            self._timed_step(motion, Want.ENERGY)
+            self._timed_step(motion, motion.state.frame_want)
 
-        self._made = 0
+        motion.state.begin_steps(self.dt)
         found = motion.state.snapshots(steps, count, key=(type(self), self.dt, every))
         self._count(motion.state, count * every)
         return found
 
     def _timed_step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
-        """Make one step, and set the time for the forces of the next one. (Of a graph's steps this is done once, when it is
-        recorded; then no force depends on the time.)"""
+        """Make one step, and set the time for the forces of the next one."""
         self.step(motion, want)
-        self._made += 1
-        motion.state.now = self.time_at(motion.state, motion.state.step + self._made)
+        motion.state.end_steps()
 
     def time_at(self, state: State, step: int) -> float:
         """The time of a step, origin + step · dt. (Adding up time steps would accumulate rounding errors.)"""

@@ -22,7 +22,7 @@ SERIES_2 = tuple((-1.0) ** k / math.factorial(2 * k + 2) for k in range(7))
 SERIES_3 = tuple((-1.0) ** k / math.factorial(2 * k + 3) for k in range(7))
 """The coefficients of c₂(z) and c₃(z)."""
 
-MOST_NEWTON, MOST_DOUBLINGS, MOST_QUARTERINGS = 12, 60, 600
+MOST_NEWTON, MOST_DOUBLINGS, MOST_HALVINGS, MOST_QUARTERINGS = 12, 60, 1200, 600
 
 
 @njit(error_model="numpy", fastmath=CONTRACT, inline="always")
@@ -66,7 +66,7 @@ def bisected(h, r0, eta, zeta, beta, reach):
             break
         reach *= 2.0
     near, far = 0.0, reach
-    while True:
+    for _ in range(MOST_HALVINGS):
         middle = 0.5 * (near + far)
         if middle in (near, far):
             return middle
@@ -74,6 +74,7 @@ def bisected(h, r0, eta, zeta, beta, reach):
             near = middle
         else:
             far = middle
+    return middle
 
 
 @njit(error_model="numpy", fastmath=CONTRACT)

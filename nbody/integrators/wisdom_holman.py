@@ -45,6 +45,7 @@ class WisdomHolman(FewBodies):
         encounter: NotNegative = 1.0
 
     order = 2
+    for_ensembles = "nbody.integrators.systems.wisdom_holman:WisdomHolmanSystems"
     star = True
     velocity_fields = True
     source = "Wisdom & Holman 1991; Wisdom, Holman & Touma 1996"

@@ -32,7 +32,7 @@ def _rows(kernel: Any, threads: int, bodies: int) -> Trace:
     one = np.float32(1)
     return trace(
         kernel, COUNT // bodies, threads, body=_bodies(COUNT), acceleration=np.zeros((COUNT, 4), np.float32),
-        start=np.int64(0), G=one, length2=one,
+        start=np.int64(0), acting=np.int64(COUNT), G=one, length2=one,
     )  # fmt: skip
 
 

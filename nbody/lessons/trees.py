@@ -1,5 +1,6 @@
 """Figures of the tree: the curve and its cells, what one leaf sees, and what opening cells costs and gains."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ def morton() -> Any:
             Rectangle(corner, side, side, facecolor=face, edgecolor=GRID if not filled else INK, linewidth=0.6)
         )
 
-    for cell in leaves:
-        square(left, cell, GRID)
+    for leaf in map(int, leaves):
+        square(left, leaf, GRID)
     left.plot(x[:, 0], x[:, 1], color=BLUE, linewidth=0.8)
     left.plot(x[:, 0], x[:, 1], ".", color=INK, markersize=2.5)
     bare(left, f"{BODIES} bodies in the order of their keys")
@@ -107,6 +108,7 @@ def seen_from(target: int, x: np.ndarray, cells: Any) -> tuple[list[int], list[i
 def opening() -> Any:
     """Errors against the time of an evaluation, by an angle and by an estimate; and times against N, beside direct sums."""
     from matplotlib.lines import Line2D
+    from matplotlib.ticker import NullFormatter
 
     figure, axes = panels(1, 2, 3.3)
     errors, times = axes[0]
@@ -116,30 +118,26 @@ def opening() -> Any:
     )
     handles = []
     for name, colour, options in ways:
-        seconds, median, most = np.array([measured(COUNT, each) for each in options]).T
-        errors.loglog(1e3 * seconds, median, "o-", color=colour, markersize=3)
-        errors.loglog(1e3 * seconds, most, "o--", color=colour, markersize=3, markerfacecolor="white")
+        took, median, most = np.array([measured(each) for each in options]).T
+        errors.loglog(took, median, "o-", color=colour, markersize=3)
+        errors.loglog(took, most, "o--", color=colour, markersize=3, markerfacecolor="white")
         handles.append(Line2D([], [], color=colour, label=name))
     handles += [Line2D([], [], color=INK, label="median"), Line2D([], [], color=INK, linestyle="--", label="99 %")]
     errors.legend(handles=handles, frameon=False, fontsize=7.5)
-    errors.set_xlabel("ms per evaluation")
+    errors.set_xlabel("seconds per evaluation")
+    errors.xaxis.set_minor_formatter(NullFormatter())
     errors.set_ylabel("relative error of the force")
-    plain(errors, f"what opening cells costs and gains, N = {COUNT}")
+    plain(errors, f"what opening cells costs, N = {COUNT}")
 
-    from nbody.forces import ENGINES
-    from nbody.forces.auto import GRAVITY
-    from nbody.forces.by_accuracy import seconds_on_cpu
-
-    cpu = ENGINES.load("cpu")
-    direct = [seconds_on_cpu(cpu(GRAVITY, "float32"), sphere(count)) for count in DIRECT]
+    direct = [seconds("cpu", sphere(count)) for count in DIRECT]
     times.loglog(DIRECT, direct, "o-", color=INK, markersize=3, label="direct sums")
     for accuracy, colour in ((1e-2, GREEN), (1e-3, BLUE), (1e-5, VIOLET)):
-        seconds = [measured(count, {"accuracy": accuracy}, judged=False)[0] for count in TREE]
-        times.loglog(TREE, seconds, "o-", color=colour, markersize=3, label=f"tree, {accuracy:g}")
+        found = [seconds("cpu-tree", sphere(count), accuracy=accuracy) for count in TREE]
+        times.loglog(TREE, found, "o-", color=colour, markersize=3, label=f"tree, {accuracy:g}")
     times.legend(frameon=False, fontsize=7.5)
     times.set_xlabel("N")
     times.set_ylabel("seconds per evaluation")
-    plain(times, f"{machine.cpu_name()}, {machine.cores()} cores, float32")
+    plain(times, f"one core, {machine.cpu_name()}, float32")
     return figure
 
 
@@ -151,23 +149,40 @@ def sphere(count: int) -> Any:
     return make_particles(Scenario.load("plummer").override(particles=count))
 
 
-def measured(count: int, options: dict[str, float], judged: bool = True) -> tuple[float, float, float]:
-    """Seconds of an evaluation by the ``cpu-tree`` engine, and the median and the 99 % error of 1000 bodies."""
+def seconds(name: str, bodies: Any, **options: float) -> float:
+    """The CPU time of an evaluation by an engine on one core, which other programs hardly change."""
+    import numba
+
+    from nbody.forces.by_accuracy import seconds_on_cpu
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        return seconds_on_cpu(engine_of(name, options), bodies, time.process_time)
+    finally:
+        numba.set_num_threads(before)
+
+
+def engine_of(name: str, options: dict[str, float]) -> Any:
+    """An engine in float32 with Plummer's softening."""
     from nbody.forces import ENGINES
     from nbody.forces.auto import GRAVITY
-    from nbody.forces.by_accuracy import seconds_on_cpu
+
+    kind = ENGINES.load(name)
+    return kind(GRAVITY, "float32", kind.Options(**options))
+
+
+def measured(options: dict[str, float]) -> tuple[float, float, float]:
+    """Seconds of an evaluation by the ``cpu-tree`` engine, and the median and the 99 % error of 1000 bodies."""
     from nbody.forces.sample import direct_sums
 
-    bodies, kind = sphere(count), ENGINES.load("cpu-tree")
-    engine = kind(GRAVITY, "float32", kind.Options(**options))
-    seconds = seconds_on_cpu(engine, bodies)
-    if not judged:
-        return seconds, 0.0, 0.0
+    bodies, engine = sphere(COUNT), engine_of("cpu-tree", options)
     state = engine.load(bodies)
     engine.evaluate(state)
     state.invalidate()
-    engine.evaluate(state)
-    rows = np.sort(np.random.default_rng(1).choice(count, 1000, replace=False))
-    exact = direct_sums(bodies.position, bodies.mass, GRAVITY, rows)
+    engine.evaluate(state)  # with the size of the forces known, as in each step of a run
+    rows = np.sort(np.random.default_rng(1).choice(COUNT, 1000, replace=False))
+    exact = direct_sums(bodies.position, bodies.mass, engine.gravity, rows)
     error = np.linalg.norm(state.forces()[0][rows] - exact, axis=1) / np.linalg.norm(exact, axis=1)
-    return (seconds, *map(float, np.quantile(error, (0.5, 0.99))))
+    median, most = np.quantile(error, (0.5, 0.99))
+    return seconds("cpu-tree", bodies, **options), float(median), float(most)

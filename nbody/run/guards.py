@@ -38,7 +38,11 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
     dt = math.inf if integrator.adaptive else integrator.dt
     check_range(engine, gravity, precision, particles, "", dt, integrator.power_of_dt)
     stored = np.float32 if precision == "float32" else np.float64
-    if gravity.length2 == 0 and (pair := _coincident(particles.position.astype(stored))):
+    position = particles.position.astype(stored)
+    if scenario.ensemble:  # only bodies of one system may not be in the same place
+        systems = np.repeat(np.arange(scenario.ensemble.count), particles.count // scenario.ensemble.count)
+        position = np.column_stack((position, systems))
+    if gravity.length2 == 0 and (pair := _coincident(position)):
         raise InputError(
             _same_place(pair) + "; move one, or add a softening (gravity: {softening: plummer, length: …})"
         )
@@ -113,7 +117,9 @@ def check_finite(step: int, snapshot: Snapshot, gravity: Gravity | None = None) 
     cause."""
     if all(map(math.isfinite, snapshot.sums.tolist())):  # for eight numbers four times as fast as NumPy
         return
-    if gravity and gravity.length2 == 0 and (pair := _coincident(snapshot.position)):
+    rows = np.arange(len(snapshot.position)) if snapshot.left is None else snapshot.left
+    if gravity and gravity.length2 == 0 and (pair := _coincident(snapshot.position[rows])):
+        pair = int(rows[pair[0]]), int(rows[pair[1]])
         raise RunFailed(f"step {step}: {_same_place(pair)}; add a softening (softening: plummer). {KEPT}")
     what = next(name for name, total in zip(SUMMED, snapshot.sums, strict=True) if not math.isfinite(total))
     for name in ("position", "velocity"):

@@ -3,17 +3,18 @@ anything is computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from nbody import cache, machine
+from nbody.collisions.collisions import RECORDED
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import widths
 from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.fields.field import VelocityField
-from nbody.forces import AUTOMATIC, ENGINES, resolve
-from nbody.forces.by_accuracy import Accuracy, check_accuracy, direct_or_tree
+from nbody.forces import ENGINES
 from nbody.forces.engine import SOFTENING2, Engine
 from nbody.forces.memory import check_fits, needs
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
@@ -21,12 +22,13 @@ from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator
 from nbody.law import LAWS
 from nbody.particles import Particles
+from nbody.run import ensemble
+from nbody.run.engine_choice import chosen_engine, refusal
 from nbody.run.progress import Summary
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
-from nbody.scenario.fields import Group, unknown_key, validated
-from nbody.scenario.groups import EngineChoice
+from nbody.scenario.fields import Group, validated
 from nbody.state import Column, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 
@@ -34,6 +36,10 @@ Notify = Callable[[str], None]
 
 RATES = "rates"
 """The cache file of the interactions per second that runs on this machine have reached."""
+
+
+EVENTS = 10_000
+"""Room for collisions in the recording of a run whose bodies do not merge (140 bytes each)."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,8 @@ class Plan:
         if isinstance(self.schedule, TimeSchedule):
             kept = {key: value for key, value in found["record"].items() if key == "observables"}
             found["record"] = {"dt": self.schedule.interval, **kept}
+        if self.scenario.ensemble:
+            found["ensemble"]["systems"] = self.scenario.ensemble.count
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
         return found
 
@@ -111,9 +119,28 @@ class Plan:
             scenario_text=self.scenario.text,
             resolved=resolved,
             provenance=provenance,
-            state_bytes=state_bytes(arrays | self.integrator.arrays(), {}),
-            observables=ALWAYS | widths(self.scenario.record.observables or ()),
+            state_bytes=state_bytes(arrays | self.integrator.arrays(), {})
+            + (24 * self.count if self.event_room else 0),
+            observables=ALWAYS
+            | widths(self.scenario.record.observables or ())
+            | ensemble.widths(self.scenario)
+            | self._of_mergers,
+            events=self.event_room,
         )
+
+    @property
+    def _of_mergers(self) -> dict[str, int]:
+        """What runs with mergers record with each frame."""
+        chosen = self.scenario.collisions
+        return RECORDED if chosen is not None and chosen.rule == "merge" else {}
+
+    @property
+    def event_room(self) -> int:
+        """The number of collisions for which the recording has room."""
+        chosen = self.scenario.collisions
+        if chosen is None:
+            return 0
+        return self.count if chosen.rule == "merge" else (chosen.most or EVENTS)
 
     @property
     def file_bytes(self) -> int:
@@ -168,6 +195,8 @@ class Plan:
         check_fits(self.engine_kind, self.count, scenario.precision, where, self._added, self._working)
         engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
         engine.fields = self.fields
+        if scenario.ensemble:
+            engine.systems = scenario.ensemble.count  # type: ignore[attr-defined]
         particles = make_particles(scenario) if self.particles is None else self.particles.check()
         scenario.gravity.squares(particles.species, particles.species_names, scenario.where("gravity.length"))
         return engine, particles
@@ -199,16 +228,11 @@ def plan(
         count = particles.count
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
+    if scenario.ensemble:
+        ensemble.check_ensemble(scenario, integrator, count, schedule)
+        return _plan_of_systems(scenario, integrator, count, schedule, particles)
     where = scenario.where("engine")
-    name, why, accuracy = _engine(scenario, integrator, count, notify, measure)
-    chosen = scenario.engine
-    if accuracy is not None and not ENGINES.load(name).approximate:
-        chosen = EngineChoice(name=name)  # direct sums are more accurate
-    elif "accuracy" in chosen.options and "accuracy" not in ENGINES.load(name).Options.model_fields:
-        raise InputError(
-            f"{scenario.where('engine.accuracy')}engine '{name}' sums over all pairs and has no accuracy to choose; leave "
-            "it out, or choose engine tree or auto"
-        )
+    name, why, chosen = chosen_engine(scenario, integrator, count, notify, measure)
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
     kind.require_softening(scenario.gravity, where)
     if scenario.gravity.per_species and scenario.precision == "mixed":
@@ -217,57 +241,24 @@ def plan(
         )
     kind.require_precision(scenario.precision, scenario.where("precision"))
     kind.check_options(options, scenario.precision, scenario.where("engine.accuracy"))
-    if reason := _refusal(integrator, kind, scenario):
+    if reason := refusal(integrator, kind, scenario):
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
 
 
-def _engine(
-    scenario: Scenario, integrator: Integrator, count: int, notify: Notify, measure: bool
-) -> tuple[str, str, float | None]:
-    """The engine of a run, why it was chosen, and the accuracy by which ``auto`` has chosen it."""
-    written, where, precision = scenario.engine.name, scenario.where("engine"), scenario.precision
-    accuracy = _wanted_accuracy(scenario) if written in AUTOMATIC else None
-
-    def refusal(kind: type[Engine]) -> str:
-        return _refusal(integrator, kind, scenario)
-
-    on_gpu = ENGINES.load("gpu-symmetric")
-    offered = not integrator.needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
-    if written == "auto" and offered and integrator.refusal(on_gpu, precision):
-        what = "computes its own forces" if integrator.own_forces else "works on the CPU"
-        found = "cpu", f"scheme '{scenario.integrator.scheme}' {what}"
-        if accuracy is not None:
-            found = direct_or_tree(found, accuracy, precision, count, notify, measure, refusal)
-    else:
-        found = resolve(
-            written, precision, count, where, notify, measure, integrator.needs, scenario.gravity.per_species, accuracy,
-            refusal,
-        )  # fmt: skip
-    return *found, accuracy
-
-
-def _wanted_accuracy(scenario: Scenario) -> float | None:
-    """The accuracy beside ``auto``; None if there is none. Raises InputError."""
-    written = scenario.engine.options
-    for option in written:
-        if option not in Accuracy.model_fields:
-            message = unknown_key(option, Accuracy.model_fields, ("name", *Accuracy.model_fields))
-            raise InputError(scenario.where(f"engine.{option}") + message)
-    accuracy = validated(Accuracy, written, scenario.source, ("engine",)).accuracy
-    if accuracy is not None:
-        check_accuracy(accuracy, scenario.precision, scenario.where("engine.accuracy"))
-    return accuracy
-
-
-def _refusal(integrator: Integrator, kind: type[Engine], scenario: Scenario) -> str:
-    """Why the scheme, or the law, cannot have an engine; empty if it can."""
-    if kind.approximate and (integrator.own_forces or integrator.needs & ~kind.offers):
-        return "a tree gives accelerations only, and this scheme needs more; choose leapfrog, yoshida4 or yoshida6"
-    if kind.approximate and scenario.gravity.per_species:
-        return "a tree has one softening length for all bodies"
-    return integrator.refusal(kind, scenario.precision)
+def _plan_of_systems(
+    scenario: Scenario, integrator: Integrator, count: int, schedule: Schedule, particles: Particles | None
+) -> Plan:
+    """The plan of an ensemble."""
+    name, why, kind = ensemble.engine_of_systems(scenario, integrator)
+    options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
+    if reason := integrator.refusal(kind, scenario.precision):
+        raise InputError(
+            f"{scenario.where('engine')}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}"
+        )
+    _check_forces(scenario, integrator)
+    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
 
 
 def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify: Notify) -> Scenario:
@@ -324,8 +315,11 @@ def _check_velocity_field(scenario: Scenario, integrator: Integrator) -> None:
 
 def _integrator(scenario: Scenario) -> Integrator:
     kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
+    made: Any = kind
+    if scenario.ensemble:
+        made = partial(ensemble.scheme_of_systems(scenario, kind), systems=scenario.ensemble.count)
     try:
-        integrator: Integrator = kind(scenario.integrator.dt, options)
+        integrator: Integrator = made(scenario.integrator.dt, options)
         assert integrator.dt  # raises if there must be one
     except InputError as error:
         raise InputError(scenario.where("integrator.dt") + str(error)) from None

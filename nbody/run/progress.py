@@ -3,8 +3,12 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
 
 from nbody.state import State
+
+if TYPE_CHECKING:
+    from nbody.scenario.units import Units
 
 HEARTBEAT = 0.2
 """Seconds between updates of the progress and synchronizations with the device."""
@@ -29,6 +33,8 @@ class Progress:
     fraction: float = 0.0
     observed: Mapping[str, float] = field(default_factory=dict)
     """The scenario's observables of the latest frame that are single numbers."""
+    units: "Units | None" = None
+    """The scenario's."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,12 @@ class Summary:
     blocks: int | None = None
     body_steps: int | None = None
     time_unit: str = ""
+    collisions: int | None = None
+    """All collisions in the recording; None if the scenario does not look for them."""
+    particles_left: int | None = None
+    """The number of bodies after mergers."""
+    collision_energy: float | None = None
+    """What mergers have added to the energy; the errors above leave it out."""
 
     def as_dict(self) -> dict:
         """For JSON."""

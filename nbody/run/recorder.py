@@ -10,7 +10,7 @@ often Ctrl-C is pressed while the disk is slow.
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
@@ -35,6 +35,9 @@ class FrameSink(Protocol):
     def append_many(self, frames: Sequence[Frame]) -> None:
         """Append one or more frames."""
 
+    def append_events(self, events: np.ndarray) -> None:
+        """Append one or more events."""
+
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Store the state of the run after the last frame."""
 
@@ -48,6 +51,8 @@ class Moment(NamedTuple):
     step: int
     time: float
     snapshot: Snapshot
+    values: Mapping[str, np.ndarray] = {}
+    """Observables that the integrator knows."""
 
 
 Measure = Callable[[int, float, Snapshot], dict[str, float | np.ndarray]]
@@ -110,9 +115,11 @@ class Recorder:
         )  # the end of the thread: a flag, and a queue to wait with
         threading.Thread(target=self._work, name="recorder", daemon=True).start()
 
-    def record(self, step: int, time: float, snapshot: Snapshot) -> None:
-        """Queue a snapshot; wait while the queue is full."""
-        self._put(Moment(step, time, snapshot))
+    def record(
+        self, step: int, time: float, snapshot: Snapshot, values: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        """Queue a snapshot, with the integrator's observables; wait while the queue is full."""
+        self._put(Moment(step, time, snapshot, values or {}))
 
     def record_many(self, moments: Sequence[Moment]) -> None:
         """Queue snapshots. All are queued even after an error in the thread, because the thread releases them."""
@@ -122,6 +129,12 @@ class Recorder:
         """Queue a checkpoint, which is stored after the frames queued before it."""
         if self._sink is not None:
             self._put(lambda: self._keep(state, meta))
+
+    def events(self, rows: np.ndarray) -> None:
+        """Queue events, which are stored after the frames queued before them."""
+        sink = self._sink
+        if sink is not None and len(rows):
+            self._put(lambda: None if self._failed else sink.append_events(rows))
 
     def close(self, complete: bool = True) -> None:
         """Wait until everything queued is stored and the sink is closed; ``complete`` is passed to the sink."""
@@ -223,16 +236,17 @@ class Recorder:
         frames: list[Frame] = []
         energies = self.energies
         try:
-            for step, time, snapshot in moments:
+            for step, time, snapshot, own in moments:
                 snapshot.wait()
                 check_finite(step, snapshot, self.gravity)
-                values = observables(snapshot.sums)
+                values = observables(snapshot.sums) | dict(own)
                 if self.measure is not None:
                     more = self.measure(step, time, snapshot)
                     self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
+                    self.observed.pop("collision_energy", None)  # the energy error excludes it
                     values |= more
                 frames.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
-                energies = energies.after(float(values["total_energy"]))
+                energies = energies.after(float(values["total_energy"]) - float(values.get("collision_energy", 0.0)))
                 self._check_energy(step, energies)
         finally:
             if frames and self._sink is not None:

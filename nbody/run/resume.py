@@ -66,7 +66,7 @@ def resume(
                 frames -= 1
             if (again := int(np.sum(run.step[:] > step))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
-            energies = Energies.of(run.observable("total_energy")[:frames])
+            energies = Energies.of(run.energy_balance()[:frames])
             start = Start(step, time, checkpoint, frames, energies)
     simulation = Simulation(scenario, path, notify=notify, particles=particles, start=start)
     planned_end = planned.schedule

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from nbody import machine
+from nbody.collisions.collisions import SlotSnapshot
 from nbody.diagnostics.energy import Energies
-from nbody.diagnostics.observables import measured
+from nbody.diagnostics.observables import columns_of, measured
 from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
 from nbody.run.calls import Callback, Calls, calls_of
+from nbody.run.colliding import Colliding
 from nbody.run.force_error import force_errors
 from nbody.run.guards import doubts
 from nbody.run.notebook import default_notify
@@ -31,6 +33,7 @@ from nbody.run.watch import Watch
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import Snapshot, State, Want, frames_per_block
 from nbody.trajectory import TrajectoryWriter, state_bytes
+from nbody.trajectory.events import no_events, table_of_events
 from nbody.trajectory.provenance import collect_provenance
 
 MOST_STEPS = 256
@@ -129,9 +132,22 @@ class Simulation:
                 "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
                 "in equilibrium"
             )
-        self.state = self.engine.load(self._bodies)
+        self._colliding = None if scenario.collisions is None else Colliding(self.plan, self._bodies, notify)
+        if self._colliding is not None:
+            self._bodies = self._colliding.bodies
+            if start is not None:
+                self._colliding.restore(start.checkpoint)
+        self.state = self.engine.load(self._bodies if self._colliding is None else self._colliding.now.starting())
+        if self._colliding is not None and self._colliding.now.merged:
+            self.state.slots = self._colliding.now.rows
         self._set_moment(self._bodies.step, self._bodies.time)
+        columns = columns_of(scenario.record.observables or ())
+        if scenario.fields:
+            columns -= {"potential"}  # it would be that of the fields too
+        self.state.send_with_frames(columns, self._bodies)
         self._motion = Motion(self.engine, self.state)
+        if self._colliding is not None:
+            self.integrator.expect_contacts()
         self.integrator.prepare(self._motion)
         self.frames_per_block = frames_per_block(self.state.count, self.state.dtype.name)
         self.frames = 0
@@ -184,6 +200,10 @@ class Simulation:
         were given, whatever the precision of the run."""
         bodies, own = self._bodies, self.state.dtype
         position, velocity = self.state.phase_space()
+        if self._colliding is not None and self.step != bodies.step:
+            return self._colliding.now.particles(
+                position.astype(np.float64), velocity.astype(np.float64), self.time, self.step
+            )
         if self.step == bodies.step:
             pairs = (bodies.position, position), (bodies.velocity, velocity)
             position, velocity = (
@@ -200,6 +220,11 @@ class Simulation:
             time=self.time,
             step=self.step,
         )
+
+    @property
+    def events(self) -> Any:
+        """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
+        return table_of_events(no_events() if self._colliding is None else self._colliding.rows)
 
     @property
     def summary(self) -> Summary | None:
@@ -235,6 +260,9 @@ class Simulation:
         if self.step != self._bodies.step and not isinstance(self.scenario.initial, FromArrays):
             began = json.dumps(self.scenario.resolved()["initial"])
             self._origin = f"step {self.step}, t = {self.time:.9g}, of a run that began with {began}"
+            if self._colliding is not None:
+                self._bodies = self.particles
+                self._colliding = Colliding(self.plan, self._bodies, lambda line: None)
             self.scenario = self.scenario.with_arrays(self.state.count)
             self.plan = replace(self.plan, scenario=self.scenario)
 
@@ -316,6 +344,8 @@ class Simulation:
             self._file.go_on(first, self.time, self.frames, self.energies)
         self._schedule_in_use, left, single = schedule, False, self.integrator.single
         self._running, self._calls = True, calls
+        if self._colliding is not None:
+            self._colliding.stopped = False
         try:
             with pace.stopping() if pace else stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
 
@@ -338,6 +368,8 @@ class Simulation:
         self.frames, self.energies = recorder.frames, recorder.energies
         interrupted = stop.requested and not schedule.ended(self.step, self.time)
         self._summary = self._summarize(clock, self.step - first, single, interrupted)
+        if line := self.integrator.remark():
+            self.notify(line)
         if clock.settled and not stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary)
 
@@ -360,7 +392,7 @@ class Simulation:
             self._has_first_frame = True
         queued = at_most = 0
         failure: BaseException | None = None
-        while not schedule.ended(self.step, self.time) and not stop.requested:
+        while not self._ended(schedule) and not stop.requested:
             if not queued:
                 at_most = clock.steps_in_a_beat()
                 if pace is not None:
@@ -385,10 +417,15 @@ class Simulation:
             self._record(recorder)
         if self.step > first:
             self._checkpoint(recorder)
-        recorder.close(complete=schedule.ended(self.step, self.time))
+        recorder.close(complete=self._ended(schedule))
         if failure is not None:
             raise failure
         yield self._beat(clock, recorder, schedule)
+
+    def _ended(self, schedule: Schedule) -> bool:
+        """True if the run has reached its end, or two bodies have touched and the scenario says ``stop``."""
+        touched = self._colliding is not None and self._colliding.stopped
+        return touched or schedule.ended(self.step, self.time)
 
     def _schedule(self, steps: int | None, until: float | None) -> Schedule:
         """The plan's schedule, or that of the next ``steps`` steps, or that until a time."""
@@ -426,10 +463,15 @@ class Simulation:
         if self._calls:
             steps, until = self._calls.next(self.state, until)
             at_most = min(at_most, steps)
-        if not isinstance(integrator, FixedStep) or not isinstance(schedule, StepSchedule):
+        if self._colliding is not None or not (
+            isinstance(integrator, FixedStep) and isinstance(schedule, StepSchedule)
+        ):
             between = min(between, at_most)
             self._watch.step(begun + 1, False, min(between, 1))
-            integrator.advance(self._motion, between, until)
+            if self._colliding is None:
+                integrator.advance(self._motion, between, until)
+            else:
+                self._advance_colliding(self._colliding, recorder, between, until)
             if schedule.due(self.step, self.time):
                 self._record(recorder)
             return self.step - begun
@@ -446,6 +488,16 @@ class Simulation:
         recorder.record_many([Moment(k, integrator.time_at(self.state, k), one) for k, one in moments])
         return self.step - begun
 
+    def _advance_colliding(self, colliding: Colliding, recorder: Recorder, steps: int, until: float) -> None:
+        """Make up to ``steps`` steps; after one in which bodies touch, no more."""
+        span = self.integrator.advance_to_contact(self._motion, steps, until, colliding.now)
+        if span is None:
+            return
+        motion = colliding.resolve(span, self._motion, self.integrator, recorder)
+        if motion is not None:
+            self._motion, self.state = motion, motion.state
+            self._watch.follow(motion)
+
     # --- What goes to the file ---
 
     def _make_recorder(self, schedule: Schedule) -> Recorder:
@@ -457,7 +509,9 @@ class Simulation:
         try:
             self._recorder = Recorder(writer, limit, self.notify, self.energies, self.frames, self.frames_per_block)
             self._recorder.gravity = self.scenario.gravity
-            if self.scenario.record.observables:
+            if self.scenario.ensemble:
+                self._recorder.measure = self._measure_systems
+            elif self.scenario.record.observables or self._colliding is not None:
                 self._recorder.measure = self._measure
         except BaseException:  # close the file, which is locked and has its full size
             if writer is not None:
@@ -468,17 +522,33 @@ class Simulation:
 
     @np.errstate(all="ignore")
     def _record(self, recorder: Recorder) -> None:
-        if Want.ENERGY not in self.state.current:
+        if self.state.frame_want not in self.state.current:
             self._watch.frame(self.step)
-        self._motion.evaluate(Want.ENERGY)
-        recorder.record(self.step, self.time, self.state.snapshot())
+        self._motion.evaluate(self.state.frame_want)
+        snapshot = self.state.snapshot()
+        if self._colliding:
+            snapshot = self._colliding.snapshot(snapshot)
+        recorder.record(self.step, self.time, snapshot, self.integrator.observed(self._motion))
 
     def _measure(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
         """The scenario's observables of a snapshot, on the host."""
         rows = (array[:, : self.state.dimensions] for array in (snapshot.position, snapshot.velocity))
         position, velocity = rows
         now = replace(self._bodies, position=position, velocity=velocity, time=time, step=step)
-        return measured(self.scenario.record.observables or (), now, self.scenario.gravity.G)
+        numbers: dict[str, float] = {}
+        if isinstance(snapshot, SlotSnapshot) and snapshot.left is not None:
+            now, numbers = replace(now.rows(snapshot.left), mass=snapshot.mass), snapshot.numbers
+        names, G = self.scenario.record.observables or (), self.scenario.gravity.G
+        return numbers | measured(names, now, G, snapshot.columns)
+
+    def _measure_systems(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
+        """The energy of each system, computed on the host."""
+        from nbody.forces.systems.cpu import energies
+
+        law, systems = self.scenario.gravity, self.scenario.ensemble.count  # type: ignore[union-attr]
+        mass = self._bodies.mass
+        found = energies(snapshot.position, snapshot.velocity, mass, law.G, law.length2, law.softening, systems)
+        return {"system_energy": found}
 
     def _checkpoint(self, recorder: Recorder) -> None:
         if self.output is not None:
@@ -491,7 +561,8 @@ class Simulation:
 
     def _arrays(self) -> dict[str, np.ndarray]:
         """The arrays of a checkpoint: the state's columns and the integrator's arrays."""
-        return self.state.arrays() | {OWN + name: array for name, array in self.integrator.arrays().items()}
+        own = {OWN + name: array for name, array in self.integrator.arrays().items()}
+        return self.state.arrays() | own | (self._colliding.arrays() if self._colliding else {})
 
     def _set_moment(self, step: int, time: float) -> None:
         """Let the bodies be at a step and a time. The time of step 0 is such that ``time`` is that of ``step``."""
@@ -510,6 +581,7 @@ class Simulation:
         regular = self._schedule_in_use.regular(self.step, self.time)
         return {
             "step": self.step, "time": self.time, "regular": regular, "engine": self.engine_name, "scope": self.scope(),
+            "events": self._colliding.recorded if self._colliding else 0,
         }  # fmt: skip
 
     def scope(self) -> dict[str, str]:
@@ -560,6 +632,7 @@ class Simulation:
             doing=doing,
             fraction=fraction,
             observed=recorder.observed,
+            units=self.scenario.units,
         )
 
     def _report_interrupt(self) -> None:
@@ -579,7 +652,7 @@ class Simulation:
             device=self.engine.device_name(),
             precision=self.scenario.precision,
             integrator=self.scenario.integrator.scheme,
-            particles=self.state.count,
+            particles=self._bodies.count,
             steps=done,
             step=self.step,
             time=self.time,
@@ -587,7 +660,7 @@ class Simulation:
             steps_per_s=clock.steps_per_s,
             interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self._motion),
             energy_initial=self.energies.initial,
-            energy_final=self.energies.latest,
+            energy_final=self.energies.latest + (self._colliding.now.energy if self._colliding else 0.0),
             energy_error=self.energies.error,
             frames=self.frames,
             interrupted=interrupted,
@@ -595,6 +668,7 @@ class Simulation:
             blocks=done if individual else None,
             body_steps=(self.integrator.single or 0) - (single or 0) if individual else None,
             time_unit=self.scenario.units.time if self.scenario.units else "",
+            **(self._colliding.summary() if self._colliding else {}),
         )
 
 

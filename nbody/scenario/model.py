@@ -11,6 +11,8 @@ from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from nbody.errors import InputError, unknown
 from nbody.law import LAWS, Gravity
+from nbody.scenario.collisions import CollisionKeys, collisions_from
+from nbody.scenario.ensemble import Ensemble
 from nbody.scenario.fields import Group, KeyProblem, Text, shown, validated
 from nbody.scenario.groups import (
     CheckpointKeys,
@@ -80,7 +82,9 @@ class Scenario(Group):
     initial: Annotated[Initial, BeforeValidator(initial_from)]
     gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
     fields: Annotated[tuple[FieldChoice, ...] | None, BeforeValidator(fields_from)] = None
+    ensemble: Ensemble | None = None
     integrator: Integrator
+    collisions: Annotated[CollisionKeys | None, BeforeValidator(collisions_from)] = None
     engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
     precision: Literal["float32", "mixed", "float64"] = "float32"
     record: Record = Record()

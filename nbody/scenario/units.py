@@ -76,6 +76,12 @@ def shown_time(unit: str) -> tuple[float, str]:
     return SHOWN_TIMES.get(unit, (1.0, unit))
 
 
+def time_text(time: float, unit: str) -> str:
+    """A time in ``unit`` as a text, such as ``12.5 Myr``; without a unit the number alone."""
+    factor, symbol = shown_time(unit)
+    return f"{factor * time:.6g} {symbol}".rstrip()
+
+
 @dataclass(frozen=True)
 class Dimension:
     """A physical dimension: length^a mass^b time^c."""

@@ -6,7 +6,7 @@ requested are copied from a GPU to the host.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,14 +29,19 @@ class State(ABC):
         step: steps made since time :attr:`origin`.
         time: the time of the positions and velocities, in the scenario's units, float64.
         now: the same during a step too, when only some of its moves are made; setting ``time`` sets it.
-        time_dependent: True if forces depend on the time itself, so that no step is the replay of another.
+        time_dependent: True if forces depend on the time itself.
         origin: the time of step 0.
+        dt: the length of steps that are all the same.
+        made, drifts: steps that ``step`` does not count yet, and the drifts since the last step.
         current: the results that belong to the present positions. Engines add to it, moves of the positions clear it; see
             :meth:`nbody.forces.engine.Engine.evaluate`.
         workspace: buffers and plans of the engine that loaded the state. They belong to the state, so that one engine
             may work with several states.
         watch: called with :attr:`computed` during a force evaluation; an exception that it raises ends the evaluation,
             and leaves the accelerations undefined.
+        slots: after mergers the row in which each body of the run's beginning is now; None before.
+        frame_want: what :meth:`snapshot` needs to be current.
+        frame_columns: the names of the columns that snapshots bring.
         requested, computed: interactions that were requested, and that were computed, while a watch was set.
     """
 
@@ -45,12 +50,15 @@ class State(ABC):
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
         self.count = particles.count
+        self.slots: np.ndarray | None = None
         self.dimensions = particles.dimensions
         self.dtype = np.dtype(dtype)
         self.step = 0
+        self.dt = 0.0
         self.time = self.origin = float(particles.time)
         self.time_dependent = False
         self.current = Want.NOTHING
+        self.frame_want, self.frame_columns = Want.ENERGY, tuple[str, ...]()
         self.workspace: Any = None
         self.watch: Callable[[int], None] | None = None
         self.requested = self.computed = 0
@@ -66,6 +74,22 @@ class State(ABC):
     @time.setter
     def time(self, time: float) -> None:
         self._time = self.now = float(time)
+        self.made, self.drifts = 0, list[float]()
+
+    def begin_steps(self, dt: float) -> None:
+        """Declare that the next steps have the length ``dt``."""
+        self.dt, self.made, self.drifts = dt, 0, []
+
+    def end_steps(self, steps: int = 1) -> None:
+        """Declare that one or more steps are complete, which ``step`` does not count yet."""
+        self.made, self.drifts = self.made + steps, []
+        self.now = self.origin + (self.step + self.made) * self.dt  # (a sum of steps would accumulate rounding errors)
+
+    def _pass(self, dt: float) -> None:
+        """Let time pass with the positions."""
+        self.now += dt
+        self.drifts.append(dt)
+        self.invalidate()
 
     def report(self, interactions: int) -> None:
         """Called by an engine when it has finished a piece of a force evaluation, or has launched it on the device.
@@ -90,15 +114,13 @@ class State(ABC):
     def drift(self, dt: float) -> None:
         """x += v dt. The accelerations are out of date afterwards."""
         self._drift(self.dtype.type(dt))
-        self.now += dt
-        self.invalidate()
+        self._pass(dt)
 
     def drift_taylor(self, dt: float) -> None:
         """x += v dt + a dt²/2, the lecture's position update, in float32 rounded once. The accelerations are out of date
         afterwards, but keep their values: the kick that follows uses them."""
         self._drift_taylor(self.dtype.type(dt), self.dtype.type(0.5 * dt * dt))
-        self.now += dt
-        self.invalidate()
+        self._pass(dt)
 
     def invalidate(self) -> None:
         """Declare that the positions have changed: no result is current."""
@@ -121,9 +143,20 @@ class State(ABC):
 
     # --- Results ---
 
+    def send_with_frames(self, names: Collection[str], particles: Particles) -> None:
+        """Let snapshots bring columns (:data:`~nbody.state.frames.COLUMNS`) of the bodies, which are ``particles`` now.
+        Call this before the first snapshot. A column that is faster to compute on the host is not brought."""
+        self.frame_columns = tuple(name for name in self._offered_columns() if name in names)
+        if "potential" in self.frame_columns:
+            self.frame_want = Want.POTENTIAL
+
+    def _offered_columns(self) -> tuple[str, ...]:
+        """The columns that snapshots of this kind of state can bring."""
+        return ("potential",)
+
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """A copy of the state at this moment. The potential energy must be current."""
+        """A copy of the state at this moment. :attr:`frame_want` must be current."""
 
     def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
         """The states after each of ``count`` calls of ``step``, at most :func:`frames_per_block`. A device may record all

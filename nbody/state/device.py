@@ -11,14 +11,17 @@ their result, and are then made by one launch: :mod:`nbody.state.moves`. Repeate
 (:mod:`nbody.state.replay`), and long evaluations report their progress (:mod:`nbody.state.marks`).
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 import numpy as np
 
+from nbody.diagnostics.density import NEIGHBOURS
 from nbody.gpu import cuda, out_of_memory
 from nbody.particles import Particles
 from nbody.state import Column, Snapshot, State
+from nbody.state.clock import Moment, moment, set_clock
+from nbody.state.frames import COLUMNS
 from nbody.state.marks import Marks
 from nbody.state.moves import (
     BEND,
@@ -33,6 +36,7 @@ from nbody.state.moves import (
     Area,
     Move,
     blocks,
+    copy_potential,
     make_moves,
 )  # fmt: skip
 from nbody.state.replay import Replays
@@ -67,7 +71,17 @@ class DeviceState(State):
         """True once the kernel that makes moves is compiled."""
         self._replays = Replays()
         self._marks = Marks(self.stream)
+        self.recording: int | None = None
+        """The steps that were :attr:`made` when the recording of a graph began; None if none is recorded."""
+        self._clock = cuda.to_device(np.zeros(1, np.int64))
+        self.division: Any = None
+        """The order in which the engine computes bodies with and without mass; None if that is the state's own."""
         self._staging: Staging | None = None  # made for the first snapshot
+
+    @property
+    def pairs(self) -> int:
+        """Interactions per force evaluation."""
+        return self.count * (self.division.count if self.division else self.count)
 
     # --- Moves ---
 
@@ -102,7 +116,8 @@ class DeviceState(State):
             none = Move(NOTHING, self.dtype.type(0))
             kinds, factors = zip(*moves, *[none] * (MOST - len(moves)), strict=True)
             arrays = self.body, self.velocity, self.acceleration
-            make_moves[blocks(self.count), THREADS, self.stream](*arrays, kinds, factors, *area)
+            make_moves[blocks(self.count), THREADS, self.stream](*arrays, kinds, factors, area.rows, area.block_sums)
+            self._fill(area)
             self.has_moved = True
 
     def forget_moves(self) -> None:
@@ -113,7 +128,37 @@ class DeviceState(State):
         """See :meth:`State.repeat`: many steps are one replay of a CUDA graph."""
         self._replays.repeat(self, step, count, key)
 
+    def moment(self) -> Moment:
+        """The time, as kernels take it: :mod:`nbody.state.clock`."""
+        if self.recording is None:
+            return moment(self._clock, 0, self.now, 0.0, [])
+        return moment(self._clock, self.made - self.recording, self.origin, self.dt, self.drifts)
+
+    def set_clock(self) -> None:
+        """Set the step at which a graph starts, if a force depends on the time."""
+        if self.time_dependent:
+            set_clock[1, 32, self.stream](self._clock, np.int64(self.step + self.made))
+
     # --- Results ---
+
+    def send_with_frames(self, names: Collection[str], particles: Particles) -> None:
+        """See :meth:`State.send_with_frames`."""
+        super().send_with_frames(names, particles)
+        if "density" in self.frame_columns:
+            from nbody.diagnostics.gpu_density import DeviceDensity
+
+            self._density = DeviceDensity(particles, self.dtype)
+
+    def _offered_columns(self) -> tuple[str, ...]:
+        return COLUMNS if self.count > NEIGHBOURS else ("potential",)
+
+    def _fill(self, area: Area) -> None:
+        """Fill the columns of a frame, whose rows have just been packed. (The bodies may have moved on.)"""
+        for name, column in zip(self.frame_columns, area.columns, strict=False):  # an empty area has none
+            if name == "potential":
+                copy_potential[blocks(self.count), THREADS, self.stream](self.acceleration, column)
+            else:
+                self._density.launch(area.rows[0], self.body, column, self.stream)
 
     def snapshot(self) -> Snapshot:
         """See :meth:`State.snapshot`."""
@@ -132,7 +177,7 @@ class DeviceState(State):
         return staging.send(side, block, count, self.stream)
 
     def _staging_area(self) -> Staging:
-        self._staging = self._staging or Staging(self.count, self.dtype)
+        self._staging = self._staging or Staging(self.count, self.dtype, self.frame_columns)
         return self._staging
 
     def _pack(self, side: Side, count: int, step: Callable[[], None] | None = None) -> None:

@@ -1,5 +1,7 @@
 """Recorded frames on their way from the state to the file: their size, and how many there may be."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 MOST_PER_BLOCK, BLOCK_BYTES, BLOCKS = 16, 16 << 20, 4
@@ -20,6 +22,11 @@ def frame_bytes(particles: int, precision: str) -> int:
     return particles * 6 * itemsize(precision)
 
 
+COLUMNS = ("potential", "density")
+"""What frames may bring for each body, in float64: the potential φ per unit mass, and the local density of
+:mod:`nbody.diagnostics.density`."""
+
+
 def frames_per_block(particles: int, precision: str) -> int:
     """The number of frames that a run computes and passes on together if every step is recorded: many frames of a small
     state, to reduce Python's overhead; one frame of a large state."""
@@ -37,14 +44,25 @@ class Snapshot:
     Attributes, to be read between :meth:`wait` and :meth:`release`:
         position, velocity: (N, 3), in the state's precision, C-contiguous, as stored in a recording; z = 0 in 2-D.
         sums: (SUMS,) float64, see :mod:`nbody.state.sums`.
+        left: the rows of bodies that are left after mergers.
+        columns: (N,) float64 each, by name: what :meth:`nbody.state.State.send_with_frames` asked for, if it is known.
     """
 
     position: np.ndarray
     velocity: np.ndarray
     sums: np.ndarray
+    left: np.ndarray | None = None
 
-    def __init__(self, position: np.ndarray, velocity: np.ndarray, sums: np.ndarray) -> None:
-        self.position, self.velocity, self.sums = position, velocity, sums
+    columns: Mapping[str, np.ndarray]
+
+    def __init__(
+        self,
+        position: np.ndarray,
+        velocity: np.ndarray,
+        sums: np.ndarray,
+        columns: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        self.position, self.velocity, self.sums, self.columns = position, velocity, sums, columns or {}
 
     def arrived(self) -> bool:
         """True if :meth:`wait` would return at once."""

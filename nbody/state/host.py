@@ -58,7 +58,8 @@ class HostState(State):
         sums = system_sums(self.mass, self.position, self.velocity, self.potential)
         position, velocity = rows = np.zeros((2, self.count, 3), self.dtype)
         rows[0, :, : self.dimensions], rows[1, :, : self.dimensions] = self.position, self.velocity
-        return Snapshot(position, velocity, sums)
+        columns = {name: self.potential.astype(np.float64) for name in self.frame_columns}  # the only one
+        return Snapshot(position, velocity, sums, columns)
 
     def forces(self) -> tuple[np.ndarray, np.ndarray]:
         """See :meth:`State.forces`."""

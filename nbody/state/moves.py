@@ -39,10 +39,12 @@ class Area(NamedTuple):
     Attributes:
         rows: (2, N, 3), positions and velocities.
         block_sums: (B, SUMS) float64, the sums over each block of threads; see :mod:`nbody.state.sums`.
+        columns: (N,) float64 each, the columns of the frame; other kernels fill them.
     """
 
     rows: Any
     block_sums: Any
+    columns: tuple[Any, ...] = ()
 
 
 def blocks(count: int) -> int:
@@ -119,3 +121,11 @@ def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
     if i < count:
         body[i, 0], body[i, 1], body[i, 2] = x, y, z
         velocity[i, 0], velocity[i, 1], velocity[i, 2] = vx, vy, vz
+
+
+@kernel
+def copy_potential(acceleration, column):
+    """Copy the potential of each body from acceleration (N, 4) to a column of a frame, (N,) float64."""
+    i = cuda.grid(1)
+    if i < column.shape[0]:
+        column[i] = acceleration[i, 3]

@@ -16,19 +16,19 @@ STEPS_PER_GRAPH = 16
 
 
 class Replay(NamedTuple):
-    """A graph, the results that are current after it, and the moves that are still to be made after it."""
+    """A graph, the results that are current after it, the moves that are still to be made after it, and its steps."""
 
     graph: Graph
     current: Want
     waiting: tuple[Move, ...]
+    steps: int
 
 
 class Replays:
     """The graphs of one state.
 
     A graph depends on what is current and on the collected moves when it begins, so there is one graph for each such
-    beginning. A step with a long evaluation is not recorded: a graph has no marks, and could not be interrupted. Nor is a
-    step with forces that depend on the time, which is an argument of a kernel.
+    beginning. A step with a long evaluation is not recorded: a graph has no marks, and could not be interrupted.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Replays:
             The number of steps made.
         """
         beginning = kernels, state.current
-        if SIMULATED or beginning not in self._compiled or _is_long(state) or state.time_dependent:
+        if SIMULATED or beginning not in self._compiled or _is_long(state):
             step()
             if not state.has_moved:
                 state.settle()
@@ -63,28 +63,34 @@ class Replays:
             for _ in range(count):
                 step()
 
-        name = key, count, state.current, tuple(state.waiting)
+        name = key, count, state.current, tuple(state.waiting), state.origin
         replay = self._replays.get(name)
         if replay is None:
             replay = self._replays[name] = self._record(state, steps)
+        state.set_clock()
         replay.graph.replay()
+        if replay.steps:
+            state.end_steps(replay.steps)
         state.current, state.waiting = replay.current, list(replay.waiting)
         return count
 
     def _record(self, state: "DeviceState", work: Callable[[], None]) -> Replay:
         watch, state.watch = state.watch, None  # recording launches nothing
-        current, waiting = state.current, list(state.waiting)
+        current, waiting, time = state.current, list(state.waiting), (state.made, state.now)
+        state.recording = state.made
         try:
             graph = Graph(state.stream, work)
+            steps = state.made - state.recording
         except BaseException:  # none of the moves was made
             state.forget_moves()
             state.current, state.waiting = current, waiting
             raise
         finally:
-            state.watch = watch
-        return Replay(graph, state.current, tuple(state.waiting))
+            state.watch, state.recording = watch, None
+            (state.made, state.now), state.drifts = time, []
+        return Replay(graph, state.current, tuple(state.waiting), steps)
 
 
 def _is_long(state: "DeviceState") -> bool:
     """True if a force evaluation is marked, and somebody watches the marks."""
-    return state.watch is not None and state.count**2 >= MARK
+    return state.watch is not None and state.pairs >= MARK

@@ -25,15 +25,16 @@ from nbody.state.sums import SUMS
 
 
 def _parts(memory: Any, count: int, dtype: np.dtype) -> Area:
-    """The rows and the sums in the bytes of a frame."""
+    """The rows, the sums and the columns in the bytes of a frame."""
     end = frame_bytes(count, dtype.name)
-    return Area(
-        memory[:end].view(dtype).reshape(2, count, 3), memory[end:].view(np.float64).reshape(blocks(count), SUMS)
-    )
+    rows, numbers = memory[:end].view(dtype).reshape(2, count, 3), memory[end:].view(np.float64)
+    sums = blocks(count) * SUMS
+    starts = range(sums, len(numbers), count)
+    return Area(rows, numbers[:sums].reshape(-1, SUMS), tuple(numbers[k : k + count] for k in starts))
 
 
-def _bytes(count: int, dtype: np.dtype) -> int:
-    return frame_bytes(count, dtype.name) + blocks(count) * SUMS * 8
+def _bytes(count: int, dtype: np.dtype, columns: int) -> int:
+    return frame_bytes(count, dtype.name) + 8 * (blocks(count) * SUMS + columns * count)
 
 
 class Side:
@@ -45,9 +46,9 @@ class Side:
         packed, copied: events: its frames are packed; its frames are copied to the host.
     """
 
-    def __init__(self, number: int, frames: int, count: int, dtype: np.dtype) -> None:
+    def __init__(self, number: int, frames: int, count: int, dtype: np.dtype, columns: int) -> None:
         self.number = number
-        self.memory = cuda.device_array((frames, _bytes(count, dtype)), np.uint8)
+        self.memory = cuda.device_array((frames, _bytes(count, dtype, columns)), np.uint8)
         self.areas = [_parts(self.memory[k], count, dtype) for k in range(frames)]
         self.packed, self.copied = cuda.event(timing=False), cuda.event(timing=False)
 
@@ -60,11 +61,16 @@ class Block:
         memory: (K, bytes), a slot for each frame.
     """
 
-    def __init__(self, number: int, frames: int, count: int, dtype: np.dtype, free: "queue.SimpleQueue[Block]") -> None:
-        self.number, self._free = number, free
-        self.memory = cuda.pinned_array((frames, _bytes(count, dtype)), np.uint8)
-        self._rows = [_parts(slot, count, dtype).rows for slot in self.memory]
-        self._block_sums = self.memory[:, frame_bytes(count, dtype.name) :].view(np.float64).reshape(frames, -1, SUMS)
+    def __init__(
+        self, number: int, frames: int, count: int, dtype: np.dtype, columns: tuple[str, ...],
+        free: "queue.SimpleQueue[Block]",
+    ) -> None:  # fmt: skip
+        self.number, self._free, self._names = number, free, columns
+        self.memory = cuda.pinned_array((frames, _bytes(count, dtype, len(columns))), np.uint8)
+        self._areas = [_parts(slot, count, dtype) for slot in self.memory]
+        begin = frame_bytes(count, dtype.name)
+        end = begin + 8 * blocks(count) * SUMS
+        self._block_sums = self.memory[:, begin:end].view(np.float64).reshape(frames, -1, SUMS)
         self._sums: np.ndarray | None = None
         self._arrived, self._has_arrived, self._used = cuda.event(timing=False), True, 0
 
@@ -73,7 +79,10 @@ class Block:
         free again when one thread has released all of them."""
         self._arrived.record(stream)
         self._has_arrived, self._used, self._sums = False, count, None
-        return [StagedSnapshot(self, k, rows) for k, rows in enumerate(self._rows[:count])]
+        return [
+            StagedSnapshot(self, k, area.rows, dict(zip(self._names, area.columns, strict=True)))
+            for k, area in enumerate(self._areas[:count])
+        ]
 
     def arrived(self) -> bool:
         """True if its frames have arrived."""
@@ -99,8 +108,8 @@ class Block:
 class StagedSnapshot(Snapshot):
     """A snapshot in a :class:`Block`; see :class:`~nbody.state.Snapshot`."""
 
-    def __init__(self, block: Block, slot: int, rows: np.ndarray) -> None:
-        super().__init__(rows[0], rows[1], np.full(SUMS, np.nan))
+    def __init__(self, block: Block, slot: int, rows: np.ndarray, columns: dict[str, np.ndarray]) -> None:
+        super().__init__(rows[0], rows[1], np.full(SUMS, np.nan), columns)
         self._block, self._slot = block, slot
 
     def arrived(self) -> bool:
@@ -120,14 +129,14 @@ class StagedSnapshot(Snapshot):
 class Staging:
     """The sides and the ring of blocks of one state."""
 
-    def __init__(self, count: int, dtype: np.dtype) -> None:
+    def __init__(self, count: int, dtype: np.dtype, columns: tuple[str, ...] = ()) -> None:
         frames = frames_per_block(count, dtype.name)
-        with out_of_memory("the buffer of recorded frames", SIDES * frames * _bytes(count, dtype)):
-            self._sides = [Side(number, frames, count, dtype) for number in range(SIDES)]
+        with out_of_memory("the buffer of recorded frames", SIDES * frames * _bytes(count, dtype, len(columns))):
+            self._sides = [Side(number, frames, count, dtype, len(columns)) for number in range(SIDES)]
         self._copies = cuda.stream()
         self._free: queue.SimpleQueue[Block] = queue.SimpleQueue()
         for number in range(BLOCKS):
-            self._free.put(Block(number, frames, count, dtype, self._free))
+            self._free.put(Block(number, frames, count, dtype, columns, self._free))
 
     def next_block(self) -> Block:
         """A free block; waits until there is one."""

@@ -18,6 +18,7 @@
  :mod:`.checkpoint`    the engine's state, to resume with the same bits
  :mod:`.reopening`     resumes a recording, in place or in a larger copy
  :mod:`.reader`        ``Trajectory``: frames by index, during the run or after
+ :mod:`.events`        the collisions of a run: a table, and the bodies that are left
  :mod:`.notebook`      a recording in a line, and as a notebook shows it
  :mod:`.verify`        checks every frame against its checksums
  :mod:`.difference`    the first frame, field and particle in which two recordings differ

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nbody.trajectory.events import EventTable
 from nbody.trajectory.reader import Trajectory
 
 Array = np.ndarray
@@ -36,14 +37,14 @@ class Difference:
 def first_difference(a: str | os.PathLike, b: str | os.PathLike) -> Difference | None:
     """The first difference between the frames of two recordings, or None if they are the same bits.
 
-    Particles, then frame by frame: step, time, position, velocity, observables. NaNs of the same bits are the same;
-    0.0 and -0.0 are not. The provenance is not compared.
+    Particles, then frame by frame: step, time, position, velocity, observables; then events. NaNs of the same bits are the
+    same; 0.0 and -0.0 are not. The provenance is not compared.
 
     Raises:
         InputError: either is not a recording, or is damaged.
     """
     with Trajectory(a) as one, Trajectory(b) as two:
-        for field in ("dimensions", "mass", "id", "species"):
+        for field in ("dimensions", "mass", "id", "species", "radius"):
             found = _compare(field, getattr(one, field), getattr(two, field), None)
             if found:
                 return found
@@ -57,7 +58,7 @@ def first_difference(a: str | os.PathLike, b: str | os.PathLike) -> Difference |
                 return found
         if len(one) != len(two):
             return Difference("frames", (len(one), len(two)))
-    return None
+        return _compare_events(one, two)
 
 
 def _compare_frames(one: Trajectory, two: Trajectory, k: int) -> Difference | None:
@@ -70,6 +71,16 @@ def _compare_frames(one: Trajectory, two: Trajectory, k: int) -> Difference | No
         found = _compare(name, left.observables[name], right.observables[name], k)
         if found:
             return Difference(name, found.values, k)  # a row of it is a component, not a particle
+    return None
+
+
+def _compare_events(one: Trajectory, two: Trajectory) -> Difference | None:
+    left, right = one.event_rows(), two.event_rows()
+    for k in range(min(len(left), len(right))):
+        if left[k].tobytes() != right[k].tobytes():
+            return Difference(f"event {k}", (EventTable(left).line(k), EventTable(right).line(k)))
+    if len(left) != len(right):
+        return Difference("number of events", (len(left), len(right)))
     return None
 
 

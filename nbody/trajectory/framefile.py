@@ -23,7 +23,7 @@ from nbody.trajectory.h5format import UnknownFormat
 from nbody.trajectory.opening import OpenFile
 from nbody.trajectory.records import Frame, RunHeader
 from nbody.trajectory.rows import Rows, write
-from nbody.trajectory.verify import commit_is_whole, commit_sum
+from nbody.trajectory.verify import commit_is_whole, commit_sum, with_sums
 
 
 class FrameFile:
@@ -33,6 +33,7 @@ class FrameFile:
         fd: its descriptor.
         rows: the datasets with one row per frame, by name.
         capacity: the number of frames that it has room for.
+        events: the table of events; None if there is none.
         slot_bytes: the largest size of a checkpoint.
         commit: the commit record, of dtype :data:`~nbody.trajectory.layout.COMMIT_DTYPE`.
     """
@@ -70,6 +71,11 @@ class FrameFile:
         self._slots_at = [Rows(self.fd, found[name]).offset for name in slots]
         self.slot_bytes = min((found[name].stored for name in slots), default=0) if len(slots) == 2 else 0
         self._commit = Rows(self.fd, found[layout.COMMIT])
+        self.events, self._events_at = None, found[layout.EVENTS].length_at
+        if found[layout.EVENTS].kind == DATASET:
+            if found[layout.EVENTS].offset is None or self._events_at is None:
+                raise UnknownFormat(f"/{layout.EVENTS} is stored in another way")
+            self.events = Rows(self.fd, found[layout.EVENTS])
         self._shown = self.rows[layout.POSITION].length()  # after a kill it may differ from the commit record
         self._read_commit()
         self._size = os.fstat(self.fd).st_size
@@ -149,6 +155,16 @@ class FrameFile:
                 self._shown = frames
         self.commit["frames"] = frames
 
+    def write_events(self, k: int, events: np.ndarray) -> None:
+        """Write events ``k``, ``k`` + 1 … to their place; :meth:`set_events` makes them visible."""
+        assert self.events is not None
+        self.events.write(k, with_sums(events))
+
+    def set_events(self, count: int) -> None:
+        """Make the first ``count`` events visible to readers."""
+        if self.events is not None and self._events_at is not None:
+            write(self.fd, [struct.pack("<Q", count)], self._events_at)
+
     def write_commit(self) -> None:
         """Write the commit record."""
         if "crc32" in (self.commit.dtype.names or ()):
@@ -184,6 +200,7 @@ def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
     file = FrameFile(path)
     try:
         file.reserve()
+        file.set_events(0)
     except BaseException:
         file.close()
         raise

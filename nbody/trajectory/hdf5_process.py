@@ -54,7 +54,7 @@ def describe(file: h5py.File, read_bytes: h5format.Read) -> dict[str, Any]:
     listed = _find(file, layout.NBODY).get("attributes", {}).get(layout.OBSERVABLES)
     observables = json.loads(listed) if listed else OBSERVABLES
     found = {name: _find(file, name) for name in layout.names(observables)}
-    for name in layout.growing(observables):
+    for name in (*layout.growing(observables), layout.EVENTS):
         if found[name]["kind"] not in ("group", "dataset"):  # a link is not followed
             continue
         with contextlib.suppress(h5format.UnknownFormat, KeyError):  # then it can be read, but not recorded into

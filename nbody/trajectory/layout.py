@@ -26,6 +26,7 @@ VELOCITY = f"{PARTICLES}/velocity/value"  # (T, N, 3)
 MASS = f"{PARTICLES}/mass"  # (N,) float64
 ID = f"{PARTICLES}/id"  # (N,) int64
 SPECIES = f"{PARTICLES}/species"  # (N,) int32, an index into the names; int8 zeros in files of nbody 0.1
+RADIUS = f"{PARTICLES}/radius"  # (N,) float64 of the first frame; only if the bodies have radii
 SPECIES_NAMES = "names"  # attribute of SPECIES: JSON, a list of names; files of nbody 0.1 have none
 
 
@@ -51,6 +52,17 @@ COMMIT_DTYPE = [("frames", "<i8"), ("synced", "<i8"), ("status", "S16"), ("wall_
 seconds; zlib.crc32 of the previous fields (not in version 1)."""
 RUNNING, STOPPED, COMPLETE = "running", "stopped", "complete"
 
+EVENTS = "events"  # (M,) of EVENT_DTYPE, in order of time; only in runs with collisions
+EVENT_DTYPE = [
+    ("time", "<f8"), ("step", "<i8"), ("kind", "S8"), ("id_1", "<i8"), ("id_2", "<i8"), ("mass_1", "<f8"),
+    ("mass_2", "<f8"), ("radius_1", "<f8"), ("radius_2", "<f8"), ("x", "<f8"), ("y", "<f8"), ("z", "<f8"),
+    ("vx", "<f8"), ("vy", "<f8"), ("vz", "<f8"), ("speed", "<f8"), ("energy_change", "<f8"), ("crc32", "<u4"),
+]  # fmt: skip
+"""Two bodies touch: the time; the step in which it happened; ``contact``, or ``merger`` of body 2 into body 1; their ids,
+masses and radii before it; position and velocity of their centre of mass; their relative speed; what a merger adds to the
+total energy; zlib.crc32 of the previous fields."""
+MERGER = b"merger"
+
 VTK = "VTKHDF"
 VTK_POINTS = f"{VTK}/Points"  # (T N, 3): the bytes of POSITION
 VTK_VELOCITY = f"{VTK}/PointData/velocity"  # (T N, 3): the bytes of VELOCITY
@@ -62,7 +74,8 @@ VIEWS = {VTK_POINTS: POSITION, VTK_VELOCITY: VELOCITY}
 
 def names(observables: Iterable[str]) -> tuple[str, ...]:
     """Everything that is read from a recording with these observables."""
-    return (NBODY, PROVENANCE, SCENARIO, RESOLVED, MASS, ID, SPECIES, COMMIT, *SLOTS, *growing(observables))
+    constants = (NBODY, PROVENANCE, SCENARIO, RESOLVED, MASS, ID, SPECIES, RADIUS)
+    return (*constants, COMMIT, EVENTS, *SLOTS, *growing(observables))
 
 
 def rows_per_frame(observables: Iterable[str]) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def _status(run: "Trajectory") -> str:
 def _read_facts(run: "Trajectory") -> dict[str, str]:
     """Facts that are read from the open file."""
     found = {"status": run.status, "size": size(os.path.getsize(run.path))}
-    energy = run.observable("total_energy")
+    energy = run.energy_balance()
     if len(energy) and np.isfinite(energy[[0, -1]]).all():
         found["energy error"] = f"{relative_energy_error(float(energy[-1]), float(energy[0])):+.2e}"
     origin = run.stored_provenance

@@ -24,7 +24,7 @@ from nbody.trajectory.rows import ForeignRows, Rows
 Array = np.ndarray
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-OPTIONAL = (layout.SPECIES, *layout.SLOTS, *layout.VIEWS, layout.VTK_STEPS)
+OPTIONAL = (layout.SPECIES, layout.RADIUS, layout.EVENTS, *layout.SLOTS, *layout.VIEWS, layout.VTK_STEPS)
 """Names that may be missing: a file can be read without species, without checkpoints and without its VTKHDF view. (The
 index of a file of nbody 0.1 does not list the species.)"""
 
@@ -163,6 +163,10 @@ def _check(contents: Contents, path: str | os.PathLike, size: int) -> None:
     dataset(layout.ID, "iu", 1, (count,))
     if found[layout.SPECIES].kind != MISSING:
         dataset(layout.SPECIES, "iu", 1, (count,))
+    if found[layout.RADIUS].kind != MISSING:
+        dataset(layout.RADIUS, "f", 1, (count,))
+    if found[layout.EVENTS].kind != MISSING and dataset(layout.EVENTS, "V", 1).dtype != np.dtype(layout.EVENT_DTYPE):
+        raise InputError(f"{path}: /{layout.EVENTS}: is not a table of events")
     for name in (layout.POSITION, layout.VELOCITY):
         dataset(name, "f", 3, (count, 3))
     dataset(layout.STEP, "iu", 1)

@@ -15,13 +15,15 @@ from nbody.errors import InputError, printable, unknown
 from nbody.particles import Particles
 from nbody.trajectory import layout
 from nbody.trajectory.contents import MISSING, parse_json
+from nbody.trajectory.events import Left, left_after, no_events, table_of_events
 from nbody.trajectory.lock import same_file, writing_process
 from nbody.trajectory.opening import OpenFile, one_line
 from nbody.trajectory.records import OBSERVABLES, Frame
-from nbody.trajectory.verify import commit_is_whole, damage, damaged_constants
+from nbody.trajectory.verify import commit_is_whole, damage, damaged_constants, damaged_events
 
 if TYPE_CHECKING:
     from nbody.scenario import Units
+    from nbody.trajectory.systems import System
 
 Array = np.ndarray
 
@@ -119,6 +121,7 @@ class Trajectory:
         id: (N,) int64.
         species: (N,) int64, the component of each body: an index into ``species_names``.
         species_names: the name of each species.
+        radius: (N,) float64 at the first frame; empty if the bodies have no radii.
         position: ``position[k]`` is (N, D); see :class:`Column`.
         velocity: likewise.
         scenario_text: the scenario as the user wrote it.
@@ -141,6 +144,9 @@ class Trajectory:
             self.mass: Array = file.value(layout.MASS).astype(np.float64, copy=False)
             self.id: Array = file.value(layout.ID).astype(np.int64, copy=False)
             self.species, self.species_names = _species(file, len(self.mass))
+            has = {name: file.found[name].kind != MISSING for name in (layout.RADIUS, layout.EVENTS)}
+            self.radius: Array = file.value(layout.RADIUS).astype(np.float64) if has[layout.RADIUS] else np.empty(0)
+            self._events = file.rows(layout.EVENTS) if has[layout.EVENTS] else None
             self.scenario_text = file.text(layout.SCENARIO)
             self.resolved: dict[str, Any] = parse_json(file.text(layout.RESOLVED))
             if not isinstance(self.resolved, dict):
@@ -214,7 +220,8 @@ class Trajectory:
         return Frame(int(self.step[k]), float(self.time[k]), self.position[k], self.velocity[k], values)
 
     def particles(self, frame: int) -> Particles:
-        """The bodies at frame ``frame``, in float64: initial conditions for another run.
+        """The bodies at frame ``frame``, in float64: initial conditions for another run. Bodies that have merged into others
+        are left out (their rows in :attr:`position` are where the others are).
 
         Raises:
             IndexError: there is no such frame.
@@ -222,11 +229,12 @@ class Trajectory:
         """
         if damaged := damaged_constants(self._opened()):
             raise InputError(f"{self.path}: {damaged[0]}: has been damaged since it was recorded")
-        moment = self.frame(frame)
-        return Particles(
-            self.mass, moment.position, moment.velocity, self.id, moment.time, moment.step,
-            self.species, self.species_names,
+        moment, left = self.frame(frame), self.left(frame)
+        found = Particles(
+            left.mass, moment.position, moment.velocity, self.id, moment.time, moment.step,
+            self.species, self.species_names, left.radius,
         )  # fmt: skip
+        return found.rows(left.alive) if not left.alive.all() else found
 
     def __getitem__(self, frame: Any) -> Any:
         """``run[k]``: the :class:`~nbody.particles.Particles` of frame ``k``; a slice or a list of frames gives a list."""
@@ -245,6 +253,48 @@ class Trajectory:
         from nbody.trajectory.table import table_of
 
         return table_of(self)
+
+    @property
+    def systems(self) -> Any:
+        """The systems of an ensemble as a table, one row per system: a pandas DataFrame if pandas is installed, else a
+        mapping of column names to arrays (S,). Columns: ``status``, ``time``, ``steps``, ``closest_approach``,
+        ``energy_error``, and what varies.
+
+        Raises:
+            InputError: the recording is no ensemble.
+        """
+        from nbody.trajectory.systems import systems_of
+
+        return systems_of(self)
+
+    def system(self, number: int) -> "System":
+        """One system of an ensemble; ``run.system(7).position`` is (T, n, D). Raises InputError if there is none."""
+        from nbody.trajectory.systems import System
+
+        return System(self, number)
+
+    @property
+    def events(self) -> Any:
+        """The collisions as a table, in order of time: a pandas DataFrame if pandas is installed, else a mapping of column
+        names to arrays. Columns: those of :data:`nbody.trajectory.layout.EVENT_DTYPE` without the checksum."""
+        return table_of_events(self.event_rows())
+
+    def event_rows(self) -> Array:
+        """The collisions so far, (M,) of :data:`nbody.trajectory.layout.EVENT_DTYPE`."""
+        self._opened()
+        with one_line(self.path):
+            return no_events() if self._events is None else self._events.read(0, self._events.length())
+
+    def left(self, frame: int) -> Left:
+        """Which bodies are left at frame ``frame``, and their masses and radii."""
+        rows = self.event_rows()
+        with one_line(self.path):
+            return left_after(rows[rows["step"] <= self.step[self.index(frame)]], self.id, self.mass, self.radius)
+
+    def energy_balance(self) -> Array:
+        """(T,) the total energy without what mergers have added to it: constant but for the errors of the scheme."""
+        energy = self.observable("total_energy")
+        return energy - self.observable("collision_energy") if "collision_energy" in self.widths else energy
 
     def observable(self, name: str) -> Array:
         """One observable (:attr:`widths`) at every frame, (T,) or (T, width); NaNs if this file lacks one that every run
@@ -304,7 +354,7 @@ class Trajectory:
 
     def verify(self) -> list[str]:
         """Check every frame against its checksums. Returns one line per damaged object."""
-        return damage(self._opened(), self.rows, len(self))
+        return damage(self._opened(), self.rows, len(self)) + [f"event {k}" for k in damaged_events(self.event_rows())]
 
     def __repr__(self) -> str:
         from nbody.trajectory.notebook import line

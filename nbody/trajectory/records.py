@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.diagnostics.energy import ALWAYS
+from nbody.trajectory.layout import EVENT_DTYPE
 
 Array = np.ndarray
 
@@ -47,6 +48,7 @@ class RunHeader:
         state_bytes: the size of the largest checkpoint (:func:`nbody.trajectory.checkpoint.state_bytes`); 0 if the
             run makes none.
         observables: the numbers stored with each frame: name to how many float64 it has.
+        events: the most events that the run may record; 0 if it records none.
     """
 
     frames: int
@@ -56,6 +58,7 @@ class RunHeader:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     state_bytes: int = 0
     observables: Mapping[str, int] = field(default_factory=lambda: OBSERVABLES)
+    events: int = 0
 
     def __post_init__(self) -> None:
         if self.frames < 1 or np.dtype(self.dtype) not in (np.float32, np.float64):
@@ -72,6 +75,7 @@ def required_bytes(count: int, header: RunHeader) -> int:
     vectors = 2 * 3 * np.dtype(header.dtype).itemsize * count
     numbers = 8 * (2 + sum(header.observables.values())) + 12  # step, time, observables, checksums
     vtk = 8 * 11  # the VTKHDF view's offsets of a frame
-    constant = (8 + 8 + 4 + 8 + 8) * count + 2 * header.state_bytes
+    constant = (8 + 8 + 4 + 8 + 8 + 8) * count + 2 * header.state_bytes
+    constant += np.dtype(EVENT_DTYPE).itemsize * header.events
     text = len(header.scenario_text.encode()) + len(header.resolved_json)
     return header.frames * (vectors + numbers + vtk) + constant + text + 2**17

@@ -40,6 +40,7 @@ def continue_file(
                 provenance=run.stored_provenance,
                 state_bytes=state_bytes(checkpoint.state, checkpoint.meta),
                 observables=run.widths,
+                events=file.events.capacity if file.events else 0,
             )
             has_room = frames <= file.capacity and header.state_bytes - META_ROOM <= file.slot_bytes
             if has_room and resolved == run.resolved:
@@ -52,6 +53,11 @@ def continue_file(
             raise
         file.close()
         return copy
+
+
+def events_until(checkpoint: Checkpoint) -> int:
+    """The number of events before a checkpoint."""
+    return int(checkpoint.meta.get("events", 0))
 
 
 def _for_writing(path: Path) -> FrameFile:
@@ -71,6 +77,10 @@ def _fill(copy: FrameFile, file: FrameFile, keep: int, checkpoint: Checkpoint) -
     try:
         for name, rows in copy.rows.items():
             _copy_bytes(file.fd, copy.fd, file.rows[name].offset, rows.offset, keep * rows.row_bytes)
+        if copy.events and file.events:
+            count, row = events_until(checkpoint), copy.events.row_bytes
+            _copy_bytes(file.fd, copy.fd, file.events.offset, copy.events.offset, count * row)
+            copy.set_events(count)
         for name in file.commit.dtype.names or ():
             copy.commit[name] = file.commit[name]
         copy.set_length(keep)

@@ -199,6 +199,10 @@ def _h5md(to: Skeleton, particles: Particles, header: RunHeader) -> None:
     to.constant(layout.ID, particles.id.astype("<i8"))
     to.constant(layout.SPECIES, particles.species.astype("<i4"))
     file[layout.SPECIES].attrs[layout.SPECIES_NAMES] = json.dumps(particles.species_names)
+    if len(particles.radius):
+        to.constant(layout.RADIUS, particles.radius.astype("<f8"))
+    if header.events:
+        to.room(layout.EVENTS, (header.events,), layout.EVENT_DTYPE)
     to.room(layout.STEP, (frames,), "<i8")
     to.room(layout.TIME, (frames,), "<f8")
     for name, width in header.observables.items():

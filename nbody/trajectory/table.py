@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbody.diagnostics import FRACTIONS
+from nbody.trajectory.systems import COLUMNS as SYSTEM_COLUMNS
 
 if TYPE_CHECKING:
     from nbody.trajectory.reader import Trajectory
@@ -67,6 +68,8 @@ def columns(widths: Mapping[str, int]) -> dict[str, tuple[str, int | None]]:
     """The columns of observables with these numbers per frame: the name of each, its observable, and which number of it."""
     found: dict[str, tuple[str, int | None]] = {"step": ("step", None), "time": ("time", None)}
     for name, width in widths.items():
+        if name in SYSTEM_COLUMNS:  # one number per system
+            continue
         parts = PARTS.get(name, tuple("xyz") if width == 3 else ())
         parts = parts if len(parts) == width else tuple(map(str, range(width)))
         found |= {name: (name, None)} if width == 1 else {f"{name}_{part}": (name, k) for k, part in enumerate(parts)}

@@ -31,6 +31,19 @@ def commit_is_whole(commit: np.ndarray) -> bool:
     return "crc32" not in (commit.dtype.names or ()) or int(commit["crc32"][0]) == commit_sum(commit)
 
 
+def with_sums(events: np.ndarray) -> np.ndarray:
+    """The events with their checksums."""
+    found = np.array(events, layout.EVENT_DTYPE)
+    for k in range(len(found)):
+        found["crc32"][k] = zlib.crc32(found[k].tobytes()[: -found.dtype["crc32"].itemsize])
+    return found
+
+
+def damaged_events(events: np.ndarray) -> list[int]:
+    """The numbers of the events whose checksum is wrong."""
+    return np.flatnonzero(with_sums(events)["crc32"] != events["crc32"]).tolist()
+
+
 def damage(file: OpenFile, rows: RowsOf, frames: int) -> list[str]:
     """One line per damaged object in the file, as in ``frame 12: velocity``. Empty if nothing is damaged."""
     commit = [] if commit_is_whole(file.value(layout.COMMIT)) else [f"/{layout.COMMIT}"]
@@ -41,7 +54,7 @@ def damage(file: OpenFile, rows: RowsOf, frames: int) -> list[str]:
 
 def damaged_constants(file: OpenFile) -> list[str]:
     """The damaged ones of the datasets that never change."""
-    listed = (layout.MASS, layout.ID, layout.SPECIES, layout.SCENARIO, layout.RESOLVED)
+    listed = (layout.MASS, layout.ID, layout.SPECIES, layout.RADIUS, layout.SCENARIO, layout.RESOLVED)
     names = [name for name in listed if file.found[name].kind == DATASET]
     with one_line(file.path):
         stored = {name: np.asarray(file.value(name), file.found[name].dtype) for name in names}

@@ -18,7 +18,7 @@ from nbody.trajectory.checkpoint import Checkpoint, pack
 from nbody.trajectory.framefile import FrameFile, make_file
 from nbody.trajectory.lock import WriterLock, same_file
 from nbody.trajectory.records import Frame, RunHeader, required_bytes
-from nbody.trajectory.reopening import continue_file
+from nbody.trajectory.reopening import continue_file, events_until
 
 Array = np.ndarray
 
@@ -92,6 +92,7 @@ class TrajectoryWriter:
             lambda part: continue_file(self.path, part, checkpoint, keep, frames, resolved), output_path.RESUMED
         )
         self._sequence, self._restart_at = checkpoint.sequence, keep
+        self._events = events_until(checkpoint)
         return self
 
     def _begin(self, prepare: Callable[[Path], FrameFile], kind: output_path.FileKind) -> None:
@@ -109,7 +110,7 @@ class TrajectoryWriter:
             self._lock.release()
             raise
         self._part = part if part.exists() else None
-        self._sequence = 0
+        self._sequence = self._events = 0
         self._restart_at: int | None = None
         self._waits_for_checkpoint = self._has_failed = False
         self._started = time.perf_counter() - float(self._file.commit["wall_s"][0])
@@ -165,11 +166,24 @@ class TrajectoryWriter:
                 self._check_intact()
                 self._note_synced(confirmed)
 
+    def append_events(self, events: Array) -> None:
+        """Record events, rows of :data:`~nbody.trajectory.layout.EVENT_DTYPE`. Raises as :meth:`append`; ValueError if the
+        file has no room for them."""
+        file = self._open_file()
+        if file.events is None or self._events + len(events) > file.events.capacity:
+            raise ValueError(f"{self.path}: has no room for more events")
+        with self._as_run_failed("an event"):
+            self._hide_dropped()
+            file.write_events(self._events, events)
+            file.set_events(self._events + len(events))
+        self._events += len(events)
+
     def _hide_dropped(self) -> None:
-        """After :meth:`reopen`: hide the dropped frames before anything new is written."""
+        """After :meth:`reopen`: hide the dropped frames and events before anything new is written."""
         if self._restart_at is not None:
             file = self._open_file()
             file.set_length(self._restart_at)
+            file.set_events(self._events)
             self._restart_at = None
             file.commit["status"] = layout.RUNNING.encode()
             self._note_synced(min(int(file.commit["synced"][0]), self.frames))

@@ -12,7 +12,8 @@ NO_ENERGY = "plot lagrangian or momentum, which need no energies, or make the ru
 
 
 def _error(run: RunData) -> tuple[Any, Any]:
-    energy = run.observable("total_energy", NO_ENERGY)
+    run.observable("total_energy", NO_ENERGY)  # raises if it was not recorded
+    energy = run.run.energy_balance()
     return run.time, np.abs([relative_energy_error(float(value), float(energy[0])) for value in energy])
 
 

@@ -107,10 +107,9 @@ class CpuEngine(Engine):
         self.soften(state, particles)
         return state
 
-    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        """See :meth:`Engine.work`."""
-        found, divided = super().work(state, want, current), state.workspace
-        return found // state.count * len(divided.massive) if divided else found
+    def acting(self, state: State) -> int:
+        """See :meth:`Engine.acting`."""
+        return len(state.workspace.massive) if state.workspace else state.count
 
     def _compute(self, state: State, want: Want) -> None:
         if Want.JERK in want:
@@ -153,7 +152,9 @@ class CpuEngine(Engine):
             order = np.concatenate(divided)
             place = np.empty_like(order)
             place[order] = np.arange(len(order))
-            x, v, mass, rows = x[:, order], v[:, order], mass[divided.massive], place[targets]
+            # (x[:, order] would have the numbers of a body side by side, which costs eight tenths of the speed.)
+            x, v = (np.take(each, order, axis=1) for each in (x, v))
+            mass, rows = mass[divided.massive], place[targets]
         sums = np.empty((len(targets), SUMS), self.dtype)
         rows_for(law, want)(rows, x, v, mass * self.dtype.type(units.mass), length2, sums)
         state.report(len(targets) * len(mass))

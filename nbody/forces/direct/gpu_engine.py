@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
+from nbody.forces.direct.gpu_massless import Division
 from nbody.forces.engine import Engine
 from nbody.law import Gravity, pair_law
 from nbody.particles import Particles
@@ -61,6 +62,14 @@ def compiled(build: Callable[..., Any], shape: Shape, *tuning: Any) -> Any:
     return build(shape, *tuning)
 
 
+class Bodies(NamedTuple):
+    """The arrays of a launch, (N, 4) each, see :mod:`nbody.state.device`; the first ``acting`` bodies exert forces."""
+
+    body: Any
+    acceleration: Any
+    acting: int
+
+
 class GpuEngine(Engine):
     """An engine whose particles stay on the GPU."""
 
@@ -70,6 +79,9 @@ class GpuEngine(Engine):
     name = "gpu"
     build: ClassVar[Callable[..., Any]]
     """The function that builds the engine's kernel for a :class:`Shape`."""
+
+    divides: ClassVar[bool] = False
+    """True if its launches leave out bodies without mass, if there are many: ``load`` then makes a ``state.division``."""
 
     interactions_per_root: ClassVar[int] = 1
     """Interactions per reciprocal square root of the kernel: 2 if each pair is computed once, else 1."""
@@ -87,7 +99,17 @@ class GpuEngine(Engine):
         """See :meth:`Engine.load`."""
         state = DeviceState(particles, self.dtype)
         self.soften(state, particles)
+        if self.divides and Division.useful(particles.mass.astype(self.dtype)):
+            gravity, softening2 = self.gravity, None
+            if gravity.per_species:
+                softening2 = gravity.squares(particles.species, particles.species_names)
+            state.division = Division(particles.mass.astype(self.dtype), self.dtype, softening2)
         return state
+
+    def acting(self, state: State) -> int:
+        """See :meth:`Engine.acting`."""
+        assert isinstance(state, DeviceState)
+        return state.division.count if state.division else state.count
 
     def device_name(self) -> str:
         """See :meth:`Engine.device_name`."""
@@ -115,13 +137,20 @@ class GpuEngine(Engine):
         assert isinstance(state, DeviceState)
         state.settle()
         kernel, real = self.kernel(want, state), self.shape().real
+        divided, G = state.division, self.dtype.type(self.gravity.G)
         length2 = state.softening2 if self.gravity.per_species else real(self.gravity.length2)
-        self.launch(kernel, state, self.dtype.type(self.gravity.G), length2)
+        if divided is None:
+            self.launch(kernel, state, Bodies(state.body, state.acceleration, state.count), G, length2)
+            return
+        divided.gather(state.body, state.stream)
+        bodies = Bodies(divided.body, divided.acceleration, divided.count)
+        self.launch(kernel, state, bodies, G, length2 if divided.length2 is None else divided.length2)
+        divided.scatter(state.acceleration, 4 if Want.ENERGY in want else 3, state.stream)
 
     @abstractmethod
-    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """Launch the kernel on the state; ``G`` and ``length2`` (the softening length squared) are NumPy scalars. In engines
-        with ``softenings`` ``length2`` may be an array on the device, (N,), with the one of each body."""
+    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
+        """Launch the kernel on the bodies of a state; ``G`` and ``length2`` (the softening length squared) are numbers.
+        In engines with ``softenings`` ``length2`` may be an array on the device, (N,), with the one of each body."""
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:

@@ -22,14 +22,14 @@ def build(shape: Shape) -> Any:
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
     @gpu.kernel(**gpu.FAST)
-    def accelerate_global(body, acceleration, start, G, length2):
+    def accelerate_global(body, acceleration, start, acting, G, length2):
         i = start + cuda.grid(1)
         n = body.shape[0]
         if i >= n:
             return
         xi, yi, zi = body[i, 0], body[i, 1], body[i, 2]
         ax = ay = az = phi = real(0)
-        for j in range(n):
+        for j in range(acting):
             dx, dy, dz = body[j, 0] - xi, body[j, 1] - yi, body[j, 2] - zi
             m = body[j, 3]
             f, u = law(dx, dy, dz, length2)

@@ -37,7 +37,7 @@ def build(shape: Shape) -> Any:
         total[k] = new
 
     @gpu.device_function
-    def interact(s, begin, tile, first, n, i, position_i, total, error, length2):
+    def interact(s, begin, tile, first, i, position_i, total, error, length2):
         """Add the force of body ``begin + s`` of the tile on the thread's body i to ``total``."""
         s += begin
         dx, dy, dz = tile[s, 0] - position_i[0], tile[s, 1] - position_i[1], tile[s, 2] - position_i[2]
@@ -48,13 +48,13 @@ def build(shape: Shape) -> Any:
         add_compensated(total, error, 1, f, dy)
         if not flat:
             add_compensated(total, error, 2, f, dz)
-        if potential and first + s != i and first + s < n:
+        if potential and first + s != i and m != 0:
             add_compensated(total, error, 3, -u, m)
 
     interact_unrolled = unrolled(interact, UNROLL)
 
     @gpu.kernel(**gpu.FAST)
-    def accelerate_kahan(body, acceleration, start, G, length2):
+    def accelerate_kahan(body, acceleration, start, acting, G, length2):
         tile = cuda.shared.array((TILE, 4), real, alignment=16)
         position_i, total, error = cuda.local.array(3, real), cuda.local.array(4, real), cuda.local.array(4, real)
         n = body.shape[0]
@@ -64,14 +64,14 @@ def build(shape: Shape) -> Any:
             position_i[k] = body[min(i, n - 1), k]
         for k in range(4):
             total[k] = error[k] = real(0)
-        for first in range(0, n, TILE):
+        for first in range(0, acting, TILE):
             j = min(first + t, n - 1)
             for k in range(3):
                 tile[t, k] = body[j, k]
-            tile[t, 3] = body[j, 3] if first + t < n else real(0)
+            tile[t, 3] = body[j, 3] if first + t < acting else real(0)
             cuda.syncthreads()
             for begin in range(0, TILE, UNROLL):
-                interact_unrolled(begin, tile, first, n, i, position_i, total, error, length2)
+                interact_unrolled(begin, tile, first, i, position_i, total, error, length2)
             cuda.syncthreads()
         if i < n:
             for k in range(3):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import GpuEngine
+from nbody.forces.direct.gpu_engine import Bodies, GpuEngine
 from nbody.forces.direct.gpu_pieces import interactions_per_piece
 from nbody.state.device import DeviceState
 
@@ -26,33 +26,36 @@ class Block(NamedTuple):
 class RowEngine(GpuEngine):
     """An engine whose ``build`` returns a kernel with the signature
 
-        kernel(body, acceleration, start, G, length2)        body, acceleration: (N, 4), see nbody/state/device.py
+        kernel(body, acceleration, start, acting, G, length2)        body, acceleration: (N, 4), see nbody/state/device.py
 
-    that computes the forces on the bodies from ``start`` on; the size of the grid determines how many.
+    that computes the forces of the first ``acting`` bodies on the bodies from ``start`` on; the size of the grid determines
+    how many. The others have no mass.
     """
+
+    divides = True
 
     @abstractmethod
     def block(self, count: int) -> Block:
         """The size of the kernel's blocks for ``count`` particles."""
 
-    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """See :meth:`GpuEngine.launch`."""
+    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any, first: int = 0) -> None:
+        """See :meth:`GpuEngine.launch`; computes the rows from ``first`` on."""
         count, block = state.count, self.block(state.count)
-        arguments = state.body, state.acceleration, np.int64(0), G, length2
-        rows = self._rows(kernel, arguments, count, block)
-        for start in range(0, count, rows):
+        arrays, rest = (bodies.body, bodies.acceleration), (np.int64(bodies.acting), G, length2)
+        rows = self._rows(kernel, (*arrays, np.int64(0), *rest), count - first, bodies.acting, block)
+        for start in range(first, count, rows):
             slab = min(rows, count - start)
-            kernel[-(-slab // block.bodies), block.threads, state.stream](*arguments[:2], np.int64(start), G, length2)
-            state.report(slab * count)
+            kernel[-(-slab // block.bodies), block.threads, state.stream](*arrays, np.int64(start), *rest)
+            state.report(slab * bodies.acting)
 
-    def _rows(self, kernel: Any, arguments: tuple, count: int, block: Block) -> int:
+    def _rows(self, kernel: Any, arguments: tuple, count: int, acting: int, block: Block) -> int:
         """Rows per slab: all, if that is at most two pieces; else the number of waves that is nearest to one piece.
 
         The end of a slab costs little (one H200, N = 2²⁰, two slabs against one: ``gpu-unrolled`` 1.95e12 and 2.02e12
         interactions/s, ``gpu-tiled`` 2.02e12 and 2.03e12).
         """
         piece = interactions_per_piece(self.shape().dtype)
-        if count * count <= 2 * piece:
-            return count
+        if count * acting <= 2 * piece:
+            return max(1, count)
         wave = gpu.resident_blocks(kernel, arguments, block.threads) * block.bodies
-        return wave * max(1, round(piece / (wave * count)))
+        return wave * max(1, round(piece / (wave * acting)))

@@ -40,7 +40,7 @@ def build(shape: Shape) -> Any:
         return value
 
     @gpu.kernel(**gpu.FAST)
-    def accelerate_split(body, acceleration, start, G, length2):
+    def accelerate_split(body, acceleration, start, acting, G, length2):
         x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         ax, ay, az = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         phi = cuda.local.array(BODIES, real)
@@ -52,7 +52,7 @@ def build(shape: Shape) -> Any:
             x[k], y[k], z[k] = body[i, 0], body[i, 1], body[i, 2]
             ax[k] = ay[k] = az[k] = phi[k] = real(0)
         j = lane
-        while j < n:  # a range() with a step costs three more instructions per iteration
+        while j < acting:  # a range() with a step costs three more instructions per iteration
             xj, yj, zj, m = gpu.row(body, j)
             for k in range(BODIES):
                 dx, dy, dz = xj - x[k], yj - y[k], zj - z[k]

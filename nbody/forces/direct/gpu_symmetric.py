@@ -12,14 +12,15 @@ force error at 262144, for the positions as stored: float32 9e-8, mixed 3e-8 (th
 """
 
 import math
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import GpuEngine, Shape
+from nbody.forces.direct.gpu_engine import Bodies, GpuEngine, Shape
 from nbody.forces.direct.gpu_pairs import build, masses_of
+from nbody.forces.direct.gpu_tiled import TiledEngine
 from nbody.forces.direct.gpu_triangle import (
     LANES,
     SLICES,
@@ -60,7 +61,8 @@ def tiling_for(count: int, precision: str, masses: str = "product") -> Tiling:
 
 
 class Plan(NamedTuple):
-    """How the pairs of a state are computed, and the buffers of their partial sums: the workspace of the state."""
+    """How the pairs of a state's acting bodies are computed, and the buffers of their partial sums: the workspace of the
+    state."""
 
     masses: str
     tiling: Tiling
@@ -69,7 +71,8 @@ class Plan(NamedTuple):
 
 
 class SymmetricEngine(GpuEngine):
-    """Each pair once: Newton's third law, bodies in registers, column sums passed on by shuffles.
+    """Each pair once: Newton's third law, bodies in registers, column sums passed on by shuffles. If many bodies have no
+    mass, each pair of the others once, and the rows of those without mass by ``gpu-tiled`` (in float64 if mixed).
 
     The panels of a state are independent of each other, and the acceleration is the sum over the panels: several GPUs that
     all hold all positions could share them.
@@ -78,6 +81,7 @@ class SymmetricEngine(GpuEngine):
     name = "gpu-symmetric"
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed", "float64")
     build = staticmethod(build)
+    divides = True
     interactions_per_root = 2
     separate_energy = True
     contends = range(2048, 1 << 62)  # 1024 bodies are 68 units of work: too few warps for a card
@@ -87,11 +91,15 @@ class SymmetricEngine(GpuEngine):
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`. Chooses how pairs are weighted, and allocates the partial sums."""
         state, columns = super().load(particles), self.shape().dtype
+        count = self.acting(state)
+        if state.division:
+            some = state.division.massive
+            particles = Particles(particles.mass[some], particles.position[some], particles.velocity[some])
         masses = masses_of(particles, self.gravity, self.shape().real)
-        tiling = tiling_for(state.count, self.precision, masses)
+        tiling = tiling_for(count, self.precision, masses)
         room = room_on_card(tiling, columns, self._resident_blocks(tiling, masses))
-        work = list(panels(state.count, tiling, columns.itemsize, room))
-        state.workspace = Plan(masses, tiling, work, Buffers(state.count, tiling, self.dtype, columns, work[0]))
+        work = list(panels(count, tiling, columns.itemsize, room))
+        state.workspace = Plan(masses, tiling, work, Buffers(count, tiling, self.dtype, columns, work[0]))
         return state
 
     def _resident_blocks(self, tiling: Tiling, masses: str) -> int:
@@ -115,19 +123,29 @@ class SymmetricEngine(GpuEngine):
         add = sum_kernel(plan.tiling, plan.masses, shape.real, want == Want.POTENTIAL)
         return self.pairs(shape, plan.tiling, plan.masses), add, 3 if want is Want.ACCELERATION else 4
 
-    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
+    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
         pairs, add, components = kernel
-        plan: Plan = state.workspace
+        plan, count = state.workspace, bodies.acting
+        body, acceleration = bodies.body, bodies.acceleration
+        if state.division:
+            body, acceleration = body[:count], acceleration[:count]
         rows, columns, threads = plan.buffers.rows, plan.buffers.columns, plan.tiling.chunk
-        sum_blocks, units = (-(-state.count // LANES), components), sum(panel.units for panel in plan.panels)
+        sum_blocks, units = (-(-count // LANES), components), sum(panel.units for panel in plan.panels)
         for panel in plan.panels:
             first, last, blocks = np.int64(panel.first), np.int64(panel.last), np.int64(panel.blocks)
-            pairs[panel.blocks, threads, state.stream](state.body, rows, columns, length2, first, last, *panel.shares)
-            add[sum_blocks, (LANES, SLICES), state.stream](
-                state.body, rows, columns, state.acceleration, G, first, last, blocks
-            )
-            state.report(state.count**2 * panel.units // units)
+            pairs[panel.blocks, threads, state.stream](body, rows, columns, length2, first, last, *panel.shares)
+            add[sum_blocks, (LANES, SLICES), state.stream](body, rows, columns, acceleration, G, first, last, blocks)
+            state.report(count**2 * panel.units // units)
+        if state.division:
+            want = Want.ACCELERATION if components == 3 else Want.POTENTIAL
+            length2 = self.dtype.type(self.gravity.length2)
+            self._tiled.launch(self._tiled.kernel(want, state), state, bodies, G, length2, count)
+
+    @cached_property
+    def _tiled(self) -> TiledEngine:
+        """The engine for bodies without mass."""
+        return TiledEngine(self.gravity, self.dtype.name)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:

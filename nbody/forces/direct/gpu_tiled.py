@@ -11,15 +11,15 @@ N = 262144: median error 3e-7 (6e-6 with a single sum); 2.00e12 interactions/s (
 Nyland, Harris & Prins 2007, "Fast N-Body Simulation with CUDA", GPU Gems 3, chapter 31.
 """
 
-from typing import Any
+import operator
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape, compiled
+from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_rows import Block, RowEngine
-from nbody.forces.direct.gpu_tiled_species import build_for_species
 from nbody.gpu import cuda
-from nbody.state import Want
-from nbody.state.device import DeviceState
 from nbody.unroll import unrolled
 
 TILE = 256
@@ -35,49 +35,86 @@ slots per interaction, counted in the machine code for sm_90 (float32, 3-D): 26.
 iteration, 14.2 with 32; the law takes 13 of them, and the load of a body 1."""
 
 
-def build(shape: Shape, tile_size: int = TILE) -> Any:
-    """The acceleration kernel with shared-memory tiles, for a law, a precision and 2 or 3 dimensions."""
+class Lengths(NamedTuple):
+    """Device functions for the ε² of pairs."""
+
+    of_body: Callable
+    """``of_body(length2, i)``: the number of body i from the kernel's argument."""
+
+    put: Callable
+    """``put(tile2, t, value)``: store the number of a tile's body in shared memory."""
+
+    of_pair: Callable
+    """``of_pair(length2_i, tile2, s)``: ε² of a pair."""
+
+
+@cache
+def lengths(per_species: bool) -> Lengths:
+    """One ε² for all bodies; or one per body, of which a pair has the larger one (Springel, Yoshida & White 2001): one load
+    and one maximum per pair more."""
+    if per_species:
+        found = (
+            lambda softening2, i: softening2[i],
+            lambda tile2, t, value: operator.setitem(tile2, t, value),
+            lambda length2_i, tile2, s: max(length2_i, tile2[s]),
+        )
+    else:
+        found = (
+            lambda length2, i: length2,
+            lambda tile2, t, value: None,
+            lambda length2_i, tile2, s: length2_i,
+        )
+    return Lengths(*map(gpu.device_function, found))
+
+
+def build(shape: Shape, tile_size: int = TILE, per_species: bool = False) -> Any:
+    """The acceleration kernel with shared-memory tiles, for a law, a precision and 2 or 3 dimensions. If ``per_species``,
+    its ``length2`` is an array with the one of each body, (N,)."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
+    of_body, put, of_pair = lengths(per_species)
 
     @gpu.device_function
-    def interact(s, begin, tile, first, n, i, position_i, acceleration_i, length2):
+    def interact(s, begin, tile, tile2, first, i, position_i, acceleration_i, length2_i):
         """Add the force of body ``begin + s`` of the tile on the thread's body i to ``acceleration_i``."""
         s += begin
         dx, dy, dz = tile[s, 0] - position_i[0], tile[s, 1] - position_i[1], tile[s, 2] - position_i[2]
         m = tile[s, 3]
-        f, u = law(dx, dy, dz, length2)
+        f, u = law(dx, dy, dz, of_pair(length2_i, tile2, s))
         f *= m
         acceleration_i[0] += f * dx
         acceleration_i[1] += f * dy
         if not flat:
             acceleration_i[2] += f * dz
-        if potential and first + s != i and first + s < n:
+        if potential and first + s != i and m != 0:  # copies of the last body have no mass
             acceleration_i[3] -= u * m
 
     interact_unrolled = unrolled(interact, UNROLL)
 
     @gpu.kernel(**gpu.FAST)
-    def accelerate_tiled(body, acceleration, start, G, length2):
+    def accelerate_tiled(body, acceleration, start, acting, G, length2):
         tile = cuda.shared.array((tile_size, 4), real, alignment=16)  # a body is one 128-bit load
+        tile2 = cuda.shared.array(tile_size if per_species else 1, real)
         position_i, acceleration_i = cuda.local.array(3, real), cuda.local.array(4, real)  # these become registers
         total = cuda.local.array(4, real)
         n = body.shape[0]
         t = cuda.threadIdx.x
         i = start + cuda.grid(1)
+        length2_i = of_body(length2, min(i, n - 1))
         for k in range(3):
             position_i[k] = body[min(i, n - 1), k]  # threads past the end help to load tiles and write nothing
         for k in range(4):
             total[k] = real(0)
-        for first in range(0, n, tile_size):
+        for first in range(0, acting, tile_size):
             j = min(first + t, n - 1)
             for k in range(3):
                 tile[t, k] = body[j, k]
-            tile[t, 3] = body[j, 3] if first + t < n else real(0)
+            tile[t, 3] = body[j, 3] if first + t < acting else real(0)
+            put(tile2, t, of_body(length2, j))
             for k in range(4):
                 acceleration_i[k] = real(0)
             cuda.syncthreads()
             for begin in range(0, tile_size, UNROLL):
-                interact_unrolled(begin, tile, first, n, i, position_i, acceleration_i, length2)
+                interact_unrolled(begin, tile, tile2, first, i, position_i, acceleration_i, length2_i)
             for k in range(4):
                 total[k] += acceleration_i[k]
             cuda.syncthreads()
@@ -97,17 +134,11 @@ class TiledEngine(RowEngine):
     softenings = True
     build = staticmethod(build)
 
-    def kernel(self, want: Want, state: DeviceState) -> Any:
-        """See :meth:`GpuEngine.kernel`."""
-        if self.gravity.per_species:
-            return compiled(build_for_species, self.shape(want), *self.tuning(state.count), UNROLL)
-        return super().kernel(want, state)
-
-    def tuning(self, count: int) -> tuple[int]:
-        """See :meth:`GpuEngine.tuning`: the size of a tile."""
-        return (LARGE_TILE if count >= LARGE else TILE,)
+    def tuning(self, count: int) -> tuple[int, bool]:
+        """See :meth:`GpuEngine.tuning`: the size of a tile, and whether each body has a softening length."""
+        return LARGE_TILE if count >= LARGE else TILE, self.gravity.per_species
 
     def block(self, count: int) -> Block:
         """See :meth:`RowEngine.block`."""
-        (tile_size,) = self.tuning(count)
+        tile_size, _ = self.tuning(count)
         return Block(tile_size, tile_size)

@@ -33,7 +33,7 @@ def build(shape: Shape) -> Any:
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
     @gpu.kernel(**gpu.FAST)
-    def accelerate_unrolled(body, acceleration, start, G, length2):
+    def accelerate_unrolled(body, acceleration, start, acting, G, length2):
         tile = cuda.shared.array((THREADS, 4), real, alignment=16)
         x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         ax, ay, az = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
@@ -46,11 +46,11 @@ def build(shape: Shape) -> Any:
             i = min(begin + k * THREADS, n - 1)  # threads past the end help to load tiles and write nothing
             x[k], y[k], z[k] = body[i, 0], body[i, 1], body[i, 2]
             sx[k] = sy[k] = sz[k] = sphi[k] = real(0)
-        for first in range(0, n, THREADS):
+        for first in range(0, acting, THREADS):
             j = min(first + t, n - 1)
             for c in range(3):
                 tile[t, c] = body[j, c]
-            tile[t, 3] = body[j, 3] if first + t < n else real(0)
+            tile[t, 3] = body[j, 3] if first + t < acting else real(0)
             cuda.syncthreads()
             for k in range(BODIES):
                 ax[k] = ay[k] = az[k] = phi[k] = real(0)

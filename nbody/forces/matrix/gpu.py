@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import GpuEngine, Shape, compiled
+from nbody.forces.direct.gpu_engine import Bodies, GpuEngine, Shape, compiled
 from nbody.forces.matrix.condition import split_condition
 from nbody.forces.memory import block_rows
 from nbody.gpu import cuda
@@ -175,7 +175,7 @@ class GpuMatrixEngine(GpuEngine):
         shape = self.shape(want)
         return compiled(build_write_factor, shape.real), compiled(self.build, shape), compiled(build_combine, shape)
 
-    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
+    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
         write_factor, write_block, combine = kernel
         factor, result, blocks = state.workspace

@@ -59,7 +59,11 @@ class ScheduledEngine(SymmetricEngine):
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`. The first time, chooses the order of the kernels' instructions."""
         state = super().load(particles)
-        if state.count >= FEWEST and not gpu.SIMULATED and gpu.facts().compute_capability == HOPPER:
+        if (
+            self.acting(state) == state.count >= FEWEST
+            and not gpu.SIMULATED
+            and gpu.facts().compute_capability == HOPPER
+        ):
             for want in (Want.ACCELERATION, Want.ENERGY):
                 self._choose_order(want, state)
         return state

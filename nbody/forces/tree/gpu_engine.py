@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import GpuEngine
+from nbody.forces.direct.gpu_engine import Bodies, GpuEngine
 from nbody.forces.engine import ForceError
 from nbody.forces.tree import gpu_build as build
 from nbody.forces.tree import gpu_momentum as momentum
@@ -250,7 +250,7 @@ class TreeEngine(GpuEngine):
             momentum.balance(state.body, state.acceleration, tree.forces, state.stream)
         state.report(self.work(state, want, Want.ACCELERATION if keep else Want.NOTHING))
 
-    def launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
+    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """Not used: :meth:`_compute` launches several kernels."""
         raise NotImplementedError
 

@@ -62,7 +62,7 @@ class BlockHermite(Integrator):
         self.single: int = 0
         self._blocks: Any = None
         self._made = 0, 0  # blocks, and steps of single bodies, since then
-        self._short = False
+        self._short = self._contacts = False
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
@@ -83,7 +83,7 @@ class BlockHermite(Integrator):
         kind = import_module(f"nbody.integrators.blocks.{motion.engine.device}")
         shared: bool = self.options.shared  # type: ignore[attr-defined]
         threshold: float = self.options.pairs  # type: ignore[attr-defined]
-        self._blocks = kind.Blocks(motion, self.order, self.eta, shared, 0.0 if shared else threshold)
+        self._blocks = kind.Blocks(motion, self.order, self.eta, shared, 0.0 if shared or self._contacts else threshold)
 
     def start(self, motion: Motion) -> None:
         """See :meth:`Integrator.start`: evaluates the first accelerations, jerks and snaps."""
@@ -110,6 +110,17 @@ class BlockHermite(Integrator):
                 self._present(motion)
                 self.start(motion)
         self._present(motion)
+
+    def expect_contacts(self) -> None:
+        """See :meth:`Integrator.expect_contacts`: no pair moves on Kepler's orbit, since its bodies may touch there."""
+        self._contacts = True
+
+    def synchronize(self, motion: Motion) -> None:
+        """See :meth:`Integrator.synchronize`."""
+        if self._now < TICKS:  # else a frame is due, where they do
+            self._blocks.step_to(self._now)
+            self._make_blocks(motion, 1, self._now)
+            self._present(motion)
 
     def _make_blocks(self, motion: Motion, steps: int, end: int) -> tuple[int, int]:
         """Make up to ``steps`` blocks, none beyond ``end`` (in ticks). Returns their number, and a body whose step would be

@@ -1,5 +1,7 @@
 """The panel of the chosen body, and the ring around it."""
 
+from functools import lru_cache
+
 import numpy as np
 from PIL import Image, ImageDraw
 
@@ -58,6 +60,18 @@ def _number(value: float) -> str:
 
 def _vector(values: Array) -> str:
     return ",  ".join("NaN" if np.isnan(x) else f"{x:.4g}".replace("-", "−") for x in values)
+
+
+RING_SHADES = 8
+"""The number of steps in which the ring of a collision fades."""
+
+
+@lru_cache(maxsize=2 * RING_SHADES)
+def faded_ring(scale: float, shade: int) -> Array:
+    """The :func:`ring`, less opaque: ``shade`` goes from 0 to :data:`RING_SHADES`."""
+    image = ring(scale).copy()
+    image[..., 3] = image[..., 3] * shade // RING_SHADES
+    return image
 
 
 def ring(scale: float) -> Array:

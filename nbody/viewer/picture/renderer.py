@@ -8,6 +8,7 @@ from vispy.gloo import gl
 
 from nbody.errors import InputError
 from nbody.viewer.display import hud
+from nbody.viewer.display.body import RING_SHADES, faded_ring
 from nbody.viewer.display.legend import bar_panel, legend_panel, text_panel
 from nbody.viewer.display.text import MARGIN, text_scale
 from nbody.viewer.picture.background import Background
@@ -83,6 +84,7 @@ class Renderer:
         self._trails, self._fading = Trails(source), FadingLight(light_format)
         self._arrows, self._axes = Arrows(), Axes()
         self._caption, self._legend, self._bar = Overlay(), Overlay(), Overlay()
+        self._flash = Overlay()
         self._texts = [Overlay() for _ in "xyz"]
         check_trails(source, look)
         self._coloring = Coloring(source, look.color, look.map, patient)
@@ -169,12 +171,22 @@ class Renderer:
                 overlay.draw(
                     image, mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text), size, background.paper
                 )
+        self._draw_flashes(camera, size, text, background.paper)
         if look.scale_bar:
             length, pixels = bar_length(camera, size, unit)
             symbol = self.source.units.symbol("length") if self.source.units else ""
             image = bar_panel(length, round(pixels), symbol, text)
             corner = size[0] - image.shape[1] - round(2 * MARGIN * text), size[1] - round(BAR_BOTTOM * text)
             self._bar.draw(image, corner, size, background.paper)
+
+    def _draw_flashes(self, camera: Camera, size: tuple[int, int], text: float, paper: bool) -> None:
+        """Mark the latest collisions with rings that fade."""
+        places, ages = self.source.flashes(self._at)
+        for (x, y), age in zip(camera.project(places, size) if len(places) else (), ages, strict=True):
+            image = faded_ring(text, round((1 - age) * RING_SHADES))
+            corner = round(x - image.shape[1] / 2), round(y - image.shape[0] / 2)
+            if 0 <= x < size[0] and 0 <= y < size[1]:
+                self._flash.draw(image, corner, size, paper)
 
     def draw_caption(
         self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""

@@ -49,14 +49,15 @@ def facts(source: Source, moment: Moment, row: int) -> Facts:
     body, dimensions = source.body(row), source.dimensions
     position = moment.positions(row)[:dimensions] * source.length_unit
     velocity = moment.velocities(row)[:dimensions] * source.speed_unit
-    mass, half_square = float(source.mass[body]), 0.5 * float(velocity @ velocity)
+    masses = source.masses(moment.first.number)
+    mass, half_square = float(masses[body]), 0.5 * float(velocity @ velocity)
     phi = np.nan
     if source.gravity is not None and source.shown == source.count <= MOST:
         from nbody.forces.reference import direct_sum
 
         positions = moment.positions()[:, :dimensions] * source.length_unit
         with np.errstate(all="ignore"):  # bodies at infinity
-            sums = direct_sum(positions, source.mass, source.gravity, np.array([row]), source.softening2)
+            sums = direct_sum(positions, masses, source.gravity, np.array([row]), source.softening2)
             phi = float(sums[1][0])
     species = ""
     if source.species is not None and len(source.species_names) > 1:

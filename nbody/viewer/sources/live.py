@@ -171,7 +171,9 @@ class Live(Source):
 
             rows = np.empty(0, np.int64) if isinstance(self._choice, slice) else self._choice
             self._device = DeviceFrames(rows, self.shown, (self.length_unit, self.speed_unit))
-        if self._device is None:
+        if state.slots is not None:
+            frame = self._on_host(*(rows[state.slots] for rows in state.phase_space()))
+        elif self._device is None:
             frame = self._on_host(state.position, state.velocity)
         else:
             frame = self._device.frame(state)
@@ -184,7 +186,9 @@ class Live(Source):
     def _rescale(self, state: Any) -> None:
         """Let the palette's ends follow the speeds, each time that the number of steps has doubled."""
         self._scaled_at = max(1, state.step)
-        if self._device is None:
+        if state.slots is not None:
+            self._samples.append(state.phase_space()[1][state.slots[self._sampled]])
+        elif self._device is None:
             self._samples.append(state.velocity[self._sampled])
         else:
             self._samples.append(self._device.velocities(state, self._sampled) * self.speed_unit)

@@ -30,7 +30,7 @@ class RecordedSeries:
     def read(self) -> Series:
         """The series as far as they are known."""
         run = self._run
-        time, energy = run.time, run.observable("total_energy")
+        time, energy = run.time, run.energy_balance()
         known = np.isfinite(energy)
         error = np.array([relative_energy_error(each, energy[known][0]) for each in energy[known]])
         virial = run.observable("virial_ratio")

@@ -22,6 +22,12 @@ Array = np.ndarray
 LONGEST_NAME = 60
 """Characters of a name that are shown."""
 
+MARKED, SHORTEST_MARK = 0.025, 4
+"""A collision is marked for this share of the run's frames, and at least for so many."""
+
+MOST_MARKS = 32
+"""The most collisions that are marked at the same time, the latest ones."""
+
 FAR = 1e15
 """Where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40."""
 
@@ -66,7 +72,8 @@ class Recording(Source):
 
     def update(self) -> int:
         """Read the frames that :meth:`Trajectory.refresh` found. Returns the number of frames."""
-        self._energy = self.run.observable("total_energy")
+        self._energy = self.run.energy_balance()
+        self._events = self.run.event_rows()
         # While a run grows, update the speed scale each time the number of frames has doubled, not for each frame.
         if self.frames >= 2 * self._scaled_at:
             self._scaled_at = self.frames
@@ -163,6 +170,8 @@ class Recording(Source):
         """Read frame ``k``, in any thread."""
         position = self.chosen(self.run.position[k], self.length_unit)
         velocity = self.chosen(self.run.velocity[k], self.speed_unit)
+        if (merged := self._merged(k)) is not None:
+            position[merged], velocity[merged] = FAR, 0.0
         if not np.isfinite(position).all():
             bad = ~np.isfinite(position).all(axis=1)
             position[bad], velocity[bad] = FAR, 0.0
@@ -171,6 +180,30 @@ class Recording(Source):
             )
             self._left_out[k] = f"{self.run.path}: frame {k}: {bad.sum()} {bodies} left out"
         return Frame(k, position, velocity)
+
+    def _merged(self, k: int) -> Array | None:
+        """The shown bodies that had merged into others before frame ``k`` - 1: (shown,) mask, or None if there are none. (In
+        the first frame after a merger both bodies are in one place.)"""
+        if not k or not len(self._events):
+            return None
+        alive = self.run.left(k - 1).alive
+        return None if alive.all() else ~self.chosen_rows(alive)
+
+    def masses(self, number: int) -> Array:
+        """See :meth:`Source.masses`."""
+        return self.run.left(number).mass if len(self._events) else self.mass
+
+    def flashes(self, at: float) -> tuple[Array, Array]:
+        """See :meth:`Source.flashes`."""
+        if not len(self._events):
+            return super().flashes(at)
+        last = np.arange(self.frames)
+        shown = max(SHORTEST_MARK, MARKED * self.frames)
+        when = np.interp(self._events["time"], self.run.time, last)
+        chosen = np.flatnonzero((when <= at) & (when > at - shown))[-MOST_MARKS:]
+        rows = self._events[chosen]
+        places = np.stack([rows[axis] for axis in "xyz"], axis=1) / self.length_unit
+        return places, (at - when[chosen]) / shown
 
     @cached_property
     def length_unit(self) -> float:  # type: ignore[override]
@@ -213,9 +246,17 @@ class Recording(Source):
         frames = np.arange(self.frames)
         time, step = float(np.interp(at, frames, self.run.time)), int(np.interp(at, frames, self.run.step))
         return Caption(
-            self.name, time, step, k, self.frames, error, self.count, self.shown, self.speeds,
-            time_unit=self.symbol("time"),
+            self.name, time, step, k, self.frames, error, self.count, self.shown, self.speeds, self._note(k),
+            self.symbol("time"),
         )  # fmt: skip
+
+    def _note(self, k: int) -> str:
+        """The collisions until frame ``k`` in words; empty if there are none."""
+        done = int((self._events["step"] <= self.run.step[k]).sum())
+        if not done:
+            return ""
+        left, text = int(self.run.left(k).alive.sum()), f"{done} collision{'s' * (done != 1)}"
+        return text if left == self.count else f"{text}, {left} particles are left"
 
 
 def recorded_gravity(run: Trajectory) -> Gravity | None:

@@ -169,6 +169,15 @@ class Source(ABC):
         """The masses of the shown bodies, (shown,) float64."""
         return self.chosen_rows(self.mass)
 
+    def masses(self, number: int) -> Array:
+        """The masses at frame ``number``, (N,) float64: those of merged bodies change, and 0 is left of the others."""
+        return self.mass
+
+    def flashes(self, at: float) -> tuple[Array, Array]:
+        """The places of the latest collisions before the moment ``at``, (M, 3) in the picture's units, and how much of the
+        time for which they are marked has passed, (M,) from 0 to 1."""
+        return np.zeros((0, 3)), np.zeros(0)
+
     def chosen_rows(self, values: Array) -> Array:
         """The rows of ``values`` (N, ...) that are shown."""
         return values[self._choice]

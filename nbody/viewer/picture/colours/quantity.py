@@ -34,7 +34,7 @@ class Bodies:
     @property
     def mass(self) -> Array:
         source = self.source
-        return source.shown_mass * (source.count / source.shown)
+        return source.chosen_rows(source.masses(self.number)) * (source.count / source.shown)
 
     def particles(self) -> Particles:
         """These bodies, at rest, in the picture's units of length."""

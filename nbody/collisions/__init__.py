@@ -1,0 +1,12 @@
+"""Collisions between bodies that have radii: found inside a step, in order of time.
+
+===================== ==================================================================================
+ :mod:`.contact`       when two bodies first touch on their paths through a step; the search for pairs
+ :mod:`.radii`         the radius of each body, from the scenario or from the bodies themselves
+ :mod:`.collisions`    ``Collisions``: which bodies are left, what happened, and to what energy
+===================== ==================================================================================
+
+Bodies touch when their distance is the sum of their radii. Between the beginning and the end of a step each body moves on
+the cubic that has its positions and velocities at both (Hermite's interpolation, error ∝ dt⁴), so bodies that fly through
+each other within one step are found too. Mergers are made at the end of the step, in order of their times.
+"""

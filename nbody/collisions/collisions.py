@@ -1,0 +1,246 @@
+"""``Collisions``: which bodies of a run are left after mergers, and what happens in each step.
+
+Each body of the beginning has a slot for the whole run. A merger empties the slot of the lighter body (of the later one if
+masses are equal); the other slot then holds both: mass, momentum and centre of mass are conserved, and R³ = R₁³ + R₂³.
+"""
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from nbody.collisions.contact import Span, any_contact_of_few, contacts, later_contacts, moment, paths
+from nbody.fields.added import AddedFields
+from nbody.forces.reference import direct_sum
+from nbody.law import Gravity
+from nbody.particles import Particles
+from nbody.state import Snapshot
+from nbody.trajectory.layout import EVENT_DTYPE
+
+Array = np.ndarray
+
+OWN = "collisions."
+"""The prefix of these arrays in a checkpoint."""
+
+RECORDED = {"bodies": 1, "collision_energy": 1}
+"""What is recorded with each frame: the number of bodies, and the energy that mergers have added so far."""
+
+
+FEW = 256
+"""So few bodies are compared each with each: sorting them would take longer."""
+
+
+class Collisions:
+    """The bookkeeping of one run.
+
+    Args:
+        bodies: all bodies at the beginning.
+        radius: (N,) their radii.
+        rule: ``merge``, ``stop`` or ``record``.
+        gravity, fields: the forces, for the energy of a merger.
+
+    Attributes:
+        mass, radius: (N,) now; those of empty slots are the last ones they had.
+        into: (N,) the slot that holds each body now: its own, or that of the body into which it merged.
+        energy: what mergers have added to the total energy so far (a negative number, as a rule).
+        count: the number of events so far.
+        touched: the pair (ids) and the time at which rule ``stop`` ended the run.
+    """
+
+    def __init__(
+        self, bodies: Particles, radius: Array, rule: str, gravity: Gravity, fields: AddedFields | None = None
+    ) -> None:
+        self._bodies, self.rule, self._gravity, self._fields = bodies, rule, gravity, fields
+        self.mass, self.radius = bodies.mass.copy(), radius.copy()
+        self.into = np.arange(bodies.count)
+        self.energy, self.count = 0.0, 0
+        self.touched: tuple[int, int, float] | None = None
+        self._softening2 = gravity.squares(bodies.species, bodies.species_names) if gravity.per_species else None
+        self._note_slots()
+
+    def _note_slots(self) -> None:
+        self.slots: Array = np.flatnonzero(self.into == np.arange(len(self.into)))
+        """(n,) the slots of the bodies that are left."""
+        self.rows: Array = np.searchsorted(self.slots, self.into)
+        """(N,) the row in which each slot's body is now, among those that are left."""
+
+    @property
+    def merged(self) -> bool:
+        """True if fewer bodies are left than there were."""
+        return len(self.slots) < len(self.into)
+
+    def particles(self, position: Array, velocity: Array, time: float, step: int) -> Particles:
+        """The bodies that are left, at these positions and velocities (n, D)."""
+        bodies, slots = self._bodies, self.slots
+        return replace(
+            bodies, mass=self.mass[slots], position=position, velocity=velocity, id=bodies.id[slots],
+            species=bodies.species[slots], radius=self.radius[slots], time=time, step=step,
+        )  # fmt: skip
+
+    def starting(self) -> Particles:
+        """The bodies that are left, where they were at the beginning: the shape of a state that will be restored."""
+        return self.particles(self._bodies.position[self.slots], self._bodies.velocity[self.slots], 0.0, 0)
+
+    # --- A step ---
+
+    @property
+    def radii(self) -> Array:
+        """(n,) the radii of the bodies that are left."""
+        return self.radius[self.slots]
+
+    def touching(self, span: Span) -> bool:
+        """True if two bodies touch in a step."""
+        if len(self.slots) <= FEW and span.x0.shape[1] == 3:
+            rows = (np.asarray(each, np.float64).T for each in span[:4])
+            return bool(any_contact_of_few()(*rows, span.end - span.begin, self.radii))
+        return len(self._found(span)[2]) > 0
+
+    def resolve(self, span: Span, step: int, first: bool) -> tuple[Array, Particles | None]:
+        """What happens in a step, in order of time.
+
+        Args:
+            step: the number of the step.
+            first: True for the first step of the run. Pairs that touch at its beginning count as contacts; in later steps
+                ``stop`` and ``record`` have noted them when they began to touch.
+
+        Returns:
+            Rows of :data:`~nbody.trajectory.layout.EVENT_DTYPE`, and the bodies after the step if some have merged.
+        """
+        control, pairs, times = self._found(span)
+        if self.rule == "merge":
+            return self._merge(control, pairs, times, span, step)
+        new = (times > 0) | first
+        pairs, times = pairs[new], times[new]
+        if self.rule == "stop":
+            pairs, times = pairs[:1], times[:1]
+        events = [self._contact(control, i, j, s, span, step) for (i, j), s in zip(pairs, times, strict=True)]
+        if self.rule == "stop" and events:
+            self.touched = int(events[0]["id_1"][0]), int(events[0]["id_2"][0]), float(events[0]["time"][0])
+        self.count += len(events)
+        return _rows(events), None
+
+    def _found(self, span: Span) -> tuple[Array, Array, Array]:
+        control = paths(span.x0, span.v0, span.x1, span.v1, span.end - span.begin)
+        return control, *contacts(control, self.radii)
+
+    def _merge(
+        self, control: Array, pairs: Array, times: Array, span: Span, step: int
+    ) -> tuple[Array, Particles | None]:
+        """Merge in order of time. A merged body moves on the path of the centre of mass, and may meet others."""
+        if not len(times):
+            return _rows([]), None
+        x, v = (np.array(rows, np.float64) for rows in (span.x1, span.v1))
+        mass, radius, alive = self.mass[self.slots], self.radius[self.slots], np.ones(len(self.slots), bool)
+        generation = np.zeros(len(alive), np.int64)  # a contact of a body that has merged since is out of date
+        waiting = [(float(s), int(i), int(j), 0, 0) for (i, j), s in zip(pairs, times, strict=True)]
+        heapq.heapify(waiting)
+        events, later = [], np.empty(len(alive))
+        while waiting:
+            s, i, j, of_i, of_j = heapq.heappop(waiting)
+            if not (alive[i] and alive[j] and generation[i] == of_i and generation[j] == of_j):
+                continue
+            k, gone = (j, i) if mass[j] > mass[i] else (i, j)
+            event = self._contact(control, k, gone, s, span, step)
+            share = mass[gone] / (mass[k] + mass[gone]) if mass[k] > 0 else 0.5
+            before = self._energy(x, v, mass, alive, [k, gone], span.end)
+            for rows in (x, v, control):
+                rows[k] += share * (rows[gone] - rows[k])
+            mass[k], radius[k] = mass[k] + mass[gone], np.cbrt(radius[k] ** 3 + radius[gone] ** 3)
+            alive[gone], mass[gone] = False, 0.0
+            event["kind"], event["energy_change"] = b"merger", self._energy(x, v, mass, alive, [k], span.end) - before
+            events.append(event)
+            self.energy += float(event["energy_change"][0])
+            self.into[self.into == self.slots[gone]] = self.slots[k]
+            self.mass[self.slots[k]], self.radius[self.slots[k]] = mass[k], radius[k]
+            generation[k] += 1
+            later_contacts()(control, radius, k, s, later)
+            for other in np.flatnonzero((later <= 1.0) & alive):
+                a, b = sorted((k, int(other)))
+                heapq.heappush(waiting, (float(later[other]), a, b, int(generation[a]), int(generation[b])))
+        self.count += len(events)
+        self._note_slots()
+        left = self.particles(x[alive], v[alive], span.end, step)
+        return _rows(events), left
+
+    def _contact(self, control: Array, i: int, j: int, s: float, span: Span, step: int) -> Array:
+        """The event of bodies i and j, which touch at the moment s of the step."""
+        (x1, v1), (x2, v2) = (moment(control[k], s, span.end - span.begin) for k in (i, j))
+        first, second = self.slots[i], self.slots[j]
+        event = np.zeros(1, EVENT_DTYPE)
+        m1, m2 = self.mass[first], self.mass[second]
+        share = m2 / (m1 + m2) if m1 + m2 > 0 else 0.5
+        event["time"], event["step"] = span.begin + s * (span.end - span.begin), step
+        event["kind"], event["speed"] = b"contact", np.linalg.norm(v2 - v1)
+        for number, slot in (("1", first), ("2", second)):
+            event[f"id_{number}"], event[f"mass_{number}"] = self._bodies.id[slot], self.mass[slot]
+            event[f"radius_{number}"] = self.radius[slot]
+        event["x"], event["y"], event["z"] = x1 + share * (x2 - x1)
+        event["vx"], event["vy"], event["vz"] = v1 + share * (v2 - v1)
+        return event
+
+    def _energy(self, x: Array, v: Array, mass: Array, alive: Array, some: list[int], time: float) -> float:
+        """The part of the total energy in which some bodies take part: kinetic, among themselves, and with all others."""
+        rows = np.flatnonzero(alive)
+        chosen = np.searchsorted(rows, some)
+        softening2 = None if self._softening2 is None else self._softening2[self.slots]
+        m, places = mass[some], x[some]
+        _, potential = direct_sum(
+            x[rows], mass[rows], self._gravity, chosen, None if softening2 is None else softening2[rows]
+        )
+        _, inner = direct_sum(places, m, self._gravity, None, None if softening2 is None else softening2[some])
+        energy = float(m @ (0.5 * (v[some] ** 2).sum(axis=1) + potential - 0.5 * inner))
+        if self._fields is not None:
+            energy += float(m @ self._fields.at(places, time)[1])
+        return energy
+
+    # --- Checkpoints and frames ---
+
+    def arrays(self) -> dict[str, Array]:
+        """What a checkpoint keeps."""
+        kept = {"mass": self.mass, "radius": self.radius, "into": self.into, "energy": np.array([self.energy])}
+        return {OWN + name: array.copy() for name, array in kept.items()}
+
+    def restore(self, arrays: Mapping[str, Array], count: int) -> None:
+        """Restore what :meth:`arrays` returned; ``count``: the number of events until then."""
+        self.mass, self.radius, self.into = (arrays[OWN + name].copy() for name in ("mass", "radius", "into"))
+        self.energy, self.count = float(arrays[OWN + "energy"][0]), count
+        self._note_slots()
+
+    def numbers(self) -> dict[str, float]:
+        """:data:`RECORDED`, if bodies merge."""
+        if self.rule != "merge":
+            return {}
+        return {"bodies": float(len(self.slots)), "collision_energy": self.energy}
+
+
+def _rows(events: list[Array]) -> Array:
+    return np.concatenate(events) if events else np.zeros(0, EVENT_DTYPE)
+
+
+class SlotSnapshot(Snapshot):
+    """A snapshot of the bodies that are left, as a frame with a row per slot: a body that has merged is where the other one
+    is. ``numbers``, and ``left`` (the rows of the bodies that are left) with their ``mass``, are those of its moment."""
+
+    def __init__(self, inner: Snapshot, collisions: Collisions) -> None:
+        self._inner, self.numbers = inner, collisions.numbers()
+        self.left, self._rows, self.mass = collisions.slots, collisions.rows, collisions.mass[collisions.slots]
+        self.all = not collisions.merged
+        super().__init__(inner.position, inner.velocity, inner.sums)
+
+    def arrived(self) -> bool:
+        """See :meth:`Snapshot.arrived`."""
+        return self._inner.arrived()
+
+    def wait(self) -> Snapshot:
+        """See :meth:`Snapshot.wait`."""
+        self._inner.wait()
+        self.columns = self._inner.columns
+        self.sums, self.position, self.velocity = self._inner.sums, self._inner.position, self._inner.velocity
+        if not self.all:
+            self.position, self.velocity = self.position[self._rows], self.velocity[self._rows]
+        return self
+
+    def release(self) -> None:
+        """See :meth:`Snapshot.release`."""
+        self._inner.release()

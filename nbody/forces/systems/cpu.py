@@ -1,0 +1,115 @@
+"""Forces within many small systems, on all cores: each core takes whole systems."""
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numba import njit, prange
+from numba.extending import overload
+
+from nbody import law
+from nbody.forces.direct.cpu import CpuEngine
+from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.law import pair_law
+from nbody.particles import Particles
+from nbody.state import State, Want
+from nbody.state.host import HostState
+
+
+class SystemsEngine(CpuEngine):
+    """The accelerations and potentials within each system, in float64. ``systems`` is their number."""
+
+    precisions = ("float64",)
+    offers = Want.POTENTIAL
+    subsets = softenings = rescales = False
+    systems = 1
+
+    def load(self, particles: Particles) -> HostState:
+        """See :meth:`Engine.load`."""
+        return HostState(particles, self.dtype)
+
+    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
+        """See :meth:`Engine.work`: the pairs within systems."""
+        return 0 if want in current else state.count * (state.count // self.systems)
+
+    def _compute(self, state: State, want: Want) -> None:
+        assert isinstance(state, HostState)
+        n = state.count // self.systems
+        within_for(self.gravity.softening)(
+            state.position, state.mass, self.gravity.G, self.gravity.length2, n, state.acceleration, state.potential
+        )
+        state.report(state.count * n)
+
+    def _compute_potential(self, state: State, want: Want) -> None:
+        self._compute(state, want)
+
+    @classmethod
+    def bytes_needed(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.bytes_needed`: the state alone."""
+        return HostState.bytes_needed(particles, 3, precision)
+
+
+@cache
+def within_for(law_name: str) -> Callable:
+    """The compiled function ``within(x, m, G, length2, n, a, phi)``: accelerations (N, D) and potentials (N,) of bodies with
+    positions ``x`` (N, D) and masses ``m`` by the others of their systems of ``n`` bodies."""
+    files = sorted(Path(law.__file__).parent.glob("*.py"))
+    made_of = b"".join(file.read_bytes() for file in [*files, Path(__file__)])
+    variant = f"{law_name} {hashlib.sha256(made_of).hexdigest()}"
+
+    def within(x, m, G, length2, n, a, phi):
+        for s in prange(m.size // n):
+            for i in range(s * n, (s + 1) * n):
+                of_one(variant, i, s * n, (s + 1) * n, x, m, G, length2, a, phi)
+
+    return disk_cached(within, parallel=True)
+
+
+def of_one(variant, i, first, last, x, m, G, length2, a, phi):
+    """In a kernel: acceleration and potential of body i by the bodies ``first`` … ``last`` - 1 but itself."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(of_one, prefer_literal=True)
+def _of_one_in_a_kernel(variant, i, first, last, x, m, G, length2, a, phi):
+    pair = _pair(variant.literal_value.split()[0])
+
+    def of_one(variant, i, first, last, x, m, G, length2, a, phi):
+        flat = x.shape[1] == 2
+        ax, ay, az, w = 0.0, 0.0, 0.0, 0.0
+        for j in range(first, last):
+            if j != i:
+                dx, dy = x[j, 0] - x[i, 0], x[j, 1] - x[i, 1]
+                dz = 0.0 if flat else x[j, 2] - x[i, 2]
+                if dx * dx + dy * dy + dz * dz + length2 > 0.0:  # else a system that has ended: the others go on
+                    f, u = pair(dx, dy, dz, length2)
+                    ax += m[j] * f * dx
+                    ay += m[j] * f * dy
+                    az += m[j] * f * dz
+                    w -= m[j] * u
+        a[i, 0], a[i, 1] = G * ax, G * ay
+        if not flat:
+            a[i, 2] = G * az
+        phi[i] = G * w
+
+    return of_one
+
+
+@cache
+def _pair(law_name: str) -> Callable:
+    @njit(error_model="numpy")
+    def rsqrt(x):
+        return 1.0 / np.sqrt(x)
+
+    return pair_law(law_name, 3, rsqrt, njit(error_model="numpy"))
+
+
+def energies(
+    x: np.ndarray, v: np.ndarray, m: np.ndarray, G: float, length2: float, law_name: str, systems: int
+) -> np.ndarray:
+    """The total energy of each system, (S,), from positions and velocities (N, D) and masses (N,)."""
+    a, phi = np.empty_like(x), np.empty(len(m))
+    within_for(law_name)(x, m, G, length2, len(m) // systems, a, phi)
+    return (0.5 * m * ((v * v).sum(axis=1) + phi)).reshape(systems, -1).sum(axis=1)

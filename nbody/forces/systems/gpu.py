@@ -1,0 +1,61 @@
+"""Forces within many small systems, on a GPU: one thread per body, which reads the bodies of its system."""
+
+from typing import Any
+
+from nbody import gpu
+from nbody.forces.direct.gpu_engine import Bodies, GpuEngine, Shape
+from nbody.gpu import cuda
+from nbody.state import State, Want
+from nbody.state.device import DeviceState
+
+THREADS = 128
+
+
+def build(shape: Shape, bodies: int) -> Any:
+    """The kernel for systems of ``bodies`` bodies."""
+    law, zero = shape.law, shape.real(0)
+
+    @gpu.kernel
+    def within(body, acceleration, G, length2):
+        i = cuda.grid(1)
+        if i >= body.shape[0]:
+            return
+        first = i - i % bodies
+        ax = ay = az = phi = zero
+        for j in range(first, first + bodies):
+            dx, dy, dz = body[j, 0] - body[i, 0], body[j, 1] - body[i, 1], body[j, 2] - body[i, 2]
+            # Two bodies in the same place: their system has ended, and the others go on.
+            if j != i and dx * dx + dy * dy + dz * dz + length2 > zero:
+                f, u = law(dx, dy, dz, length2)
+                m = body[j, 3]
+                ax += m * f * dx
+                ay += m * f * dy
+                az += m * f * dz
+                phi -= m * u
+        acceleration[i, 0], acceleration[i, 1], acceleration[i, 2], acceleration[i, 3] = G * ax, G * ay, G * az, G * phi
+
+    return within
+
+
+class SystemsEngine(GpuEngine):
+    """The accelerations and potentials within each system, in float64. ``systems`` is their number."""
+
+    name = "gpu"
+    precisions = ("float64",)
+    offers = Want.POTENTIAL
+    softenings = replayable = False
+    build = staticmethod(build)
+    systems = 1
+
+    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
+        """See :meth:`Engine.work`: the pairs within systems."""
+        return 0 if want in current else state.count * (state.count // self.systems)
+
+    def tuning(self, count: int) -> tuple:
+        """See :meth:`GpuEngine.tuning`."""
+        return (count // self.systems,)
+
+    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
+        """See :meth:`GpuEngine.launch`."""
+        kernel[-(-state.count // THREADS), THREADS, state.stream](bodies.body, bodies.acceleration, G, length2)
+        state.report(self.work(state))

@@ -1,0 +1,82 @@
+"""The systems of an ensemble: the scenario of each, and the bodies of all."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.particles import Particles
+from nbody.scenario import Scenario
+from nbody.scenario.ensemble import FEWEST_BODIES, MOST_BODIES, keys_of
+from nbody.scenario.fields import shown
+
+
+def member(scenario: Scenario, number: int) -> Scenario:
+    """The scenario of one system alone, without ``ensemble``.
+
+    Raises:
+        InputError: there is no such system, or it has a wrong value; the line names system, path and value.
+    """
+    (found,) = members(scenario, range(number, number + 1))
+    return found
+
+
+def members(scenario: Scenario, numbers: range | None = None) -> Iterator[Scenario]:
+    """The scenarios of all systems, or of some."""
+    ensemble = scenario.ensemble
+    if ensemble is None:
+        raise InputError("ensemble: the scenario has no 'ensemble'")
+    if numbers is not None and not (numbers.start >= 0 and numbers.stop <= ensemble.count):
+        raise InputError(f"ensemble: there is no system {numbers.start}; there are {ensemble.count}, counted from 0")
+    if ensemble.vary is None and not hasattr(scenario.initial, "seed"):
+        raise InputError(
+            f"{scenario.where('ensemble')}vary is missing: bodies from a file have no seed, so all systems would be the same"
+        )
+    varied = ensemble.values(int(getattr(scenario.initial, "seed", 0)))
+    values = {key: value for key, value in scenario.source.values.items() if key != "ensemble"}
+    alone = replace(scenario.source, values=values)
+    for k in numbers or range(ensemble.count):
+        source = alone
+        for path, each in varied.items():
+            value: Any = each[k]
+            try:
+                source = source.with_option(keys_of(path), f"ensemble.vary: system {k}: {path} = {shown(value)}", value)
+            except (AttributeError, TypeError):
+                raise InputError(f"{scenario.where('ensemble.vary')}{path}: there is no such key") from None
+        yield Scenario._of(source)
+
+
+def make_systems(scenario: Scenario, make: Callable[[Scenario], Particles]) -> Particles:
+    """The bodies of all systems, one after the other; ``make`` makes those of one.
+
+    Raises:
+        InputError: systems with different numbers of bodies, or different species, or too many bodies.
+    """
+    parts: list[Particles] = []
+    for k, alone in enumerate(members(scenario)):
+        bodies = make(alone)
+        if not parts:
+            check_bodies(scenario, bodies.count)
+        elif bodies.count != parts[0].count or bodies.species_names != parts[0].species_names:
+            what = "bodies" if bodies.count != parts[0].count else "species"
+            raise InputError(
+                f"{scenario.where('ensemble')}system {k} has other {what} than system 0; all systems have the same number "
+                "of bodies, of the same species"
+            )
+        parts.append(bodies)
+    mass, position, velocity, species = (
+        np.concatenate([getattr(bodies, name) for bodies in parts])
+        for name in ("mass", "position", "velocity", "species")
+    )
+    return Particles(mass, position, velocity, species=species, species_names=parts[0].species_names)
+
+
+def check_bodies(scenario: Scenario, bodies: int) -> None:
+    """Raise an InputError unless systems may have so many bodies."""
+    if not FEWEST_BODIES <= bodies <= MOST_BODIES:
+        raise InputError(
+            f"{scenario.where('ensemble')}each system has {FEWEST_BODIES} to {MOST_BODIES} bodies, got {bodies}; use fewer, "
+            "or one run for each system"
+        )

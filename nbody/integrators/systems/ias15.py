@@ -1,0 +1,103 @@
+"""The Gauss–Radau scheme of order 15 for ensembles, on all cores: each system has its own adaptive steps.
+
+A step of the run is a step of every system that has not reached the next frame. At a frame all systems have the same time.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.forces.engine import Engine
+from nbody.integrators.few_bodies import FewBodies
+from nbody.integrators.ias15 import IAS15
+from nbody.integrators.integrator import Motion
+from nbody.integrators.systems.scheme import DONE, ManySystems, by_components
+from nbody.integrators.systems.shares import divided
+from nbody.scenario.fields import Group
+
+
+class IAS15Systems(ManySystems):
+    """See :class:`~nbody.integrators.ias15.IAS15`, whose bits each system gets."""
+
+    Options = IAS15.Options  # type: ignore[assignment]
+    order, source = IAS15.order, IAS15.source
+    adaptive, lengths, evaluations, columns = True, IAS15.lengths, IAS15.evaluations, IAS15.columns
+
+    def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
+        super().__init__(dt, options, systems)
+        self.next = np.zeros(systems)
+
+    @classmethod
+    def refusal(cls, engine: type[Engine], precision: str) -> str:
+        """See :meth:`Integrator.refusal`."""
+        if engine.device == "gpu":
+            return (
+                "the systems of an ensemble make adaptive steps on the CPU; choose engine cpu, or scheme wisdom_holman"
+            )
+        return FewBodies.refusal(engine, precision)
+
+    def start(self, motion: Motion) -> None:
+        """See :meth:`Integrator.start`: first steps, which are repeated if they turn out too long."""
+        super().start(motion)
+        x, v = self.bodies(motion)
+        self.next = np.fmin(self.dt, 0.01 * shortest_times(x, v, self.masses(motion), motion.engine.gravity))
+        alone = np.isinf(self.next)  # no force: any step will do, and a checkpoint holds finite numbers
+        self.next[alone] = 1.0
+
+    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+        """See :meth:`Integrator.advance`: every system makes at most ``steps`` steps."""
+        from nbody.integrators.systems.ias15_kernel import steps_of_all
+
+        if math.isinf(until):
+            raise InputError(
+                "integrator: each system makes its own steps, so the run needs 'end: TIME' instead of 'steps'"
+            )
+        state: Any = motion.state
+        gravity, n = motion.engine.gravity, state.count // self.systems
+        x, v = (by_components(rows) for rows in self.bodies(motion))
+        b, e = (
+            np.ascontiguousarray(rows.reshape(self.systems, n, 3, 7).transpose(0, 3, 2, 1)).reshape(-1, 7, 3 * n)
+            for rows in (state.polynomial, state.prediction)
+        )
+        lost = [by_components(rows.reshape(-1, n, 3)) for rows in (state.lost_position, state.lost_velocity)]
+        eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
+        divided(
+            steps_of_all(gravity.softening), self.systems, x, v, self.masses(motion), gravity.G, gravity.length2, b, e,
+            *lost, self.clock, self.next, until, steps, self.dt, eta, self.steps, self.status, self.closest,
+        )  # fmt: skip
+        d = state.dimensions
+        state.position[...], state.velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3)[:, :d] for rows in (x, v))
+        state.polynomial[...], state.prediction[...] = (
+            rows.reshape(self.systems, 7, 3, n).transpose(0, 3, 2, 1).reshape(-1, 21) for rows in (b, e)
+        )
+        state.lost_position[...], state.lost_velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3) for rows in lost)
+        state.step = int(self.steps.max())
+        state.time = float(min(self.clock[self.status == DONE], default=until))
+        state.invalidate()
+
+    def pairs_per_step(self, motion: Motion) -> float:
+        """See :meth:`Integrator.pairs_per_step`."""
+        return self.evaluations * motion.engine.work(motion.state)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The numbers per system, and the lengths of their next steps."""
+        return super().arrays() | {"next_step": self.next}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """See :meth:`Integrator.restore`."""
+        super().restore(arrays)
+        self.next = arrays["next_step"].copy()
+
+
+def shortest_times(x: np.ndarray, v: np.ndarray, m: np.ndarray, gravity: Any) -> np.ndarray:
+    """The shortest time scale of the pairs of each system, as :func:`~nbody.integrators.few_bodies.shortest_time`; (S,)."""
+    shortest = np.full(len(m), math.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for i in range(1, m.shape[1]):
+            d, w = x[:, :i] - x[:, i : i + 1], v[:, :i] - v[:, i : i + 1]
+            r2, mu = (d * d).sum(axis=2) + gravity.length2, gravity.G * (m[:, :i] + m[:, i : i + 1])
+            times = np.where(r2 > 0, np.fmin(r2 / (w * w).sum(axis=2), r2**1.5 / mu), np.inf)
+            shortest = np.fmin(shortest, np.sqrt(np.fmin.reduce(times, axis=1)))
+    return shortest

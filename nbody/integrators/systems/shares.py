@@ -1,0 +1,34 @@
+"""Divides the systems of an ensemble among the cores.
+
+Each core calls the same serial kernel. (Numba's ``prange`` compiles it twice: 18 s instead of 9 for the map.)
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+from numba import get_num_threads
+
+SHARES_PER_CORE = 8
+"""Systems need different times; a core that has finished a share takes the next one."""
+
+
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, "systems")
+
+
+def divided(kernel: Callable, systems: int, *arguments: Any) -> None:
+    """Call ``kernel(first, last, *arguments)``, which is compiled and releases the interpreter, for shares that make up
+    all systems, on as many cores as Numba may use. One core moves a system, so their number does not change its bits."""
+    cores = get_num_threads()
+    shares = min(systems, SHARES_PER_CORE * cores) if cores > 1 else 1
+    ends = [systems * k // shares for k in range(shares + 1)]
+    kernel(ends[0], ends[0], *arguments)  # compiles it, once
+    if shares == 1:
+        kernel(0, systems, *arguments)
+        return
+    jobs = [_threads(cores).submit(kernel, ends[k], ends[k + 1], *arguments) for k in range(shares)]
+    for job in jobs:
+        job.result()

@@ -1,0 +1,98 @@
+"""Wisdom and Holman's map for ensembles, on all cores or on a GPU. All systems have the same time step.
+
+A system in which two planets meet, or whose numbers are no longer finite, stands still from then on; the others go on.
+"""
+
+import math
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.forces.engine import Engine
+from nbody.integrators.few_bodies import FewBodies
+from nbody.integrators.integrator import Motion
+from nbody.integrators.systems.scheme import DONE, ManySystems, by_components
+from nbody.integrators.wisdom_holman import WisdomHolman
+from nbody.scenario.fields import Group
+
+MOST_PLANETS = 32
+"""Planets per system on a GPU, where each has a lane of a warp."""
+
+
+class WisdomHolmanSystems(ManySystems):
+    """See :class:`~nbody.integrators.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
+
+    Options = WisdomHolman.Options  # type: ignore[assignment]
+    order, source, columns = WisdomHolman.order, WisdomHolman.source, WisdomHolman.columns
+
+    def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
+        super().__init__(dt, options, systems)
+        self.sorted = np.zeros((systems, 0), np.int64)
+        self._maps: Any = None
+
+    @classmethod
+    def refusal(cls, engine: type[Engine], precision: str) -> str:
+        """See :meth:`Integrator.refusal`."""
+        if precision != "float64":
+            return "this scheme computes in float64; choose precision float64"
+        return "" if engine.device == "gpu" else FewBodies.refusal(engine, precision)
+
+    def start(self, motion: Motion) -> None:
+        """See :meth:`Integrator.start`. The planets of each system are sorted by their distance from its star."""
+        super().start(motion)
+        x, v = self.bodies(motion)
+        m, gravity = self.masses(motion), motion.engine.gravity
+        if gravity.softening != "none":
+            raise InputError("gravity: orbits about the star are not softened; write 'softening: none'")
+        heavy = m[:, 0] > m[:, 1:].max(axis=1)
+        if not heavy.all():
+            raise InputError(
+                f"initial: system {int(np.argmin(heavy))}: this scheme moves planets about a star; body 0 must be the "
+                "heaviest"
+            )
+        distance = np.sqrt(((x - x[:, :1]) ** 2).sum(axis=2))
+        self.sorted = np.argsort(distance, axis=1, kind="stable")
+        rows = self.sorted[:, :, None]
+        x, v = (by_components(np.take_along_axis(each, rows, axis=1)) for each in (x, v))
+        self._backend(motion).begin(x, v)
+
+    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+        """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
+        state = motion.state
+        self._backend(motion).advance(steps, self.steps, self.status, self.closest)
+        state.step += steps
+        state.time = state.origin + state.step * self.dt
+        # A system that has ended has made all steps of the run but the last ones.
+        self.clock[:] = np.where(self.status == DONE, state.time, state.time - (state.step - self.steps) * self.dt)
+        state.invalidate()
+
+    def _backend(self, motion: Motion) -> Any:
+        """The maps of all systems, where the state is."""
+        if self._maps is None:
+            kind = import_module(f"nbody.integrators.systems.{motion.engine.device}_map").Maps
+            mass = motion.engine.gravity.G * np.take_along_axis(self.masses(motion), self.sorted, axis=1)
+            corrector: int = self.options.corrector  # type: ignore[attr-defined]
+            encounter: float = self.options.encounter  # type: ignore[attr-defined]
+            self._maps = kind(motion.state, mass, self.sorted, self.dt, corrector, encounter)
+        return self._maps
+
+    def prepare(self, motion: Motion) -> None:
+        """See :meth:`Integrator.prepare`."""
+        super().prepare(motion)
+        bodies = motion.state.count // self.systems
+        if motion.engine.device == "gpu" and bodies - 1 > MOST_PLANETS:
+            raise InputError(
+                f"ensemble: on a GPU a system has at most {MOST_PLANETS + 1} bodies, got {bodies}; choose engine cpu"
+            )
+        self.sorted = np.zeros((self.systems, bodies), np.int64)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The numbers per system, and its bodies in the order of their distances from the star."""
+        return super().arrays() | {"order": self.sorted}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """See :meth:`Integrator.restore`."""
+        super().restore(arrays)
+        self.sorted, self._maps = arrays["order"].copy(), None

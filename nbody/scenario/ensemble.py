@@ -1,0 +1,152 @@
+"""``ensemble: {systems: 4096, vary: {…}}``: many small systems that do not act on each other, in one run.
+
+``vary`` maps paths of the scenario to values, one per system:
+
+    initial.seed: 1..4096                          whole numbers
+    initial.bodies.1.e: [0, 0.1, 0.2]              a list of any values
+    initial.bodies.2.a: {linear: [1.1, 1.3, 64]}   64 values with equal distances
+    initial.bodies.1.M: {uniform: [0, 360]}        random; also log_uniform: [a, b], normal: [mean, sigma], rayleigh: sigma
+
+Ranges and lists form a grid, whose last path changes first; each point of the grid gets the same number of systems.
+Random values are drawn for each system: the k-th of a path depends on the scenario's seed, the path's place in ``vary`` and
+k alone. Without ``vary`` the systems have the seeds s, s + 1, … from the scenario's seed s on.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from nbody.scenario.fields import Count, Group, KeyProblem, shown
+from nbody.scenario.source import Keys
+
+MOST_SYSTEMS = 2**20
+
+FEWEST_BODIES, MOST_BODIES = 2, 64
+"""Bodies per system."""
+
+FORMS = "a range (1..8), a list, or {linear: [a, b, count]}, {uniform: [a, b]}, {log_uniform: [a, b]}, {normal: [mean, sigma]}, {rayleigh: sigma}"  # noqa: E501  (one line for the user)
+
+DRAWS: dict[str, tuple[int, Callable[..., np.ndarray]]] = {
+    "uniform": (2, lambda rng, count, a, b: rng.uniform(a, b, count)),
+    "log_uniform": (2, lambda rng, count, a, b: np.exp(rng.uniform(math.log(a), math.log(b), count))),
+    "normal": (2, lambda rng, count, mean, sigma: rng.normal(mean, sigma, count)),
+    "rayleigh": (1, lambda rng, count, sigma: rng.rayleigh(sigma, count)),
+}
+"""Each distribution: how many numbers it takes, and what draws from it."""
+
+_RANGE = re.compile(r"(\d+)\s*\.\.\s*(\d+)")
+
+
+class Ensemble(Group):
+    """``systems``: their number; by default the number of points of the grid in ``vary``. See the module's text."""
+
+    systems: Count | None = None
+    vary: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        for path, values in (self.vary or {}).items():
+            try:
+                keys_of(path)
+                _check(values)
+            except ValueError as error:
+                raise KeyProblem(f"vary.{path}", str(error)) from None
+        points = math.prod(len(axis) for axis in self._axes().values())
+        if self.systems is None and points == 1:
+            raise KeyProblem("systems", "is missing; write 'systems: N' to say how many systems there are")
+        if self.count > MOST_SYSTEMS:
+            raise KeyProblem("systems", f"must be at most {MOST_SYSTEMS}, got {self.count}")
+        if self.count % points:
+            raise KeyProblem(
+                "systems", f"the ranges and lists of 'vary' have {points} combinations; give a multiple of it, or none"
+            )
+        return self
+
+    @property
+    def count(self) -> int:
+        """The number of systems."""
+        return self.systems or math.prod(len(axis) for axis in self._axes().values())
+
+    def values(self, seed: int) -> dict[str, list[Any]]:
+        """The values of each path, one per system. ``seed``: the scenario's."""
+        if self.vary is None:
+            return {"initial.seed": list(range(seed, seed + self.count))}
+        axes, found = self._axes(), dict[str, list[Any]]()
+        point = np.arange(self.count) // (self.count // math.prod(map(len, axes.values())))
+        stride = 1
+        for path in reversed(self.vary):
+            if path in axes:
+                axis = axes[path]
+                found[path] = [axis[i] for i in point // stride % len(axis)]
+                stride *= len(axis)
+        for place, (path, values) in enumerate(self.vary.items()):
+            if path not in axes:
+                ((name, numbers),) = values.items()
+                rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0x5E7, place])))
+                found[path] = DRAWS[name][1](rng, self.count, *_numbers(numbers)).tolist()
+        return {path: found[path] for path in self.vary}
+
+    def _axes(self) -> dict[str, list[Any]]:
+        """The values of each range and list, in order."""
+        pairs = ((path, _axis(values)) for path, values in (self.vary or {}).items())
+        return {path: axis for path, axis in pairs if axis is not None}
+
+
+def keys_of(path: str) -> Keys:
+    """The keys of a path; ``bodies[1]`` means ``bodies.1``. Raises ValueError for what cannot vary."""
+    keys = tuple(re.sub(r"\[(\d+)\]", r".\1", path).split("."))
+    if keys[0] != "initial" or len(keys) < 2 or not all(keys):
+        hint = f"initial.{path}" if keys[0] in ("bodies", "seed") else "initial.seed"
+        raise ValueError(f"only the bodies of the systems can vary, as in '{hint}: …'")
+    if keys[1] in ("generator", "particles", "file", "source"):
+        raise ValueError(f"'{keys[1]}' can't vary; all systems have the same number of bodies from the same source")
+    return keys
+
+
+def _axis(values: Any) -> list[Any] | None:
+    """The values of a range or a list; None for a distribution."""
+    if isinstance(values, str) and (found := _RANGE.fullmatch(values.strip())):
+        first, last = map(int, found.groups())
+        return list(range(first, last + 1))
+    if isinstance(values, list | tuple):
+        return list(values)
+    if isinstance(values, Mapping) and "linear" in values:
+        begin, end, count = _numbers(values["linear"])
+        return np.linspace(begin, end, int(count)).tolist()
+    return None
+
+
+def _numbers(values: Any) -> list[float]:
+    return list(values) if isinstance(values, list | tuple) else [values]
+
+
+def _check(values: Any) -> None:
+    """Raise a ValueError unless these are values that a path may have."""
+    if isinstance(values, str) and (found := _RANGE.fullmatch(values.strip())):
+        first, last = map(int, found.groups())
+        if not first <= last < 2**63 or last - first >= MOST_SYSTEMS:
+            raise ValueError(f"the range {values} must go up, and have at most {MOST_SYSTEMS} numbers")
+        return
+    if isinstance(values, list | tuple) and 0 < len(values) <= MOST_SYSTEMS:
+        return
+    if not isinstance(values, Mapping) or len(values) != 1:
+        raise ValueError(f"must be {FORMS}; got {shown(values)}")
+    ((name, given),) = values.items()
+    if name != "linear" and name not in DRAWS:
+        raise ValueError(f"unknown distribution {shown(name)}; must be {FORMS}")
+    numbers, wanted = _numbers(given), 3 if name == "linear" else DRAWS[name][0]
+    real = all(isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in numbers)
+    if not real or len(numbers) != wanted:
+        raise ValueError(f"'{name}' takes {wanted} number{'s' * (wanted > 1)}, got {shown(given)}")
+    if name == "linear" and not (numbers[2] == int(numbers[2]) and 1 <= numbers[2] <= MOST_SYSTEMS):
+        raise ValueError(f"the third number of 'linear' is how many values there are, got {shown(numbers[2])}")
+    if name in ("uniform", "log_uniform") and not numbers[0] <= numbers[1]:
+        raise ValueError(f"'{name}' takes the smaller number first, got {numbers[0]:g} and {numbers[1]:g}")
+    if name == "log_uniform" and numbers[0] <= 0:
+        raise ValueError(f"'log_uniform' takes positive numbers, got {numbers[0]:g}")
+    if name in ("normal", "rayleigh") and numbers[-1] < 0:
+        raise ValueError(f"the sigma of '{name}' must not be negative, got {numbers[-1]:g}")

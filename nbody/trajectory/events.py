@@ -1,0 +1,86 @@
+"""The events of a recording as a table, and which bodies are left after them."""
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody.trajectory.layout import EVENT_DTYPE, MERGER
+
+Array = np.ndarray
+
+
+def no_events() -> Array:
+    """No rows."""
+    return np.zeros(0, EVENT_DTYPE)
+
+
+class EventTable(Mapping[str, Array]):
+    """Columns by name, (M,) each: ``time``, ``step``, ``kind``, ``id_1``, ``id_2`` … ``table.to_pandas()`` needs pandas.
+
+    Args:
+        rows: (M,) of :data:`~nbody.trajectory.layout.EVENT_DTYPE`.
+    """
+
+    def __init__(self, rows: Array) -> None:
+        self._rows = rows
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in tuple(self):
+            raise KeyError(name)
+        return self._rows["kind"].astype(str) if name == "kind" else self._rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, *_ in EVENT_DTYPE if name != "crc32")
+
+    def __len__(self) -> int:
+        return len(EVENT_DTYPE) - 1
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(dict(self))
+
+    def line(self, k: int, time_factor: float = 1.0, unit: str = "") -> str:
+        """Event ``k`` in words."""
+        row = self._rows[k]
+        first, second = row["id_1"], row["id_2"]
+        what = f"{second} merged into {first}" if row["kind"] == MERGER else f"{first} and {second} touched"
+        return f"t = {time_factor * row['time']:.9g} {unit}".rstrip() + f": {what}, relative speed {row['speed']:.4g}"
+
+    def __repr__(self) -> str:
+        return "\n".join(self.line(k) for k in range(len(self._rows)))
+
+
+def table_of_events(rows: Array) -> Any:
+    """A pandas DataFrame if pandas is installed, else an :class:`EventTable`; same columns."""
+    table = EventTable(rows)
+    return table.to_pandas() if find_spec("pandas") else table
+
+
+class Left(NamedTuple):
+    """The bodies after some events: a mask (N,) of those that are left, the masses (N,) (0 of the others), and the radii
+    (N,), empty if the bodies have none."""
+
+    alive: Array
+    mass: Array
+    radius: Array
+
+
+def left_after(rows: Array, id: Array, mass: Array, radius: Array) -> Left:
+    """The bodies after these events. ``id``, ``mass`` and ``radius`` are those of the first frame."""
+    mergers = rows[rows["kind"] == MERGER]
+    alive = np.ones(len(id), bool)
+    if not len(mergers):
+        return Left(alive, mass, radius)
+    mass, radius = mass.copy(), radius.copy()
+    order = np.argsort(id, kind="stable")
+    into, gone = (order[np.searchsorted(id, mergers[name], sorter=order)] for name in ("id_1", "id_2"))
+    alive[gone] = False
+    mass[into] = mergers["mass_1"] + mergers["mass_2"]  # the last one counts
+    mass[gone] = 0.0
+    if len(radius):
+        radius[into] = np.cbrt(mergers["radius_1"] ** 3 + mergers["radius_2"] ** 3)
+    return Left(alive, mass, radius)

@@ -1,0 +1,150 @@
+"""The systems of an ensemble's recording: a table with a row per system, and the bodies of one."""
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbody.errors import InputError, printable
+
+if TYPE_CHECKING:
+    from nbody.trajectory.reader import Column, Trajectory
+
+Array = np.ndarray
+
+SYSTEM = "system_"
+"""The names of observables with a number per system begin with this."""
+
+COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "system_status")
+"""The observables of an ensemble, (T, S) each: total energy; the time and the number of steps reached; the shortest distance
+of two bodies so far, at the ends of steps; and an index into :data:`STATUS`."""
+
+STATUS = ("done", "close encounter", "collision", "not finite")
+"""What has ended a system. ``done``: nothing; it goes on until the end of the run. ``collision``: a time step became too
+small to be made."""
+
+QUANTILES = (0.1, 0.5, 0.9, 1.0)
+
+
+def number_of_systems(resolved: Mapping[str, Any]) -> int:
+    """The number of systems of the scenario of a recording; 0 if it is no ensemble."""
+    ensemble = resolved.get("ensemble")
+    count = ensemble.get("systems") if isinstance(ensemble, Mapping) else None
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+def table_of(run: "Trajectory") -> dict[str, Array]:
+    """The columns of :attr:`~nbody.trajectory.Trajectory.systems`, (S,) each.
+
+    Raises:
+        InputError: the recording is no ensemble, or has no frame.
+    """
+    count = number_of_systems(run.resolved)
+    if not count or any(run.widths.get(name) != count for name in COLUMNS) or not len(run):
+        raise InputError(
+            f"{printable(run.path)}: holds no ensemble of systems with a frame; see 'ensemble' in a scenario"
+        )
+    energy, *last = (run.observable(name) for name in COLUMNS)
+    time, steps, closest, status = (values[-1] for values in last)
+    scale = np.where(energy[0] == 0, 1.0, np.abs(energy[0]))
+    return {
+        "status": np.array(STATUS)[np.clip(status, 0, len(STATUS) - 1).astype(int)],
+        "time": time,
+        "steps": steps.astype(np.int64),
+        "closest_approach": closest,
+        "energy_error": (energy[-1] - energy[0]) / scale,
+        **{path: np.array(values) for path, values in varied(run.resolved).items()},
+    }
+
+
+def varied(resolved: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The values of each path that varies, one per system."""
+    from nbody.scenario.ensemble import Ensemble
+
+    initial = resolved.get("initial", {})
+    if "source" in initial:
+        return {}
+    return Ensemble.model_validate(resolved["ensemble"]).values(int(initial.get("seed", 0)))
+
+
+def summary(run: "Trajectory") -> dict[str, Any]:
+    """The number of systems with each status, and quantiles of the absolute energy errors of those that are done, in types
+    that JSON has."""
+    table = table_of(run)
+    whole = table["status"] == STATUS[0]
+    errors, count = np.abs(table["energy_error"][whole]), len(whole)
+    return {
+        "systems": count,
+        "bodies": run.count // count,
+        "status": {name: int(found) for name in STATUS if (found := np.sum(table["status"] == name))},
+        "energy_error": {f"{q:g}": float(np.quantile(errors, q)) for q in QUANTILES if len(errors)},
+        "steps": int(table["steps"].sum()),
+        "closest_approach": float(table["closest_approach"].min()),
+    }
+
+
+class Systems(Mapping[str, Array]):
+    """One row per system; ``table["energy_error"]`` is a column, (S,). ``table.to_pandas()`` needs pandas."""
+
+    def __init__(self, run: "Trajectory") -> None:
+        self._columns = table_of(run)
+
+    def __getitem__(self, name: str) -> Array:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(dict(self))
+
+    def __repr__(self) -> str:
+        rows = [list(self), *zip(*(map(str, column[:10]) for column in self.values()), strict=True)]
+        count = len(self["status"])
+        return "\n".join("  ".join(cell.rjust(16) for cell in row) for row in rows) + f"\n{count} systems"
+
+
+def systems_of(run: "Trajectory") -> Any:
+    """A pandas DataFrame if pandas is installed, else :class:`Systems`; the same columns."""
+    table = Systems(run)
+    return table.to_pandas() if find_spec("pandas") else table
+
+
+class System:
+    """One system of an ensemble: ``position`` and ``velocity`` of all frames, (T, n, D); ``mass``, ``id`` and ``species`` of
+    its bodies, (n,); ``time`` (T,), at which an ended system stands still."""
+
+    def __init__(self, run: "Trajectory", number: int) -> None:
+        count = number_of_systems(run.resolved)
+        if not 0 <= number < count:
+            raise InputError(f"{printable(run.path)}: there is no system {number}; it has {count}, counted from 0")
+        n = run.count // count
+        self.number, self._rows = number, slice(number * n, (number + 1) * n)
+        self.mass, self.id, self.species = (each[self._rows] for each in (run.mass, run.id, run.species))
+        self.species_names = run.species_names
+        self.time: Array = run.observable("system_time")[:, number]
+        self._run = run
+
+    @property
+    def position(self) -> Array:
+        """(T, n, D)."""
+        return self._of(self._run.position)
+
+    @property
+    def velocity(self) -> Array:
+        """(T, n, D)."""
+        return self._of(self._run.velocity)
+
+    def _of(self, column: "Column") -> Array:
+        found: Array = column[:, self._rows]
+        return found
+
+    def __repr__(self) -> str:
+        return f"<system {self.number}: {len(self.mass)} bodies, {len(self.time)} frames>"

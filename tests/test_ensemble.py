@@ -1,0 +1,255 @@
+"""Ensembles: thousands of small systems in one run, each with the bits that it has alone."""
+
+import numpy as np
+import pytest
+
+import nbody
+from nbody.errors import InputError, RunFailed
+from nbody.forces.reference import ReferenceEngine
+from nbody.initial import make_particles
+from nbody.initial.ensemble import member
+from nbody.law import Gravity
+from nbody.run.resume import resume
+from nbody.scenario import Scenario
+from nbody.scenario.ensemble import Ensemble
+from nbody.state import Want
+from nbody.trajectory import read_checkpoint
+from nbody.trajectory.table import Table
+
+G = 4 * np.pi**2
+
+
+def pairs_of_planets(scheme="wisdom_holman", systems=12, **keys):
+    """Two planets of ten Earth masses about a star, at twelve separations; with the other keys of a scenario."""
+    times = {"dt": 0.05, "end": 20.0} if scheme == "wisdom_holman" else {"end": 2.0}
+    return {
+        "name": "pairs",
+        "initial": {
+            "generator": "planets", "seed": 5,
+            "bodies": [{"m": 1.0}, {"m": 3e-5, "a": 1.1}, {"m": 3e-5, "a": 1.0, "M": 90}],
+        },
+        "gravity": {"G": G},
+        "ensemble": {
+            "systems": systems,
+            "vary": {"initial.bodies.1.a": {"linear": [1.06, 1.3, 6]}, "initial.bodies.2.e": {"rayleigh": 0.02}},
+        },
+        "integrator": {"scheme": scheme, **times},
+        "engine": "cpu", "precision": "float64", "record": {"dt": times["end"] / 4},
+    } | keys  # fmt: skip
+
+
+def recorded(scenario, path, **more):
+    nbody.Simulation(Scenario.from_dict(scenario), path, overwrite=True, **more).run()
+    return nbody.Trajectory(path)
+
+
+@pytest.mark.parametrize("scheme", ["wisdom_holman", "ias15"])
+def test_each_system_has_the_bits_that_it_has_alone(scheme, tmp_path):
+    scenario = Scenario.from_dict(pairs_of_planets(scheme))
+    with recorded(pairs_of_planets(scheme), tmp_path / "all.h5") as run:
+        assert len(run) == 5 and run.complete and run.count == 36
+        for number in (2, 7, 11):
+            one, simulation = run.system(number), nbody.Simulation(member(scenario, number), tmp_path / "one.h5", True)
+            if run.systems["status"][number] != "done":
+                with pytest.raises(RunFailed, match=f"step {run.systems['steps'][number]}:"):
+                    simulation.run()
+                np.testing.assert_array_equal(one.position[-1], simulation.particles.position)
+                continue
+            simulation.run()
+            with nbody.Trajectory(tmp_path / "one.h5") as alone:
+                np.testing.assert_array_equal(one.time, alone.time)
+                np.testing.assert_array_equal(one.position, alone.position[:])
+                np.testing.assert_array_equal(one.velocity, alone.velocity[:])
+                assert run.systems["steps"][number] == alone.step[-1]
+        assert (run.systems["status"] == "done").sum() >= 6
+
+
+@pytest.mark.parametrize("scheme", ["wisdom_holman", "ias15"])
+def test_the_bits_do_not_depend_on_threads_or_on_where_a_run_is_cut(scheme, tmp_path):
+    import numba
+
+    whole = nbody.Simulation(Scenario.from_dict(pairs_of_planets(scheme)))
+    whole.run()
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        cut = nbody.Simulation(Scenario.from_dict(pairs_of_planets(scheme)), tmp_path / "cut.h5")
+        for beat in cut.beats():
+            if beat.state.step > 10:
+                break
+        cut.record(None)
+        again = resume(tmp_path / "cut.h5")
+        again.run()
+    finally:
+        numba.set_num_threads(before)
+    assert again.step == whole.step
+    for name in ("position", "velocity"):
+        np.testing.assert_array_equal(getattr(again.particles, name), getattr(whole.particles, name))
+    for name, values in whole.integrator.arrays().items():
+        np.testing.assert_array_equal(again.integrator.arrays()[name], values, err_msg=name)
+
+
+def test_forces_act_within_systems_only():
+    scenario = Scenario.from_dict(pairs_of_planets())
+    made = nbody.Simulation(scenario)
+    made.engine.evaluate(made.state, Want.POTENTIAL)
+    for number in range(12):
+        engine = ReferenceEngine(Gravity(G=G), "float64")
+        alone = engine.load(make_particles(member(scenario, number)))
+        engine.evaluate(alone, Want.POTENTIAL)
+        rows = slice(3 * number, 3 * number + 3)
+        np.testing.assert_allclose(made.state.acceleration[rows], alone.acceleration, rtol=1e-14)
+        np.testing.assert_allclose(made.state.potential[rows], alone.potential, rtol=1e-14)
+
+
+def test_the_energy_of_all_is_the_sum_and_each_system_has_its_own(tmp_path):
+    with recorded(pairs_of_planets("ias15"), tmp_path / "run.h5") as run:
+        energy = run.observable("system_energy")
+        np.testing.assert_allclose(energy.sum(axis=1), run.observable("total_energy"), rtol=1e-13)
+        assert np.abs(run.systems["energy_error"]).max() < 1e-14
+        assert (run.systems["steps"] > 0).all() and (run.systems["time"] == 2.0).all()
+        assert "system_energy" not in Table(run)
+
+
+# --- Systems that end -----------------------------------------------------------------------------------------------
+
+
+def test_no_planets_meet_beyond_gladmans_limit(tmp_path):
+    """Two planets on circular orbits farther apart than 2√3 Hill radii never meet (Gladman 1993): 1.0965 here. At 0.6 times
+    that distance their orbits cross within some tens of synodic periods of 20 years."""
+    scenario = pairs_of_planets(systems=48)
+    scenario["ensemble"]["vary"] = {
+        "initial.bodies.1.a": [1.058, 1.10], "initial.bodies.1.M": {"uniform": [0, 360]},
+    }  # fmt: skip
+    scenario["integrator"]["end"] = 500.0
+    scenario["record"] = {"dt": 500.0}
+    with recorded(scenario, tmp_path / "run.h5") as run:
+        table = run.systems
+        near = table["initial.bodies.1.a"] == 1.058
+        assert (table["status"][~near] == "done").all()
+        assert (table["status"][near] == "close encounter").mean() > 0.5
+        ended = np.flatnonzero(table["status"] != "done")[0]
+        assert table["steps"][ended] == round(table["time"][ended] / 0.05) < 10_000
+        assert 1e-3 < table["closest_approach"][ended] < 0.05  # Hill radius 0.027
+
+
+def falling(**keys):
+    """Two pairs of equal masses: one falls together, the other is on a circle of period 2π/√2."""
+    x = np.array([[0.5, 0, 0], [-0.5, 0, 0]])
+    v = np.array([[0, np.sqrt(0.5), 0], [0, -np.sqrt(0.5), 0]])
+    bodies = nbody.Particles(np.ones(4), np.vstack((x, x)), np.vstack((0 * v, v)))
+    return nbody.Simulation(
+        bodies, integrator="ias15", end=4.0, ensemble={"systems": 2}, precision="float64", record={"dt": 1.0}, **keys
+    )
+
+
+def test_bodies_that_collide_end_their_system_and_no_other(tmp_path):
+    lines = []
+    falling(output=tmp_path / "run.h5", notify=lines.append).run()
+    assert any("1 done, 1 collision" in line for line in lines)
+    with nbody.Trajectory(tmp_path / "run.h5") as run:
+        assert list(run.systems["status"]) == ["collision", "done"]
+        np.testing.assert_allclose(run.systems["time"], [np.pi / 4, 4.0], rtol=1e-3)  # the time of free fall
+        assert run.systems["closest_approach"][0] < 1e-6
+        angle = 4 * np.sqrt(2)
+        np.testing.assert_allclose(
+            run.system(1).position[-1, 0, :2], [np.cos(angle) / 2, np.sin(angle) / 2], atol=1e-13
+        )
+        assert read_checkpoint(tmp_path / "run.h5").meta["time"] == 4.0
+
+
+def test_numbers_that_are_not_finite_end_their_system_and_no_other():
+    made = nbody.Simulation(Scenario.from_dict(pairs_of_planets()))
+    made.run(steps=10)
+    made.state.map_position[3 * 11 + 1] = 0.0  # a planet in its star
+    made.run(steps=10)
+    assert made.integrator.status[11] == 3 and made.integrator.steps[11] == 10
+    assert not made.integrator.status[8:11].any()
+    assert all(np.isfinite(array).all() for array in made.state.arrays().values())
+
+
+# --- What may vary --------------------------------------------------------------------------------------------------
+
+
+def test_ranges_and_lists_form_a_grid_and_random_values_follow_from_the_seed():
+    vary = {"initial.bodies.1.a": [1, 2], "initial.bodies.1.e": {"rayleigh": 0.1}, "initial.bodies[2].M": "3..5"}
+    values = Ensemble(systems=12, vary=vary).values(7)
+    assert values["initial.bodies.1.a"] == [1] * 6 + [2] * 6
+    assert values["initial.bodies[2].M"] == [3, 3, 4, 4, 5, 5] * 2
+    assert Ensemble(vary={"initial.seed": "1..9"}).count == 9
+    assert Ensemble(systems=3).values(5) == {"initial.seed": [5, 6, 7]}
+    more = Ensemble(systems=24, vary=vary)
+    assert (
+        more.values(7)["initial.bodies.1.e"][:12]
+        == values["initial.bodies.1.e"]
+        != more.values(8)["initial.bodies.1.e"][:12]
+    )
+
+
+def test_random_values_have_their_distributions():
+    draws = {
+        "initial.a": {"uniform": [2, 4]}, "initial.b": {"log_uniform": [1, 100]}, "initial.c": {"normal": [1, 2]},
+        "initial.d": {"rayleigh": 3},
+    }  # fmt: skip
+    found = Ensemble(systems=10_000, vary=draws).values(1)
+    means = [3, 99 / np.log(100), 1, 3 * np.sqrt(np.pi / 2)]
+    for values, mean in zip(found.values(), means, strict=True):
+        assert abs(np.mean(values) - mean) < 5 * np.std(values) / 100
+
+
+@pytest.mark.parametrize(
+    "changed,message",
+    [
+        ({"ensemble": {}}, "systems: is missing"),
+        ({"ensemble": {"systems": 7, "vary": {"initial.seed": "1..3"}}}, "3 combinations"),
+        ({"ensemble": {"systems": 4, "vary": {"bodies.1.a": [1, 2]}}}, "as in 'initial.bodies.1.a"),
+        ({"ensemble": {"systems": 4, "vary": {"initial.particles": [1, 2]}}}, "'particles' can't vary"),
+        ({"ensemble": {"systems": 4, "vary": {"initial.seed": 3}}}, "must be a range"),
+        ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"gauss": [1, 2]}}}}, "unknown distribution 'gauss'"),
+        ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"uniform": [2]}}}}, "takes 2 numbers"),
+        ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"uniform": [2, 1]}}}}, "smaller number first"),
+        (
+            {"ensemble": {"vary": {"initial.bodies.1.a": [1.1, -1]}}},
+            "system 1: initial.bodies.1.a = -1: must be greater",
+        ),
+        ({"ensemble": {"systems": 4, "vary": {"initial.bodies.7.a": [1, 2]}}}, "there is no '7'"),
+        ({"ensemble": {"systems": 4, "vary": {"initial.bodies.1.q": [1, 2]}}}, "unknown key"),
+        ({"ensemble": {"systems": 1 << 21}}, "at most 1048576"),
+        ({"integrator": {"scheme": "leapfrog", "dt": 0.1, "end": 1.0}}, "takes ias15 or wisdom_holman"),
+        ({"integrator": {"scheme": "ias15", "steps": 10}, "record": {}}, "write 'end: TIME' instead of 'steps'"),
+        ({"engine": "matrix"}, "runs on engine cpu or gpu"),
+        ({"engine": "cp"}, "did you mean 'cpu'"),
+        ({"engine": {"name": "cpu", "theta": 1}}, "unknown key"),
+        ({"record": {"observables": ["escapers"]}}, "remove 'observables'"),
+        ({"fields": {"field": "point_mass", "mass": 1}}, "fields"),
+        ({"precision": "float32"}, "choose precision float64"),
+        ({"initial": {"generator": "plummer", "particles": 65}, "ensemble": {"systems": 2}}, "2 to 64 bodies"),
+    ],
+)
+def test_wrong_input_is_one_line(changed, message):
+    with pytest.raises(InputError, match=message) as refused:
+        nbody.Simulation(Scenario.from_dict(pairs_of_planets() | changed))
+    assert "\n" not in str(refused.value)
+
+
+def test_arrays_make_an_ensemble_if_their_number_fits():
+    bodies = nbody.Particles(np.ones(5), np.eye(5, 3), np.zeros((5, 3)))
+    with pytest.raises(InputError, match="5 bodies can't be 2 systems"):
+        nbody.Simulation(bodies, integrator="ias15", end=1.0, ensemble={"systems": 2}, precision="float64")
+
+
+def test_a_run_that_is_no_ensemble_has_no_systems(tmp_path):
+    nbody.Simulation("kepler", tmp_path / "run.h5").run(steps=2)
+    with nbody.Trajectory(tmp_path / "run.h5") as run, pytest.raises(InputError, match="holds no ensemble"):
+        _ = run.systems
+
+
+def test_info_counts_the_systems_by_their_ends(tmp_path, capsys):
+    from nbody.cli import main
+
+    recorded(pairs_of_planets(), tmp_path / "run.h5").close()
+    assert main(["info", str(tmp_path / "run.h5")]) == 0
+    page = capsys.readouterr().out
+    assert "12 of 3 bodies" in page and "done" in page and "closest approach" in page
+    assert main(["info", str(tmp_path / "run.h5"), "--verify", "--json"]) == 0
+    assert '"systems": 12' in capsys.readouterr().out

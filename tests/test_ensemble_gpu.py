@@ -1,0 +1,147 @@
+"""The map of ensembles on a GPU is that of the CPU: on a card, and in Numba's simulator at small N."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from test_ensemble import G, pairs_of_planets
+
+import nbody
+from nbody.errors import InputError
+from nbody.gpu import SIMULATED
+from nbody.run.resume import resume
+from nbody.scenario import Scenario
+
+simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+
+
+def nine(systems, steps, engine):
+    """The Sun and eight planets at random places of their orbits, steps of six days."""
+    elements = [(1.66e-7, 0.39, 0.2), (2.4e-6, 0.72, 0), (3e-6, 1, 0), (3e-7, 1.5, 0.1), (1e-3, 5.2, 0), (3e-4, 9.5, 0)]
+    elements += [(4.4e-5, 19, 0), (5.2e-5, 30, 0)]
+    return {
+        "initial": {"generator": "planets", "bodies": [{"m": 1}, *({"m": m, "a": a, "e": e} for m, a, e in elements)]},
+        "gravity": {"G": G},
+        "ensemble": {"systems": systems, "vary": {f"initial.bodies.{k}.M": {"uniform": [0, 360]} for k in range(1, 9)}},
+        "integrator": {"scheme": "wisdom_holman", "dt": 6 / 365.25, "steps": steps, "corrector": 3},
+        "record": {"every": max(1, steps // 2)}, "engine": engine, "precision": "float64",
+    }  # fmt: skip
+
+
+def check_against_the_cpu(scenario, path):
+    """Positions agree to the growth of rounding errors (each step 1e-16 of a turn, added up twice: k^1.5), ends and the
+    numbers of steps exactly."""
+    runs = []
+    for engine in ("cpu", "gpu"):
+        made = nbody.Simulation(Scenario.from_dict(scenario | {"engine": engine}), path / f"{engine}.h5")
+        made.run()
+        runs.append(made)
+    one, two = runs
+    size = np.abs(one.particles.position).max()
+    error = np.abs(one.particles.position - two.particles.position).max() / size
+    assert error < 2e-14 * max(1, one.step / 30) ** 1.5, error
+    for name in ("steps", "status", "clock"):
+        np.testing.assert_array_equal(one.integrator.arrays()[name], two.integrator.arrays()[name], err_msg=name)
+    np.testing.assert_allclose(two.integrator.closest, one.integrator.closest, rtol=1e-8)
+    with nbody.Trajectory(path / "cpu.h5") as cpu, nbody.Trajectory(path / "gpu.h5") as card:
+        energy = cpu.observable("system_energy")
+        np.testing.assert_allclose(card.observable("system_energy"), energy, rtol=1e-13)
+        np.testing.assert_allclose(card.observable("total_energy"), cpu.observable("total_energy"), rtol=1e-13)
+    return runs
+
+
+def check_a_resumed_run(scenario, path):
+    """A run on the GPU that is cut and resumed has the bits of one that is not."""
+    whole = nbody.Simulation(Scenario.from_dict(scenario))
+    whole.run()
+    nbody.Simulation(Scenario.from_dict(scenario), path).run(steps=whole.step // 2 + 1)
+    again = resume(path, steps=whole.step)
+    again.run()
+    np.testing.assert_array_equal(again.particles.position, whole.particles.position)
+    for name, values in whole.integrator.arrays().items():
+        np.testing.assert_array_equal(again.integrator.arrays()[name], values)
+
+
+def meeting(systems, steps):
+    """Planets whose orbits touch, so that some meet within a few steps."""
+    scenario = pairs_of_planets(systems=systems)
+    scenario["initial"]["bodies"] = [{"m": 1.0}, {"m": 1e-3, "a": 1.0}, {"m": 1e-3, "a": 1.05}]
+    scenario["ensemble"]["vary"] = {"initial.bodies.2.M": {"linear": [0, 90, systems]}}
+    scenario["integrator"] = {"scheme": "wisdom_holman", "dt": 0.05, "steps": steps, "corrector": 3}
+    return scenario | {"record": {"every": steps}}
+
+
+@simulated
+def test_the_simulated_map_of_nine_bodies_is_the_cpus(tmp_path):
+    check_against_the_cpu(nine(2, 2, "gpu"), tmp_path)
+
+
+@simulated
+def test_simulated_systems_whose_planets_meet_end_as_on_the_cpu(tmp_path):
+    _, made = check_against_the_cpu(meeting(3, 6), tmp_path)
+    assert 0 < np.count_nonzero(made.integrator.status) < 3
+    assert made.integrator.status.max() == 1 and made.integrator.steps.min() < 6
+
+
+@simulated
+def test_a_simulated_run_is_resumed_with_the_same_bits(tmp_path):
+    check_a_resumed_run(meeting(3, 4) | {"engine": "gpu"}, tmp_path / "run.h5")
+
+
+@simulated
+def test_what_a_gpu_refuses():
+    with pytest.raises(InputError, match=r"adaptive steps on the CPU; choose engine cpu"):
+        nbody.Simulation(Scenario.from_dict(pairs_of_planets("ias15") | {"engine": "gpu"}))
+    many = nine(2, 2, "gpu")
+    many["initial"]["bodies"] = [{"m": 1}, *({"m": 1e-9, "a": 1 + k} for k in range(33))]
+    with pytest.raises(InputError, match=r"at most 33 bodies, got 34; choose engine cpu"):
+        nbody.Simulation(Scenario.from_dict(many))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
+def test_the_simulator_finds_the_map_right():
+    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", "-m", "not gpu", __file__]
+    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert " passed" in ran.stdout
+
+
+@pytest.mark.gpu
+def test_the_map_of_nine_bodies_is_the_cpus(tmp_path):
+    check_against_the_cpu(nine(40, 600, "gpu"), tmp_path)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("bodies", [2, 3, 5, 6, 17, 33])
+def test_the_map_is_the_cpus_for_any_number_of_planets(bodies, tmp_path):
+    scenario = nine(7, 100, "gpu")
+    scenario["initial"]["bodies"] = [{"m": 1}, *({"m": 1e-6, "a": 1.2**k, "e": 0.02} for k in range(bodies - 1))]
+    scenario["ensemble"]["vary"] = {f"initial.bodies.{k}.M": {"uniform": [0, 360]} for k in range(1, bodies)}
+    check_against_the_cpu(scenario, tmp_path)
+
+
+@pytest.mark.gpu
+def test_systems_whose_planets_meet_end_as_on_the_cpu(tmp_path):
+    _, made = check_against_the_cpu(meeting(64, 12), tmp_path)
+    assert 0 < np.count_nonzero(made.integrator.status) < 64
+
+
+@pytest.mark.gpu
+def test_a_run_is_resumed_with_the_same_bits(tmp_path):
+    check_a_resumed_run(nine(40, 500, "gpu"), tmp_path / "run.h5")
+
+
+@pytest.mark.skipif(SIMULATED, reason="the simulator compiles nothing")
+def test_the_map_needs_no_local_memory_for_arrays():
+    """All coordinates are in registers; what is left in local memory are spills, which the assembler makes."""
+    from numba import types
+
+    from nbody.gpu.compiled import ptx
+    from nbody.integrators.systems.gpu_map import kernels_for
+
+    rows, whole, real = (types.Array(t, d, "C") for t, d in ((types.float64, 2), (types.int64, 1), (types.float64, 1)))
+    signature = (*[rows] * 6, types.int64, types.int64, types.float64, whole, whole, real)
+    assert ".local" not in ptx(kernels_for(9).move, signature)

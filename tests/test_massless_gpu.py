@@ -1,0 +1,109 @@
+"""Bodies without mass on a GPU: in Numba's simulator, in a process of its own that the last test starts, and on a card."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody.forces import ENGINES
+from nbody.forces.direct import gpu_symmetric
+from nbody.forces.direct.gpu_triangle import Tiling
+from nbody.gpu import SIMULATED
+from nbody.law import Gravity
+from nbody.particles import Particles
+from nbody.run.simulation import Simulation
+from nbody.state import Want
+
+simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+card = pytest.mark.skipif(SIMULATED, reason="for a card")
+
+ENGINES_THAT_DIVIDE = [name for name in ENGINES if name.startswith("gpu") and ENGINES.load(name).divides]
+EPS = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
+
+
+def bodies_of(count: int, massive: int, dimensions: int = 3, species: bool = False) -> Particles:
+    """Bodies of which ``massive`` have mass, in no order."""
+    bodies = random_bodies(count, dimensions)
+    bodies.mass[np.random.default_rng(1).permutation(count)[massive:]] = 0.0
+    if species:
+        bodies.species, bodies.species_names = np.arange(count) % 2, ("stars", "dust")
+    return bodies
+
+
+def check(engine, precision, bodies, length=0.05):
+    """Accelerations, potentials and the energy are the referee's; and the work is M · N."""
+    law, massive = Gravity(1.3, bodies.dimensions, "plummer", length), int(np.count_nonzero(bodies.mass))
+    made, right = ENGINES.load(engine)(law, precision), ENGINES.load("reference")(law, "float64")
+    state, expected = made.load(bodies), right.load(bodies)
+    right.evaluate(expected, Want.POTENTIAL)
+    made.evaluate(state, Want.ACCELERATION)
+    first, _ = state.forces()
+    made.evaluate(state, Want.ENERGY)
+    energy = state.snapshot().wait().sums[1]
+    state.invalidate()
+    made.evaluate(state, Want.POTENTIAL)
+    a, phi = state.forces()
+    allowed = 20 * EPS[precision] * np.sqrt(bodies.count + 64)
+    assert np.array_equal(first, a)
+    assert np.abs(a - expected.acceleration).max() < allowed * np.abs(expected.acceleration).max()
+    assert np.abs(phi / expected.potential - 1).max() < allowed
+    assert energy == pytest.approx(0.5 * bodies.mass @ expected.potential, rel=allowed)
+    assert made.work(state, current=Want.NOTHING) == massive * bodies.count
+    state.watch, state.requested = lambda computed: None, 0
+    state.invalidate()
+    made.evaluate(state)
+    assert state.requested == massive * bodies.count
+
+
+@simulated
+@pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-split", "gpu-symmetric"])
+def test_the_simulator_computes_what_the_referee_does(monkeypatch, engine):
+    monkeypatch.setattr(gpu_symmetric, "tiling_for", lambda *of: Tiling(1, 1))
+    check(engine, "float64", bodies_of(45, 33))
+
+
+@simulated
+def test_a_simulated_tile_has_softening_per_species_too():
+    check("gpu-tiled", "float64", bodies_of(30, 9, species=True), {"stars": 0.05, "dust": 0.3})
+
+
+@pytest.mark.gpu
+@card
+@pytest.mark.parametrize("engine", ENGINES_THAT_DIVIDE)
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+@pytest.mark.parametrize("count,massive,dimensions", [(4097, 1, 3), (4097, 700, 2), (4097, 3000, 3)])
+def test_the_device_computes_what_the_referee_does(engine, precision, count, massive, dimensions):
+    if precision not in ENGINES.load(engine).precisions:
+        pytest.skip(f"{engine} has no {precision}")
+    check(engine, precision, bodies_of(count, massive, dimensions))
+
+
+@pytest.mark.gpu
+@card
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_the_device_has_softening_per_species_too(precision):
+    check("gpu-tiled", precision, bodies_of(3000, 500, species=True), {"stars": 0.05, "dust": 0.3})
+
+
+@pytest.mark.gpu
+@card
+@pytest.mark.parametrize("engine", ["gpu-split", "gpu-symmetric", "gpu-tiled"])
+def test_a_run_with_graphs_is_the_cpus(engine):
+    bodies, ends = bodies_of(2000, 300), []
+    for name in (engine, "cpu"):
+        run = Simulation(bodies, dt=0.001, softening=0.1, engine=name, precision="float64", every=10)
+        run.run(steps=100)
+        ends.append(run.particles.position)
+    assert np.abs(ends[0] - ends[1]).max() < 1e-10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
+def test_the_simulator_finds_bodies_without_mass_right():
+    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
+    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert " passed" in ran.stdout
