@@ -16,6 +16,8 @@
 
     a = nbody.accelerations(position, mass, G=1.0, softening="plummer", length=0.01)
     phi = nbody.potential(position, mass, at=points)  # at points that are no bodies
+    a = nbody.accelerations(position, mass, accuracy=1e-3)  # by a tree, where that is faster
+    tree = nbody.Tree(position, mass, accuracy=1e-4)  # to ask again: tree.accelerations(at=points)
 
 Every generator is a function here: ``nbody.plummer``, ``nbody.disk`` … Each name is imported when it is first used, so that
 ``import nbody`` is fast.
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nbody.analysis.figure import plot
     from nbody.forces import accelerations, potential
+    from nbody.forces.kept_tree import Tree
     from nbody.particles import Particles
     from nbody.run.simulate import simulate
     from nbody.run.simulation import Simulation
@@ -40,6 +43,7 @@ __all__ = [
     "Scenario",
     "Simulation",
     "Trajectory",
+    "Tree",
     "accelerations",
     "plot",
     "potential",
@@ -52,6 +56,7 @@ _HOMES = {
     "Scenario": "nbody.scenario",
     "Simulation": "nbody.run.simulation",
     "Trajectory": "nbody.trajectory",
+    "Tree": "nbody.forces.kept_tree",
     "accelerations": "nbody.forces",
     "plot": "nbody.analysis.figure",
     "potential": "nbody.forces",

@@ -61,7 +61,7 @@ def test_each_element_of_a_tensor_instruction_has_its_lane():
 
 
 @simulated
-@pytest.mark.parametrize("name", ["who_reads_what", "triangle", "fragments", "model", "speed"])
+@pytest.mark.parametrize("name", ["who_reads_what", "triangle", "fragments", "morton", "model", "speed"])
 def test_a_figure_is_drawn(name, tmp_path):
     from nbody.lessons.style import save
 

@@ -13,7 +13,7 @@ from nbody.bench import SUITES
 from nbody.cli import completion
 from nbody.cli.bench_report import explained, finish, measured
 from nbody.cli.lists import ListCommand
-from nbody.cli.numbers import whole
+from nbody.cli.numbers import real, whole
 
 FORCES = next(iter(SUITES))
 """The suite that ``nbody bench`` measures by itself."""
@@ -38,6 +38,9 @@ OPTIONS: dict[str, Any] = {
     "engines": _names("Only these engines, and the cpu engine.", completion.engines),
     "sizes": _numbers("The n of the n x n matrices."),
     "rungs": _names("Only these rungs.", completion.rungs),
+    "accuracy": Annotated[
+        list[float] | None, _option("The median force errors of trees.", parser=real, metavar="<list[float]>")
+    ],
     "precision": _names("Only these of float32, mixed and float64.", completion.precisions),
 }
 """What a suite may be asked for, by the name of the argument of its ``prepare``."""

@@ -99,7 +99,9 @@ def _origin(provenance: dict[str, Any]) -> dict[str, str]:
         known["card"] = ", ".join(filter(None, [str(device), driver and f"driver {driver}"]))
     known["cpu"] = joined("cpu", "simd") + (f", {cores} core{'s' * (cores != 1)}" if cores else "")
     started, wall = str(known.pop("started", "")), known.pop("wall_s", None)
+    errors = known.pop("force_error", None)
     facts = {
+        "force error": _force_error(errors) if isinstance(errors, dict) and "median" in errors else "",
         "nbody": joined("version", "git"),
         "command": joined("command"),
         "started": started.replace("T", " ").replace("+00:00", " UTC"),
@@ -109,6 +111,12 @@ def _origin(provenance: dict[str, Any]) -> dict[str, str]:
         "platform": joined("platform"),
     }
     return facts | {name: _flat(value) for name, value in known.items()}
+
+
+def _force_error(errors: dict[str, Any]) -> str:
+    """The measured errors of a tree's forces."""
+    shown = (f"{name} {float(errors[name]):.2g}" for name in ("median", "99 %", "largest") if name in errors)
+    return f"{', '.join(shown)}, of {errors.get('bodies', '')} bodies at the start, against direct sums"
 
 
 def _scenario(found: dict[str, Any]) -> dict[str, str]:

@@ -40,6 +40,10 @@ OPTIONS: dict[str, Any] = {
             autocompletion=engines_or_auto,
         ),
     ],
+    "accuracy": Annotated[
+        float | None,
+        real_option("The median relative error of the forces; auto then takes a tree where that is faster: 1e-3."),
+    ],
     "integrator": Annotated[
         str | None,
         typer.Option(help=f"Scheme: {INTEGRATORS.listing()}.", show_default=False, autocompletion=integrators),

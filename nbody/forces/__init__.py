@@ -13,6 +13,8 @@ from nbody.errors import InputError, did_you_mean
 from nbody.registry import Entry, Registry
 
 if TYPE_CHECKING:
+    from nbody.forces.by_accuracy import Refusal
+    from nbody.forces.engine import Engine
     from nbody.state.want import Want
 
 ENGINES = Registry(
@@ -44,6 +46,9 @@ ENGINES = Registry(
 
 MEANT = {"cuda": "gpu", "nvidia": "gpu", "fastest": "auto", "numpy": "reference", "numba": "cpu", "host": "cpu"}
 """What people call an engine, and its name."""
+
+AUTOMATIC = ("auto", "gpu")
+"""Names that stand for the fastest engine of this machine, or of its GPU."""
 
 PRECISIONS = ("float32", "mixed", "float64")
 """The precisions that an engine may offer."""
@@ -92,16 +97,18 @@ def choose(
     return smaller or name, f"{name} needs more memory than is free"
 
 
-def tree_engine(precision: str) -> tuple[str, str]:
-    """The engine that ``tree`` stands for on this machine, and the reason in one clause."""
+def tree_engine(precision: str, refusal: "Refusal" = lambda engine: "") -> tuple[str, str]:
+    """The engine that ``tree`` stands for on this machine, and the reason in one clause. ``refusal``: why the scheme cannot
+    have an engine."""
     from nbody import gpu
 
-    if "gpu-tree" not in ENGINES:
-        return "cpu-tree", "the tree of this version is on the CPU"
     if reason := gpu.why_unavailable():
         return "cpu-tree", f"no GPU: {reason}"
-    if precision not in ENGINES.load("gpu-tree").precisions:
+    on_gpu, on_cpu = ENGINES.load("gpu-tree"), ENGINES.load("cpu-tree")
+    if precision not in on_gpu.precisions:
         return "cpu-tree", f"gpu-tree has no {precision}"
+    if refusal(on_gpu) and not refusal(on_cpu):
+        return "cpu-tree", "the scheme needs it"
     return "gpu-tree", "there is a GPU"
 
 
@@ -114,8 +121,11 @@ def resolve(
     measure: bool = True,
     needs: "Want | int" = 0,
     softenings: bool = False,
+    accuracy: float | None = None,
+    refusal: "Refusal" = lambda engine: "",
 ) -> tuple[str, str]:
-    """The engine that ``name`` stands for, and why it was chosen (empty if the user named it); see :func:`choose`.
+    """The engine that ``name`` stands for, and why it was chosen (empty if the user named it); see :func:`choose`, and with
+    an ``accuracy`` :func:`nbody.forces.by_accuracy.direct_or_tree`.
 
     Raises:
         InputError: the engine does not exist; the line begins with ``where``.
@@ -125,10 +135,18 @@ def resolve(
         from nbody import gpu
 
         gpu.require("engine 'gpu'")
-    if name in ("auto", "gpu"):
-        return choose(precision, particles, notify, measure, needs, softenings)
+    if name in AUTOMATIC:
+        chosen = choose(precision, particles, notify, measure, needs, softenings)
+        if accuracy is None:
+            return chosen
+        from nbody.forces.by_accuracy import direct_or_tree
+
+        def refused(kind: "type[Engine]") -> str:
+            return "it works on the CPU" if name == "gpu" and kind.device == "cpu" else refusal(kind)
+
+        return direct_or_tree(chosen, accuracy, precision, particles, notify, measure, refused)
     if name == "tree":
-        return tree_engine(precision)
+        return tree_engine(precision, refusal)
     if str(name).partition(":")[0] not in ENGINES:
         likely = MEANT.get(str(name).lower())
         known = ["auto", "gpu", "tree", *ENGINES, *ENGINES.plugins]
@@ -166,7 +184,8 @@ def accelerations(
             mass: a body in the same place exerts no force on it.
         G: the gravitational constant, in the units of the arrays.
         softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``.
-        engine: a name of :data:`ENGINES`, with its variant if it has variants, or ``auto``.
+        engine: a name of :data:`ENGINES`, with its variant if it has variants; ``tree``; or ``auto``, which with an
+            ``accuracy`` (the median relative error of the accelerations) takes a tree where that is faster.
         precision: a name of :data:`PRECISIONS` that the engine offers.
         potential: also return the potential per unit mass.
         notify: receives a line when ``auto`` first measures the card, which takes a few seconds, once.

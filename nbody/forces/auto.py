@@ -25,6 +25,9 @@ from nbody.state.want import Want
 KIND = "fastest"
 """The kind of cache entry; see :mod:`nbody.cache`."""
 
+GRAVITY = Gravity(1.0, 3, "plummer", 0.01)
+"""The law with which engines are timed."""
+
 REPEATS = 5
 """Timings of an engine, of which the shortest counts: other programs can only make one longer."""
 
@@ -33,11 +36,13 @@ Candidates = dict[str, type[Engine]]
 
 def candidates(needs: Want | int = Want.ACCELERATION, softenings: bool = False) -> Candidates:
     """The engines that compute what is needed and may be the fastest on a GPU for some number of particles. ``softenings``:
-    those of the GPU that have a softening length per species."""
+    those of the GPU that have a softening length per species. (Trees contend if a user names an accuracy, see
+    :mod:`nbody.forces.by_accuracy`.)"""
     named = (name for name, entry in ENGINES.items() if not entry.experimental and not entry.variants)
     engines = {name: ENGINES.load(name) for name in named}
+    engines = {name: engine for name, engine in engines.items() if engine.device == "gpu" and not engine.approximate}
     if softenings:
-        engines = {name: engine for name, engine in engines.items() if engine.softenings and engine.device == "gpu"}
+        engines = {name: engine for name, engine in engines.items() if engine.softenings}
     return {
         n: engine for n, engine in engines.items() if (softenings or engine.contends) and not needs & ~engine.offers
     }
@@ -80,14 +85,18 @@ def known(engines: Candidates, precision: str, particles: int) -> str | None:
 def measure(engines: Candidates, precision: str, count: int) -> dict[str, float]:
     """The seconds of one force evaluation on the device for each engine, in 3-D with Plummer softening, launched by
     replaying a graph, as a run does. An engine for which too little memory is free is left out."""
-    gravity, times = Gravity(1.0, 3, "plummer", 0.01), {}
-    rng = np.random.default_rng(1)
-    position = rng.standard_normal((count, 3))
-    bodies = Particles(rng.uniform(0.5, 1.5, count) / count, position, np.zeros_like(position))
+    bodies, times = cluster(count), {}
     for name, engine in engines.items():
         with contextlib.suppress(DeviceError):
-            times[name] = _seconds(engine(gravity, precision), bodies)
+            times[name] = seconds_on_gpu(engine(GRAVITY, precision), bodies)
     return times
+
+
+def cluster(count: int) -> Particles:
+    """The bodies for which engines are timed: normally distributed, with unequal masses."""
+    rng = np.random.default_rng(1)
+    position = rng.standard_normal((count, 3))
+    return Particles(rng.uniform(0.5, 1.5, count) / count, position, np.zeros_like(position))
 
 
 def bucket(particles: int) -> int:
@@ -95,7 +104,8 @@ def bucket(particles: int) -> int:
     return 2 ** round(math.log2(particles))
 
 
-def _seconds(engine: Any, bodies: Particles) -> float:
+def seconds_on_gpu(engine: Any, bodies: Particles) -> float:
+    """The time of one force evaluation, launched by replaying a graph."""
     from nbody import gpu
 
     state = engine.load(bodies)
@@ -114,7 +124,12 @@ def _key(engines: Candidates, precision: str, particles: int) -> str:
     """Everything that an answer depends on."""
     from nbody import gpu
 
-    card, packages = gpu.facts(), machine.package_versions()
-    versions = f"nbody {machine.version()}, numba {packages['numba']}, numba-cuda {packages['numba-cuda']}"
+    card = gpu.facts()
     what = f"{precision}, N = {bucket(particles)}, of {', '.join(engines)}"
-    return f"{card.name}, driver {card.driver}, {versions}, {what}"
+    return f"{card.name}, driver {card.driver}, {versions()}, {what}"
+
+
+def versions() -> str:
+    """The versions of the programs on which the speed of an engine depends."""
+    packages = machine.package_versions()
+    return f"nbody {machine.version()}, numba {packages['numba']}, numba-cuda {packages['numba-cuda']}"

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError, unknown
-from nbody.forces import ENGINES, PRECISIONS, Notify, resolve
+from nbody.forces import AUTOMATIC, ENGINES, PRECISIONS, Notify, resolve
+from nbody.forces.by_accuracy import Accuracy, check_accuracy
+from nbody.forces.engine import Engine
 from nbody.forces.memory import check_fits
 from nbody.forces.range import check_range
 from nbody.law import Gravity
@@ -29,18 +31,16 @@ def evaluated(
     are those of :func:`nbody.accelerations`."""
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS, WHERE)
-    try:
-        particles, points = _particles(position, mass, at)
-        gravity = Gravity(G, particles.dimensions, softening, length).check(WHERE)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{WHERE}arrays of numbers, and numbers, are needed ({error})") from error
-    name, _ = resolve(engine, precision, particles.count, WHERE, notify)
+    particles, points, gravity = bodies_and_law(position, mass, at, G, softening, length)
+    name, options = _engine(engine, precision, particles.count, gravity, notify, options)
     kind = ENGINES.load(name)
     kind.require_device()
     kind.require_precision(precision, WHERE)
     check_fits(kind, particles.count, precision, WHERE)
     check_range(kind, gravity, precision, particles, WHERE)
-    machine = kind(gravity, precision, _options(kind.Options, options))
+    given = options_of(kind.Options, options)
+    kind.check_options(given, precision, WHERE)
+    machine = kind(gravity, precision, given)
     targets = np.arange(particles.count - points, particles.count) if points and kind.subsets else None
     with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
         state = machine.load(particles)
@@ -49,31 +49,64 @@ def evaluated(
     return (a[-points:], phi[-points:]) if points else (a, phi)
 
 
-def _particles(position: Any, mass: Any, at: Any) -> tuple[Particles, int]:
+def _engine(
+    engine: str, precision: str, count: int, gravity: Gravity, notify: Notify, options: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """The engine and its options: ``auto`` takes an accuracy, which direct sums do not need. Raises InputError."""
+    accuracy = None
+    if engine in AUTOMATIC:
+        chosen = options_of(Accuracy, options)
+        accuracy, options = chosen.accuracy, {}  # type: ignore[attr-defined]
+        if accuracy is not None:
+            check_accuracy(accuracy, precision, f"{WHERE}accuracy: ")
+
+    def refusal(kind: type[Engine]) -> str:
+        return "a tree has one softening length for all bodies" if gravity.per_species else ""
+
+    name, _ = resolve(engine, precision, count, WHERE, notify, accuracy=accuracy, refusal=refusal)
+    return name, {"accuracy": accuracy} if accuracy and ENGINES.load(name).approximate else options
+
+
+def particles_of(position: Any, mass: Any, at: Any, where: str = WHERE) -> tuple[Particles, int]:
     """The bodies, and after them the points as bodies without mass; and the number of points. Raises InputError."""
     x, m = _real(position), _real(mass)
     if x.ndim != 2 or m.ndim != 1:
-        raise InputError(f"{WHERE}position must be (N, 2) or (N, 3), mass (N,); got {x.shape}, {m.shape}")
+        raise InputError(f"{where}position must be (N, 2) or (N, 3), mass (N,); got {x.shape}, {m.shape}")
     points = 0
     if at is not None:
-        y = _real(at)
-        if y.ndim != 2 or y.shape[1] != x.shape[1] or not len(y):
-            raise InputError(f"{WHERE}at must be (M, {x.shape[1]}), as position; got {y.shape}")
-        if not (finite := np.isfinite(y).all(axis=1)).all():
-            raise InputError(
-                f"{WHERE}point {finite.argmin()} of at (counted from 0) is not finite; correct or remove it"
-            )
+        y = points_of(at, x.shape[1], where)
         points = len(y)
         x, m = np.concatenate([x, y]), np.concatenate([m, np.zeros(points)])
-    return Particles(m, x, np.zeros_like(x)).check(WHERE), points
+    return Particles(m, x, np.zeros_like(x)).check(where), points
 
 
-def _options(model: type[Group], given: dict[str, Any]) -> Group:
+def points_of(at: Any, dimensions: int, where: str) -> np.ndarray:
+    """(M, D) points in float64. Raises InputError."""
+    y = _real(at)
+    if y.ndim != 2 or y.shape[1] != dimensions or not len(y):
+        raise InputError(f"{where}at must be (M, {dimensions}), as position; got {y.shape}")
+    if not (finite := np.isfinite(y).all(axis=1)).all():
+        raise InputError(f"{where}point {finite.argmin()} of at (counted from 0) is not finite; correct or remove it")
+    return y
+
+
+def bodies_and_law(
+    position: Any, mass: Any, at: Any, G: float, softening: Any, length: float, where: str = WHERE
+) -> tuple[Particles, int, Gravity]:
+    """:func:`particles_of`, and the law between them. Raises InputError."""
+    try:
+        particles, points = particles_of(position, mass, at, where)
+        return particles, points, Gravity(G, particles.dimensions, softening, length).check(where)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}arrays of numbers, and numbers, are needed ({error})") from error
+
+
+def options_of(model: type[Group], given: dict[str, Any], where: str = WHERE) -> Group:
     """The engine's options. Raises InputError."""
     for name in given:
         if name not in model.model_fields:
-            raise unknown("argument", name, [*model.model_fields, *KEYWORDS], WHERE)
-    return validated(model, given, Source(name="accelerations"))
+            raise unknown("argument", name, [*model.model_fields, *KEYWORDS], where)
+    return validated(model, given, Source(name=where.rstrip(": ")))
 
 
 def _real(values: Any) -> np.ndarray:

@@ -96,7 +96,7 @@ class Engine(ABC):
     second leave it out unless they name it."""
 
     contends: ClassVar[range] = range(0)
-    """The numbers of particles for which it may be the fastest engine of some GPU: ``auto`` considers it for these."""
+    """The numbers of particles for which it may be the fastest engine of some machine: ``auto`` considers it for these."""
 
     state_type: ClassVar[type[State]]
     """The kind of state that :meth:`load` makes."""
@@ -132,6 +132,11 @@ class Engine(ABC):
                 f"{where}this engine has one softening length for all bodies; lengths per species need --engine auto or "
                 f"one of: {', '.join(able)}"
             )
+
+    @classmethod
+    def check_options(cls, options: Group, precision: str, where: str = "") -> None:
+        """Raise an InputError, which begins with ``where``, if the engine cannot have these options in a precision."""
+        return
 
     @classmethod
     def require_device(cls) -> None:

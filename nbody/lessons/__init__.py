@@ -27,6 +27,10 @@ FIGURES = Registry(
         "meetings": Entry("nbody.lessons.pairs:meetings", "gpu-global to gpu-split: which thread meets which body"),
         "triangle": Entry("nbody.lessons.pairs:triangle", "gpu-symmetric: how blocks share the triangle of pairs"),
         "rotation": Entry("nbody.lessons.pairs:rotation", "gpu-symmetric: columns rotate through the lanes"),
+        "morton": Entry(
+            "nbody.lessons.trees:morton", "cpu-tree, gpu-tree: the order of the bodies, and what a leaf sees"
+        ),
+        "opening": Entry("nbody.lessons.trees:opening", "cpu-tree: errors and times, measured on this machine"),
         "force_matrix": Entry("nbody.lessons.pairs:force_matrix", "matrix: the force matrix times four columns"),
         "speed": Entry("nbody.lessons.measured:speed", "measured speeds of the force engines"),
     },

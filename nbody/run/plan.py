@@ -13,7 +13,7 @@ from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.fields.field import VelocityField
-from nbody.forces import ENGINES, resolve
+from nbody.forces import ENGINES
 from nbody.forces.engine import SOFTENING2, Engine
 from nbody.forces.memory import check_fits, needs
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
@@ -22,6 +22,8 @@ from nbody.integrators.integrator import Integrator
 from nbody.law import LAWS
 from nbody.particles import Particles
 from nbody.run import ensemble
+from nbody.run.engine_choice import chosen_engine, refusal
+from nbody.run.progress import Summary
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
@@ -152,12 +154,19 @@ class Plan:
         rate = cache.recall(RATES).get(self._rate_key())
         if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.own_forces:
             return None
-        return max(0, self.schedule.last - self.first) * self.integrator.evaluations * self.count**2 / float(rate)
+        return max(0, self.schedule.last - self.first) * self.integrator.evaluations * self._amount / float(rate)
 
-    def remember_rate(self, interactions_per_s: float) -> None:
-        """Store the speed of a run for :attr:`expected_seconds` of later runs."""
-        if interactions_per_s:
-            cache.keep(RATES, self._rate_key(), interactions_per_s)
+    @property
+    def _amount(self) -> int:
+        """What the time of an evaluation is proportional to."""
+        return self.count if self.engine_kind.approximate else self.count**2
+
+    def remember_rate(self, run: Summary) -> None:
+        """Store the speed of a run for :attr:`expected_seconds` of later runs: in interactions per second, or with a tree in
+        bodies per second."""
+        bodies_per_s = run.steps_per_s * self.integrator.evaluations * self.count
+        if rate := bodies_per_s if self.engine_kind.approximate else run.interactions_per_s:
+            cache.keep(RATES, self._rate_key(), rate)
 
     def _rate_key(self) -> str:
         """The key of the speed in the cache. N is rounded to a power of two, because the speed changes little within one."""
@@ -168,7 +177,10 @@ class Plan:
             device = gpu.facts().name if not gpu.why_unavailable() else "no GPU"
         law = f"{scenario.gravity.softening} {scenario.gravity.dimensions}-D"
         law += " per species" if scenario.gravity.per_species else ""
-        return f"{self.engine_name} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
+        options = "".join(
+            f" {name} {value}" for name, value in self.engine_options.model_dump(exclude_none=True).items()
+        )
+        return f"{self.engine_name}{options} {scenario.precision} {law} 2^{self.count.bit_length()} {device}"
 
     def build(self) -> tuple[Engine, Particles]:
         """Make the engine and the bodies.
@@ -219,24 +231,17 @@ def plan(
     if scenario.ensemble:
         ensemble.check_ensemble(scenario, integrator, count, schedule)
         return _plan_of_systems(scenario, integrator, count, schedule, particles)
-    written, where = scenario.engine.name, scenario.where("engine")
-    on_gpu = ENGINES.load("gpu-symmetric")
-    offered = not integrator.needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
-    if written == "auto" and offered and integrator.refusal(on_gpu, scenario.precision):
-        what = "computes its own forces" if integrator.own_forces else "works on the CPU"
-        name, why = "cpu", f"scheme '{scenario.integrator.scheme}' {what}"
-    else:
-        name, why = resolve(
-            written, scenario.precision, count, where, notify, measure, integrator.needs, scenario.gravity.per_species
-        )
-    kind, options = component(scenario, "engine", scenario.engine, ENGINES, name)
+    where = scenario.where("engine")
+    name, why, chosen = chosen_engine(scenario, integrator, count, notify, measure)
+    kind, options = component(scenario, "engine", chosen, ENGINES, name)
     kind.require_softening(scenario.gravity, where)
     if scenario.gravity.per_species and scenario.precision == "mixed":
         raise InputError(
             f"{scenario.where('precision')}no engine has softening per species in mixed precision; choose float32 or float64"
         )
     kind.require_precision(scenario.precision, scenario.where("precision"))
-    if reason := integrator.refusal(kind, scenario.precision):
+    kind.check_options(options, scenario.precision, scenario.where("engine.accuracy"))
+    if reason := refusal(integrator, kind, scenario):
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))

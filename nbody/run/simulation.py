@@ -18,6 +18,7 @@ from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
 from nbody.run.calls import Callback, Calls, calls_of
+from nbody.run.force_error import force_errors
 from nbody.run.guards import doubts
 from nbody.run.notebook import default_notify
 from nbody.run.output import Output, Start
@@ -28,7 +29,7 @@ from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, who
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.watch import Watch
 from nbody.scenario import FromArrays, Scenario
-from nbody.state import Snapshot, State, frames_per_block
+from nbody.state import Snapshot, State, Want, frames_per_block
 from nbody.trajectory import TrajectoryWriter, state_bytes
 from nbody.trajectory.events import no_events, table_of_events
 from nbody.trajectory.provenance import collect_provenance
@@ -375,7 +376,7 @@ class Simulation:
         if line := self.integrator.remark():
             self.notify(line)
         if clock.settled and not stop.requested and not self.integrator.own_forces:
-            self.plan.remember_rate(self._summary.interactions_per_s)
+            self.plan.remember_rate(self._summary)
 
     def _check_idle(self) -> None:
         if self._running:
@@ -505,6 +506,9 @@ class Simulation:
     # --- What goes to the file ---
 
     def _make_recorder(self, schedule: Schedule) -> Recorder:
+        if self.engine.approximate and not self._resumed and not self._begun:
+            with np.errstate(all="ignore"):
+                self._motion.evaluate()  # the file says how accurate the forces are; a run without a file has the same bits
         writer = None if self._file is None else self._writer(schedule)
         limit = self.scenario.on_energy_error
         try:
@@ -608,7 +612,11 @@ class Simulation:
         facts = {"seed": seed}
         if isinstance(initial, FromArrays):
             facts = {"seed": "none: the bodies were given as arrays", "bodies": self._origin}
-        header = self.plan.header(**collect_provenance(**self.scope() | facts))
+        known: dict[str, Any] = self.scope() | facts
+        if self._file.start is None and self.engine.approximate and Want.ACCELERATION in self.state.current:
+            seed = seed if isinstance(seed, int) else 1
+            known["force_error"] = force_errors(self.engine, self.state, self._bodies.mass, seed)
+        header = self.plan.header(**collect_provenance(**known))
         if self._file.start is None:
             header = replace(header, state_bytes=state_bytes(self._arrays(), self._meta()))
         return self._file.open(self._bodies, header, schedule, self.frames, (self.step, self.time))

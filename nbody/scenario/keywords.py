@@ -14,6 +14,7 @@ KEYWORDS: dict[str, Keys] = {
     "G": ("gravity", "G"),
     "softening": ("gravity", "softening"),
     "length": ("gravity", "length"),
+    "accuracy": ("engine", "accuracy"),
     "every": ("record", "every"),
     "observables": ("record", "observables"),
 }

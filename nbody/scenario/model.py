@@ -47,6 +47,7 @@ OPTIONS = {
     "integrator": "integrator.scheme",
     "end": "integrator.end",
     "engine": "engine",
+    "accuracy": "engine.accuracy",
     "precision": "precision",
     "every": "record.every",
 }
@@ -169,9 +170,10 @@ class Scenario(Group):
                 given[keys] = name
             return source.with_option(keys, name, value, excluded)
 
-        for option, value in options.items():
+        for option in options:
             if option not in OPTIONS:
                 raise unknown("option", option, OPTIONS)
+        for option, value in sorted(options.items(), key=lambda each: "." in OPTIONS[each[0]]):  # groups first
             if value is None:
                 continue
             group = OPTIONS[option]
@@ -196,7 +198,9 @@ class Scenario(Group):
             InputError: one line that begins with the keyword.
         """
         source, plain = self._source, _plain_python(values)
-        for keys, name, value in keyword_assignments(plain, type(self).model_fields):
+        for keys, name, value in sorted(
+            keyword_assignments(plain, type(self).model_fields), key=lambda each: len(each[0])
+        ):  # groups first
             if name == "softening":
                 source = _softened(source, name, value)
                 continue

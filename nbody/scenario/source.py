@@ -51,6 +51,8 @@ class Source:
 
     def where(self, keys: Keys) -> str:
         """The beginning of an error: ``disk.yaml:7: integrator.dt: ``, or ``--dt: `` for a value from an option."""
+        if keys in self.options:
+            return f"{self.options[keys]}: "
         for written, option in self.options.items():
             # The option set this value, a group that contains it, or a key inside a group that was not written.
             if keys[: len(written)] == written or (keys and keys not in self.lines and keys == written[: len(keys)]):

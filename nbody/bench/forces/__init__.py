@@ -12,13 +12,15 @@ def prepare(
     particles: Sequence[int] = (),
     engines: Sequence[str] = (),
     precision: Sequence[str] = (),
+    accuracy: Sequence[float] = (),
 ) -> Callable[[Callable[[str], None]], Any]:
     """Measure every force engine that this machine has.
 
     Each result is checked against float64 sums before it is timed. Without
     --cpu and --gpu, everything that this machine has is measured. The cpu
     engine always takes part: the speed-ups refer to it. Measurements that
-    would take too long are left out, and a note says so.
+    would take too long are left out, and a note says so. Trees are measured
+    if they are named, and the N from which they are faster is printed.
 
     Examples:
 
@@ -29,14 +31,18 @@ def prepare(
       nbody bench --cpu --particles 1024 20480 --precision float32
 
       nbody bench --gpu --engines gpu-global gpu-tiled --output output/tiles
+
+      nbody bench --engines cpu-tree --particles 1e3 1e4 1e5 --accuracy 1e-3 1e-5
     """
     from nbody.bench import report
-    from nbody.bench.forces import selection, suite
+    from nbody.bench.forces import selection, suite, trees
 
     on = selection.backends(cpu, gpu)
     counts = selection.counts(particles, "gpu" in on)
-    own = selection.contestants(engines, precision, on, max(counts))
+    own = selection.contestants(engines, precision, on, max(counts), accuracy)
     rivals, absent = selection.rivals(precision, on) if not engines else ([], [])
+    if "cpu-tree" in engines:
+        rivals, absent = trees.peers()
     for line in absent:
         say(f"not measured: {line}")
     return lambda notify: report.Report(report.machine(), suite.measure([*own, *rivals], counts, notify), absent)

@@ -4,15 +4,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from nbody import machine
 from nbody.bench.forces.accuracy import on_all_cores
 from nbody.bench.forces.problems import CLUSTER, Problem, cluster
+from nbody.bench.forces.row import ForceRow
 from nbody.bench.timing import device_times
 from nbody.forces import ENGINES
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, rounding_bound
 from nbody.law import Gravity
 from nbody.state import State
 
@@ -47,6 +49,8 @@ class Contestant(ABC):
         took: seconds of the last evaluation that was waited for.
         measured: True once it was timed with some N.
         compile_s: seconds its first call took longer than later ones.
+        row: the kind of its rows.
+        has_lecture: True if it makes the lecture's run too.
     """
 
     backend = "cpu"
@@ -54,6 +58,8 @@ class Contestant(ABC):
     rate = took = 0.0
     measured = False
     compile_s = 0.0
+    row: type[ForceRow] = ForceRow
+    has_lecture = False
 
     def __init__(self, name: str, precision: str) -> None:
         self.name, self.precision = name, precision
@@ -74,6 +80,18 @@ class Contestant(ABC):
     def condition(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
         """See :meth:`nbody.forces.engine.Engine.condition`."""
         return 1.0
+
+    def bound(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
+        """The largest error of the forces on some bodies that is not a mistake."""
+        return rounding_bound(self.precision, problem.particles.count, self.condition(problem, rows))
+
+    def facts(self) -> dict[str, Any]:
+        """What else its row says about the last evaluation."""
+        return {}
+
+    def law(self, problem: Problem) -> Problem:
+        """The problem with the law that it computes."""
+        return problem
 
     @abstractmethod
     def release(self) -> None:
@@ -136,6 +154,8 @@ class EngineContestant(Contestant):
         precision: one that it offers.
         one_core: run the ``cpu`` engine on one thread, not on all.
     """
+
+    has_lecture = True
 
     def __init__(self, engine: str, precision: str, one_core: bool = False) -> None:
         super().__init__(engine, precision)

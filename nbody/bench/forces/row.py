@@ -67,7 +67,24 @@ class LectureRow(ForceRow):
     k40c_speedup: Amount | None = None
 
 
-ROWS: dict[str, type] = {"forces": ForceRow, "lecture": LectureRow}
+@dataclass(frozen=True, kw_only=True)
+class TreeRow(ForceRow):
+    """One tree at one N. ``accuracy`` is the median error that was asked for, ``interactions`` what one evaluation computed
+    (pairs, and moments on bodies and cells); without it, the tree does not count them."""
+
+    suite: Literal["trees"] = "trees"  # type: ignore[assignment]
+    accuracy: Amount | None = None
+    particles_per_s: Amount | None = None
+    interactions: Count | None = None
+
+    def timed(self, time: Timing, evaluations: int = 1) -> Self:
+        """See :meth:`ForceRow.timed`; the rate is that of the interactions that were computed."""
+        row = super().timed(time, evaluations)
+        computed = None if self.interactions is None else self.interactions / time.median
+        return replace(row, particles_per_s=self.particles / time.median, interactions_per_s=computed, gflops=None)
+
+
+ROWS: dict[str, type] = {"forces": ForceRow, "lecture": LectureRow, "trees": TreeRow}
 
 
 def how_wrong(what: str, error: ForceError) -> str:

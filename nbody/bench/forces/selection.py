@@ -6,6 +6,7 @@ from nbody import machine
 from nbody.bench import card
 from nbody.bench.forces import native
 from nbody.bench.forces.contestant import ALL_CORES, Contestant, EngineContestant
+from nbody.bench.forces.trees import ACCURACIES, TreeContestant
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF, Engine
@@ -36,7 +37,9 @@ def counts(given: Sequence[int], on_gpu: bool, default: Sequence[int] = COUNTS) 
     return sorted(set(given or (*default, *(GPU_COUNTS if on_gpu else ()))))
 
 
-def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[str], largest: int) -> list[Contestant]:
+def contestants(
+    engines: Sequence[str], precisions: Sequence[str], on: Sequence[str], largest: int, accuracies: Sequence[float] = ()
+) -> list[Contestant]:
     """The contestants, in the order of ``ENGINES``.
 
     Args:
@@ -44,6 +47,7 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
         precisions: each engine takes part in those of them that it offers; all when empty.
         on: the backends.
         largest: the largest N, for which there must be memory.
+        accuracies: those of trees.
 
     Raises:
         InputError: a name or precision that does not exist, an engine that has none of the precisions or does not work
@@ -72,6 +76,9 @@ def contestants(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
         kind.require_device()
         for precision in offered:
             check_fits(kind, largest, precision, "--particles: ")
+            if kind.approximate:
+                found += [TreeContestant(name, precision, each) for each in accuracies or ACCURACIES]
+                continue
             found += [EngineContestant(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]
     if not found:
         raise InputError(

@@ -12,6 +12,7 @@ from nbody.bench.forces.problems import LECTURE_STEPS, Problem, cluster, lecture
 from nbody.bench.forces.row import ROWS, ForceRow
 from nbody.bench.row import ratio
 from nbody.bench.timing import ENOUGH, FIRST_COUNTS, Rival, Timing, in_turns, on_device
+from nbody.law import Gravity
 
 REFERENCE = "reference"
 
@@ -71,8 +72,8 @@ def checked(
     notify(f"N = {count}: checking {c.name} {c.precision}")
     c.load(problem)
     c.timed()
-    bound = judge.bound(c.precision, c.condition(problem, judge.rows))
-    return row.judged(judge.error(c.acceleration(), bound), bound)
+    bound = c.bound(problem, judge.rows)
+    return replace(row.judged(judge.error(c.acceleration(), bound), bound), **c.facts())
 
 
 class _AtCount:
@@ -81,7 +82,13 @@ class _AtCount:
     def __init__(self, count: int, notify: Notify) -> None:
         self._count, self._notify = count, notify
         self._cluster = cluster(count)
-        self._judge = Judge(self._cluster)
+        self._judges: dict[Gravity, Judge] = {}
+
+    def _judged(self, problem: Problem) -> tuple[Problem, Judge]:
+        """The problem, and the judge of its law."""
+        if problem.gravity not in self._judges:
+            self._judges[problem.gravity] = Judge(problem)
+        return problem, self._judges[problem.gravity]
 
     @cached_property
     def _disk(self) -> tuple[Problem, Judge]:
@@ -90,7 +97,7 @@ class _AtCount:
 
     def rows(self, group: Sequence[Contestant]) -> list[ForceRow]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
-        rows = [checked(ForceRow, c, self._cluster, self._judge, self._notify, longest(c)) for c in group]
+        rows = [checked(c.row, c, *self._judged(c.law(self._cluster)), self._notify, longest(c)) for c in group]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
         if right:
             names = ", ".join(dict.fromkeys(group[k].name for k in right))
@@ -105,8 +112,10 @@ class _AtCount:
 
     def _with_lecture(self, contestant: Contestant, row: ForceRow) -> list[ForceRow]:
         """The row with its lecture run, checked too, if it is to have one; and the row of that run, at the lecture's N."""
-        if not (row.seconds and isinstance(contestant, EngineContestant) and self._count <= max(lecture.COUNTS)):
+        runs = contestant.has_lecture and isinstance(contestant, EngineContestant)
+        if not (row.seconds and runs and self._count <= max(lecture.COUNTS)):
             return [row]
+        assert isinstance(contestant, EngineContestant)
         expected = LECTURE_STEPS * contestant.expected(self._count)
         if expected > LONGEST_RUN:
             return [row.noted(f"lecture run left out: it would take about {expected:.0f} s")]
@@ -161,7 +170,8 @@ def cost(contestant: Contestant, count: int) -> float:
     each = contestant.expected(count)
     if each > longest(contestant):
         return 0.0
-    run = LECTURE_STEPS * each if count <= max(lecture.COUNTS) and LECTURE_STEPS * each <= LONGEST_RUN else 0.0
+    makes_run = contestant.has_lecture and count <= max(lecture.COUNTS) and LECTURE_STEPS * each <= LONGEST_RUN
+    run = LECTURE_STEPS * each if makes_run else 0.0
     return OVERHEAD + max(ENOUGH, 2 * each) + (max(lecture.ENOUGH, 2 * run) if run else 0.0)
 
 

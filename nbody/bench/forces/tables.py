@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE
 from nbody.bench.forces.lecture import COUNTS
 from nbody.bench.forces.row import ForceRow
+from nbody.bench.forces.trees import crossings
 from nbody.bench.report import Report
-from nbody.bench.row import distinct
+from nbody.bench.row import distinct, ratio
 from nbody.bench.tables import Column, Sheet, error, markdown, notes, three
 from nbody.errors import InputError
 from nbody.forces import ENGINES
@@ -67,6 +68,20 @@ LECTURE_EXPLAINED = (
 )
 
 
+TREES = (
+    *WHO,
+    Column("a force\nevaluation", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    Column("particles/s", "particles_per_s", rate),
+    Column("interactions\nper particle", lambda row: ratio(row.interactions, row.particles), three),
+    *ERRORS,
+)
+
+TREES_EXPLAINED = (
+    "The same bodies, by trees, excluding compilation: order, tree and forces of one evaluation after another. The number "
+    "after a tree's name is the median error that was asked for."
+)
+
+
 def about(report: Report, explained: str, suite: str) -> str:
     """The text below a table: the meaning of its columns, the rows' notes, and the missing competitors."""
     absent = [f"Not in the table: {', '.join(report.absent)}."] if report.absent else []
@@ -80,6 +95,11 @@ def sheets(report: Report) -> Iterator[Sheet]:
         yield Sheet(f"Forces on {report.device}", about(report, EXPLAINED, "forces"), COLUMNS, rows)
     if runs:
         yield Sheet(f"The lecture's table on {report.device}", LECTURE_EXPLAINED, LECTURE, runs)
+    if trees := report.of("trees"):
+        found = [f"Faster than direct sums: {'; '.join(at)}."] if (at := crossings(report)) else []
+        yield Sheet(
+            f"Trees on {report.device}", "\n".join([about(report, TREES_EXPLAINED, "trees"), *found]), TREES, trees
+        )
 
 
 class _Line:

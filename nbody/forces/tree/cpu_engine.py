@@ -41,6 +41,12 @@ class TreeState(HostState):
 
     COLUMNS = (*HostState.COLUMNS, Column("acceleration_norm", 0))  # type: ignore[assignment]
     acceleration_norm: np.ndarray
+    moved = True
+
+    def invalidate(self) -> None:
+        """See :meth:`State.invalidate`; the tree is that of earlier positions."""
+        super().invalidate()
+        self.moved = True
 
 
 class CpuTreeEngine(Engine):
@@ -51,6 +57,8 @@ class CpuTreeEngine(Engine):
     error of the same size.
     """
 
+    approximate = True
+    contends = range(2048, 1 << 62)  # with fewer bodies most cells are neighbours
     Options = TreeOptions  # type: ignore[assignment]
     offers = Want.POTENTIAL
     subsets = True
@@ -62,6 +70,12 @@ class CpuTreeEngine(Engine):
         super().__init__(gravity, precision, options)
         assert isinstance(self.options, TreeOptions)
         self.settings = settings(self.options, precision)
+
+    @classmethod
+    def check_options(cls, options: Group, precision: str, where: str = "") -> None:
+        """See :meth:`Engine.check_options`."""
+        assert isinstance(options, TreeOptions)
+        settings(options, precision, where)
 
     @classmethod
     def require_device(cls) -> None:
@@ -151,9 +165,9 @@ class CpuTreeEngine(Engine):
     def _tree(self, state: TreeState) -> Tree:
         """The tree of the present positions; that of the last evaluation if they are the same."""
         tree = state.workspace
-        if tree is None or not np.array_equal(tree.position, state.position):
+        if tree is None or state.moved or not np.array_equal(tree.position, state.position):
             tree = Tree(state.position, state.mass, self.gravity, self.precision, self.options)  # type: ignore[arg-type]
-            state.workspace = tree
+            state.workspace, state.moved = tree, False
         return tree
 
 

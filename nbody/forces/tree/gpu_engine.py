@@ -182,6 +182,7 @@ class TreeEngine(GpuEngine):
     name = "gpu-tree"
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed")
     approximate = True
+    contends = range(8192, 1 << 62)  # below, the launches of a tree take longer than direct sums on any card
     rescales = True
     separate_potential = True
 
@@ -189,6 +190,12 @@ class TreeEngine(GpuEngine):
         super().__init__(gravity, precision, options)
         assert isinstance(self.options, TreeOptions)
         self.settings = gpu_settings(self.options, precision)
+
+    @classmethod
+    def check_options(cls, options: Group, precision: str, where: str = "") -> None:
+        """See :meth:`Engine.check_options`."""
+        assert isinstance(options, TreeOptions)
+        settings(options, precision, where)
 
     def basis(self, potential: bool = False) -> Basis:
         """The expansions for the law of this run."""

@@ -1,0 +1,154 @@
+"""Trees in the force suite: their time grows like N, and their error is one that the user names.
+
+A tree is measured if it is named, ``nbody bench --engines cpu-tree``, beside the direct sums of the ``cpu`` engine; and with
+it its competitor, if that is installed.
+"""
+
+import math
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from nbody import machine
+from nbody.bench.forces.contestant import Contestant, EngineContestant
+from nbody.bench.forces.problems import Problem
+from nbody.bench.forces.row import ForceRow, TreeRow
+from nbody.bench.report import Report
+from nbody.bench.row import distinct
+from nbody.forces.tree.options import TreeOptions
+from nbody.law import Gravity
+from nbody.state import Want
+
+ACCURACIES = (1e-3, 1e-4)
+"""The median errors that are asked for, if the user names none."""
+
+
+class Linear(Contestant):
+    """A contestant whose time grows like N: ``rate`` is in particles per second."""
+
+    row = TreeRow
+    has_lecture = False
+
+    def learn(self, count: int, seconds: float) -> None:
+        """See :meth:`Contestant.learn`."""
+        self.rate = max(self.rate, count / seconds)
+
+    def expected(self, count: int) -> float:
+        """See :meth:`Contestant.expected`."""
+        return count / self.rate
+
+
+class TreeContestant(Linear, EngineContestant):
+    """A tree of ``ENGINES`` with an accuracy."""
+
+    def __init__(self, engine: str, precision: str, accuracy: float) -> None:
+        super().__init__(engine, precision)
+        self.accuracy = accuracy
+        self._engine = self.kind(self._engine.gravity, precision, TreeOptions(accuracy=accuracy))
+        self.name = f"{engine}, {accuracy:g}"
+        if self.backend == "cpu":
+            import numba
+
+            self.threads = numba.get_num_threads()
+
+    def load(self, problem: Problem) -> None:
+        """See :meth:`Contestant.load`."""
+        super().load(problem)
+        self.evaluate()  # a second one knows the size of the forces, as in each step of a run
+        self.wait()
+
+    def bound(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
+        """See :meth:`Contestant.bound`."""
+        return self._engine.expected_error(problem.particles).bound
+
+    def facts(self) -> dict[str, Any]:
+        """See :meth:`Contestant.facts`."""
+        assert self._state is not None
+        computed = self._engine.work(self._state, Want.ACCELERATION)
+        counted = computed if computed < self._state.count**2 else None
+        return {"accuracy": self.accuracy, "interactions": counted}
+
+
+class PytreegravContestant(Linear):
+    """pytreegrav: quadrupoles, on all cores. Its softening is a spline of compact support."""
+
+    _bodies: Any
+    _result: Any
+
+    def __init__(self, theta: float) -> None:
+        import pytreegrav  # type: ignore[import-not-found]
+
+        super().__init__(f"pytreegrav, theta {theta:g}", "float64")
+        self._call, self._theta, self.threads = pytreegrav.Accel, theta, machine.cores()
+        self.release()
+
+    def law(self, problem: Problem) -> Problem:
+        """See :meth:`Contestant.law`."""
+        return replace(problem, gravity=Gravity(1.0, 3, "spline", problem.gravity.shortest))
+
+    def load(self, problem: Problem) -> None:
+        """See :meth:`Contestant.load`."""
+        self._bodies, self._length = problem.particles, problem.gravity.shortest
+
+    def evaluate(self) -> None:
+        """See :meth:`Contestant.evaluate`."""
+        x, m = self._bodies.position, self._bodies.mass
+        support = np.full(len(m), 2.8 * self._length)
+        self._result = self._call(x, m, support, theta=self._theta, parallel=True, method="tree", quadrupole=True)
+
+    def acceleration(self) -> np.ndarray:
+        """See :meth:`Contestant.acceleration`."""
+        return np.asarray(self._result)
+
+    def bound(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
+        """See :meth:`Contestant.bound`; it states no error."""
+        return math.inf
+
+    def release(self) -> None:
+        """See :meth:`Contestant.release`."""
+        self._bodies = self._result = None
+
+
+def peers() -> tuple[list[Contestant], list[str]]:
+    """The competitors of trees on the CPU, and for each that is missing its name and why, in one clause."""
+    if find_spec("pytreegrav") is None:
+        return [], ["pytreegrav (not installed)"]
+    return [PytreegravContestant(theta) for theta in (0.7, 0.4)], []
+
+
+def crossings(report: Report) -> list[str]:
+    """For each tree a clause about the N from which it is faster than the fastest direct sums of its device."""
+    trees = [row for row in report.of("trees") if row.seconds and row.accuracy]
+    direct = [row for row in report.of("forces") if row.seconds]
+    found = []
+    for name, precision in distinct(trees, "name", "precision"):
+        own = [row for row in trees if (row.name, row.precision) == (name, precision)]
+        rivals = [row for row in direct if row.device == own[0].device and row.precision == precision]
+        at = _crossing(own, rivals)
+        if at:
+            found.append(f"{name} ({precision}) {at}")
+    return found
+
+
+def _crossing(trees: list[TreeRow], direct: list[ForceRow]) -> str:
+    """Where the ratio of the two times is 1, between two N on lines in logarithms; direct sums beyond the last N that was
+    measured take N² times as long."""
+    ratios: list[tuple[float, float]] = []
+    for tree in sorted(trees, key=lambda row: row.particles):
+        below = [row for row in direct if row.particles <= tree.particles]
+        if below:
+            last = max(row.particles for row in below)
+            seconds = min(row.seconds or math.inf for row in below if row.particles == last)
+            longer = seconds * (tree.particles / last) ** 2 / (tree.seconds or math.inf)
+            ratios.append((math.log(tree.particles), math.log(longer)))
+    for (x, before), (y, after) in pairwise(ratios):
+        if before < 0 <= after:
+            return f"from N = {math.exp(x + (y - x) * before / (before - after)):.2g} on"
+    if not ratios:
+        return ""
+    return (
+        f"above N = {math.exp(ratios[-1][0]):.0f}" if ratios[-1][1] < 0 else f"at every N from {trees[0].particles} on"
+    )

@@ -1,0 +1,213 @@
+"""An accuracy that a user names: what ``auto`` takes, what a run records, trees as a library, wrong values, benchmarks.
+
+All use kernels of test_tree.py: float32 with Plummer softening, at an accuracy of 1e-3.
+"""
+
+import numpy as np
+import pytest
+
+import nbody
+from nbody import Scenario, Simulation, Trajectory, cache
+from nbody.bench.forces.row import ForceRow, TreeRow
+from nbody.bench.forces.suite import measure
+from nbody.bench.forces.trees import TreeContestant, crossings
+from nbody.bench.report import Report
+from nbody.cli import main
+from nbody.errors import InputError
+from nbody.forces import ENGINES, by_accuracy
+from nbody.forces.by_accuracy import direct_or_tree
+from nbody.law import Gravity
+from nbody.run.force_error import force_errors
+from nbody.run.plan import plan
+from nbody.trajectory import first_difference
+
+N = 3000
+BODIES = nbody.plummer(N, seed=1)
+ON_CPU = ("cpu", "a reason")
+
+
+@pytest.fixture
+def timed(tmp_path, monkeypatch):
+    """A machine without a GPU, on which the tree is faster from 8193 bodies on. Returns what was timed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("nbody.gpu.why_unavailable", lambda: "none here")
+    monkeypatch.setattr("nbody.gpu.SIMULATED", False)
+    calls = []
+
+    def seconds(kind, accuracy, precision, count):
+        calls.append((kind.approximate, count))
+        return float(count) if kind.approximate else count**2 / 8193
+
+    monkeypatch.setattr(by_accuracy, "_seconds", seconds)
+    return calls
+
+
+# --- What auto takes ---------------------------------------------------------------------------------------------------
+
+
+def test_auto_takes_the_faster_of_direct_sums_and_a_tree_and_measures_once(timed):
+    told = []
+    for _ in range(2):
+        assert direct_or_tree(ON_CPU, 1e-3, "float32", 6000, told.append)[0] == "cpu"
+        name, why = direct_or_tree(ON_CPU, 1e-3, "float32", 16000, told.append)
+        assert name == "cpu-tree" and "median force error of 0.001 for 16000 particles" in why
+    assert timed == [(False, 8192), (True, 8192), (False, 16384), (True, 16384)]
+    assert len(told) == 2 and len(cache.recall("fastest")) == 2
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "particles", "engine", "why"),
+    [
+        (1e-3, 1000, "cpu", "direct sums are faster below 2048"),
+        (1e-7, 10**5, "cpu", "2e-06 at best in float32"),
+        (1e-3, 10**5, "cpu", "a scheme's reason"),
+        (1e-3, 3 * 10**6, "cpu-tree", "the fastest"),
+    ],
+)
+def test_where_only_one_can_win_nothing_is_measured(timed, accuracy, particles, engine, why):
+    refusal = (lambda kind: why) if "reason" in why else (lambda kind: "")
+    name, reason = direct_or_tree(ON_CPU, accuracy, "float32", particles, refusal=refusal)
+    assert name == engine and why in reason and not timed
+
+
+def test_a_look_at_a_scenario_measures_nothing(timed):
+    assert direct_or_tree(ON_CPU, 1e-3, "float32", 16000, measure=False)[0] == "cpu"
+    assert not timed
+
+
+def test_without_an_accuracy_auto_never_takes_a_tree(timed):
+    for particles in (1000, 10**6):
+        scenario = Scenario.load("plummer").override(particles=particles)
+        assert plan(scenario).engine_name == "cpu" and not timed
+
+
+def test_the_option_the_keyword_and_the_key_are_the_same(timed):
+    plummer = Scenario.load("plummer").override(particles=16000)
+    ways = [
+        plummer.override(["engine.accuracy=1e-3"]),
+        plummer.override(accuracy=1e-3, engine="auto"),
+        plummer.override(engine="auto", accuracy=1e-3),
+        plummer.with_keywords({"accuracy": 1e-3, "engine": "auto"}),
+        plummer.with_keywords({"engine": {"name": "auto", "accuracy": 1e-3}}),
+    ]
+    for scenario in ways:
+        planned = plan(scenario)
+        assert planned.engine_name == "cpu-tree" and planned.engine_options.accuracy == 1e-3
+        assert planned.resolved()["engine"] == {"name": "cpu-tree", "accuracy": 1e-3}
+
+
+def test_direct_sums_ignore_the_accuracy_and_the_recorded_scenario_names_them(timed):
+    planned = plan(Scenario.load("plummer").override(particles=1000, accuracy=1e-3))
+    assert planned.resolved()["engine"] == "cpu"
+    hermite = plan(Scenario.load("plummer").override(particles=16000, accuracy=1e-3, integrator="hermite4"))
+    assert hermite.engine_name == "cpu" and "accelerations only" in hermite.engine_reason
+
+
+# --- Wrong values ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"accuracy": 0}, "--accuracy: must be greater than 0, got 0"),
+        ({"accuracy": 0.5}, "--accuracy: must be at most 0.1"),
+        ({"accuracy": 1e-20}, "--accuracy: numbers in float32 have no accuracy of 1e-20"),
+        ({"accuracy": 1e-20, "engine": "tree"}, "--accuracy: a tree in float32 has no accuracy of 1e-20; .* float64"),
+        ({"accuracy": 1e-3, "engine": "cpu"}, "--accuracy: engine 'cpu' sums over all pairs .* leave it out"),
+        ({"integrator": "hermite4", "engine": "cpu-tree"}, "scheme 'hermite4': a tree gives accelerations only"),
+        ({"integrator": "ias15", "engine": "cpu-tree"}, "scheme 'ias15': a tree gives accelerations only"),
+        ({"assignments": ["engine.theta=0.5"]}, "unknown key; the keys here are name, accuracy"),
+    ],
+)
+def test_a_wrong_value_is_one_line(timed, given, line):
+    with pytest.raises(InputError, match=line) as error:
+        plan(Scenario.load("plummer").override(**given))
+    assert "\n" not in str(error.value)
+
+
+# --- What a run records ------------------------------------------------------------------------------------------------
+
+
+def test_a_run_records_the_errors_of_its_first_forces_and_is_the_same_without_a_file(tmp_path, capsys):
+    given = {"dt": 0.01, "softening": "plummer:0.05", "engine": {"name": "cpu-tree", "accuracy": 1e-3}, "steps": 2}
+    recorded = Simulation(BODIES, output=tmp_path / "run.h5", **given)
+    recorded.run()
+    unrecorded = Simulation(BODIES, **given)
+    unrecorded.run()
+    assert np.array_equal(recorded.particles.position, unrecorded.particles.position)
+    with Trajectory(tmp_path / "run.h5") as run:
+        errors = run.provenance["force_error"]
+    assert errors["bodies"] == 1000
+    assert 1e-5 < errors["median"] < 2e-3 and errors["median"] < errors["99 %"] < errors["largest"] < 0.05
+    assert main(["info", str(tmp_path / "run.h5")]) == 0
+    assert "force error" in (page := capsys.readouterr().out) and "of 1000 bodies at the start" in page
+    assert main(["rerun", str(tmp_path / "run.h5"), "-o", str(tmp_path / "again.h5")]) == 0
+    assert first_difference(tmp_path / "run.h5", tmp_path / "again.h5") is None
+
+
+def test_the_measured_error_is_that_of_the_forces():
+    engine = ENGINES.load("cpu")(Gravity(1.0, 3, "plummer", 0.05), "float64")
+    state = engine.load(BODIES)
+    engine.evaluate(state)
+    assert force_errors(engine, state, BODIES.mass, 1)["largest"] < 1e-12
+    state.acceleration *= 1.001
+    errors = force_errors(engine, state, BODIES.mass, 1)
+    assert [errors[name] for name in ("median", "99 %", "largest")] == pytest.approx([1e-3] * 3)
+
+
+# --- As a library ------------------------------------------------------------------------------------------------------
+
+
+def test_a_tree_is_asked_again_for_its_bodies_and_at_points():
+    points = np.random.default_rng(1).normal(size=(200, 3))
+    law = {"softening": "plummer", "length": 0.05, "precision": "float32"}
+    tree = nbody.Tree(BODIES.position, BODIES.mass, accuracy=1e-3, **law)
+    by_engine = {"engine": "cpu-tree", "accuracy": 1e-3, **law}
+    for at in (None, points):
+        for of_tree, function in ((tree.accelerations, nbody.accelerations), (tree.potential, nbody.potential)):
+            exact = function(BODIES.position, BODIES.mass, at=at, engine="cpu", **law)
+            for found in (of_tree(at), of_tree(at=at), function(BODIES.position, BODIES.mass, at=at, **by_engine)):
+                error = np.abs(found - exact) / np.linalg.norm(exact, axis=-1, keepdims=exact.ndim > 1)
+                assert found.shape == exact.shape and np.median(error) < 1e-3 and np.quantile(error, 0.99) < 1e-2
+
+
+def test_accelerations_of_few_bodies_by_accuracy_are_direct_sums():
+    x, m = BODIES.position[:100], BODIES.mass[:100]
+    found = nbody.accelerations(x, m, accuracy=1e-3)
+    assert np.array_equal(found, nbody.accelerations(x, m))
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"accuracy": 1e-20}, "Tree: a tree in float64 has no accuracy"),
+        ({"acuracy": 1e-3}, "Tree: unknown argument 'acuracy' .*did you mean 'accuracy'"),
+        ({"precision": "mixed"}, "Tree: unknown precision 'mixed'"),
+        ({"softening": "plummer", "length": {"stars": 0.1}}, "Tree: "),
+    ],
+)
+def test_wrong_arguments_of_a_tree_are_one_line(given, line):
+    with pytest.raises(InputError, match=line):
+        nbody.Tree(BODIES.position, BODIES.mass, **given)
+
+
+# --- Benchmarks --------------------------------------------------------------------------------------------------------
+
+
+def test_a_tree_is_measured_in_particles_per_second_beside_its_error():
+    (row,) = measure([TreeContestant("cpu-tree", "float32", 1e-3)], [2048])
+    assert isinstance(row, TreeRow) and row.name == "cpu-tree, 0.001" and not row.wrong
+    assert row.particles_per_s == pytest.approx(2048 / row.seconds)
+    assert 0 < row.interactions < 2048**2 and row.error_median < 2e-3 < row.error_bound
+
+
+def test_the_crossing_is_between_two_numbers_of_particles():
+    """Direct sums take 1 µs times N²/1000, the tree 1 µs times 10 N: equal at N = 10 000."""
+    shared = {"device": "a CPU", "precision": "float32", "backend": "cpu", "threads": 1}
+    direct = [ForceRow(name="cpu", particles=n, seconds=1e-9 * n**2, **shared) for n in (1000, 4000)]
+    trees = [
+        TreeRow(name="cpu-tree, 0.001", accuracy=1e-3, particles=n, seconds=1e-5 * n, **shared)
+        for n in (1000, 4000, 30_000)
+    ]
+    assert crossings(Report({}, [*direct, *trees])) == ["cpu-tree, 0.001 (float32) from N = 1e+04 on"]
+    assert crossings(Report({}, [*direct, *trees[:2]])) == ["cpu-tree, 0.001 (float32) above N = 4000"]
