@@ -56,7 +56,7 @@ def morton() -> Any:
         corner, side = squares[cell, :2], squares[cell, 2]
         face = colour if filled else "none"
         panel.add_patch(
-            Rectangle(corner, side, side, facecolor=face, edgecolor=GRID if not filled else INK, linewidth=0.6)
+            Rectangle(tuple(corner), side, side, facecolor=face, edgecolor=GRID if not filled else INK, linewidth=0.6)
         )
 
     for leaf in map(int, leaves):
