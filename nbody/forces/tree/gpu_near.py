@@ -58,8 +58,9 @@ def direct_pairs(shape: Shape) -> Callable:
 
 def quadrupole_pairs(shape: Shape) -> Callable:
     """``act(…)``: the same for a staged cell: with e = d u, u = 1/√(d² + ε²), S as in :func:`staged_quadrupole`,
-    a = u² (e (M + u² (5/2 e·3S·e - 3/2 tr S)) - u² 3S·e) and φ = -u (M + u² (e·3S·e - tr S)/2)."""
-    potential = shape.potential
+    a = u² (e (M + u² (5/2 e·3S·e - 3/2 tr S)) - u² 3S·e) and φ = -u (M + u² (e·3S·e - tr S)/2). (ε is 0 but for Plummer's
+    softening: beyond their reach the other laws are Newton's.)"""
+    potential, softened = shape.potential, shape.softening == "plummer"
     c52, c13, half = np.float32(2.5), np.float32(1 / 3), np.float32(0.5)
 
     @gpu.device_function
@@ -68,7 +69,8 @@ def quadrupole_pairs(shape: Shape) -> Callable:
         dx, dy, dz = staged[warp, s, 0] - x, staged[warp, s, 1] - y, staged[warp, s, 2] - z
         xx, xy, xz, yy = staged[warp, s, 4], staged[warp, s, 5], staged[warp, s, 6], staged[warp, s, 7]
         yz, zz, trace, m = staged[warp, s, 8], staged[warp, s, 9], staged[warp, s, 10], staged[warp, s, 3]
-        u = gpu.rsqrt(dx * dx + dy * dy + dz * dz + length2)
+        r2 = dx * dx + dy * dy + dz * dz
+        u = gpu.rsqrt(r2 + length2 if softened else r2)
         u2 = u * u
         dx, dy, dz = dx * u, dy * u, dz * u
         sx, sy, sz = xx * dx + xy * dy + xz * dz, xy * dx + yy * dy + yz * dz, xz * dx + yz * dy + zz * dz

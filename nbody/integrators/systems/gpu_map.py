@@ -131,7 +131,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                     meet()
                     dx, dy, dz = cx - px, cy - py, cz - pz
                     r2 = dx * dx + dy * dy + dz * dz
-                    least = min(least, r2)
+                    nearest = r2
                     u = gpu.rsqrt(r2)
                     f = of_star * (u * u * u)
                     ax, ay, az = f * dx, f * dy, f * dz
@@ -140,7 +140,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                         j = base + ((k + n) & (lanes - 1))
                         dx, dy, dz = two[0, j] - px, two[1, j] - py, two[2, j] - pz
                         r2 = dx * dx + dy * dy + dz * dz
-                        least = min(least, r2)
+                        nearest = min(nearest, r2)
                         u = gpu.rsqrt(r2)
                         f = u * u * u
                         other, both = weight[j], distance + two[3, j]
@@ -149,6 +149,8 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                         ax += f * dx
                         ay += f * dy
                         az += f * dz
+                    if alive:  # not where a system stays after its end
+                        least = min(least, nearest)
                     three[0, row], three[1, row], three[2, row] = own * ax, own * ay, own * az
                     if met and planet and alive and record == 1:
                         flag[g] = ENCOUNTER
