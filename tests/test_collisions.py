@@ -11,9 +11,9 @@ import pytest
 
 from nbody import Particles, Simulation, Trajectory
 from nbody.cli import main
-from nbody.collisions.contact import any_contact_of_few, contacts, paths
 from nbody.errors import InputError
 from nbody.exchange.export import export
+from nbody.integrators.collisions.contact import any_contact_of_few, contacts, paths
 from nbody.run.resume import resume
 from nbody.scenario import Scenario
 from nbody.trajectory import first_difference

@@ -29,7 +29,6 @@ FLOORS = (
     ("state", "linalg", "trajectory"),
     ("exchange", "fields"),
     ("initial", "forces"),
-    ("collisions",),
     ("integrators",),
     ("run",),
     ("viewer", "bench", "analysis", "verify", "doctor", "lessons"),

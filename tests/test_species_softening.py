@@ -215,7 +215,7 @@ def test_python_takes_a_mapping_for_a_softening():
         ("leapfrog", "ias15", "gravity.length: scheme 'ias15' computes the forces itself, with one softening length"),
         ("leapfrog", "hermite4_block", "scheme 'hermite4_block' computes the forces itself, with one softening length"),
         ("engine: cpu", "engine: gpu-split", "this engine has one softening length for all bodies; lengths per species "
-         "need --engine auto or one of: reference, cpu, gpu-tiled"),
+         "need --engine auto or one of: reference, cpu, gpu-tiled, gpu-symmetric"),
         ("engine: cpu", "engine: matrix", "this engine has one softening length for all bodies"),
         ("float64", "mixed", "precision: no engine has softening per species in mixed precision; choose float32 or float64"),
     ],
@@ -248,4 +248,5 @@ def test_auto_chooses_among_the_engines_that_have_it(monkeypatch):
     assert choose("float32", 1000, softenings=True)[0] == "cpu"
     monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
     assert choose("float32", 1000, softenings=True) == ("gpu-tiled", "it has softening per species")
+    assert choose("float32", 20480, softenings=True)[0] == "gpu-symmetric"
     assert choose("float64", 1000, needs=Want.JERK, softenings=True)[0] == "cpu"

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from test_species_softening import EPS, bodies_of, evaluated, law_of, scenario
 
+from nbody.forces.direct import gpu_symmetric
+from nbody.forces.direct.gpu_triangle import Tiling
 from nbody.gpu import SIMULATED
 from nbody.run.simulation import Simulation
 from nbody.state import Want
@@ -15,11 +17,11 @@ from nbody.state import Want
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 
 
-def check(softening, precision, dimensions, count):
-    """gpu-tiled against the referee."""
-    bodies, law = bodies_of(count, dimensions, massless=0.2), law_of(softening, dimensions)
+def check(softening, precision, dimensions, count, engine="gpu-tiled", massless=0.2):
+    """An engine against the referee."""
+    bodies, law = bodies_of(count, dimensions, massless), law_of(softening, dimensions)
     _, right = evaluated("reference", law, bodies)
-    a, phi = evaluated("gpu-tiled", law, bodies, precision)[1].forces()
+    a, phi = evaluated(engine, law, bodies, precision)[1].forces()
     allowed = 20 * EPS[precision] * np.sqrt(count + 64)
     assert np.abs(a - right.acceleration).max() <= allowed * np.abs(right.acceleration).max()
     assert (np.abs(phi - right.potential) <= allowed * np.abs(right.potential)).all()
@@ -45,6 +47,13 @@ def test_the_simulator_computes_what_the_referee_does(softening, precision, dime
 
 
 @simulated
+@pytest.mark.parametrize("massless", [0.0, 0.5])
+def test_each_pair_once_has_the_larger_length_too(monkeypatch, massless):
+    monkeypatch.setattr(gpu_symmetric, "tiling_for", lambda *of: Tiling(1, 1))
+    check("spline", "float64", 3, 40, "gpu-symmetric", massless)
+
+
+@simulated
 def test_a_simulated_run_is_the_referees():
     check_run(2)
 
@@ -55,17 +64,27 @@ def test_a_simulated_run_is_the_referees():
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("count", [1, 255, 1000, 4097])
-def test_the_device_agrees_with_the_referee(softening, precision, dimensions, count):
-    check(softening, precision, dimensions, count)
+@pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-symmetric"])
+def test_the_device_agrees_with_the_referee(softening, precision, dimensions, count, engine):
+    check(softening, precision, dimensions, count, engine)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(SIMULATED, reason="for a card")
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_the_potential_changes_no_bit_of_the_forces(precision):
-    bodies, law = bodies_of(1000), law_of("plummer")
-    both, _ = evaluated("gpu-tiled", law, bodies, precision)[1].forces()
-    alone, _ = evaluated("gpu-tiled", law, bodies, precision, Want.ACCELERATION)[1].forces()
+@pytest.mark.parametrize("massless", [0.0, 0.5])
+def test_each_pair_once_in_large_tiles(precision, massless):
+    check("plummer", precision, 3, 40000, "gpu-symmetric", massless)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(SIMULATED, reason="for a card")
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-symmetric"])
+def test_the_potential_changes_no_bit_of_the_forces(precision, engine):
+    bodies, law = bodies_of(5000), law_of("plummer")
+    both, _ = evaluated(engine, law, bodies, precision)[1].forces()
+    alone, _ = evaluated(engine, law, bodies, precision, Want.ACCELERATION)[1].forces()
     assert alone.tobytes() == both.tobytes()
 
 

@@ -67,8 +67,8 @@ def facts(now: Progress) -> str:
 
 
 def _unit(now: Progress, name: str) -> str:
-    """The unit of an observable; empty if it has none."""
-    quantity = OBSERVABLES.load(name).quantity
+    """The unit of an observable; empty if it has none. (Collisions and ensembles observe numbers of their own.)"""
+    quantity = OBSERVABLES.load(name).quantity if name in OBSERVABLES else ""
     return now.units.symbol(quantity) if now.units and quantity else ""
 
 

@@ -80,7 +80,8 @@ def choose(
     if not offering:
         return "cpu", "no engine on the GPU computes the jerk" + " with softening per species" * softenings
     if softenings:
-        return next(iter(offering)), "it has softening per species"
+        large = next((name for name, engine in offering.items() if particles in engine.contends), None)
+        return large or next(iter(offering)), "it has softening per species"
     able = {name: engine for name, engine in offering.items() if precision in engine.precisions}
     if not able or gpu.SIMULATED:  # the simulator has no time worth measuring
         ENGINES.load("gpu-symmetric").require_precision(precision)

@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from nbody.collisions.contact import Span, Watcher
 from nbody.errors import RunFailed
+from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.few_bodies import FewBodies, components, shortest_time
 from nbody.integrators.integrator import Motion

@@ -6,9 +6,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from nbody.collisions.contact import Span, Watcher
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
+from nbody.integrators.collisions.span import Span, Watcher
 from nbody.scenario.fields import Group
 from nbody.state import Column, Snapshot, State, Want
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from nbody.collisions import contact
-from nbody.collisions.contact import Span, any_contact
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.integrators import radau
+from nbody.integrators.collisions import contact
+from nbody.integrators.collisions.contact import any_contact
+from nbody.integrators.collisions.span import Span
 from nbody.integrators.pair_forces import variant_of
 from nbody.integrators.radau import steps_for
 

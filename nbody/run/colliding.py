@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbody.collisions.collisions import Collisions, SlotSnapshot
-from nbody.collisions.contact import Span
-from nbody.collisions.radii import radii
 from nbody.errors import InputError, RunFailed
+from nbody.integrators.collisions.collisions import Collisions, SlotSnapshot
+from nbody.integrators.collisions.radii import radii
+from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.particles import Particles
 from nbody.run.plan import Notify, Plan
@@ -44,7 +44,8 @@ class Colliding:
         self._plan, self._notify = plan, notify
         radius = radii(scenario, bodies)
         self.bodies = replace(bodies, radius=radius)
-        self.now = Collisions(self.bodies, radius, scenario.collisions.rule, scenario.gravity, plan.fields)
+        fields = plan.fields if plan.fields is not None and plan.fields.functions else None
+        self.now = Collisions(self.bodies, radius, scenario.collisions.rule, scenario.gravity, fields)
         self.recorded, self.stopped, self._told = 0, False, False
         self._rows: list[np.ndarray] = []
         spacing = float(np.spacing(np.float32(np.abs(bodies.position).max())))

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from nbody import cache, machine
-from nbody.collisions.collisions import RECORDED
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import widths
 from nbody.errors import InputError
@@ -31,6 +30,7 @@ from nbody.scenario.components import component
 from nbody.scenario.fields import Group, validated
 from nbody.state import Column, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
+from nbody.trajectory.events import RECORDED
 
 Notify = Callable[[str], None]
 

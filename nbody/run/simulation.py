@@ -7,19 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from nbody import machine
-from nbody.collisions.collisions import SlotSnapshot
 from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.observables import columns_of, measured
 from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
 from nbody.run.calls import Callback, Calls, calls_of
-from nbody.run.colliding import Colliding
 from nbody.run.force_error import force_errors
 from nbody.run.guards import doubts
 from nbody.run.notebook import default_notify
@@ -35,6 +33,10 @@ from nbody.state import Snapshot, State, Want, frames_per_block
 from nbody.trajectory import TrajectoryWriter, state_bytes
 from nbody.trajectory.events import no_events, table_of_events
 from nbody.trajectory.provenance import collect_provenance
+
+if TYPE_CHECKING:
+    from nbody.integrators.collisions.collisions import SlotSnapshot
+    from nbody.run.colliding import Colliding
 
 MOST_STEPS = 256
 """The maximum number of steps in one block of frames. (Python needs about 0.1 ms for each when a GPU records them.)"""
@@ -132,8 +134,11 @@ class Simulation:
                 "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
                 "in equilibrium"
             )
-        self._colliding = None if scenario.collisions is None else Colliding(self.plan, self._bodies, notify)
-        if self._colliding is not None:
+        self._colliding: Colliding | None = None
+        if scenario.collisions is not None:
+            from nbody.run import colliding  # imports Numba
+
+            self._colliding = colliding.Colliding(self.plan, self._bodies, notify)
             self._bodies = self._colliding.bodies
             if start is not None:
                 self._colliding.restore(start.checkpoint)
@@ -262,7 +267,7 @@ class Simulation:
             self._origin = f"step {self.step}, t = {self.time:.9g}, of a run that began with {began}"
             if self._colliding is not None:
                 self._bodies = self.particles
-                self._colliding = Colliding(self.plan, self._bodies, lambda line: None)
+                self._colliding = type(self._colliding)(self.plan, self._bodies, lambda line: None)
             self.scenario = self.scenario.with_arrays(self.state.count)
             self.plan = replace(self.plan, scenario=self.scenario)
 
@@ -488,7 +493,7 @@ class Simulation:
         recorder.record_many([Moment(k, integrator.time_at(self.state, k), one) for k, one in moments])
         return self.step - begun
 
-    def _advance_colliding(self, colliding: Colliding, recorder: Recorder, steps: int, until: float) -> None:
+    def _advance_colliding(self, colliding: "Colliding", recorder: Recorder, steps: int, until: float) -> None:
         """Make up to ``steps`` steps; after one in which bodies touch, no more."""
         span = self.integrator.advance_to_contact(self._motion, steps, until, colliding.now)
         if span is None:
@@ -536,8 +541,9 @@ class Simulation:
         position, velocity = rows
         now = replace(self._bodies, position=position, velocity=velocity, time=time, step=step)
         numbers: dict[str, float] = {}
-        if isinstance(snapshot, SlotSnapshot) and snapshot.left is not None:
-            now, numbers = replace(now.rows(snapshot.left), mass=snapshot.mass), snapshot.numbers
+        if snapshot.left is not None:
+            snapshot = cast("SlotSnapshot", snapshot)
+            now, numbers = replace(now.rows(cast(np.ndarray, snapshot.left)), mass=snapshot.mass), snapshot.numbers
         names, G = self.scenario.record.observables or (), self.scenario.gravity.G
         return numbers | measured(names, now, G, snapshot.columns)
 

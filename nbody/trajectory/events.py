@@ -11,6 +11,10 @@ from nbody.trajectory.layout import EVENT_DTYPE, MERGER
 Array = np.ndarray
 
 
+RECORDED = {"bodies": 1, "collision_energy": 1}
+"""What is recorded with each frame: the number of bodies, and the energy that mergers have added so far."""
+
+
 def no_events() -> Array:
     """No rows."""
     return np.zeros(0, EVENT_DTYPE)

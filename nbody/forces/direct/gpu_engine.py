@@ -27,13 +27,15 @@ from nbody.state.device import DeviceState
 
 class Shape(NamedTuple):
     """What a kernel is compiled for: ``dtype`` is the type of a pair's arithmetic, ``wanted`` is what it computes besides
-    accelerations, and ``mixed`` means that the state and the sums are float64 although ``dtype`` is float32."""
+    accelerations, ``mixed`` means that the state and the sums are float64 although ``dtype`` is float32, and ``per_species``
+    that each body has a softening length."""
 
     softening: str
     dimensions: int
     dtype: np.dtype
     wanted: Want = Want.ACCELERATION
     mixed: bool = False
+    per_species: bool = False
 
     @property
     def potential(self) -> bool:
@@ -123,7 +125,7 @@ class GpuEngine(Engine):
         """What a kernel for this engine's gravity and precision is compiled for."""
         mixed = self.precision == "mixed"
         dtype = np.dtype(np.float32) if mixed else self.dtype
-        return Shape(self.gravity.softening, self.gravity.dimensions, dtype, want, mixed)
+        return Shape(self.gravity.softening, self.gravity.dimensions, dtype, want, mixed, self.gravity.per_species)
 
     def tuning(self, count: int) -> tuple:
         """Further arguments of ``build`` for ``count`` particles."""

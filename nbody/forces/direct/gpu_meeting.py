@@ -5,7 +5,8 @@ thread's lane now, with its sums. An iteration computes the pairs of all rows wi
 the column on to the next lane (:func:`passing_on`). The kernel that calls these functions is in
 :mod:`nbody.forces.direct.gpu_pairs`.
 
-    row k     at[:, k] = x y z m and, in mixed precision, the low parts of x y z (the rest after rounding to float32);
+    row k     at[:, k] = x y z m and, in mixed precision, the low parts of x y z (the rest after rounding to float32); if
+              each body has a softening length, ε² in place of the first low part;
               felt[:, k] = the sums of the forces and of minus the potential
     column    x y z m p q r, with the same meaning;  pull = bx by bz bphi, its sums
 """
@@ -16,6 +17,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
+from nbody.forces.direct.gpu_lengths import lengths
 from nbody.law import LAWS, pair_law
 from nbody.state import Want
 
@@ -26,18 +28,20 @@ def counts_alone(shape: Shape, masses: str) -> bool:
 
 
 def loading(shape: Shape, masses: str) -> Callable:
-    """The function that loads body i: x, y, z, m, and the low parts of x, y, z in mixed precision. Beyond the last body it
-    returns a massless body at a very large distance."""
-    real = shape.real
+    """The function that loads body i: x, y, z, m, and the low parts of x, y, z in mixed precision, or ε². Beyond the last
+    body it returns a massless body at a very large distance."""
+    real, per_species, of_body = shape.real, shape.per_species, lengths(shape.per_species).of_body
     # 1/distance³ is zero there. In float32 1/distance is zero too, since the square overflows; in float64 it must not
     # overflow, because the root of infinity would be a NaN.
     nowhere = real(1e25) if real is np.float32 else real(1e153)
 
     @gpu.device_function
-    def load(body, i):
+    def load(body, length2, i):
         if i < body.shape[0]:
             x, y, z, m = real(body[i, 0]), real(body[i, 1]), real(body[i, 2]), real(body[i, 3])
             m = real(1) if masses == "equal" else m
+            if per_species:
+                return x, y, z, m, of_body(length2, i), real(0), real(0)
             return x, y, z, m, real(body[i, 0] - x), real(body[i, 1] - y), real(body[i, 2] - z)
         return nowhere, real(0), real(0), real(0), real(0), real(0), real(0)
 
@@ -115,6 +119,7 @@ def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callab
     potentials took 247 µs instead of 179 (20480 bodies, one H200).
     """
     flat, potential, of_each = shape.flat, shape.potential, shape.wanted == Want.POTENTIAL
+    of_two = lengths(shape.per_species).of_two
     difference, bind = differing(shape.mixed), binding(shape, masses)
     # A cubic law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
     cubic = LAWS.load(shape.softening).cubic
@@ -129,7 +134,7 @@ def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callab
         for k in range(bodies):
             dx, dy = difference(xj, pj, at[0, k], at[4, k]), difference(yj, qj, at[1, k], at[5, k])
             dz = difference(zj, rj, at[2, k], at[6, k])
-            root, u = law(dx, dy, dz, length2)
+            root, u = law(dx, dy, dz, of_two(length2, at[4, k], pj))
             fi, fj = weigh(root, at[3, k], mj)
             bx = gpu.multiply_add(-fj, dx, bx)
             felt[0, k] = gpu.multiply_add(fi, dx, felt[0, k])
@@ -150,6 +155,7 @@ def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callab
 def passing_on(shape: Shape, masses: str) -> Callable:
     """The function that returns the column and its sums of another lane (a shuffle)."""
     flat, mixed, of_each = shape.flat, shape.mixed, shape.wanted == Want.POTENTIAL
+    per_species = shape.per_species
     with_mass = masses != "equal" or (shape.potential and not counts_alone(shape, masses))
 
     @gpu.device_function
@@ -162,6 +168,8 @@ def passing_on(shape: Shape, masses: str) -> Callable:
             z, bz = gpu.shuffle(z, lane), gpu.shuffle(bz, lane)
         if mixed:
             p, q, r = gpu.shuffle(p, lane), gpu.shuffle(q, lane), gpu.shuffle(r, lane)
+        if per_species:
+            p = gpu.shuffle(p, lane)
         if with_mass:
             m = gpu.shuffle(m, lane)
         if of_each:

@@ -76,9 +76,10 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
 
     It is ``kernel(body, rows, columns, length2, first, last, share, extra)``, in blocks of ``tiling.chunk`` threads: body
     (N, 4) and rows (blocks + tiles, 4, ``tiling.tile``) in the state's dtype, columns (tiles, 4, N) and length2 in the
-    pairs'; first, last, share and extra as in :class:`~nbody.forces.direct.gpu_triangle.Panel`.
+    pairs', a number or, if each body has a softening length, (N,); first, last, share and extra as in
+    :class:`~nbody.forces.direct.gpu_triangle.Panel`.
     """
-    real, potential, mixed = shape.real, shape.potential, shape.mixed
+    real, potential, mixed, per_species = shape.real, shape.potential, shape.mixed, shape.per_species
     energy = shape.wanted == Want.ENERGY
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
     wide = np.float64 if mixed else real
@@ -95,7 +96,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     @gpu.kernel(**gpu.bounded(chunk_size, resident // warps))
     def accelerate_pairs(body, rows, columns, length2, first, last, share, extra):
         near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
-        low = cuda.shared.array((3, chunk_size if mixed else 1), real)
+        low = cuda.shared.array((3, chunk_size if mixed or per_species else 1), real)
         pull = cuda.shared.array((4, chunk_size), real)  # the sums of the columns of the chunk
         total = cuda.shared.array((4, tile_size), wide)  # the sums of the rows
         at, felt = cuda.local.array((7, bodies), real), cuda.local.array((4, bodies), real)  # the rows, in registers
@@ -111,7 +112,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                 tile += 1
             for k in range(bodies):
                 i = tile * tile_size + k * chunk_size + t
-                at[0, k], at[1, k], at[2, k], at[3, k], at[4, k], at[5, k], at[6, k] = load(body, i)
+                at[0, k], at[1, k], at[2, k], at[3, k], at[4, k], at[5, k], at[6, k] = load(body, length2, i)
                 for c in range(4):
                     felt[c, k] = real(0)
                     total[c, k * chunk_size + t] = wide(0)
@@ -120,9 +121,11 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
             unit += end - chunk
             while chunk < end:
                 j = chunk * chunk_size + t
-                near[t, 0], near[t, 1], near[t, 2], near[t, 3], p, q, r = load(body, j)
+                near[t, 0], near[t, 1], near[t, 2], near[t, 3], p, q, r = load(body, length2, j)
                 if mixed:
                     low[0, t], low[1, t], low[2, t] = p, q, r
+                if per_species:
+                    low[0, t] = p
                 for c in range(4):
                     pull[c, t] = real(0)
                 cuda.syncthreads()
@@ -130,6 +133,8 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                     mine = (warp + shift) % warps * LANES + lane
                     if mixed:
                         p, q, r = low[0, mine], low[1, mine], low[2, mine]
+                    if per_species:
+                        p = low[0, mine]
                     column = near[mine, 0], near[mine, 1], near[mine, 2], near[mine, 3], p, q, r
                     felt_by = pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine]
                     met, every = np.uint32(0), np.uint32(LANES)  # columns; a Python int would have 64 bits

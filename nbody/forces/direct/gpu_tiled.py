@@ -11,13 +11,11 @@ N = 262144: median error 3e-7 (6e-6 with a single sum); 2.00e12 interactions/s (
 Nyland, Harris & Prins 2007, "Fast N-Body Simulation with CUDA", GPU Gems 3, chapter 31.
 """
 
-import operator
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
+from nbody.forces.direct.gpu_lengths import lengths
 from nbody.forces.direct.gpu_rows import Block, RowEngine
 from nbody.gpu import cuda
 from nbody.unroll import unrolled
@@ -35,43 +33,12 @@ slots per interaction, counted in the machine code for sm_90 (float32, 3-D): 26.
 iteration, 14.2 with 32; the law takes 13 of them, and the load of a body 1."""
 
 
-class Lengths(NamedTuple):
-    """Device functions for the ε² of pairs."""
-
-    of_body: Callable
-    """``of_body(length2, i)``: the number of body i from the kernel's argument."""
-
-    put: Callable
-    """``put(tile2, t, value)``: store the number of a tile's body in shared memory."""
-
-    of_pair: Callable
-    """``of_pair(length2_i, tile2, s)``: ε² of a pair."""
-
-
-@cache
-def lengths(per_species: bool) -> Lengths:
-    """One ε² for all bodies; or one per body, of which a pair has the larger one (Springel, Yoshida & White 2001): one load
-    and one maximum per pair more."""
-    if per_species:
-        found = (
-            lambda softening2, i: softening2[i],
-            lambda tile2, t, value: operator.setitem(tile2, t, value),
-            lambda length2_i, tile2, s: max(length2_i, tile2[s]),
-        )
-    else:
-        found = (
-            lambda length2, i: length2,
-            lambda tile2, t, value: None,
-            lambda length2_i, tile2, s: length2_i,
-        )
-    return Lengths(*map(gpu.device_function, found))
-
-
-def build(shape: Shape, tile_size: int = TILE, per_species: bool = False) -> Any:
-    """The acceleration kernel with shared-memory tiles, for a law, a precision and 2 or 3 dimensions. If ``per_species``,
-    its ``length2`` is an array with the one of each body, (N,)."""
+def build(shape: Shape, tile_size: int = TILE) -> Any:
+    """The acceleration kernel with shared-memory tiles, for a law, a precision and 2 or 3 dimensions. If each body has a
+    softening length, ``length2`` is an array, (N,)."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
-    of_body, put, of_pair = lengths(per_species)
+    of_body, put, of_pair, _ = lengths(shape.per_species)
+    size2 = tile_size if shape.per_species else 1
 
     @gpu.device_function
     def interact(s, begin, tile, tile2, first, i, position_i, acceleration_i, length2_i):
@@ -93,7 +60,7 @@ def build(shape: Shape, tile_size: int = TILE, per_species: bool = False) -> Any
     @gpu.kernel(**gpu.FAST)
     def accelerate_tiled(body, acceleration, start, acting, G, length2):
         tile = cuda.shared.array((tile_size, 4), real, alignment=16)  # a body is one 128-bit load
-        tile2 = cuda.shared.array(tile_size if per_species else 1, real)
+        tile2 = cuda.shared.array(size2, real)
         position_i, acceleration_i = cuda.local.array(3, real), cuda.local.array(4, real)  # these become registers
         total = cuda.local.array(4, real)
         n = body.shape[0]
@@ -134,11 +101,11 @@ class TiledEngine(RowEngine):
     softenings = True
     build = staticmethod(build)
 
-    def tuning(self, count: int) -> tuple[int, bool]:
-        """See :meth:`GpuEngine.tuning`: the size of a tile, and whether each body has a softening length."""
-        return LARGE_TILE if count >= LARGE else TILE, self.gravity.per_species
+    def tuning(self, count: int) -> tuple[int]:
+        """See :meth:`GpuEngine.tuning`: the size of a tile."""
+        return (LARGE_TILE if count >= LARGE else TILE,)
 
     def block(self, count: int) -> Block:
         """See :meth:`RowEngine.block`."""
-        tile_size, _ = self.tuning(count)
+        (tile_size,) = self.tuning(count)
         return Block(tile_size, tile_size)

@@ -51,6 +51,7 @@ class ScheduledEngine(SymmetricEngine):
 
     name = "gpu-scheduled"
     precisions = ("float32",)
+    softenings = False
     pairs = staticmethod(scheduled_kernel)
 
     _ordered: ClassVar[set[tuple]] = set()

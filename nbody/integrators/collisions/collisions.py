@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from nbody.collisions.contact import Span, any_contact_of_few, contacts, later_contacts, moment, paths
 from nbody.fields.added import AddedFields
 from nbody.forces.reference import direct_sum
+from nbody.integrators.collisions.contact import any_contact_of_few, contacts, later_contacts, moment, paths
+from nbody.integrators.collisions.span import Span
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Snapshot
@@ -22,10 +23,6 @@ Array = np.ndarray
 
 OWN = "collisions."
 """The prefix of these arrays in a checkpoint."""
-
-RECORDED = {"bodies": 1, "collision_energy": 1}
-"""What is recorded with each frame: the number of bodies, and the energy that mergers have added so far."""
-
 
 FEW = 256
 """So few bodies are compared each with each: sorting them would take longer."""
@@ -208,7 +205,7 @@ class Collisions:
         self._note_slots()
 
     def numbers(self) -> dict[str, float]:
-        """:data:`RECORDED`, if bodies merge."""
+        """:data:`~nbody.trajectory.events.RECORDED`, if bodies merge."""
         if self.rule != "merge":
             return {}
         return {"bodies": float(len(self.slots)), "collision_energy": self.energy}

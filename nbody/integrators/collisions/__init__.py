@@ -1,6 +1,7 @@
 """Collisions between bodies that have radii: found inside a step, in order of time.
 
 ===================== ==================================================================================
+ :mod:`.span`          a step of all bodies
  :mod:`.contact`       when two bodies first touch on their paths through a step; the search for pairs
  :mod:`.radii`         the radius of each body, from the scenario or from the bodies themselves
  :mod:`.collisions`    ``Collisions``: which bodies are left, what happened, and to what energy

@@ -7,7 +7,6 @@ are halved, the earlier half first, until the first contact is known to rounding
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple, Protocol
 
 import numpy as np
 from numba import njit
@@ -19,28 +18,6 @@ FINEST = 45
 
 NEVER = 2.0
 """The time of a contact that does not happen; times in a step go from 0 to 1."""
-
-
-class Span(NamedTuple):
-    """The bodies at the beginning and at the end of a step: positions and velocities (N, D) each, and the times."""
-
-    x0: np.ndarray
-    v0: np.ndarray
-    x1: np.ndarray
-    v1: np.ndarray
-    begin: float
-    end: float
-
-
-class Watcher(Protocol):
-    """Says whether two bodies touch in a step."""
-
-    @property
-    def radii(self) -> np.ndarray:
-        """(N,)."""
-
-    def touching(self, span: Span) -> bool:
-        """True if two bodies touch."""
 
 
 def paths(x0: np.ndarray, v0: np.ndarray, x1: np.ndarray, v1: np.ndarray, h: float) -> np.ndarray:
