@@ -53,10 +53,10 @@ def morton() -> Any:
     leaves = np.flatnonzero(cells.children == 0)
 
     def square(panel: Any, cell: int, colour: str, filled: bool = False) -> None:
-        corner, side = squares[cell, :2], squares[cell, 2]
+        x, y, side = squares[cell]
         face = colour if filled else "none"
         panel.add_patch(
-            Rectangle(tuple(corner), side, side, facecolor=face, edgecolor=GRID if not filled else INK, linewidth=0.6)
+            Rectangle((x, y), side, side, facecolor=face, edgecolor=GRID if not filled else INK, linewidth=0.6)
         )
 
     for leaf in map(int, leaves):
@@ -125,6 +125,7 @@ def opening() -> Any:
     handles += [Line2D([], [], color=INK, label="median"), Line2D([], [], color=INK, linestyle="--", label="99 %")]
     errors.legend(handles=handles, frameon=False, fontsize=7.5)
     errors.set_xlabel("seconds per evaluation")
+    errors.set_xticks([0.1, 0.2, 0.4], ["0.1", "0.2", "0.4"])
     errors.xaxis.set_minor_formatter(NullFormatter())
     errors.set_ylabel("relative error of the force")
     plain(errors, f"what opening cells costs, N = {COUNT}")
