@@ -55,9 +55,9 @@ class Room(NamedTuple):
     Attributes:
         undecided: (W, room) uint32, sources handed down, from the root's list to the present one.
         lists: (W, 4, room) uint32, the M2L, M2P, P2P and handed-down sources of the present target.
-        queues: (W, 2, room) uint32, opened sources.
+        queues: (W, 2, room + 8) uint32, opened sources.
         codes: (W, room) int32.
-        rows: (W, width, STAGED_CELLS); bodies: (W, 4, STAGED_BODIES): staged sources.
+        rows: (W, width, STAGED_CELLS); bodies: (W, 4, STAGED_BODIES + LANES): staged sources.
         targets, sums: (W, 4, group): the bodies of the present target, and their sums.
         local: (W, DEPTH, number of L): the local expansions from the root to the present target.
         weights: (W, p + 1).
@@ -86,10 +86,10 @@ class Room(NamedTuple):
         return cls(
             np.empty((workers, room), np.uint32),
             np.empty((workers, 4, room), np.uint32),
-            np.empty((workers, 2, room), np.uint32),
+            np.empty((workers, 2, room + 8), np.uint32),
             np.empty((workers, room), np.int32),
             np.empty((workers, width, STAGED_CELLS), real),
-            np.empty((workers, 4, STAGED_BODIES), real),
+            np.empty((workers, 4, STAGED_BODIES + LANES), real),
             np.empty((workers, 4, group), real),
             np.empty((workers, 4, group), real),
             np.empty((workers, DEPTH, len(variant.basis.locals)), real),
@@ -198,13 +198,12 @@ def _work(variant: Variant) -> Callable:
         """The field at some bodies of a terminal target, from its lists and its local expansion."""
         place, sums, rows = room.targets[w], room.sums[w], room.rows[w]
         blocks = -(-count // LANES)
+        stage_bodies(begin, count, targets.bodies, place, 0)
         for k in range(4):
-            for i in range(count):
-                place[k, i] = targets.bodies[k, begin + i]
+            for i in range(blocks * LANES):
                 sums[k, i] = zero
             for i in range(count, blocks * LANES):
-                place[k, i] = targets.bodies[k, begin]
-                sums[k, i] = zero
+                place[k, i] = place[k, 0]
         if far:
             local_field(text, box[0], box[1], box[2], local, blocks, place, sums)
         ids = room.lists[w, 1]

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from math import comb
 from typing import NamedTuple
 
+import numpy as np
 from numba import njit
 
 from nbody.forces.tree.pieces import Variant, compiled, piece
@@ -135,27 +136,28 @@ def sort_out(count, ids, codes, cells, few, lists, numbers, queue):
     room = lists.shape[1]
     if max(far, multipole, near, down) + count > room:
         return -1
+    # Unsigned indices: Numba allows negative ones, and vector stores would become scatters.
+    f, m, n, h, opened = np.uint64(far), np.uint64(multipole), np.uint64(near), np.uint64(down), np.uint64(0)
+    one, none, most = np.uint64(1), np.uint64(0), np.uint64(room)
     a, b, c, e = lists[0], lists[1], lists[2], lists[3]
-    opened = 0
     for j in range(count):
         s, code = ids[j], codes[j]
-        if code == 1 and cells.children[s] == 0 and cells.count[s] <= few:
-            code = 2
-        a[far] = s
-        far += code == 0
-        b[multipole] = s
-        multipole += code == 1
-        c[near] = s
-        near += code == 2
-        e[down] = s
-        down += code == 3
         if code == 4:
             child = cells.child[s]
-            children = cells.children[s]
-            if opened + children > room:
+            if opened > most:
                 return -1
-            for k in range(children):
-                queue[opened + k] = child + k
-            opened += children
-    numbers[0], numbers[1], numbers[2], numbers[3] = far, multipole, near, down
-    return opened
+            for k in range(8):  # a vector; children that do not exist are overwritten
+                queue[opened + np.uint64(k)] = child + np.uint32(k)
+            opened += np.uint64(cells.children[s])
+            continue
+        if code == 1 and cells.children[s] == 0 and cells.count[s] <= few:
+            code = 2
+        a[f], b[m], c[n], e[h] = s, s, s, s
+        f += one if code == 0 else none
+        m += one if code == 1 else none
+        n += one if code == 2 else none
+        h += one if code == 3 else none
+    if opened > most:
+        return -1
+    numbers[0], numbers[1], numbers[2], numbers[3] = np.int64(f), np.int64(m), np.int64(n), np.int64(h)
+    return np.int64(opened)
