@@ -249,8 +249,9 @@ def _work(variant: Variant) -> Callable:
                     sources, targets, rules, room, result,
                 )  # fmt: skip
             return -1
+        undecided, handed = room.undecided[w, end : end + down], room.lists[w, 3]
         for k in range(down):
-            room.undecided[w, end + k] = room.lists[w, 3, k]
+            undecided[k] = handed[k]
         return end + down
 
     @njit(fastmath=FAST, error_model="numpy")
