@@ -13,8 +13,8 @@ from numba.extending import intrinsic
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.tree.far import far_cells, local_field, shift_local
+from nbody.forces.tree.lanes import LANES, padded
 from nbody.forces.tree.near import (
-    LANES,
     STAGED_BODIES,
     STAGED_CELLS,
     multipoles,
@@ -23,6 +23,7 @@ from nbody.forces.tree.near import (
     pairs,
     stage_bodies,
     stage_cells,
+    stage_records,
 )
 from nbody.forces.tree.octree import Cells
 from nbody.forces.tree.pieces import Variant, piece
@@ -53,9 +54,9 @@ class Room(NamedTuple):
     """Working memory, a row per worker.
 
     Attributes:
-        undecided: (W, room) uint32, sources handed down, from the root's list to the present one.
-        lists: (W, 4, room) uint32, the M2L, M2P, P2P and handed-down sources of the present target.
-        queues: (W, 2, room + 8) uint32, opened sources.
+        undecided: (W, room + LANES) uint32, sources handed down, from the root's list to the present one.
+        lists: (W, 4, room + LANES) uint32, the M2L, M2P, P2P and handed-down sources of the present target.
+        queues: (W, 2, room + LANES) uint32, opened sources.
         codes: (W, room) int32.
         rows: (W, width, STAGED_CELLS); bodies: (W, 4, STAGED_BODIES + LANES): staged sources.
         targets, sums: (W, 4, group): the bodies of the present target, and their sums.
@@ -82,11 +83,11 @@ class Room(NamedTuple):
     def allocate(cls, variant: Variant, workers: int, group: int, room: int) -> "Room":
         """Memory for ``workers`` threads, groups of at most ``group`` bodies and lists of at most ``room`` sources."""
         real, group = variant.real, -(-group // LANES) * LANES
-        width = 3 + len(variant.basis.moments)
+        width = max(3 + len(variant.basis.moments), padded(4 + variant.order, real))
         return cls(
-            np.empty((workers, room), np.uint32),
-            np.empty((workers, 4, room), np.uint32),
-            np.empty((workers, 2, room + 8), np.uint32),
+            np.empty((workers, room + LANES), np.uint32),
+            np.empty((workers, 4, room + LANES), np.uint32),
+            np.empty((workers, 2, room + LANES), np.uint32),
             np.empty((workers, room), np.int32),
             np.empty((workers, width, STAGED_CELLS), real),
             np.empty((workers, 4, STAGED_BODIES + LANES), real),
@@ -156,15 +157,18 @@ def _work(variant: Variant) -> Callable:
         numbers = np.zeros(4, np.int64)
         fill_weights(text, box[3], weights)
         limit = rules.error * max(box[7], rules.least)
-        ids, count, turn = room.undecided[w, begin:end], end - begin, 0
+        ids, count, turn, rows = room.undecided[w, begin:], end - begin, 0, room.rows[w]
         while count > 0:
             if count > len(codes):
                 count = -1
                 break
-            if terminal:
-                classify_terminal(text, count, ids, sources.fields.records, box, weights, rules, limit, codes)
-            else:
-                classify_inner(text, count, ids, sources.fields.records, box, weights, rules, limit, codes)
+            for start in range(0, count, STAGED_CELLS):
+                some = min(STAGED_CELLS, count - start)
+                stage_records(text, ids[start:], some, sources.fields.records, rows)
+                if terminal:
+                    classify_terminal(text, some, rows, box, weights, rules, limit, codes[start:])
+                else:
+                    classify_inner(text, some, rows, box, weights, rules, limit, codes[start:])
             room.counts[w, 3] += count
             queue = room.queues[w, turn]
             count = sort_out(count, ids, codes, sources.cells, few, lists, numbers, queue)
@@ -228,7 +232,7 @@ def _work(variant: Variant) -> Callable:
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         terminal = count <= group or cells.children[cell] == 0
         done, far, multipole, near, down = decide(w, cell, begin, end, terminal, sources, box, rules, few, room)
-        if not done or end + down > room.undecided.shape[1]:
+        if not done or end + down > len(room.codes[w]):
             return -2
         local = room.local[w, depth]
         if cell == 0:

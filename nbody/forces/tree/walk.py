@@ -54,7 +54,8 @@ class Rules(NamedTuple):
 
 
 def _classify(terminal: bool) -> Callable[[Variant], Callable]:
-    """``classify(count, ids, records, box, weights, rules, limit, codes)``: what becomes of each source of a list.
+    """``classify(count, rows, box, weights, rules, limit, codes)``: what becomes of each source of a list,
+    whose records are the columns of ``rows``.
 
     ``weights`` (p + 1,) holds 8 C(p, k) R^(p-k), ``limit`` is ε |a|.
     """
@@ -62,18 +63,17 @@ def _classify(terminal: bool) -> Callable[[Variant], Callable]:
     def build(variant: Variant) -> Callable:
         order, degree = variant.order, variant.degree
         text = Text()
-        estimate = " + ".join(f"w{k} * records[s, {3 + k}]" for k in range(2, order + 1))
+        estimate = " + ".join(f"w{k} * rows[{3 + k}, j]" for k in range(2, order + 1))
         factor = text.constant(4 if degree == 2 else 8)
 
         def power(square: str, root: str, exponent: int) -> str:
             return " * ".join([square] * (exponent // 2) + [root] * (exponent % 2))
 
         lines = [
-            "s = ids[j]",
-            "dx, dy, dz = records[s, 0] - bx, records[s, 1] - by, records[s, 2] - bz",
+            "dx, dy, dz = rows[0, j] - bx, rows[1, j] - by, rows[2, j] - bz",
             "d2 = dx * dx + dy * dy + dz * dz",
             "d = sqrt(d2)",
-            "r, mass = records[s, 3], records[s, 4]",
+            "r, mass = rows[3, j], rows[4, j]",
             "leaf = mass < zero",
             "size = r + R",
             "larger = r if r > R else R",
@@ -87,7 +87,7 @@ def _classify(terminal: bool) -> Callable[[Variant], Callable]:
                 "gx, gy, gz = max(gx, zero), max(gy, zero), max(gz, zero)",
                 "h2 = gx * gx + gy * gy + gz * gz",
                 "h = sqrt(h2)",
-                f"small = {factor} * records[s, {4 + degree}] < limit * ({power('h2', 'h', degree + 3)})",
+                f"small = {factor} * rows[{4 + degree}, j] < limit * ({power('h2', 'h', degree + 3)})",
                 "body = (r < distant * h) & (r + support < h) & small",
                 f"code = {OPEN}",
                 f"code = {P2P} if leaf else code",
@@ -97,7 +97,7 @@ def _classify(terminal: bool) -> Callable[[Variant], Callable]:
             lines += [f"code = {OPEN}", f"code = {DOWN} if leaf | (r < R) else code"]
         lines += [f"code = {M2L} if accept else code", f"codes[j] = {NONE} if mass == zero else code"]
         text.lines = [
-            "def classify(count, ids, records, box, weights, rules, limit, codes):",
+            "def classify(count, rows, box, weights, rules, limit, codes):",
             "    compile_for_vectors()",
             "    bx, by, bz, R, hx, hy, hz = box[0], box[1], box[2], box[3], box[4], box[5], box[6]",
             "    support, theta, distant, flat = rules.support, rules.theta, rules.distant, rules.flat",
