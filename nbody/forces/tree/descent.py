@@ -56,8 +56,8 @@ class Room(NamedTuple):
     Attributes:
         undecided: (W, room + LANES) uint32, sources handed down, from the root's list to the present one.
         lists: (W, 4, room + LANES) uint32, the M2L, M2P, P2P and handed-down sources of the present target.
-        queues: (W, 2, room + LANES) uint32, opened sources.
-        codes: (W, room) int32.
+        queues: (W, 3, room + LANES) uint32, two generations of opened sources, and the present one's parents.
+        codes: (W, room + LANES) int32.
         rows: (W, width, STAGED_CELLS); bodies: (W, 4, STAGED_BODIES + LANES): staged sources.
         targets, sums: (W, 4, group): the bodies of the present target, and their sums.
         local: (W, DEPTH, number of L): the local expansions from the root to the present target.
@@ -87,8 +87,8 @@ class Room(NamedTuple):
         return cls(
             np.empty((workers, room + LANES), np.uint32),
             np.empty((workers, 4, room + LANES), np.uint32),
-            np.empty((workers, 2, room + LANES), np.uint32),
-            np.empty((workers, room), np.int32),
+            np.empty((workers, 3, room + LANES), np.uint32),
+            np.empty((workers, room + LANES), np.int32),
             np.empty((workers, width, STAGED_CELLS), real),
             np.empty((workers, 4, STAGED_BODIES + LANES), real),
             np.empty((workers, 4, group), real),
@@ -159,7 +159,7 @@ def _work(variant: Variant) -> Callable:
         limit = rules.error * max(box[7], rules.least)
         ids, count, turn, rows = room.undecided[w, begin:], end - begin, 0, room.rows[w]
         while count > 0:
-            if count > len(codes):
+            if count + LANES > len(codes):
                 count = -1
                 break
             for start in range(0, count, STAGED_CELLS):
@@ -171,7 +171,7 @@ def _work(variant: Variant) -> Callable:
                     classify_inner(text, some, rows, box, weights, rules, limit, codes[start:])
             room.counts[w, 3] += count
             queue = room.queues[w, turn]
-            count = sort_out(count, ids, codes, sources.cells, few, lists, numbers, queue)
+            count = sort_out(count, ids, codes, sources.cells, few, lists, numbers, queue, room.queues[w, 2])
             ids, turn = queue, 1 - turn
         return count == 0, numbers[0], numbers[1], numbers[2], numbers[3]
 
@@ -232,7 +232,7 @@ def _work(variant: Variant) -> Callable:
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         terminal = count <= group or cells.children[cell] == 0
         done, far, multipole, near, down = decide(w, cell, begin, end, terminal, sources, box, rules, few, room)
-        if not done or end + down > len(room.codes[w]):
+        if not done or end + down + LANES > len(room.codes[w]):
             return -2
         local = room.local[w, depth]
         if cell == 0:

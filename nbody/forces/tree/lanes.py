@@ -9,6 +9,7 @@ from functools import cache
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 16
@@ -103,7 +104,10 @@ def _transposed(builder, rows, side, lanes):
     for i in range(side):
         joined = rows[i::side]
         while len(joined) > 1:
-            joined = [_shuffled(builder, a, b, range(2 * a.type.count)) for a, b in zip(joined[::2], joined[1::2], strict=True)]
+            joined = [
+                _shuffled(builder, a, b, range(2 * a.type.count))
+                for a, b in zip(joined[::2], joined[1::2], strict=True)
+            ]
         vectors.append(joined[0])
     step = 1
     while step < side:
@@ -119,3 +123,35 @@ def _transposed(builder, rows, side, lanes):
 
 def _shuffled(builder, a, b, order):
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), list(order)))
+
+
+@intrinsic
+def select_ids(typing_context, ids, codes, start, count, code, to, number):
+    """Append the ids whose code is ``code`` to ``to`` after ``number`` ones, from LANES of them from ``start`` on, of which
+    the first ``count`` count; in order. Returns the new number. ``to`` has room for LANES more."""
+
+    def generate(context, builder, signature, arguments):
+        ids_, codes_, start_, count_, code_, to_, number_ = arguments
+        lane = ir.IntType(32)
+        vector = ir.VectorType(lane, LANES)
+        values = _load(builder, _address(context, builder, ids, ids_, None, start_), vector, 4)
+        kinds = _load(builder, _address(context, builder, codes, codes_, None, start_), vector, 4)
+
+        def spread(number):
+            one = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(lane, 0))
+            return _shuffled(builder, one, one, [0] * LANES)
+
+        valid = builder.icmp_signed("<", ir.Constant(vector, list(range(LANES))), spread(builder.trunc(count_, lane)))
+        mask = builder.and_(valid, builder.icmp_signed("==", kinds, spread(builder.trunc(code_, lane))))
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(vector, [vector, mask.type, vector]),
+            f"llvm.experimental.vector.compress.v{LANES}i32",
+        )
+        chosen = builder.call(function, [values, mask, values])
+        _store(builder, chosen, _address(context, builder, to, to_, None, number_), 4)
+        bits = builder.bitcast(mask, ir.IntType(LANES))
+        return builder.add(number_, builder.zext(builder.ctpop(bits), INDEX))
+
+    index = types.intp
+    return index(ids, codes, index, index, index, to, index), generate

@@ -97,7 +97,9 @@ class Bodies:
     def tasks(self, group: int, workers: int) -> np.ndarray:
         """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""
         count = self.cells.count
-        most = max(group, len(self.order.order) // TASKS_PER_WORKER // workers) if workers > 1 else len(self.order.order)
+        most = (
+            max(group, len(self.order.order) // TASKS_PER_WORKER // workers) if workers > 1 else len(self.order.order)
+        )
         above = count[self.cells.parent] > most
         above[0] = True
         chosen = np.flatnonzero(above & ((count <= most) | (self.cells.children == 0)))
@@ -187,7 +189,9 @@ class Tree:
             if scale is None
             else self.settings.error * (1.0 if bodies is self.bodies and active is None else ALONE)
         )
-        self._descend(variant, sources, targets, bodies.tasks(self.settings.group, self._workers), at is None, error, result)
+        self._descend(
+            variant, sources, targets, bodies.tasks(self.settings.group, self._workers), at is None, error, result
+        )
         return result.field
 
     def _descend(

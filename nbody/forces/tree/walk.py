@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from nbody.forces.tree.lanes import LANES, select_ids
 from nbody.forces.tree.pieces import Variant, compiled, piece
 from nbody.forces.tree.text import Text
 
@@ -128,36 +129,39 @@ fill_weights = piece(_weights)
 
 
 @njit(error_model="numpy")
-def sort_out(count, ids, codes, cells, few, lists, numbers, queue):
+def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
     """Distribute a list by its codes: to M2L, M2P, P2P (rows of ``lists``, numbers in ``numbers``) and, as numbers[3],
-    those that are handed down; the children of the opened ones to ``queue``. Returns the length of the queue, or -1 if
-    something is full."""
+    those that are handed down; the opened ones to ``open_ids``, and their children to ``queue``. Returns the length of the
+    queue, or -1 if something is full."""
     far, multipole, near, down = numbers[0], numbers[1], numbers[2], numbers[3]
-    room = lists.shape[1]
+    room = lists.shape[1] - LANES
     if max(far, multipole, near, down) + count > room:
         return -1
-    # Unsigned indices: Numba allows negative ones, and vector stores would become scatters.
-    f, m, n, h, opened = np.uint64(far), np.uint64(multipole), np.uint64(near), np.uint64(down), np.uint64(0)
-    one, none, most = np.uint64(1), np.uint64(0), np.uint64(room)
-    a, b, c, e = lists[0], lists[1], lists[2], lists[3]
-    for j in range(count):
-        s, code = ids[j], codes[j]
-        if code == 4:
-            child = cells.child[s]
-            if opened > most:
-                return -1
-            for k in range(8):  # a vector; children that do not exist are overwritten
-                queue[opened + np.uint64(k)] = child + np.uint32(k)
-            opened += np.uint64(cells.children[s])
-            continue
-        if code == 1 and cells.children[s] == 0 and cells.count[s] <= few:
-            code = 2
-        a[f], b[m], c[n], e[h] = s, s, s, s
-        f += one if code == 0 else none
-        m += one if code == 1 else none
-        n += one if code == 2 else none
-        h += one if code == 3 else none
-    if opened > most:
-        return -1
-    numbers[0], numbers[1], numbers[2], numbers[3] = np.int64(f), np.int64(m), np.int64(n), np.int64(h)
-    return np.int64(opened)
+    multipole_before, opened, taken = multipole, np.int64(0), np.int64(0)
+    for j in range(0, count, LANES):
+        some = min(LANES, count - j)
+        far = select_ids(ids, codes, j, some, 0, lists[0], far)
+        multipole = select_ids(ids, codes, j, some, 1, lists[1], multipole)
+        near = select_ids(ids, codes, j, some, 2, lists[2], near)
+        down = select_ids(ids, codes, j, some, 3, lists[3], down)
+        opened = select_ids(ids, codes, j, some, 4, open_ids, opened)
+    # Few bodies are cheaper than M2P.
+    kept = multipole_before
+    for j in range(multipole_before, multipole):
+        s = lists[1, j]
+        if cells.children[s] == 0 and cells.count[s] <= few:
+            lists[2, near] = s
+            near += 1
+        else:
+            lists[1, kept] = s
+            kept += 1
+    numbers[0], numbers[1], numbers[2], numbers[3] = far, kept, near, down
+    for j in range(opened):
+        s = open_ids[j]
+        if taken > room:
+            return -1
+        child = cells.child[s]
+        for k in range(8):  # a vector; children that do not exist are overwritten
+            queue[np.uint64(taken) + np.uint64(k)] = child + np.uint32(k)
+        taken += np.int64(cells.children[s])
+    return taken if taken <= room else -1
