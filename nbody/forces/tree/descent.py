@@ -279,9 +279,12 @@ def _work(variant: Variant) -> Callable:
                 first, count = np.int64(target_cells.first[cell]), np.int64(target_cells.count[cell])
                 if len(active) and active[first + count] == active[first]:
                     continue
+                far, tests = room.counts[w, 0], room.counts[w, 3]
                 down = visit(w, cell, begin, end, depth, same, sources, targets, rules, group, few, room, result)
                 if down == -2:
                     return False
+                if depth < length and target_cells.first[cell] != target_cells.first[path[0]]:
+                    room.counts[w, 0], room.counts[w, 3] = far, tests  # another task counts this cell
                 if down < 0:
                     continue
                 child, children = np.int64(target_cells.child[cell]), np.int64(target_cells.children[cell])
