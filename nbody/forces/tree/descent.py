@@ -61,9 +61,9 @@ class Room(NamedTuple):
         rows: (W, width, STAGED_CELLS); bodies: (W, 4, STAGED_BODIES + LANES): staged sources.
         targets, sums: (W, 4, group): the bodies of the present target, and their sums.
         local: (W, DEPTH, number of L): the local expansions from the root to the present target.
-        weights: (W, p + 1).
+        weights: (W, 32), p + 1 used.
         stack: (W, STACK, 4) int64: cell, range of its undecided sources, depth.
-        counts: (W, 4) int64: M2L, M2P, P2P pairs, and tests, computed.
+        counts: (W, 16) int64: M2L, M2P, P2P pairs, and tests, computed. (16: workers share no cache line.)
     """
 
     undecided: np.ndarray
@@ -94,9 +94,9 @@ class Room(NamedTuple):
             np.empty((workers, 4, group), real),
             np.empty((workers, 4, group), real),
             np.empty((workers, DEPTH, len(variant.basis.locals)), real),
-            np.empty((workers, variant.order + 1), real),
+            np.empty((workers, 32), real),
             np.empty((workers, STACK, 4), np.int64),
-            np.zeros((workers, 4), np.int64),
+            np.zeros((workers, 16), np.int64),
         )
 
 

@@ -231,7 +231,7 @@ class Tree:
             if fits:
                 break
             self._room *= 4
-        self.work = Work(*map(int, room.counts.sum(0)))
+        self.work = Work(*map(int, room.counts.sum(0)[:4]))
 
     def _rules(self, error: float, sources: Side) -> Rules:
         """The criterion in the kernel's units."""
