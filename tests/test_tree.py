@@ -92,7 +92,7 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_the_median_error_is_the_accuracy_that_was_asked_for(place):
-    """The criterion bounds the error of each cell by 2.5e-3 |a|, so that the errors of bodies scatter little: 99 % below
+    """The criterion bounds the error of each cell by 2e-3 |a|, so that the errors of bodies scatter little: 99 % below
     ten times the accuracy. (On a line forces cancel on some bodies, so the largest relative error has no bound there.)"""
     found = errors(NEWTON, bodies(place(np.random.default_rng(3))), accuracy=ACCURACY)
     assert np.median(found) < ACCURACY and np.quantile(found, 0.99) < 10 * ACCURACY

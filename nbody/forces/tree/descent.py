@@ -13,8 +13,8 @@ from numba.extending import intrinsic
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.tree.far import far_cells, local_field, shift_local
+from nbody.forces.tree.lanes import LANES, padded
 from nbody.forces.tree.near import (
-    LANES,
     STAGED_BODIES,
     STAGED_CELLS,
     multipoles,
@@ -23,6 +23,7 @@ from nbody.forces.tree.near import (
     pairs,
     stage_bodies,
     stage_cells,
+    stage_records,
 )
 from nbody.forces.tree.octree import Cells
 from nbody.forces.tree.pieces import Variant, piece
@@ -53,16 +54,16 @@ class Room(NamedTuple):
     """Working memory, a row per worker.
 
     Attributes:
-        undecided: (W, room) uint32, sources handed down, from the root's list to the present one.
-        lists: (W, 4, room) uint32, the M2L, M2P, P2P and handed-down sources of the present target.
-        queues: (W, 2, room) uint32, opened sources.
-        codes: (W, room) int32.
-        rows: (W, width, STAGED_CELLS); bodies: (W, 4, STAGED_BODIES): staged sources.
+        undecided: (W, room + LANES) uint32, sources handed down, from the root's list to the present one.
+        lists: (W, 4, room + LANES) uint32, the M2L, M2P, P2P and handed-down sources of the present target.
+        queues: (W, 3, room + LANES) uint32, two generations of opened sources, and the present one's parents.
+        codes: (W, room + LANES) int32.
+        rows: (W, width, STAGED_CELLS); bodies: (W, 4, STAGED_BODIES + LANES): staged sources.
         targets, sums: (W, 4, group): the bodies of the present target, and their sums.
         local: (W, DEPTH, number of L): the local expansions from the root to the present target.
-        weights: (W, p + 1).
+        weights: (W, 32), p + 1 used.
         stack: (W, STACK, 4) int64: cell, range of its undecided sources, depth.
-        counts: (W, 4) int64: M2L, M2P, P2P pairs, and tests, computed.
+        counts: (W, 16) int64: M2L, M2P, P2P pairs, and tests, computed. (16: workers share no cache line.)
     """
 
     undecided: np.ndarray
@@ -82,20 +83,20 @@ class Room(NamedTuple):
     def allocate(cls, variant: Variant, workers: int, group: int, room: int) -> "Room":
         """Memory for ``workers`` threads, groups of at most ``group`` bodies and lists of at most ``room`` sources."""
         real, group = variant.real, -(-group // LANES) * LANES
-        width = 3 + len(variant.basis.moments)
+        width = max(3 + len(variant.basis.moments), padded(4 + variant.order, real))
         return cls(
-            np.empty((workers, room), np.uint32),
-            np.empty((workers, 4, room), np.uint32),
-            np.empty((workers, 2, room), np.uint32),
-            np.empty((workers, room), np.int32),
+            np.empty((workers, room + LANES), np.uint32),
+            np.empty((workers, 4, room + LANES), np.uint32),
+            np.empty((workers, 3, room + LANES), np.uint32),
+            np.empty((workers, room + LANES), np.int32),
             np.empty((workers, width, STAGED_CELLS), real),
-            np.empty((workers, 4, STAGED_BODIES), real),
+            np.empty((workers, 4, STAGED_BODIES + LANES), real),
             np.empty((workers, 4, group), real),
             np.empty((workers, 4, group), real),
             np.empty((workers, DEPTH, len(variant.basis.locals)), real),
-            np.empty((workers, variant.order + 1), real),
+            np.empty((workers, 32), real),
             np.empty((workers, STACK, 4), np.int64),
-            np.zeros((workers, 4), np.int64),
+            np.zeros((workers, 16), np.int64),
         )
 
 
@@ -156,18 +157,21 @@ def _work(variant: Variant) -> Callable:
         numbers = np.zeros(4, np.int64)
         fill_weights(text, box[3], weights)
         limit = rules.error * max(box[7], rules.least)
-        ids, count, turn = room.undecided[w, begin:end], end - begin, 0
+        ids, count, turn, rows = room.undecided[w, begin:], end - begin, 0, room.rows[w]
         while count > 0:
-            if count > len(codes):
+            if count + LANES > len(codes):
                 count = -1
                 break
-            if terminal:
-                classify_terminal(text, count, ids, sources.fields.records, box, weights, rules, limit, codes)
-            else:
-                classify_inner(text, count, ids, sources.fields.records, box, weights, rules, limit, codes)
+            for start in range(0, count, STAGED_CELLS):
+                some = min(STAGED_CELLS, count - start)
+                stage_records(text, ids[start:], some, sources.fields.records, rows)
+                if terminal:
+                    classify_terminal(text, some, rows, box, weights, rules, limit, codes[start:])
+                else:
+                    classify_inner(text, some, rows, box, weights, rules, limit, codes[start:])
             room.counts[w, 3] += count
             queue = room.queues[w, turn]
-            count = sort_out(count, ids, codes, sources.cells, few, lists, numbers, queue)
+            count = sort_out(count, ids, codes, sources.cells, few, lists, numbers, queue, room.queues[w, 2])
             ids, turn = queue, 1 - turn
         return count == 0, numbers[0], numbers[1], numbers[2], numbers[3]
 
@@ -198,13 +202,12 @@ def _work(variant: Variant) -> Callable:
         """The field at some bodies of a terminal target, from its lists and its local expansion."""
         place, sums, rows = room.targets[w], room.sums[w], room.rows[w]
         blocks = -(-count // LANES)
+        stage_bodies(begin, count, targets.bodies, place, 0)
         for k in range(4):
-            for i in range(count):
-                place[k, i] = targets.bodies[k, begin + i]
+            for i in range(blocks * LANES):
                 sums[k, i] = zero
             for i in range(count, blocks * LANES):
-                place[k, i] = targets.bodies[k, begin]
-                sums[k, i] = zero
+                place[k, i] = place[k, 0]
         if far:
             local_field(text, box[0], box[1], box[2], local, blocks, place, sums)
         ids = room.lists[w, 1]
@@ -229,7 +232,7 @@ def _work(variant: Variant) -> Callable:
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         terminal = count <= group or cells.children[cell] == 0
         done, far, multipole, near, down = decide(w, cell, begin, end, terminal, sources, box, rules, few, room)
-        if not done or end + down > room.undecided.shape[1]:
+        if not done or end + down + LANES > len(room.codes[w]):
             return -2
         local = room.local[w, depth]
         if cell == 0:
@@ -250,8 +253,9 @@ def _work(variant: Variant) -> Callable:
                     sources, targets, rules, room, result,
                 )  # fmt: skip
             return -1
+        undecided, handed = room.undecided[w, end : end + down], room.lists[w, 3]
         for k in range(down):
-            room.undecided[w, end + k] = room.lists[w, 3, k]
+            undecided[k] = handed[k]
         return end + down
 
     @njit(fastmath=FAST, error_model="numpy")
@@ -275,9 +279,12 @@ def _work(variant: Variant) -> Callable:
                 first, count = np.int64(target_cells.first[cell]), np.int64(target_cells.count[cell])
                 if len(active) and active[first + count] == active[first]:
                     continue
+                far, tests = room.counts[w, 0], room.counts[w, 3]
                 down = visit(w, cell, begin, end, depth, same, sources, targets, rules, group, few, room, result)
                 if down == -2:
                     return False
+                if depth < length and target_cells.first[cell] != target_cells.first[path[0]]:
+                    room.counts[w, 0], room.counts[w, 3] = far, tests  # another task counts this cell
                 if down < 0:
                     continue
                 child, children = np.int64(target_cells.child[cell]), np.int64(target_cells.children[cell])

@@ -4,7 +4,7 @@ bodies (L2P)."""
 from collections.abc import Callable
 
 from nbody.forces.tree.formulas import l2l_text, l2p_text, m2l_text
-from nbody.forces.tree.near import LANES
+from nbody.forces.tree.lanes import LANES
 from nbody.forces.tree.pieces import Variant, compiled, piece
 from nbody.forces.tree.text import Index, Text, name
 

@@ -5,17 +5,16 @@ The sources are first copied side by side (staged), a multiple of LANES of them,
 
 from collections.abc import Callable
 
+import numpy as np
 from numba import njit
 
 from nbody.forces.direct.cpu_pairs import missing_factor
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.tree.formulas import m2p_text
+from nbody.forces.tree.lanes import LANES, columns_of, copy_lanes
 from nbody.forces.tree.pieces import Variant, compiled, piece
 from nbody.forces.tree.text import Text, name
 from nbody.law import pair_law
-
-LANES = 16
-"""Staged sources are padded to a multiple of this number."""
 
 STAGED_BODIES = 4096
 """The most bodies that are staged at once: 64 KiB in float32."""
@@ -24,14 +23,14 @@ STAGED_CELLS = 256
 """The most cells that are staged at once."""
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", inline="always")
 def stage_bodies(first, count, bodies, staged, number):
     """Append bodies to the staged ones, at most as many as there is room for; returns the numbers of bodies taken and
-    staged."""
+    staged. Both matrices have room for LANES more."""
     taken = min(count, STAGED_BODIES - number)
-    for k in range(4):
-        for j in range(taken):
-            staged[k, number + j] = bodies[k, first + j]
+    for j in range(0, taken, LANES):
+        for k in range(4):
+            copy_lanes(staged, k, number + j, bodies, k, first + j)
     return taken, number + taken
 
 
@@ -143,24 +142,30 @@ def _own_pairs(variant: Variant) -> Callable:
 own_pairs = piece(_own_pairs)
 
 
+@njit(error_model="numpy")
+def pad(ids, number):
+    """Fill the last vector of ids with those of the root."""
+    for j in range(number, -(-number // LANES) * LANES):
+        ids[j] = 0
+
+
 def _stage_cells(variant: Variant) -> Callable:
     """``stage(ids, number, moments, rows)``: copy the centres and moments of cells side by side, padded with massless cells
-    to a multiple of LANES; returns the number of blocks. All that M2L and M2P read."""
+    to a multiple of LANES; returns the number of blocks. All that M2L and M2P read. ``ids`` has room for LANES more."""
     kept = variant.basis.moments
     highest = variant.order - (0 if variant.potential else 1)
     width = 3 + sum(sum(n) <= max(highest, variant.degree) for n in kept)
-    zero = variant.real(0)
+    columns, lanes, zero = columns_of(width, variant.real), 64 // np.dtype(variant.real).itemsize, variant.real(0)
 
     @njit(fastmath=FAST, error_model="numpy")
     def stage(ids, number, moments, rows):
+        compile_for_vectors()
         blocks = -(-number // LANES)
-        for j in range(number):
-            s = ids[j]
-            for k in range(width):
-                rows[k, j] = moments[s, k]
-        for j in range(number, blocks * LANES):
-            rows[0, j], rows[1, j], rows[2, j] = rows[0, 0], rows[1, 0], rows[2, 0]
-            for k in range(3, width):
+        pad(ids, number)
+        for j in range(0, blocks * LANES, lanes):
+            columns(ids, j, moments, rows)
+        for k in range(3, width):
+            for j in range(number, blocks * LANES):
                 rows[k, j] = zero
         return blocks
 
@@ -168,6 +173,23 @@ def _stage_cells(variant: Variant) -> Callable:
 
 
 stage_cells = piece(_stage_cells)
+
+
+def _stage_records(variant: Variant) -> Callable:
+    """``stage(ids, number, records, rows)``: copy the records of cells side by side. ``ids`` has room for LANES more."""
+    columns, lanes = columns_of(4 + variant.order, variant.real), 64 // np.dtype(variant.real).itemsize
+
+    @njit(fastmath=FAST, error_model="numpy")
+    def stage(ids, number, records, rows):
+        compile_for_vectors()
+        pad(ids, number)
+        for j in range(0, number, lanes):
+            columns(ids, j, records, rows)
+
+    return stage
+
+
+stage_records = piece(_stage_records)
 
 
 def _multipoles(variant: Variant) -> Callable:

@@ -22,8 +22,8 @@ from nbody.forces.tree.upward import fields_of
 from nbody.forces.tree.walk import DISTANT, FLAT, Rules
 from nbody.law import LAWS, Gravity
 
-TASKS = 256
-"""The number of subtrees into which the targets are divided for the threads, roughly."""
+TASKS_PER_WORKER = 32
+"""The number of subtrees per thread into which the targets are divided, at least; each begins with the cells above it."""
 
 FIRST_ROOM = 1 << 15
 """The room for lists at first; it doubles until every list fits."""
@@ -94,10 +94,12 @@ class Bodies:
         scale = scale[self.order.order]
         return Side(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
 
-    def tasks(self, group: int) -> np.ndarray:
-        """The highest cells with not too many bodies, in order: some hundred."""
+    def tasks(self, group: int, workers: int) -> np.ndarray:
+        """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""
         count = self.cells.count
-        most = max(group, len(self.order.order) // TASKS)
+        most = (
+            max(group, len(self.order.order) // TASKS_PER_WORKER // workers) if workers > 1 else len(self.order.order)
+        )
         above = count[self.cells.parent] > most
         above[0] = True
         chosen = np.flatnonzero(above & ((count <= most) | (self.cells.children == 0)))
@@ -187,7 +189,9 @@ class Tree:
             if scale is None
             else self.settings.error * (1.0 if bodies is self.bodies and active is None else ALONE)
         )
-        self._descend(variant, sources, targets, bodies.tasks(self.settings.group), at is None, error, result)
+        self._descend(
+            variant, sources, targets, bodies.tasks(self.settings.group, self._workers), at is None, error, result
+        )
         return result.field
 
     def _descend(
@@ -227,7 +231,7 @@ class Tree:
             if fits:
                 break
             self._room *= 4
-        self.work = Work(*map(int, room.counts.sum(0)))
+        self.work = Work(*map(int, room.counts.sum(0)[:4]))
 
     def _rules(self, error: float, sources: Side) -> Rules:
         """The criterion in the kernel's units."""

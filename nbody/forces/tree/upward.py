@@ -16,6 +16,7 @@ from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.formulas import m2m_text, norms_text, p2m_text
+from nbody.forces.tree.lanes import padded
 from nbody.forces.tree.octree import Cells
 from nbody.forces.tree.pieces import Variant, compiled, piece
 from nbody.forces.tree.text import Text, name
@@ -31,7 +32,7 @@ class Fields(NamedTuple):
     """What is known of each of K cells.
 
     Attributes:
-        records: (K, 4 + p): c, r, mass (negative for a leaf), P_2 … P_p: what the walk reads.
+        records: (K, 4 + p or more): c, r, mass (negative for a leaf), P_2 … P_p: what the walk reads.
         moments: (K, width): c and M, in the order of ``Basis.moments``.
         boxes: (K, BOX).
     """
@@ -45,10 +46,9 @@ def fields_of(variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndar
     """The fields of cells over sorted ``bodies`` (4, N + PAD), and ``scale`` (N,), |a| of the bodies."""
     count, dtype = len(cells.first), np.dtype(variant.real)
     width = 3 + len(variant.basis.moments)
-    lanes = 64 // dtype.itemsize
     fields = Fields(
-        aligned_zeros((count, 4 + variant.order), dtype),
-        aligned_zeros((count, -(-width // lanes) * lanes), dtype),
+        aligned_zeros((count, padded(4 + variant.order, variant.real)), dtype),
+        aligned_zeros((count, padded(width, variant.real)), dtype),
         aligned_zeros((count, BOX), dtype),
     )
     # The potential's operators have the same moments; so both variants share this kernel.

@@ -15,8 +15,10 @@ from collections.abc import Callable
 from math import comb
 from typing import NamedTuple
 
+import numpy as np
 from numba import njit
 
+from nbody.forces.tree.lanes import LANES, select_ids
 from nbody.forces.tree.pieces import Variant, compiled, piece
 from nbody.forces.tree.text import Text
 
@@ -53,7 +55,8 @@ class Rules(NamedTuple):
 
 
 def _classify(terminal: bool) -> Callable[[Variant], Callable]:
-    """``classify(count, ids, records, box, weights, rules, limit, codes)``: what becomes of each source of a list.
+    """``classify(count, rows, box, weights, rules, limit, codes)``: what becomes of each source of a list,
+    whose records are the columns of ``rows``.
 
     ``weights`` (p + 1,) holds 8 C(p, k) R^(p-k), ``limit`` is ε |a|.
     """
@@ -61,18 +64,17 @@ def _classify(terminal: bool) -> Callable[[Variant], Callable]:
     def build(variant: Variant) -> Callable:
         order, degree = variant.order, variant.degree
         text = Text()
-        estimate = " + ".join(f"w{k} * records[s, {3 + k}]" for k in range(2, order + 1))
+        estimate = " + ".join(f"w{k} * rows[{3 + k}, j]" for k in range(2, order + 1))
         factor = text.constant(4 if degree == 2 else 8)
 
         def power(square: str, root: str, exponent: int) -> str:
             return " * ".join([square] * (exponent // 2) + [root] * (exponent % 2))
 
         lines = [
-            "s = ids[j]",
-            "dx, dy, dz = records[s, 0] - bx, records[s, 1] - by, records[s, 2] - bz",
+            "dx, dy, dz = rows[0, j] - bx, rows[1, j] - by, rows[2, j] - bz",
             "d2 = dx * dx + dy * dy + dz * dz",
             "d = sqrt(d2)",
-            "r, mass = records[s, 3], records[s, 4]",
+            "r, mass = rows[3, j], rows[4, j]",
             "leaf = mass < zero",
             "size = r + R",
             "larger = r if r > R else R",
@@ -86,7 +88,7 @@ def _classify(terminal: bool) -> Callable[[Variant], Callable]:
                 "gx, gy, gz = max(gx, zero), max(gy, zero), max(gz, zero)",
                 "h2 = gx * gx + gy * gy + gz * gz",
                 "h = sqrt(h2)",
-                f"small = {factor} * records[s, {4 + degree}] < limit * ({power('h2', 'h', degree + 3)})",
+                f"small = {factor} * rows[{4 + degree}, j] < limit * ({power('h2', 'h', degree + 3)})",
                 "body = (r < distant * h) & (r + support < h) & small",
                 f"code = {OPEN}",
                 f"code = {P2P} if leaf else code",
@@ -96,7 +98,7 @@ def _classify(terminal: bool) -> Callable[[Variant], Callable]:
             lines += [f"code = {OPEN}", f"code = {DOWN} if leaf | (r < R) else code"]
         lines += [f"code = {M2L} if accept else code", f"codes[j] = {NONE} if mass == zero else code"]
         text.lines = [
-            "def classify(count, ids, records, box, weights, rules, limit, codes):",
+            "def classify(count, rows, box, weights, rules, limit, codes):",
             "    compile_for_vectors()",
             "    bx, by, bz, R, hx, hy, hz = box[0], box[1], box[2], box[3], box[4], box[5], box[6]",
             "    support, theta, distant, flat = rules.support, rules.theta, rules.distant, rules.flat",
@@ -127,35 +129,39 @@ fill_weights = piece(_weights)
 
 
 @njit(error_model="numpy")
-def sort_out(count, ids, codes, cells, few, lists, numbers, queue):
+def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
     """Distribute a list by its codes: to M2L, M2P, P2P (rows of ``lists``, numbers in ``numbers``) and, as numbers[3],
-    those that are handed down; the children of the opened ones to ``queue``. Returns the length of the queue, or -1 if
-    something is full."""
+    those that are handed down; the opened ones to ``open_ids``, and their children to ``queue``. Returns the length of the
+    queue, or -1 if something is full."""
     far, multipole, near, down = numbers[0], numbers[1], numbers[2], numbers[3]
-    room = lists.shape[1]
+    room = lists.shape[1] - LANES
     if max(far, multipole, near, down) + count > room:
         return -1
-    a, b, c, e = lists[0], lists[1], lists[2], lists[3]
-    opened = 0
-    for j in range(count):
-        s, code = ids[j], codes[j]
-        if code == 1 and cells.children[s] == 0 and cells.count[s] <= few:
-            code = 2
-        a[far] = s
-        far += code == 0
-        b[multipole] = s
-        multipole += code == 1
-        c[near] = s
-        near += code == 2
-        e[down] = s
-        down += code == 3
-        if code == 4:
-            child = cells.child[s]
-            children = cells.children[s]
-            if opened + children > room:
-                return -1
-            for k in range(children):
-                queue[opened + k] = child + k
-            opened += children
-    numbers[0], numbers[1], numbers[2], numbers[3] = far, multipole, near, down
-    return opened
+    multipole_before, opened, taken = multipole, np.int64(0), np.int64(0)
+    for j in range(0, count, LANES):
+        some = min(LANES, count - j)
+        far = select_ids(ids, codes, j, some, 0, lists[0], far)
+        multipole = select_ids(ids, codes, j, some, 1, lists[1], multipole)
+        near = select_ids(ids, codes, j, some, 2, lists[2], near)
+        down = select_ids(ids, codes, j, some, 3, lists[3], down)
+        opened = select_ids(ids, codes, j, some, 4, open_ids, opened)
+    # Few bodies are cheaper than M2P.
+    kept = multipole_before
+    for j in range(multipole_before, multipole):
+        s = lists[1, j]
+        if cells.children[s] == 0 and cells.count[s] <= few:
+            lists[2, near] = s
+            near += 1
+        else:
+            lists[1, kept] = s
+            kept += 1
+    numbers[0], numbers[1], numbers[2], numbers[3] = far, kept, near, down
+    for j in range(opened):
+        s = open_ids[j]
+        if taken > room:
+            return -1
+        child = cells.child[s]
+        for k in range(8):  # a vector; children that do not exist are overwritten
+            queue[np.uint64(taken) + np.uint64(k)] = child + np.uint32(k)
+        taken += np.int64(cells.children[s])
+    return taken if taken <= room else -1
