@@ -58,11 +58,11 @@ def offered(tmp_path):
         ("nbody run plu", ["plummer"]),
         ("nbody run scenarios/", ["scenarios/plummer.yml"]),
         ("nbody view r", ["run.h5"]),
-        ("nbody view d", ["disk", "disk.yaml"]),
+        ("nbody view d", ["disc_galaxy", "disk", "disk.yaml"]),
         ("nbody plot ", ["run.h5", *PLOTS]),
         ("nbody plot run.h5 energy o", ["overview", "orbits"]),
         ("nbody diff run.h5 r", ["run.h5"]),
-        ("nbody info d", ["disk", "disk.yaml"]),
+        ("nbody info d", ["disc_galaxy", "disk", "disk.yaml"]),
         ("nbody info [", []),
         ("nbody run n", []),  # and the shell goes on with all files
     ],
