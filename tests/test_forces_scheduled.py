@@ -209,6 +209,7 @@ def hopper(monkeypatch, scheduled):
     monkeypatch.setattr(gpu, "require", lambda what: None)
     monkeypatch.setattr(gpu, "facts", lambda: card)
     monkeypatch.setattr(SymmetricEngine, "load", lambda engine, n: SimpleNamespace(count=n, workspace=plan))
+    monkeypatch.setattr(scheduled.ScheduledEngine, "acting", lambda engine, state: state.count)
     monkeypatch.setattr(scheduled, "scheduled_kernel", lambda *which: which)
     return scheduled
 

@@ -24,7 +24,7 @@ from numba import njit
 from pydantic import Field
 
 from nbody.errors import RunFailed
-from nbody.fields.post_newtonian_kernel import CONTRACT
+from nbody.fields.post_newtonian_kernel import STRICT
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.few_bodies import FewBodies, components, require_star
@@ -117,7 +117,7 @@ def critical_distances(x: np.ndarray, v: np.ndarray, m: np.ndarray, h: float, hi
     return found
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def kick(Q, V, m, h, critical, a):
     """Kick the planets by the share L of their attraction."""
     n = m.size
@@ -146,7 +146,7 @@ def kick(Q, V, m, h, critical, a):
             V[c, i] += h * a[c, i]
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def jump(Q, V, m, h):
     """Shift all planets: the star moves against them."""
     for c in range(3):
@@ -157,7 +157,7 @@ def jump(Q, V, m, h):
             Q[c, i] += h * total / m[0]
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def meet(i, j, Q, V, end_Q, end_V, h, limit):
     """True if planets i and j come closer than ``limit`` within a step, by a cubic that has their squared distance and its
     rate of change at both ends."""

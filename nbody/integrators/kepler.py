@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from nbody.fields.post_newtonian_kernel import CONTRACT
+from nbody.fields.post_newtonian_kernel import STRICT
 
 SMALL = 0.1
 """Stumpff's series is used up to this |z|; its terms up to z⁶ leave an error below 1e-18. Larger arguments are quartered."""
@@ -25,7 +25,7 @@ SERIES_3 = tuple((-1.0) ** k / math.factorial(2 * k + 3) for k in range(7))
 MOST_NEWTON, MOST_DOUBLINGS, MOST_HALVINGS, MOST_QUARTERINGS = 12, 60, 1200, 600
 
 
-@njit(error_model="numpy", fastmath=CONTRACT, inline="always")
+@njit(error_model="numpy", fastmath=STRICT, inline="always")
 def stumpff(z):
     """c₁, c₂ and c₃ of z."""
     quarterings = 0
@@ -50,14 +50,14 @@ def stumpff(z):
     return c1, c2, c3
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def time_at(X, r0, eta, zeta, beta):
     """The time that belongs to X; it grows with X, at the rate r."""
     _, c2, c3 = stumpff(beta * X * X)
     return X * (r0 + X * (eta * c2 + zeta * c3 * X))
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def bisected(h, r0, eta, zeta, beta, reach):
     """The root X on the side of ``reach``, by bisection: for orbits on which Newton's iteration fails."""
     sign = np.copysign(1.0, h)
@@ -77,7 +77,7 @@ def bisected(h, r0, eta, zeta, beta, reach):
     return middle
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def kepler_step(i, x, v, mu, h):
     """Move body i of x and v, (3, N), by the time h on its conic about a centre of strength ``mu``. Returns the distance."""
     x0, y0, z0, vx, vy, vz = x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i]

@@ -14,7 +14,7 @@ from numba.extending import overload
 
 from nbody import law
 from nbody.fields import post_newtonian_kernel
-from nbody.fields.post_newtonian_kernel import CONTRACT
+from nbody.fields.post_newtonian_kernel import STRICT
 from nbody.law import pair_law
 
 RELATIVITY = "+1pn"
@@ -64,7 +64,7 @@ def _encounter(variant, x, v, m, G, length2, more, a):
     encounter(x, m, more, a)
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def share_of_kick(distance, critical):
     """The share L of the attraction of two planets that belongs to the map's kick: 1 beyond the critical distance, 0 below
     :data:`NEAREST` of it, and between them 35 y⁴ - 84 y⁵ + 70 y⁶ - 20 y⁷. (Chambers 1999 takes 10 y³ - 15 y⁴ + 6 y⁵;
@@ -77,7 +77,7 @@ def share_of_kick(distance, critical):
     return y * y * y * y * (35.0 + y * (-84.0 + y * (70.0 - 20.0 * y)))
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def encounter(x, m, critical, a):
     """Planets 1 … N-1 relative to the star 0: its attraction, and the share 1 - L of that between planets. The masses are
     multiplied by G; the star stays in the origin."""
@@ -114,7 +114,7 @@ def _accelerations(law_name):
 
     pair = pair_law(law_name, 3, rsqrt, njit(error_model="numpy"), inverse_cube)
 
-    @njit(error_model="numpy", fastmath=CONTRACT)
+    @njit(error_model="numpy", fastmath=STRICT)
     def accelerations(x, m, G, length2, a):
         a[:] = 0.0
         for i in range(1, m.size):

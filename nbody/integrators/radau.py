@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from nbody.fields.post_newtonian_kernel import CONTRACT
+from nbody.fields.post_newtonian_kernel import STRICT
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.integrators.pair_forces import RELATIVITY, accelerate, variant_of
 
@@ -99,7 +99,7 @@ def newton_form(b, g):
             g[k, i] = total
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def predict(n, h, x, v, a0, b, at):
     """The positions at node n of a step of length h."""
     t = TAU[n]
@@ -111,7 +111,7 @@ def predict(n, h, x, v, a0, b, at):
         at[i] = x[i] + (t * h * v[i] + half * (0.5 * a0[i] + t * s))
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def predict_velocity(n, h, v, a0, b, at):
     """The velocities at node n of a step of length h."""
     t = TAU[n]
@@ -122,7 +122,7 @@ def predict_velocity(n, h, v, a0, b, at):
         at[i] = v[i] + t * h * (a0[i] + t * s)
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def take_in(n, a, a0, b, g):
     """Make the polynomial agree with the acceleration at node n. Returns the change of its last coefficient, relative to the
     largest acceleration."""
@@ -140,7 +140,7 @@ def take_in(n, a, a0, b, g):
     return change / largest if largest > 0.0 else 0.0
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def finish(h, x, v, a0, b, lost_x, lost_v, change):
     """Positions and velocities at the end of the step."""
     for i in range(x.size):

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from nbody.errors import RunFailed
-from nbody.fields.post_newtonian_kernel import CONTRACT
+from nbody.fields.post_newtonian_kernel import STRICT
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.integrators.few_bodies import FewBodies, components, require_star
 from nbody.integrators.integrator import Motion
@@ -119,7 +119,7 @@ def corrector_kicks(order: int) -> np.ndarray:
     return np.linalg.solve(matrix, wanted) if stages else np.zeros(0)
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def to_jacobi(x, m, X):
     """Jacobi coordinates X of x, (3, N): relative to the centre of mass of the bodies before; column 0 is that of all."""
     for c in range(3):
@@ -131,7 +131,7 @@ def to_jacobi(x, m, X):
         X[c, 0] = weighted / total
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def from_jacobi(X, m, inner, x):
     """The inverse of :func:`to_jacobi`; ``inner[i]`` is the sum of the masses 0 … i."""
     for c in range(3):
@@ -142,7 +142,7 @@ def from_jacobi(X, m, inner, x):
         x[c, 0] = centre
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def drift(X, V, inner, h, distance, per_c2=0.0):
     """Kepler motion of all planets, and the straight motion of the centre of mass."""
     for c in range(3):
@@ -155,14 +155,14 @@ def drift(X, V, inner, h, distance, per_c2=0.0):
         distance[i] = kepler_step(i, X, V, inner[i], time)
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def sizes(i, X, V):
     """The distance, the square of the speed, and the square of the distance of planet i."""
     r2 = X[0, i] * X[0, i] + X[1, i] * X[1, i] + X[2, i] * X[2, i]
     return np.sqrt(r2), V[0, i] * V[0, i] + V[1, i] * V[1, i] + V[2, i] * V[2, i], r2
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def shift(X, V, h, per_c2):
     """Relativity's term -v⁴/(2c²)."""
     for i in range(1, X.shape[1]):
@@ -171,7 +171,7 @@ def shift(X, V, h, per_c2):
             X[c, i] -= 2.0 * h * per_c2 * v2 * V[c, i]
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def to_momenta(X, V, inner, per_c2):
     """Turn velocities into momenta per mass, v (1 + (v²/2 + 3 μ/r)/c²)."""
     for i in range(1, inner.size):
@@ -180,7 +180,7 @@ def to_momenta(X, V, inner, per_c2):
             V[c, i] *= 1.0 + per_c2 * (0.5 * v2 + 3.0 * inner[i] / r)
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def to_velocities(X, V, inner, per_c2):
     """The inverse of :func:`to_momenta`, to rounding."""
     for i in range(1, inner.size):
@@ -192,7 +192,7 @@ def to_velocities(X, V, inner, per_c2):
             V[c, i] *= factor
 
 
-@njit(error_model="numpy", fastmath=CONTRACT)
+@njit(error_model="numpy", fastmath=STRICT)
 def kick(X, V, m, inner, h, distance, near, x, a, per_c2=0.0):
     """Kick with all forces but those of the Kepler motion. Returns two planets that are too close, or (0, 0)."""
     n = m.size

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
 from llvmlite.binding import Linkage
 from numba import config, njit
 from numba.core.bytecode import FunctionIdentity
@@ -36,6 +37,9 @@ SETTINGS = (
     "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML", "LLVM_REFPRUNE_PASS",
 )  # fmt: skip
 """Numba's settings that affect the compiled code besides a function's options, each a NUMBA_... in the environment."""
+
+CONSTANTS = (bool, int, float, str, np.generic)
+"""The types of constants that kernels read from their modules."""
 
 HASH = hashlib.sha256
 HASH_BYTES = HASH().digest_size
@@ -134,11 +138,18 @@ class KernelCache(FunctionCache):
 
 
 def sources(function: Any) -> list[str]:
-    """The hashes of the files that define a function and the functions of this package that it calls. (Numba's stamp is of
-    the first file only, and its key has no code of functions that are imported from others.)"""
-    waiting, seen, files = [function], set[int](), set[str]()
+    """Everything in this package that the code of a function is made of: the hashes of the files that define it and the
+    functions that it calls, the constants that these read, and the options they are compiled with. (Numba's stamp is of the
+    first file only, and its key has no code of functions that are imported from others.)"""
+    waiting, seen, files, read = [function], set[int](), set[str](), set[str]()
     while waiting:
         found = waiting.pop()
+        if isinstance(found, tuple | np.ndarray):
+            waiting += [*found] if isinstance(found, tuple) else [found.dtype.str, HASH(found.tobytes()).hexdigest()]
+        if isinstance(found, CONSTANTS):
+            read.add(repr(found))
+        if hasattr(found, "targetoptions"):
+            read.add(_in_order(found.targetoptions))
         found = getattr(found, "py_func", found)
         if id(found) in seen or not isinstance(found, FunctionType) or not _is_ours(found):
             continue
@@ -147,7 +158,7 @@ def sources(function: Any) -> list[str]:
         waiting += [found.__globals__.get(name) for name in _names(found.__code__)]
         with contextlib.suppress(ValueError):  # a cell that is not filled yet
             waiting += [cell.cell_contents for cell in found.__closure__ or ()]
-    return sorted(map(_file_hash, files))
+    return sorted(map(_file_hash, files)) + sorted(read)
 
 
 def _is_ours(function: FunctionType) -> bool:
