@@ -74,7 +74,7 @@ def make_systems(scenario: Scenario, make: Callable[[Scenario], Particles]) -> P
 
 
 def check_bodies(scenario: Scenario, bodies: int) -> None:
-    """Raise an InputError unless systems may have so many bodies."""
+    """Raise an InputError if a system of an ensemble cannot have this number of bodies."""
     if not FEWEST_BODIES <= bodies <= MOST_BODIES:
         raise InputError(
             f"{scenario.where('ensemble')}each system has {FEWEST_BODIES} to {MOST_BODIES} bodies, got {bodies}; use fewer, "

@@ -105,8 +105,8 @@ class Hybrid(FewBodies):
 
 
 def critical_distances(x: np.ndarray, v: np.ndarray, m: np.ndarray, h: float, hill: float) -> np.ndarray:
-    """The critical distance of each body, (N,): so many Hill radii a (m/3m₀)^(1/3), or more if it moves fast; that of the
-    star is 0. ``m``: G times the masses."""
+    """The critical distance of each body, (N,): ``hill`` Hill radii a (m/3m₀)^(1/3), or more if it moves fast; that of the
+    star is 0. ``m``: G times the masses; ``h``: the time step."""
     r, v2 = np.linalg.norm(x - x[:, :1], axis=0), ((v - v[:, :1]) ** 2).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         a = np.abs(1 / (2 / r - v2 / m[0]))

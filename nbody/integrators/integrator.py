@@ -150,7 +150,7 @@ class Integrator(ABC):
         return self.evaluations * motion.engine.work(motion.state)
 
     def observed(self, motion: Motion) -> dict[str, np.ndarray]:
-        """Observables of its own, recorded with each frame (:data:`nbody.trajectory.systems.COLUMNS`)."""
+        """Further observables of the scheme, recorded with each frame (:data:`nbody.trajectory.systems.COLUMNS`)."""
         return {}
 
     def remark(self) -> str:

@@ -243,7 +243,7 @@ class Simulation:
         On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
         ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
         change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards; not with a scheme
-        that has coordinates or derivatives of its own (hermite4, block schemes, wisdom_holman, hybrid): it does not see the
+        that keeps other coordinates or derivatives (hermite4, block schemes, wisdom_holman, hybrid): it does not see the
         change.
         """
         return dict(zip(("position", "velocity"), self.state.views(), strict=True))

@@ -1,7 +1,6 @@
 """Sweeps: one scenario many times with other values, in processes side by side.
 
-A run of a sweep is ``nbody run SCENARIO --set KEY=VALUE …``, in a process of its own: one that crashes leaves the others
-alone. The recordings are the only state. So a sweep that was killed goes on when it is started again: complete runs are
+A run of a sweep is ``nbody run SCENARIO --set KEY=VALUE …`` in a separate process: if one crashes, the others go on. The recordings are the only state. So a sweep that was killed goes on when it is started again: complete runs are
 left as they are, others are resumed from their checkpoints.
 """
 
