@@ -1,7 +1,8 @@
 """Sweeps: one scenario many times with other values, in processes side by side.
 
-A run of a sweep is ``nbody run SCENARIO --set KEY=VALUE …`` in a separate process: if one crashes, the others go on. The recordings are the only state. So a sweep that was killed goes on when it is started again: complete runs are
-left as they are, others are resumed from their checkpoints.
+A run of a sweep is ``nbody run SCENARIO --set KEY=VALUE …`` in a separate process: if one crashes, the others go on. The
+recordings are the only state. So a sweep that was killed goes on when it is started again: complete runs are left as they
+are, others are resumed from their checkpoints.
 """
 
 import csv

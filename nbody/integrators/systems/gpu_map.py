@@ -56,7 +56,8 @@ def lanes_for(planets: int) -> int:
 
 @cache
 def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -> Kernels:
-    """The kernels; ``resident``: the number of blocks that must fit on a multiprocessor at a time (0: registers have no limit)."""
+    """The kernels; ``resident``: the number of blocks that must fit on a multiprocessor at a time (0: no limit of
+    registers)."""
     planets = bodies - 1
     lanes = lanes_for(planets)
     groups, row_length = threads // lanes, lanes + 1  # rows of one number more: fewer bank conflicts
