@@ -22,7 +22,7 @@ PACKAGE = ROOT / "nbody"
 
 FLOORS = (
     ("errors", "units", "opengl", "cache", "figures"),
-    ("registry", "machine", "gpu", "particles"),
+    ("registry", "machine", "gpu", "particles", "parallel"),
     ("unroll", "diagnostics"),
     ("law",),
     ("scenario",),

@@ -14,6 +14,7 @@ from nbody import machine
 from nbody.errors import InputError
 from nbody.fields.added import AddedFields
 from nbody.law import Gravity
+from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import Column, State, Want, itemsize
@@ -107,6 +108,8 @@ class Engine(ABC):
         self.require_softening(gravity)
         self.precision = precision
         self.options = options or self.Options()
+        self.team: Team = ALONE
+        """The ranks that compute the forces together."""
         self.fields: AddedFields | None = None
         """External fields, which :meth:`evaluate` adds to what the engine computes."""
         self.dtype = np.dtype(np.float32 if itemsize(precision) == 4 else np.float64)

@@ -1,0 +1,75 @@
+"""The ranks of a run. Every rank holds the whole state and makes the same moves; only the forces are divided.
+
+A rank must never take a branch that the others do not take. So what depends on a clock, a cache, a file or a signal is
+decided by rank 0 (:meth:`Team.broadcast`) or from the values of all (:meth:`Team.all`).
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+
+class Team(ABC):
+    """The processes that compute one run together.
+
+    Attributes:
+        rank: the number of this process, from 0.
+        size: the number of processes.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def first(self) -> bool:
+        """True on rank 0, which alone writes files and messages."""
+        return self.rank == 0
+
+    def share(self, count: int) -> tuple[int, int]:
+        """The part [first, last) of ``count`` equal pieces that belongs to this rank."""
+        return self.bounds(count)[self.rank], self.bounds(count)[self.rank + 1]
+
+    def bounds(self, count: int) -> list[int]:
+        """The first piece of each rank, and ``count``: rank p has the pieces [bounds[p], bounds[p + 1])."""
+        return [count * p // self.size for p in range(self.size + 1)]
+
+    @abstractmethod
+    def broadcast(self, value: Any) -> Any:
+        """Return the value of rank 0 on every rank."""
+
+    @abstractmethod
+    def all(self, value: Any) -> list[Any]:
+        """Return the values of all ranks, on every rank."""
+
+    @abstractmethod
+    def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
+        """Complete ``rows`` on every rank, in place: rank p has filled the rows [bounds[p], bounds[p + 1])."""
+
+    @abstractmethod
+    def exchange(self, blocks: list[np.ndarray]) -> list[np.ndarray]:
+        """Send ``blocks[q]`` to rank q, and return what each rank has sent to this one. The shapes follow from the ranks:
+        the block from rank p has the shape of ``blocks[rank]`` on every rank."""
+
+
+class Alone(Team):
+    """One process."""
+
+    def broadcast(self, value: Any) -> Any:
+        """See :meth:`Team.broadcast`."""
+        return value
+
+    def all(self, value: Any) -> list[Any]:
+        """See :meth:`Team.all`."""
+        return [value]
+
+    def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
+        """See :meth:`Team.gather_rows`."""
+
+    def exchange(self, blocks: list[np.ndarray]) -> list[np.ndarray]:
+        """See :meth:`Team.exchange`."""
+        return blocks
+
+
+ALONE = Alone()
+"""The team of a run in one process."""
