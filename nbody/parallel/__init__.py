@@ -1,5 +1,27 @@
 """Several processes on one run: what every rank must know and how rows are exchanged (:class:`Team`)."""
 
+import atexit
+from functools import cache
+
+from nbody.parallel.launcher import launch, several
 from nbody.parallel.team import ALONE, Alone, Team
 
-__all__ = ["ALONE", "Alone", "Team"]
+__all__ = ["ALONE", "Alone", "Team", "several", "team"]
+
+
+@cache
+def team() -> Team:
+    """The processes that a launcher has started together with this one; :data:`ALONE` without a launcher. MPI is loaded only
+    with one.
+
+    Raises:
+        InputError: the processes can't work together: mpi4py is missing, or the launcher belongs to another MPI.
+    """
+    launched = launch()
+    if launched is None:
+        return ALONE
+    from nbody.parallel.mpi import MpiTeam
+
+    found = MpiTeam(launched)
+    atexit.register(found.abort_after_a_crash)
+    return found
