@@ -252,7 +252,7 @@ def test_who_is_interrupted_before_the_first_checkpoint_is_not_told_to_resume(tm
     simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml"), path, overwrite=True, notify=lines.append)
     work = "_record" if frames == 0 else "_checkpoint"
 
-    def interrupted(recorder):
+    def interrupted():
         raise KeyboardInterrupt
 
     setattr(simulation, work, interrupted)

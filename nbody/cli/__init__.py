@@ -22,6 +22,7 @@ from nbody.cli.movie import movie
 from nbody.cli.names import list_names
 from nbody.cli.new import new, scenarios
 from nbody.cli.plot import plot
+from nbody.cli.ranks import check_command, together
 from nbody.cli.rerun import rerun
 from nbody.cli.resume import resume
 from nbody.cli.run import run
@@ -55,6 +56,7 @@ class Commands(TyperGroup):
         """Find the command. Raises InputError with the likely one if there is none of this name."""
         name = args[0]
         if name.startswith("-") or self.get_command(ctx, name) is not None:
+            check_command(name)
             return super().resolve_command(ctx, args)
         from nbody.scenario.packaged import SUFFIXES, names
 
@@ -135,7 +137,8 @@ def _check_environment() -> None:
 def _run(arguments: list[str] | None) -> int:
     try:
         _check_environment()
-        result = app(arguments, standalone_mode=False)
+        with together():
+            result = app(arguments, standalone_mode=False)
         if sys.stdout is not None:  # None if the shell has closed it
             sys.stdout.flush()
         return result if isinstance(result, int) else 0

@@ -21,7 +21,10 @@ def team() -> Team:
     if launched is None:
         return ALONE
     from nbody.parallel.mpi import MpiTeam
+    from nbody.parallel.places import choose_gpu, share_cores
 
     found = MpiTeam(launched)
     atexit.register(found.abort_after_a_crash)
+    choose_gpu(found.local_rank)
+    share_cores(found)
     return found

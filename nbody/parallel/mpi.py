@@ -4,8 +4,8 @@ No call blocks: each is started, and tested until it has ended. So signals are h
 never comes, a line names it and the run ends.
 
 Values (:meth:`MpiTeam.all`, :meth:`MpiTeam.broadcast`) travel with a header that says whether a rank has failed. So all
-ranks that prepare a run learn of an error on one of them, and end in the same way. Rows of forces have no header: an error
-there ends the run by :meth:`MpiTeam.abort`.
+ranks that prepare a run learn of an error on one of them, and end in the same way (:meth:`MpiTeam.agreed`). Rows of forces
+have no header: an error there ends the run by :meth:`MpiTeam.abort`.
 """
 
 import itertools
@@ -14,8 +14,9 @@ import pickle
 import socket
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -51,7 +52,7 @@ class MpiTeam(Team):
 
     def __init__(self, launched: Launch) -> None:
         self._mpi = _library(launched)
-        world = self._mpi.COMM_WORLD
+        self.library, world = _name(self._mpi), self._mpi.COMM_WORLD
         _check_size(launched, world.Get_size(), self.library)
         self.launcher = launched.launcher
         self.rank, self.size = world.Get_rank(), world.Get_size()
@@ -59,14 +60,8 @@ class MpiTeam(Team):
         self._calls, self._notes = 0, list[Any]()
         self._row_types: dict[int, Any] = {}
         self.patience = _patience()
-        self.ended = False
-        """True once all ranks know that the work is done, or that one of them has failed."""
-        self.hosts: list[str] = self.all(socket.gethostname())
-
-    @property
-    def library(self) -> str:
-        """The name and the version of the MPI library."""
-        return printable(self._mpi.Get_library_version().split("\n")[0].split(",")[0].replace("\t", " ").strip("\0 "))
+        self._lost = False  # a call was left before its end, so this rank can exchange nothing any more
+        self.hosts = self.all(socket.gethostname())
 
     @property
     def local_rank(self) -> int:
@@ -93,10 +88,27 @@ class MpiTeam(Team):
         self._raise_failures(lengths, data)
         return self._gathered(lengths, data)
 
-    def fail(self, error: BaseException) -> NoReturn:
+    @contextmanager
+    def agreed(self) -> Iterator[None]:
+        """See :meth:`Team.agreed`."""
+        try:
+            yield
+        except BaseException as error:
+            if is_agreed(error) or self._lost or self.working:
+                raise
+            self._fail(error)
+        self.all(None)
+
+    def _fail(self, error: BaseException) -> NoReturn:
         """Tell the other ranks, which are about to exchange values, that this one has failed; raise the error of the
         first rank that has."""
-        shipped = error if isinstance(error, NBodyError) else RunFailed(_described(error))
+        shipped = error
+        if not isinstance(error, NBodyError):
+            shipped = RunFailed(
+                "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+            )
+            if isinstance(error, Exception):  # a defect of this program
+                traceback.print_exception(error, file=sys.__stderr__)
         data = self._pickled(shipped)
         self._raise_failures(self._headers(len(data), failed=True), data)
         raise AssertionError("no rank has failed")
@@ -113,10 +125,11 @@ class MpiTeam(Team):
         if not len(failed):
             return
         found = self._gathered(np.where(lengths < 0, -lengths, 0), data if self.rank in failed else b"")
-        self.ended = True
         error = found[failed[0]]
-        same = len(failed) == self.size and len({str(found[k]) for k in failed}) == 1
-        raise error if same or self.size == 1 else type(error)(f"rank {failed[0]}: {error}")
+        if failed[0] or (len(failed) > 1 and len({str(found[k]) for k in failed}) > 1):
+            error = type(error)(self.said(failed[0], str(error)))
+        error.agreed = True
+        raise error
 
     def _gathered(self, lengths: np.ndarray, data: bytes) -> list[Any]:
         """The pickled values of all ranks; None where the length is 0."""
@@ -174,7 +187,7 @@ class MpiTeam(Team):
     def _poll(self, arrived: Callable[[], bool], limit: float) -> None:
         """Return when a call has ended. Raises RunFailed after ``limit`` seconds."""
         self._calls += 1
-        began, announced = time.perf_counter(), False
+        began, announced, self._lost = time.perf_counter(), False, True
         while not arrived():
             waited = time.perf_counter() - began
             if waited < SPIN:
@@ -188,6 +201,7 @@ class MpiTeam(Team):
                 raise RunFailed(
                     f"rank {self.rank} has waited {limit:g} s for {self._absent()}; {PATIENCE_VARIABLE} sets the limit"
                 )
+        self._lost = False
 
     def _announce(self) -> None:
         """Tell the others that this rank waits, so that each of them can name the one that does not."""
@@ -210,8 +224,20 @@ class MpiTeam(Team):
 
     def abort_after_a_crash(self) -> None:
         """Called at the end of the process: after an exception that nothing has caught, the others would wait for ever."""
-        if getattr(sys, "last_value", None) is not None and not self.ended:
+        error = getattr(sys, "last_value", None)
+        if error is not None and not is_agreed(error):
             self.abort(1)
+
+
+def is_agreed(error: BaseException) -> bool:
+    """True if all ranks raise this error."""
+    return getattr(error, "agreed", False)
+
+
+def _name(mpi: Any) -> str:
+    """The name and the version of the MPI library, such as ``MPICH 5.0.2``."""
+    words = mpi.Get_library_version().split("\n")[0].split(",")[0].replace("Version:", "").strip("\0 ")
+    return printable(" ".join(words.split()))
 
 
 def _library(launched: Launch) -> Any:
@@ -251,7 +277,3 @@ def _patience() -> float:
     if not seconds > 0:
         raise InputError(f"{PATIENCE_VARIABLE}={printable(text)[:20]}: must be a number of seconds greater than 0")
     return seconds
-
-
-def _described(error: BaseException) -> str:
-    return "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -73,13 +74,15 @@ class Recording:
     def redirect(self, file: Output | None) -> None:
         """Record the next runs in another file, which begins with the present moment."""
         self._file, self._written = file, False
-        if file is None:
-            return
         self._recorder, self.frames, self._energies, self.begun = None, 0, Energies(), False
         run = self._run
         if run.step != run.bodies.step and not isinstance(run.scenario.initial, FromArrays):
             began = json.dumps(run.scenario.resolved()["initial"])
             self._origin = f"step {run.step}, t = {run.time:.9g}, of a run that began with {began}"
+
+    def stop(self) -> None:
+        """Record nothing any more."""
+        self._file, self._written = None, False
 
     # --- From the beginning of a run to its end ---
 
@@ -92,14 +95,14 @@ class Recording:
             self._file.go_on(step, now, self.frames, self._energies)
         self.schedule = schedule
 
-    def open(self) -> Recorder:
-        """Open the file, with room for every frame of the schedule. The recorder is to be used as a context manager."""
+    def open(self) -> AbstractContextManager:
+        """Open the file, with room for every frame of the schedule. An error inside the returned context closes it."""
         run = self._run
         writer = None if self._file is None else self._writer(self._file)
         limit = run.scenario.on_energy_error
         try:
             recorder = Recorder(writer, limit, run.notify, self._energies, self.frames, run.frames_per_block)
-            recorder.gravity = run.scenario.gravity
+            recorder.gravity, recorder.raises = run.scenario.gravity, run.team.size == 1
             if run.scenario.ensemble:
                 recorder.measure = self._measure_systems
             elif run.scenario.record.observables or run.colliding is not None:
@@ -111,13 +114,18 @@ class Recording:
         self._written, self._recorder = writer is not None, recorder
         return recorder
 
+    @property
+    def error(self) -> BaseException | None:
+        """What the recorder could not do, if several ranks must agree to end for it; else it is raised at once."""
+        return self._open().error
+
     def close(self, complete: bool) -> None:
         """Wait until everything is in the file; ``complete`` if it has all frames of the schedule."""
         self._open().close(complete)
 
     def settle(self) -> None:
         """Take over the number of frames and the energies after a run that has ended well."""
-        self.frames, self._energies = self._open().frames, self._open().energies
+        self.frames, self._energies = self._run.team.broadcast((self._open().frames, self._open().energies))
 
     def _open(self) -> Recorder:
         assert self._recorder is not None
@@ -148,14 +156,12 @@ class Recording:
             self._open().checkpoint(self._run.checkpoint_arrays(), self._meta())
             self._checkpointed = time.perf_counter()
 
-    def checkpoint_if_due(self) -> None:
-        """Store a checkpoint if the last one is older than the scenario says."""
-        if self.checkpoint_due():
-            self.checkpoint()
-
     def checkpoint_due(self) -> bool:
         """True if the last checkpoint is older than the scenario says."""
-        return time.perf_counter() - self._checkpointed > 60 * self._run.scenario.checkpoint.minutes
+        return (
+            self._file is not None
+            and time.perf_counter() - self._checkpointed > 60 * self._run.scenario.checkpoint.minutes
+        )
 
     def _meta(self) -> dict[str, Any]:
         """The other contents of a checkpoint: the position in the run, and what its bits depend on."""
@@ -173,7 +179,7 @@ class Recording:
         facts = {"seed": seed}
         if isinstance(initial, FromArrays):
             facts = {"seed": "none: the bodies were given as arrays", "bodies": self._origin}
-        known: dict[str, Any] = run.scope() | facts
+        known: dict[str, Any] = run.scope() | facts | run.team.provenance()
         if file.start is None and run.engine.approximate and Want.ACCELERATION in run.state.current:
             seed = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(run.engine, run.state, run.bodies.mass, seed)
@@ -205,3 +211,43 @@ class Recording:
         mass = self._run.bodies.mass
         found = energies(snapshot.position, snapshot.velocity, mass, law.G, law.length2, law.softening, systems)
         return {"system_energy": found}
+
+
+class RecordedElsewhere(Recording):
+    """The recording as a rank other than 0 has it: nothing leaves this process."""
+
+    def __init__(self, run: "Simulation", begun: bool) -> None:
+        super().__init__(run, None)
+        self.begun = begun
+
+    error = None
+
+    def redirect(self, file: Output | None) -> None:
+        """See :meth:`Recording.redirect`."""
+        self.begun = False
+
+    def open(self) -> AbstractContextManager:
+        """See :meth:`Recording.open`."""
+        return nullcontext()
+
+    def close(self, complete: bool) -> None:
+        """See :meth:`Recording.close`."""
+
+    def settle(self) -> None:
+        """See :meth:`Recording.settle`."""
+        self.frames, self._energies = self._run.team.broadcast(None)
+
+    def frame(self) -> None:
+        """See :meth:`Recording.frame`."""
+        self.begun = True
+
+    def snapshots(self, moments: Iterable[tuple[int, float, Snapshot]]) -> None:
+        """See :meth:`Recording.snapshots`."""
+        for _, _, snapshot in moments:
+            snapshot.wait().release()
+
+    def events(self, rows: np.ndarray) -> None:
+        """See :meth:`Recording.events`."""
+
+    def checkpoint(self) -> None:
+        """See :meth:`Recording.checkpoint`."""

@@ -15,6 +15,7 @@ from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
+from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.calls import Callback, Calls, calls_of
 from nbody.run.guards import doubts
@@ -22,8 +23,8 @@ from nbody.run.notebook import default_notify
 from nbody.run.output import Output, Start
 from nbody.run.plan import Notify, plan
 from nbody.run.progress import Clock, Progress, Summary
-from nbody.run.recorder import Recorder
-from nbody.run.recording import Recording
+from nbody.run.ranks import require_same_machines, require_same_run, require_same_state, shared_plan
+from nbody.run.recording import RecordedElsewhere, Recording
 from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, whole_steps
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.watch import Watch
@@ -104,19 +105,32 @@ class Simulation:
         repeats: bool = False,
         **values: Any,
     ) -> None:
-        notify = notify or default_notify()
-        scenario = _described(scenario)
-        self._open_ended = isinstance(scenario, Particles) and values.keys().isdisjoint(("steps", "end"))
-        if isinstance(scenario, Particles):
-            particles = scenario.check("particles: ")
-            scenario = _scenario_of(particles, values)
-        elif values:
-            scenario = scenario.with_keywords(values)
-        if particles is not None and start is None and not repeats:
-            scenario = scenario.with_arrays(particles.count)
-        self.scenario, self.notify = scenario, notify
-        file = None if output is None else Output(output, overwrite, notify, start)
-        self.plan = plan(scenario, particles, notify)
+        self.team = team()
+        notify = (notify or default_notify()) if self.team.first else _say_nothing
+        with self.team.agreed():
+            scenario = _described(scenario)
+            self._open_ended = isinstance(scenario, Particles) and values.keys().isdisjoint(("steps", "end"))
+            if isinstance(scenario, Particles):
+                particles = scenario.check("particles: ")
+                scenario = _scenario_of(particles, values)
+            elif values:
+                scenario = scenario.with_keywords(values)
+            if particles is not None and start is None and not repeats:
+                scenario = scenario.with_arrays(particles.count)
+            self.scenario, self.notify = scenario, notify
+            self._prepare(particles, None if output is None else (output, overwrite), start)
+        self._begun = self._running = self._within_a_step = False
+        self._calls: Calls | None = None
+        self._summary: Summary | None = None
+
+    def _prepare(
+        self, particles: Particles | None, output: tuple[str | Path, bool] | None, start: Start | None
+    ) -> None:
+        """Make the plan, the engine, the state and the recording."""
+        scenario, notify, first = self.scenario, self.notify, self.team.first
+        require_same_run(self.team, scenario, particles)
+        file = Output(*output, notify, start) if output is not None and first else None
+        self.plan = shared_plan(self.team, lambda: plan(scenario, particles, notify))
         self.scenario = scenario = self.plan.scenario
         if self.plan.engine_reason:
             notify(f"engine: {self.plan.engine_name} ({self.plan.engine_reason})")
@@ -154,10 +168,8 @@ class Simulation:
         self._resumed = start is not None
         if start is not None:
             self._restore(start)
-        self.recording = Recording(self, file)
-        self._begun = self._running = self._within_a_step = False
-        self._calls: Calls | None = None
-        self._summary: Summary | None = None
+        self.recording = Recording(self, file) if first else RecordedElsewhere(self, self._resumed)
+        require_same_machines(self.team, self.engine, self.scope())
 
     def __repr__(self) -> str:
         count, scheme = self.state.count, self.scenario.integrator.scheme
@@ -253,8 +265,12 @@ class Simulation:
             InputError: the path can't be written, or the simulation is running.
         """
         self._check_idle()
-        self.recording.redirect(None if output is None else Output(output, overwrite, self.notify))
-        if output is None or self.step == self.bodies.step or isinstance(self.scenario.initial, FromArrays):
+        if output is None:
+            self.recording.stop()
+            return
+        with self.team.agreed():
+            self.recording.redirect(Output(output, overwrite, self.notify) if self.team.first else None)
+        if self.step == self.bodies.step or isinstance(self.scenario.initial, FromArrays):
             return
         if self.colliding is not None:
             self.bodies = self.particles
@@ -325,6 +341,8 @@ class Simulation:
         steps. A ``pace`` decides when the next steps are made, and stops the run in place of Ctrl-C.
         """
         self._check_idle()
+        if pace is not None and self.team.size > 1:
+            raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
         if steps is not None and steps < 0:
             raise InputError(f"run: steps must be zero or more, got {steps}")
         if self._within_a_step:
@@ -334,13 +352,15 @@ class Simulation:
 
             gpu.use_device()  # in this thread
         schedule, clock, first = self._schedule(steps, until), Clock(), self.step
-        self.recording.go_on(schedule)
+        with self.team.agreed():
+            self.recording.go_on(schedule)
         left, single = False, self.integrator.single
         self._running, self._calls = True, calls
         if self.colliding is not None:
             self.colliding.stopped = False
         try:
             with pace.stopping() if pace else stop_on_signals() as stop, self._open_recording():
+                stop.deferred = self.team.size > 1
 
                 def show(doing: str = "", fraction: float = 0.0) -> None:
                     progress(self._progress(clock, schedule, doing, fraction))
@@ -360,10 +380,10 @@ class Simulation:
             self._running = False
         self.recording.settle()
         interrupted = stop.requested and not schedule.ended(self.step, self.time)
-        self._summary = self._summarize(clock, self.step - first, single, interrupted)
+        self._summary = self.team.broadcast(self._summarize(clock, self.step - first, single, interrupted))
         if line := self.integrator.remark():
             self.notify(line)
-        if clock.settled and not stop.requested and not self.integrator.own_forces:
+        if clock.settled and self.team.first and not stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary)
 
     def _check_idle(self) -> None:
@@ -373,50 +393,80 @@ class Simulation:
     def _run(self, schedule: Schedule, clock: Clock, stop: StopRequest, pace: Pace | None) -> Iterator[Beat]:
         """The loop, from the first frame until the file is closed."""
         first = self.step
+        self.team.working = True
         if not self._resumed and not self._begun:
             with np.errstate(all="ignore"):  # the first frame reports what is not finite
                 self.integrator.start(self.motion)
         self._begun = True
         if not self.recording.begun:
             self._record()
-            self.recording.checkpoint()
+            self._checkpoint()
         queued = at_most = 0
         failure: BaseException | None = None
         while not self._ended(schedule) and not stop.requested:
             if not queued:
-                at_most = clock.steps_in_a_beat()
-                if pace is not None:
-                    at_most = min(at_most, _paced(pace, clock))
-                    if stop.requested:
-                        break
+                at_most = self._steps_in_a_beat(clock, stop, pace)
+                if stop.requested:
+                    break
             self._within_a_step = True  # stays True if a second Ctrl-C ends the step between two pieces of a force
             queued += self._advance(schedule, at_most - queued if pace else at_most)
             self._within_a_step = False
             if self._calls and self._calls.due(self.state):
                 try:
-                    stop.requested |= self._calls.function(self.particles) is False
+                    wanted = self._calls.function(self.particles) is not False
                 except Exception as error:  # the file is finished in good order first
-                    failure, stop.requested = error, True
-            if queued >= at_most or clock.due():
+                    failure, wanted = error, False
+                if not wanted:
+                    stop.request()
+                at_most = min(at_most, queued)  # all ranks hear of it before the next step
+            if queued >= at_most or (self.team.size == 1 and clock.due()):
                 clock.look(self.step - first, self.state, soon=queued > 1)
                 queued = 0
                 yield self._beat(clock, schedule)
-                self.recording.checkpoint_if_due()
+                if self.team.broadcast(self.recording.checkpoint_due()):
+                    self._checkpoint()
         clock.look(self.step - first, self.state)  # before closing the file, whose time is not part of a step
         if not schedule.due(self.step, self.time):  # interrupted between frames
             self._record()
         if self.step > first:
-            self.recording.checkpoint()
+            self._checkpoint()
+        self.team.working = False
         self.recording.close(complete=self._ended(schedule))
         if failure is not None:
             raise failure
         yield self._beat(clock, schedule)
 
-    def _open_recording(self) -> Recorder:
+    def _steps_in_a_beat(self, clock: Clock, stop: StopRequest, pace: Pace | None) -> int:
+        """The number of steps until the next beat. Several ranks take that of rank 0, and stop if one of them is to stop.
+
+        Raises the error of the recording, which rank 0 alone has.
+        """
+        at_most = clock.steps_in_a_beat()
+        if pace is not None:
+            return min(at_most, _paced(pace, clock))
+        if self.team.size == 1:
+            return at_most
+        said = self.team.all((at_most, stop.heard, self.recording.error))
+        stop.requested |= any(heard for _, heard, _ in said)
+        at_most, _, error = said[0]
+        if error is not None:
+            error.agreed = True
+            raise error
+        return at_most
+
+    def _checkpoint(self) -> None:
+        if self.team.size > 1:
+            require_same_state(self.team, self.step, self.checkpoint_arrays())
+        self.recording.checkpoint()
+
+    def _open_recording(self) -> AbstractContextManager:
         if self.engine.approximate and not self._resumed and not self._begun:
+            self.team.working = True
             with np.errstate(all="ignore"):
                 self.motion.evaluate()  # the file says how accurate the forces are; a run without a file has the same bits
-        return self.recording.open()
+            self.team.working = False
+        with self.team.agreed():
+            return self.recording.open()
 
     def _ended(self, schedule: Schedule) -> bool:
         """True if the run has reached its end, or two bodies have touched and the scenario says ``stop``."""
@@ -587,6 +637,10 @@ class Simulation:
             time_unit=self.scenario.units.time if self.scenario.units else "",
             **(self.colliding.summary() if self.colliding else {}),
         )
+
+
+def _say_nothing(line: str) -> None:
+    """The messages of a rank other than 0."""
 
 
 def _described(scenario: Any) -> Scenario | Particles:
