@@ -36,6 +36,9 @@ DECISION_PATIENCE = 10
 SPIN, NAP, LONG_NAP = 1e-3, 1e-4, 1e-2
 """Seconds for which a rank tests without a pause, the pause between later tests, and that after a second."""
 
+SETTLE = 0.2
+"""Seconds before an abort, in which the launcher passes on what this rank has printed; MPICH's drops the rest."""
+
 CHUNK = 1 << 30
 """The most bytes of one message: MPI counts with 32 bits."""
 
@@ -102,15 +105,11 @@ class MpiTeam(Team):
     def _fail(self, error: BaseException) -> NoReturn:
         """Tell the other ranks, which are about to exchange values, that this one has failed; raise the error of the
         first rank that has."""
-        shipped = error
-        if not isinstance(error, NBodyError):
-            shipped = RunFailed(
-                "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
-            )
-            if isinstance(error, Exception):  # a defect of this program
-                traceback.print_exception(error, file=sys.__stderr__)
+        shipped = error if isinstance(error, NBodyError) else RunFailed(_described(error))
+        if self.rank and not isinstance(error, NBodyError | OSError | MemoryError | KeyboardInterrupt):
+            traceback.print_exception(error, file=sys.__stderr__)  # a defect of this program; rank 0 prints its own
         data = self._pickled(shipped)
-        self._raise_failures(self._headers(len(data), failed=True), data)
+        self._raise_failures(self._headers(len(data), failed=True), data, error)
         raise AssertionError("no rank has failed")
 
     def _headers(self, length: int, failed: bool) -> np.ndarray:
@@ -120,13 +119,14 @@ class MpiTeam(Team):
         self._wait(self._comm.Iallgather(own, found), self.patience * DECISION_PATIENCE)
         return found
 
-    def _raise_failures(self, lengths: np.ndarray, data: bytes) -> None:
+    def _raise_failures(self, lengths: np.ndarray, data: bytes, own: Any = None) -> None:
+        """Raise the error of the first rank that has failed; there the original one, ``own``."""
         failed = np.flatnonzero(lengths < 0)
         if not len(failed):
             return
         found = self._gathered(np.where(lengths < 0, -lengths, 0), data if self.rank in failed else b"")
-        error = found[failed[0]]
-        if failed[0] or (len(failed) > 1 and len({str(found[k]) for k in failed}) > 1):
+        error = found[failed[0]] if failed[0] != self.rank else own
+        if failed[0] and failed[0] != self.rank:
             error = type(error)(self.said(failed[0], str(error)))
         error.agreed = True
         raise error
@@ -215,10 +215,11 @@ class MpiTeam(Team):
         return f"rank{'s' * (len(absent) > 1)} {', '.join(absent)}" if absent else "the others, which all wait too"
 
     def abort(self, code: int) -> NoReturn:
-        """End all ranks now. Whatever is to be said or closed comes before."""
+        """See :meth:`Team.abort`."""
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):
                 stream.flush()
+        time.sleep(SETTLE)
         self._mpi.COMM_WORLD.Abort(code)
         os._exit(code)
 
@@ -277,3 +278,7 @@ def _patience() -> float:
     if not seconds > 0:
         raise InputError(f"{PATIENCE_VARIABLE}={printable(text)[:20]}: must be a number of seconds greater than 0")
     return seconds
+
+
+def _described(error: BaseException) -> str:
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
