@@ -5,6 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -73,8 +74,14 @@ def require_same_state(ranks: Team, step: int, arrays: Mapping[str, np.ndarray])
             f"step {step}: the states of rank 0 ({ranks.hosts[0]}) and of rank {named} differ: a memory or a processor has "
             "failed, or the program has a defect. The frames so far are kept; resume from the last checkpoint"
         )
-        error.agreed = True
-        raise error
+        raise_on_all(ranks, error)
+
+
+def raise_on_all(ranks: Team, error: BaseException) -> NoReturn:
+    """Raise an error that ends the loop on every rank after the same step, so that they can go on together."""
+    ranks.working = False
+    error.agreed = True  # type: ignore[attr-defined]
+    raise error
 
 
 def _require_division(ranks: Team, planned: Plan) -> None:

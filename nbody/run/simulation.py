@@ -23,7 +23,7 @@ from nbody.run.notebook import default_notify
 from nbody.run.output import Output, Start
 from nbody.run.plan import Notify, plan
 from nbody.run.progress import Clock, Progress, Summary
-from nbody.run.ranks import require_same_machines, require_same_run, require_same_state, shared_plan
+from nbody.run.ranks import raise_on_all, require_same_machines, require_same_run, require_same_state, shared_plan
 from nbody.run.recording import RecordedElsewhere, Recording
 from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, whole_steps
 from nbody.run.signals import StopRequest, stop_on_signals
@@ -450,8 +450,7 @@ class Simulation:
         stop.requested |= any(heard for _, heard, _ in said)
         at_most, _, error = said[0]
         if error is not None:
-            error.agreed = True
-            raise error
+            raise_on_all(self.team, error)
         return at_most
 
     def _checkpoint(self) -> None:
