@@ -3,10 +3,10 @@
 import atexit
 from functools import cache
 
-from nbody.parallel.launcher import launch, several
-from nbody.parallel.team import ALONE, Alone, Team
+from nbody.parallel.launcher import launch
+from nbody.parallel.team import ALONE, Alone, Team, is_agreed
 
-__all__ = ["ALONE", "Alone", "Team", "several", "team"]
+__all__ = ["ALONE", "Alone", "Team", "is_agreed", "launch", "team"]
 
 
 @cache

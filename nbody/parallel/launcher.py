@@ -36,8 +36,3 @@ def launch(environment: Mapping[str, str] = os.environ) -> Launch | None:
         if own.isdecimal() and counted.isdecimal() and (size in environment or not size):
             return None if counted == "1" else Launch(name, int(own), int(counted))
     return None
-
-
-def several(environment: Mapping[str, str] = os.environ) -> bool:
-    """True if this process is one of several of a launcher."""
-    return launch(environment) is not None

@@ -11,8 +11,10 @@ have no header: an error there ends the run by :meth:`MpiTeam.abort`.
 import itertools
 import os
 import pickle
+import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -24,7 +26,7 @@ import numpy as np
 from nbody import machine
 from nbody.errors import InputError, NBodyError, RunFailed, printable
 from nbody.parallel.launcher import Launch
-from nbody.parallel.team import Team
+from nbody.parallel.team import Team, is_agreed
 
 PATIENCE_VARIABLE = "NBODY_RANK_PATIENCE"
 PATIENCE = 300.0
@@ -63,7 +65,7 @@ class MpiTeam(Team):
         self._calls, self._notes = 0, list[Any]()
         self._row_types: dict[int, Any] = {}
         self.patience = _patience()
-        self._lost = False  # a call was left before its end, so this rank can exchange nothing any more
+        self._lost = False  # True in an exchange: a rank that leaves it before its end can exchange nothing any more
         self.hosts = self.all(socket.gethostname())
 
     @property
@@ -82,6 +84,7 @@ class MpiTeam(Team):
         for begin in range(0, len(sent), CHUNK):
             part = sent[begin : begin + CHUNK]
             self._wait(self._comm.Ibcast([part, self._mpi.BYTE]), self.patience * DECISION_PATIENCE)
+        self._lost = False
         return value if self.first else pickle.loads(sent.data)
 
     def all(self, value: Any) -> list[Any]:
@@ -89,7 +92,9 @@ class MpiTeam(Team):
         data = self._pickled(value)
         lengths = self._headers(len(data), failed=False)
         self._raise_failures(lengths, data)
-        return self._gathered(lengths, data)
+        found = self._gathered(lengths, data)
+        self._lost = False
+        return found
 
     @contextmanager
     def agreed(self) -> Iterator[None]:
@@ -114,7 +119,7 @@ class MpiTeam(Team):
 
     def _headers(self, length: int, failed: bool) -> np.ndarray:
         """The lengths of the pickled values of all ranks; negative where a rank has failed."""
-        found = np.zeros(self.size, np.int64)
+        self._lost, found = True, np.zeros(self.size, np.int64)
         own = np.array([-length if failed else length], np.int64)
         self._wait(self._comm.Iallgather(own, found), self.patience * DECISION_PATIENCE)
         return found
@@ -128,7 +133,7 @@ class MpiTeam(Team):
         error = found[failed[0]] if failed[0] != self.rank else own
         if failed[0] and failed[0] != self.rank:
             error = type(error)(self.said(failed[0], str(error)))
-        error.agreed = True
+        error.agreed, self._lost = True, False
         raise error
 
     def _gathered(self, lengths: np.ndarray, data: bytes) -> list[Any]:
@@ -152,13 +157,15 @@ class MpiTeam(Team):
         assert rows.flags.c_contiguous
         counts = [last - first for first, last in itertools.pairwise(bounds)]
         places = [rows, counts, list(bounds[:-1]), self._row_type(rows)]
+        self._lost = True
         self._wait(self._comm.Iallgatherv(self._mpi.IN_PLACE, places), self.patience)
+        self._lost = False
 
     def exchange(self, blocks: list[np.ndarray]) -> list[np.ndarray]:
         """See :meth:`Team.exchange`."""
         own = blocks[self.rank]
         found = [own if q == self.rank else np.empty_like(own, order="C") for q in range(self.size)]
-        kind, requests = self._row_type(own), []
+        kind, requests, self._lost = self._row_type(own), [], True
         for k in range(1, self.size):
             source = (self.rank - k) % self.size
             requests.append(self._comm.Irecv([found[source], len(own), kind], source))
@@ -167,6 +174,7 @@ class MpiTeam(Team):
             block = np.ascontiguousarray(blocks[target])
             requests.append(self._comm.Isend([block, len(block), self._row_type(block)], target))
         self._wait_all(requests)
+        self._lost = False
         return found
 
     def _row_type(self, rows: np.ndarray) -> Any:
@@ -187,7 +195,7 @@ class MpiTeam(Team):
     def _poll(self, arrived: Callable[[], bool], limit: float) -> None:
         """Return when a call has ended. Raises RunFailed after ``limit`` seconds."""
         self._calls += 1
-        began, announced, self._lost = time.perf_counter(), False, True
+        began, announced = time.perf_counter(), False
         while not arrived():
             waited = time.perf_counter() - began
             if waited < SPIN:
@@ -201,7 +209,6 @@ class MpiTeam(Team):
                 raise RunFailed(
                     f"rank {self.rank} has waited {limit:g} s for {self._absent()}; {PATIENCE_VARIABLE} sets the limit"
                 )
-        self._lost = False
 
     def _announce(self) -> None:
         """Tell the others that this rank waits, so that each of them can name the one that does not."""
@@ -230,11 +237,6 @@ class MpiTeam(Team):
             self.abort(1)
 
 
-def is_agreed(error: BaseException) -> bool:
-    """True if all ranks raise this error."""
-    return getattr(error, "agreed", False)
-
-
 def _name(mpi: Any) -> str:
     """The name and the version of the MPI library, such as ``MPICH 5.0.2``."""
     words = mpi.Get_library_version().split("\n")[0].split(",")[0].replace("Version:", "").strip("\0 ")
@@ -248,7 +250,8 @@ def _library(launched: Launch) -> Any:
         import mpi4py
 
         mpi4py.rc.thread_level = "serialized"  # the recorder's thread does not call MPI; UCX may lack more
-        from mpi4py import MPI
+        with _killed_by_ctrl_c():  # MPI's start waits for all ranks, and Python hears no signal meanwhile
+            from mpi4py import MPI
     except ModuleNotFoundError:
         raise InputError(
             f"{several}, and mpi4py is missing, through which they work together: {machine.install_extra('mpi')}"
@@ -259,6 +262,19 @@ def _library(launched: Launch) -> Any:
             f"MPI, or: {machine.install_extra('mpi-local')}"
         ) from None
     return MPI
+
+
+@contextmanager
+def _killed_by_ctrl_c() -> Iterator[None]:
+    """Inside this block Ctrl-C kills the process, so that the launcher ends the others."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    earlier = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, earlier)
 
 
 def _check_size(launched: Launch, size: int, library: str) -> None:

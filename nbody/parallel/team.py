@@ -99,3 +99,9 @@ class Alone(Team):
 
 ALONE = Alone()
 """The team of a run in one process."""
+
+
+def is_agreed(error: BaseException) -> bool:
+    """True if all ranks raise this error, or that for which it stands."""
+    context = error.__context__
+    return getattr(error, "agreed", False) or (context is not None and is_agreed(context))
