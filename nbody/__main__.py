@@ -34,7 +34,19 @@ def main() -> int:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a further Ctrl-C has nothing left to end
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if code == 130:
+        _die_if_others_wait()
     return code
+
+
+def _die_if_others_wait() -> None:
+    """End by the signal itself if this is one of several processes and the others still wait for it in MPI's start: the
+    launcher ends them then, as it does not for an exit code."""
+    from nbody.parallel import launch, team
+
+    if launch() is not None and not team.cache_info().currsize:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ from nbody.forces.reference import direct_sum
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS
 from nbody.law import LAWS, Gravity
+from nbody.parallel import team
+from nbody.parallel.speed import exchange_speed
 from nbody.run.plan import plan
 from nbody.scenario import Scenario
 from nbody.units import size
@@ -67,7 +69,56 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _interop()
     yield _movies()
     yield _notebook()
+    yield _mpi()
     yield _disk(folder)
+
+
+def examine_ranks() -> Iterator[Finding]:
+    """A finding about each rank of a launcher, and the speed of their exchange. All ranks call this together."""
+    from nbody import gpu
+
+    ranks = team()
+    if ranks.size == 1:
+        return
+    card = "no GPU" if gpu.why_unavailable() else gpu.facts().name
+    own = {"host": ranks.hosts[ranks.rank], "cores": machine.cores(), "gpu": card}
+    for rank, facts in enumerate(ranks.all(own)):
+        text = f"on {facts['host']}, {facts['cores']} core{'s' * (facts['cores'] != 1)} of its own, {facts['gpu']}"
+        yield Finding(f"rank {rank}", GOOD, text, facts=facts)
+    latency, speed = exchange_speed(ranks)
+    text = f"{ranks.library}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each rank"
+    yield Finding("exchange", GOOD, text, facts={"mpi": ranks.library, "latency_s": latency, "bytes_per_s": speed})
+
+
+def _mpi() -> Finding:
+    """What several processes need to work together. Asked in a child process, since loading MPI starts it."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    launchers = [name for name in ("mpirun", "srun") if shutil.which(name, path=path)]
+    facts: dict[str, Any] = {"launchers": launchers}
+    child = subprocess.run([sys.executable, "-c", _ASK_MPI], capture_output=True, text=True, env=_not_launched())
+    if child.returncode:
+        remedy = f"{machine.install_extra('mpi-local')}; on a cluster load its MPI, and {machine.install_extra('mpi')}"
+        problem = shortened(printable((child.stderr.strip().splitlines() or ["it can't be loaded"])[-1]), 150)
+        return Finding(
+            "mpi", MISSING, f"a run in several processes needs MPI ({problem})", remedy, facts | {"mpi": None}
+        )
+    library, mpi4py = (" ".join(line.split()) for line in child.stdout.splitlines()[:2])
+    text = f"{library}, through mpi4py {mpi4py}; launchers: {', '.join(launchers) or 'none found'}"
+    return Finding("mpi", GOOD, text, facts=facts | {"mpi": library, "mpi4py": mpi4py})
+
+
+_ASK_MPI = """
+import mpi4py
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+print(MPI.Get_library_version().split("\\n")[0].split(",")[0].replace("Version:", "").strip("\\0 "))
+print(mpi4py.__version__)
+"""
+
+
+def _not_launched() -> dict[str, str]:
+    """The environment of a process that no launcher has started."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI_", "HYD", "PRTE"))}
 
 
 def _python() -> Finding:

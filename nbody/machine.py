@@ -112,9 +112,14 @@ def simd_level() -> str:
     return platform.machine()
 
 
+sharing = 1
+"""The processes of this run that share the cores that this one may use."""
+
+
 def cores() -> int:
     """The number of processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, count // sharing)
 
 
 def blas_name() -> str:

@@ -121,10 +121,10 @@ def test_replayed_steps_in_a_field_that_turns_have_the_bits_of_steps_made_one_by
     for long in (False, True):  # a long step is not replayed
         monkeypatch.setattr(replay, "_is_long", lambda state, long=long: long)
         simulation = Simulation(Scenario.from_text(TEXT).override(engine="gpu-tiled", integrator=scheme))
-        simulation.integrator.start(simulation._motion)
+        simulation.integrator.start(simulation.motion)
         for steps in (1, 100, 7):
-            simulation.integrator.advance(simulation._motion, steps)
-            frames = simulation.integrator.frames(simulation._motion, 4, 3)
+            simulation.integrator.advance(simulation.motion, steps)
+            frames = simulation.integrator.frames(simulation.motion, 4, 3)
             found.append([frame.wait().position.tobytes() for frame in frames])
             for frame in frames:
                 frame.release()

@@ -22,8 +22,8 @@ PACKAGE = ROOT / "nbody"
 
 FLOORS = (
     ("errors", "units", "opengl", "cache", "figures"),
-    ("registry", "machine", "gpu", "particles", "parallel"),
-    ("unroll", "diagnostics"),
+    ("registry", "machine", "gpu", "particles"),
+    ("unroll", "diagnostics", "parallel"),
     ("law",),
     ("scenario",),
     ("state", "linalg", "trajectory"),

@@ -12,6 +12,7 @@ import pytest
 from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
+from nbody.run.recording import Recording
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference, read_checkpoint
 
@@ -128,8 +129,8 @@ def test_frames_after_the_last_checkpoint_are_made_again_and_that_is_said(tmp_pa
     """As after a kill: the file has frames up to step 40, and a checkpoint of step 0."""
     whole = simulate(tmp_path / "whole.h5")
     with monkeypatch.context() as patch:
-        checkpoint = Simulation._checkpoint
-        patch.setattr(Simulation, "_checkpoint", lambda self, *args: self.step or checkpoint(self, *args))
+        checkpoint = Recording.checkpoint
+        patch.setattr(Recording, "checkpoint", lambda self: self._run.step or checkpoint(self))
         killed = simulate(tmp_path / "killed.h5")
     lines = []
     resume(killed, notify=lines.append).run()
@@ -223,7 +224,7 @@ def test_a_second_resume_knows_which_frames_the_first_one_found_on_schedule(tmp_
     """Stopped at 14 (every 7), resumed with every 3 but killed before its first checkpoint, resumed again."""
     path = interrupted_after(tmp_path / "run.h5", 14)
     simulation = resume(path, every=3)
-    simulation._checkpoint = lambda recorder: None
+    simulation.recording.checkpoint = lambda: None
     simulation.run(steps=0)
     resume(path, every=3).run()
     with Trajectory(path) as run:
@@ -235,7 +236,7 @@ def test_no_frame_is_kept_twice_when_a_longer_run_was_killed_before_its_first_ch
     made longer again."""
     path, longer = simulate(tmp_path / "run.h5", steps=10), simulate(tmp_path / "longer.h5", steps=40)
     killed = resume(path, steps=40)
-    killed._checkpoint = lambda recorder: None
+    killed.recording.checkpoint = lambda: None
     killed.run(steps=4)
     resume(path, steps=40).run()
     with Trajectory(path) as run:
@@ -251,7 +252,7 @@ def test_who_is_interrupted_before_the_first_checkpoint_is_not_told_to_resume(tm
     simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml"), path, overwrite=True, notify=lines.append)
     work = "_record" if frames == 0 else "_checkpoint"
 
-    def interrupted(recorder):
+    def interrupted():
         raise KeyboardInterrupt
 
     setattr(simulation, work, interrupted)

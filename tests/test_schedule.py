@@ -139,8 +139,8 @@ def test_a_hermite_run_that_was_left_goes_on_to_the_same_bits(tmp_path, integrat
     simulation = Simulation(chosen, broken)
     advance = simulation._advance
 
-    def advance_and_interrupt(recorder, schedule, at_most):
-        made = advance(recorder, schedule, 1)
+    def advance_and_interrupt(schedule, at_most):
+        made = advance(schedule, 1)
         if simulation.step >= stopped:
             os.kill(os.getpid(), signal.SIGINT)
         return made

@@ -22,6 +22,7 @@ from nbody.cli.movie import movie
 from nbody.cli.names import list_names
 from nbody.cli.new import new, scenarios
 from nbody.cli.plot import plot
+from nbody.cli.ranks import check_command, together
 from nbody.cli.rerun import rerun
 from nbody.cli.resume import resume
 from nbody.cli.run import run
@@ -55,6 +56,7 @@ class Commands(TyperGroup):
         """Find the command. Raises InputError with the likely one if there is none of this name."""
         name = args[0]
         if name.startswith("-") or self.get_command(ctx, name) is not None:
+            check_command(name)
             return super().resolve_command(ctx, args)
         from nbody.scenario.packaged import SUFFIXES, names
 
@@ -135,7 +137,8 @@ def _check_environment() -> None:
 def _run(arguments: list[str] | None) -> int:
     try:
         _check_environment()
-        result = app(arguments, standalone_mode=False)
+        with together():
+            result = _typed(arguments)
         if sys.stdout is not None:  # None if the shell has closed it
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
@@ -160,13 +163,20 @@ def _run(arguments: list[str] | None) -> int:
         if not streams.lost_output():
             raise
         return _fail(f"standard output can't be written ({error.strerror}); files that were written are kept", 1)
+
+
+def _typed(arguments: list[str] | None) -> Any:
+    """Run the command that these words name. Raises InputError for Typer's own errors, such as an unknown option."""
+    try:
+        return app(arguments, standalone_mode=False)
     except Exception as error:
-        # Typer's own errors (an unknown option, a missing argument) format themselves in one line.
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)
         path, message = context.command_path if context else "nbody", error.format_message().strip()
-        return _fail(f"{message} (see '{path} --help')", 2) if message else 2  # no command: its help has been printed
+        if not message:  # no command: its help has been printed
+            return 2
+        raise InputError(f"{message} (see '{path} --help')") from None
 
 
 def _fail(message: str, code: int) -> int:

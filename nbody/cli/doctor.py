@@ -16,16 +16,21 @@ def doctor(
     the engine that auto chooses and how many particles fit, OpenGL with and
     without a window, and the disk; and computes a force as a test. Exits
     with 0 if the program can run, even if something else is missing.
+    Under mpirun or srun it adds a line per rank, and the speed with which
+    they exchange forces.
 
     Examples:
 
       nbody doctor
 
       nbody doctor --json
-    """
-    from nbody.doctor import BROKEN, examine
 
-    findings = list(examine())
+      mpirun -n 4 nbody doctor
+    """
+    from nbody.doctor import BROKEN, examine, examine_ranks
+    from nbody.parallel import team
+
+    findings = [*(examine() if team().first else ()), *examine_ranks()]
     broken = any(finding.state == BROKEN for finding in findings)
     if as_json:
         found = {f.topic: {"state": f.state, "text": f.text, "remedy": f.remedy, **f.facts} for f in findings}

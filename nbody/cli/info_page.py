@@ -99,7 +99,8 @@ def _origin(provenance: dict[str, Any]) -> dict[str, str]:
         known["card"] = ", ".join(filter(None, [str(device), driver and f"driver {driver}"]))
     known["cpu"] = joined("cpu", "simd") + (f", {cores} core{'s' * (cores != 1)}" if cores else "")
     started, wall = str(known.pop("started", "")), known.pop("wall_s", None)
-    errors = known.pop("force_error", None)
+    errors, hosts = known.pop("force_error", None), known.pop("hosts", {})
+    known["ranks"] = joined("ranks", "mpi") + (f"; {_flat(hosts)}" if hosts else "")
     facts = {
         "force error": _force_error(errors) if isinstance(errors, dict) and "median" in errors else "",
         "nbody": joined("version", "git"),
@@ -108,6 +109,7 @@ def _origin(provenance: dict[str, Any]) -> dict[str, str]:
         "took": duration(wall) if wall else "",
         "cpu": joined("cpu"),
         "card": joined("card"),
+        "ranks": joined("ranks"),
         "platform": joined("platform"),
     }
     return facts | {name: _flat(value) for name, value in known.items()}

@@ -29,6 +29,7 @@ def rerun(
       nbody rerun output/run.h5 -o output/again.h5
     """
     from nbody.cli.progress import progress_bar, say, show_summary
+    from nbody.parallel import team
     from nbody.run.resume import rerun as repeated
     from nbody.trajectory import first_difference
 
@@ -39,6 +40,6 @@ def rerun(
     code = show_summary(summary)
     if code or not verify:
         return code
-    difference = first_difference(run, target)
+    difference = team().broadcast(first_difference(run, target) if team().first else None)
     result(str(difference) if difference else f"{run} and {target} hold the same bits")
     return 1 if difference else 0

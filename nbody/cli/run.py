@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from nbody.cli.completion import scenarios
+from nbody.cli.ranks import refuse_ranks
 from nbody.cli.scenario_options import Replaced, scenario_options
 
 Scenario = Annotated[
@@ -55,6 +56,8 @@ def run(
     from nbody.run.simulation import Simulation
     from nbody.scenario.packaged import locate
 
+    if view:
+        refuse_ranks("--view")
     notify = (lambda line: None) if quiet else say
     settings = replaced.load(locate(scenario, notify))
     if view:

@@ -34,6 +34,16 @@ def prepare() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
+def mute() -> None:
+    """Print nothing from now on: this process is not the one that speaks."""
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def unmute() -> None:
+    """Print again."""
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # type: ignore[assignment]
+
+
 def tell(line: str) -> None:
     """Print one line on standard error, if it can be written."""
     with contextlib.suppress(OSError, ValueError):

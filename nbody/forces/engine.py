@@ -96,6 +96,9 @@ class Engine(ABC):
     """True if it computes fewer interactions than N², with an error that the user chooses: benchmarks of interactions per
     second leave it out unless they name it."""
 
+    divides_over_ranks: ClassVar[bool] = False
+    """True if each rank of :attr:`team` computes a part of the forces, and all get the whole."""
+
     contends: ClassVar[range] = range(0)
     """The numbers of particles for which it may be the fastest engine of some machine: ``auto`` considers it for these."""
 

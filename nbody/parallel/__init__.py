@@ -1,5 +1,30 @@
 """Several processes on one run: what every rank must know and how rows are exchanged (:class:`Team`)."""
 
-from nbody.parallel.team import ALONE, Alone, Team
+import atexit
+from functools import cache
 
-__all__ = ["ALONE", "Alone", "Team"]
+from nbody.parallel.launcher import launch
+from nbody.parallel.team import ALONE, Alone, Team, is_agreed
+
+__all__ = ["ALONE", "Alone", "Team", "is_agreed", "launch", "team"]
+
+
+@cache
+def team() -> Team:
+    """The processes that a launcher has started together with this one; :data:`ALONE` without a launcher. MPI is loaded only
+    with one.
+
+    Raises:
+        InputError: the processes can't work together: mpi4py is missing, or the launcher belongs to another MPI.
+    """
+    launched = launch()
+    if launched is None:
+        return ALONE
+    from nbody.parallel.mpi import MpiTeam
+    from nbody.parallel.places import choose_gpu, share_cores
+
+    found = MpiTeam(launched)
+    atexit.register(found.abort_after_a_crash)
+    choose_gpu(found.local_rank)
+    share_cores(found)
+    return found

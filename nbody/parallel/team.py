@@ -5,7 +5,8 @@ decided by rank 0 (:meth:`Team.broadcast`) or from the values of all (:meth:`Tea
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,10 +17,16 @@ class Team(ABC):
     Attributes:
         rank: the number of this process, from 0.
         size: the number of processes.
+        hosts: the name of each rank's host.
+        library: the name and the version of what connects them.
+        working: True while the ranks exchange rows, so that an error of one of them must end all.
     """
 
     rank: int = 0
     size: int = 1
+    hosts: list[str]
+    library: str = ""
+    working: bool = False
 
     @property
     def first(self) -> bool:
@@ -33,6 +40,25 @@ class Team(ABC):
     def bounds(self, count: int) -> list[int]:
         """The first piece of each rank, and ``count``: rank p has the pieces [bounds[p], bounds[p + 1])."""
         return [count * p // self.size for p in range(self.size + 1)]
+
+    def agreed(self) -> AbstractContextManager[None]:
+        """A block that all ranks leave, or in which all raise the error of the first rank that failed. Inside it they may
+        exchange values, but not rows, unless :attr:`working` is True."""
+        return nullcontext()
+
+    def provenance(self) -> dict[str, Any]:
+        """What a recording says about the ranks; nothing about one."""
+        if self.size == 1:
+            return {}
+        return {"ranks": self.size, "mpi": self.library, "hosts": {host: self.hosts.count(host) for host in self.hosts}}
+
+    def said(self, rank: int, line: str) -> str:
+        """A line with the rank that it is about, if there are several."""
+        return line if self.size == 1 else f"rank {rank} ({self.hosts[rank]}): {line}"
+
+    def abort(self, code: int) -> NoReturn:
+        """End all ranks now. Whatever is to be said or closed comes before."""
+        raise SystemExit(code)
 
     @abstractmethod
     def broadcast(self, value: Any) -> Any:
@@ -73,3 +99,9 @@ class Alone(Team):
 
 ALONE = Alone()
 """The team of a run in one process."""
+
+
+def is_agreed(error: BaseException) -> bool:
+    """True if all ranks raise this error, or that for which it stands."""
+    context = error.__context__
+    return getattr(error, "agreed", False) or (context is not None and is_agreed(context))

@@ -12,11 +12,11 @@ from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.particles import Particles
 from nbody.run.plan import Notify, Plan
-from nbody.run.recorder import Recorder
 from nbody.scenario.units import shown_time
 from nbody.trajectory.events import no_events
 
 if TYPE_CHECKING:
+    from nbody.run.recording import Recording
     from nbody.trajectory import Checkpoint
 
 RESOLUTION = 100
@@ -79,7 +79,7 @@ class Colliding:
         """A snapshot of the state as a frame with all slots."""
         return SlotSnapshot(inner, self.now)
 
-    def resolve(self, span: Span, motion: Motion, integrator: Integrator, recorder: Recorder) -> Motion | None:
+    def resolve(self, span: Span, motion: Motion, integrator: Integrator, recording: "Recording") -> Motion | None:
         """Act on a step in which bodies touch. Returns the motion of the bodies that are left if some have merged."""
         old = motion.state
         if self.now.rule == "merge":
@@ -87,7 +87,7 @@ class Colliding:
             x, v = old.phase_space()
             span = span._replace(x1=x, v1=v)
         events, left = self.now.resolve(span, old.step, first=span.begin == self.bodies.time)
-        self._record(events, recorder)
+        self._record(events, recording)
         if self.now.touched is not None:
             self._stop()
         if left is None:
@@ -105,7 +105,7 @@ class Colliding:
             raise RunFailed(f"step {old.step}: after a merger the scheme can't go on: {error}") from None
         return found
 
-    def _record(self, events: np.ndarray, recorder: Recorder) -> None:
+    def _record(self, events: np.ndarray, recording: "Recording") -> None:
         room = self._plan.event_room
         kept = events[: max(0, room - self.recorded)]
         if len(kept) < len(events) and not self._told:
@@ -116,7 +116,7 @@ class Colliding:
         if len(kept):
             self._rows.append(kept)
             self.recorded += len(kept)
-            recorder.events(kept)
+            recording.events(kept)
 
     def _stop(self) -> None:
         assert self.now.touched is not None

@@ -20,6 +20,7 @@ from nbody.initial import check_initial, make_particles, number_of_bodies, resol
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator
 from nbody.law import LAWS
+from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run import ensemble
 from nbody.run.engine_choice import chosen_engine, refusal
@@ -177,6 +178,7 @@ class Plan:
             device = gpu.facts().name if not gpu.why_unavailable() else "no GPU"
         law = f"{scenario.gravity.softening} {scenario.gravity.dimensions}-D"
         law += " per species" if scenario.gravity.per_species else ""
+        device += f" {team().size} ranks" if team().size > 1 else ""
         options = "".join(
             f" {name} {value}" for name, value in self.engine_options.model_dump(exclude_none=True).items()
         )
@@ -194,10 +196,13 @@ class Plan:
         where = scenario.where("initial.particles")
         check_fits(self.engine_kind, self.count, scenario.precision, where, self._added, self._working)
         engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
-        engine.fields = self.fields
+        engine.fields, engine.team = self.fields, team()
         if scenario.ensemble:
             engine.systems = scenario.ensemble.count  # type: ignore[attr-defined]
-        particles = make_particles(scenario) if self.particles is None else self.particles.check()
+        if self.particles is None:
+            particles = engine.team.broadcast(make_particles(scenario) if engine.team.first else None)
+        else:
+            particles = self.particles.check()
         scenario.gravity.squares(particles.species, particles.species_names, scenario.where("gravity.length"))
         return engine, particles
 

@@ -99,7 +99,9 @@ class Recorder:
         """Computes the observables that are recorded beside those of the sums."""
         self.observed: dict[str, float] = {}
         """The latest of these, if they are single numbers."""
-        self._error: BaseException | None = None
+        self.raises = True
+        """If False, an error in the thread is kept in :attr:`error` until :meth:`close`."""
+        self.error: BaseException | None = None
         self._failed = self._complete = False
         # The threads wait with SimpleQueue, whose get and put are atomic. A Ctrl-C inside a Semaphore or an Event can leave
         # its lock held, and the other thread would wait for ever (1 of 200 interrupted runs).
@@ -172,11 +174,12 @@ class Recorder:
         for job in jobs:
             self._room.get()
             self._jobs.put(job)
-        self._raise()
+        if self.raises:
+            self._raise()
 
     def _raise(self) -> None:
-        if self._error is not None:
-            error, self._error = self._error, None
+        if self.error is not None:
+            error, self.error = self.error, None
             raise error
 
     def _work(self) -> None:
@@ -190,7 +193,7 @@ class Recorder:
                     job()
             except BaseException as error:
                 # Later jobs only release their snapshots, so that record() never waits for a thread that has failed.
-                self._error, self._failed = error, True
+                self.error, self._failed = error, True
             finally:
                 for _ in range(len(moments) or 1):
                     self._room.put(None)
@@ -198,7 +201,7 @@ class Recorder:
             if self._sink is not None:
                 self._sink.close(self._complete and not self._failed)
         except BaseException as error:
-            self._error = self._error or error
+            self.error = self.error or error
         finally:
             self._ended = True
             self._end.put(None)

@@ -4,12 +4,13 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
+from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.output import Start
 from nbody.run.plan import Notify, plan
@@ -43,6 +44,24 @@ def resume(
         InputError: not a recording, no checkpoint in it, or an end before the checkpoint.
         DeviceError: its engine needs a GPU, and there is none.
     """
+    with team().agreed():
+        found = team().broadcast(_resumed(path, steps, every, notify, end) if team().first else None)
+    simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start)
+    _compare_scope(found.scope, simulation.scope(), simulation.notify)
+    return simulation
+
+
+class Resumed(NamedTuple):
+    """What a resumed run begins with: scenario, bodies of the first frame, checkpoint, and what the bits depended on."""
+
+    scenario: Scenario
+    particles: Particles
+    start: Start
+    scope: dict[str, str]
+
+
+def _resumed(path: Path, steps: int | None, every: int | None, notify: Notify, end: float | str | None) -> Resumed:
+    """What the recording at ``path`` says. Raises InputError as :func:`resume`."""
     checkpoint = read_checkpoint(path)
     with one_line(path):  # a correct checksum does not mean that the content can be trusted
         facts = checkpoint.meta
@@ -68,7 +87,6 @@ def resume(
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energies = Energies.of(run.energy_balance()[:frames])
             start = Start(step, time, checkpoint, frames, energies)
-    simulation = Simulation(scenario, path, notify=notify, particles=particles, start=start)
     planned_end = planned.schedule
     beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else time > planned_end.end
     if beyond:
@@ -77,8 +95,7 @@ def resume(
         raise InputError(
             f"{option}: the run has made {step} steps already, to t = {time:g}; give more than {made:g}, got {given:g}"
         )
-    _compare_scope(scope, simulation.scope(), notify)
-    return simulation
+    return Resumed(scenario, particles, start, scope)
 
 
 def _check_end(end: float | None, facts: Mapping[str, Any]) -> None:
@@ -97,10 +114,26 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
     Raises:
         InputError: not a recording, or ``output`` is the same file.
     """
+    with team().agreed():
+        found = team().broadcast(_repeated(path, output, notify) if team().first else None)
+    scenario, particles, stored = found
+    simulation = Simulation(scenario, output, overwrite, notify, particles=particles, repeats=True)
+    scheme = simulation.integrator
+    if simulation.step and (scheme.columns or scheme.arrays()):
+        simulation.notify(
+            f"warning: the recording begins at step {simulation.step}, and '{scenario.integrator.scheme}' needs numbers "
+            "of earlier steps, which are not in the file: the bits may differ"
+        )
+    scope = simulation.scope()
+    _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.notify)
+    return simulation
+
+
+def _repeated(path: Path, output: Path, notify: Notify) -> tuple[Scenario, Particles, dict[str, Any]]:
+    """The scenario, the bodies and the provenance of the recording at ``path``. Raises InputError as :func:`rerun`."""
     if output.resolve() == path.resolve():
         raise InputError(f"{output}: is the recording itself; give another --output")
     with Trajectory(path) as run:
-        stored = run.stored_provenance
         scenario = _scenario(run)
         chosen = scenario.integrator
         with one_line(path):
@@ -113,15 +146,7 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
                 notify(
                     "warning: the run was stopped between two frames; to end there, its last steps get other lengths"
                 )
-        simulation = Simulation(scenario, output, overwrite, notify, particles=_start(run), repeats=True)
-    scheme = simulation.integrator
-    if simulation.step and (scheme.columns or scheme.arrays()):
-        notify(
-            f"warning: the recording begins at step {simulation.step}, and '{scenario.integrator.scheme}' needs numbers "
-            "of earlier steps, which are not in the file: the bits may differ"
-        )
-    _compare_scope({key: str(stored.get(key, "")) for key in simulation.scope()}, simulation.scope(), notify)
-    return simulation
+        return scenario, _start(run), run.stored_provenance
 
 
 def _scenario(run: Trajectory) -> Scenario:

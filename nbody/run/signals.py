@@ -16,19 +16,26 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class StopRequest:
     """``requested`` is True after the first signal; ``signal_name`` is its name.
 
+    If ``deferred``, a signal sets only ``heard``: several ranks must agree on the step after which they stop.
+
     A run on another thread cannot be interrupted by a signal: ``now`` asks it to stop within a step, as the second signal
     does on the main thread. ``silent``: nobody waits for an answer (a window was closed).
     """
 
     def __init__(self) -> None:
-        self.requested = self.now = self.silent = False
+        self.requested = self.heard = self.now = self.silent = self.deferred = False
         self.signal_name = ""
+
+    def request(self) -> None:
+        """Ask for a stop, as the first signal does."""
+        self.heard, self.requested = True, self.requested or not self.deferred
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """The signal handler."""
-        if self.requested:
+        if self.requested or self.heard:
             raise KeyboardInterrupt
-        self.requested, self.signal_name = True, signal.Signals(number).name
+        self.signal_name = signal.Signals(number).name
+        self.request()
 
 
 @contextmanager

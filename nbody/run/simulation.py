@@ -1,41 +1,38 @@
 """The simulation: makes the steps of a run and records its frames."""
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nbody import machine
 from nbody.diagnostics.energy import Energies
-from nbody.diagnostics.observables import columns_of, measured
+from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError
 from nbody.integrators.integrator import FixedStep, Motion
+from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.calls import Callback, Calls, calls_of
-from nbody.run.force_error import force_errors
 from nbody.run.guards import doubts
 from nbody.run.notebook import default_notify
 from nbody.run.output import Output, Start
 from nbody.run.plan import Notify, plan
 from nbody.run.progress import Clock, Progress, Summary
-from nbody.run.recorder import Moment, Recorder
+from nbody.run.ranks import raise_on_all, require_same_machines, require_same_run, require_same_state, shared_plan
+from nbody.run.recording import RecordedElsewhere, Recording
 from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, whole_steps
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.watch import Watch
 from nbody.scenario import FromArrays, Scenario
-from nbody.state import Snapshot, State, Want, frames_per_block
-from nbody.trajectory import TrajectoryWriter, state_bytes
+from nbody.state import State, frames_per_block
 from nbody.trajectory.events import no_events, table_of_events
-from nbody.trajectory.provenance import collect_provenance
 
 if TYPE_CHECKING:
-    from nbody.integrators.collisions.collisions import SlotSnapshot
     from nbody.run.colliding import Colliding
 
 MOST_STEPS = 256
@@ -108,25 +105,38 @@ class Simulation:
         repeats: bool = False,
         **values: Any,
     ) -> None:
-        notify = notify or default_notify()
-        scenario = _described(scenario)
-        self._open_ended = isinstance(scenario, Particles) and values.keys().isdisjoint(("steps", "end"))
-        if isinstance(scenario, Particles):
-            particles = scenario.check("particles: ")
-            scenario = _scenario_of(particles, values)
-        elif values:
-            scenario = scenario.with_keywords(values)
-        if particles is not None and start is None and not repeats:
-            scenario = scenario.with_arrays(particles.count)
-        self.scenario, self.notify = scenario, notify
-        self._file = None if output is None else Output(output, overwrite, notify, start)
-        self.plan = plan(scenario, particles, notify)
+        self.team = team()
+        notify = (notify or default_notify()) if self.team.first else _say_nothing
+        with self.team.agreed():
+            scenario = _described(scenario)
+            self._open_ended = isinstance(scenario, Particles) and values.keys().isdisjoint(("steps", "end"))
+            if isinstance(scenario, Particles):
+                particles = scenario.check("particles: ")
+                scenario = _scenario_of(particles, values)
+            elif values:
+                scenario = scenario.with_keywords(values)
+            if particles is not None and start is None and not repeats:
+                scenario = scenario.with_arrays(particles.count)
+            self.scenario, self.notify = scenario, notify
+            self._prepare(particles, None if output is None else (output, overwrite), start)
+        self._begun = self._running = self._within_a_step = False
+        self._calls: Calls | None = None
+        self._summary: Summary | None = None
+
+    def _prepare(
+        self, particles: Particles | None, output: tuple[str | Path, bool] | None, start: Start | None
+    ) -> None:
+        """Make the plan, the engine, the state and the recording."""
+        scenario, notify, first = self.scenario, self.notify, self.team.first
+        require_same_run(self.team, scenario, particles)
+        file = Output(*output, notify, start) if output is not None and first else None
+        self.plan = shared_plan(self.team, lambda: plan(scenario, particles, notify))
         self.scenario = scenario = self.plan.scenario
         if self.plan.engine_reason:
             notify(f"engine: {self.plan.engine_name} ({self.plan.engine_reason})")
         self.integrator = self.plan.integrator
-        self.engine, self._bodies = self.plan.build()
-        for line in doubts(scenario, self.plan.engine_kind, self.integrator, self._bodies):
+        self.engine, self.bodies = self.plan.build()
+        for line in doubts(scenario, self.plan.engine_kind, self.integrator, self.bodies):
             notify(f"warning: {line}")
         fields = self.plan.fields
         if fields is not None and fields.functions and start is None:  # a resumed run has said so
@@ -134,43 +144,32 @@ class Simulation:
                 "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
                 "in equilibrium"
             )
-        self._colliding: Colliding | None = None
+        self.colliding: Colliding | None = None
         if scenario.collisions is not None:
             from nbody.run import colliding  # imports Numba
 
-            self._colliding = colliding.Colliding(self.plan, self._bodies, notify)
-            self._bodies = self._colliding.bodies
+            self.colliding = colliding.Colliding(self.plan, self.bodies, notify)
+            self.bodies = self.colliding.bodies
             if start is not None:
-                self._colliding.restore(start.checkpoint)
-        self.state = self.engine.load(self._bodies if self._colliding is None else self._colliding.now.starting())
-        if self._colliding is not None and self._colliding.now.merged:
-            self.state.slots = self._colliding.now.rows
-        self._set_moment(self._bodies.step, self._bodies.time)
+                self.colliding.restore(start.checkpoint)
+        self.state = self.engine.load(self.bodies if self.colliding is None else self.colliding.now.starting())
+        if self.colliding is not None and self.colliding.now.merged:
+            self.state.slots = self.colliding.now.rows
+        self._set_moment(self.bodies.step, self.bodies.time)
         columns = columns_of(scenario.record.observables or ())
         if scenario.fields:
             columns -= {"potential"}  # it would be that of the fields too
-        self.state.send_with_frames(columns, self._bodies)
-        self._motion = Motion(self.engine, self.state)
-        if self._colliding is not None:
+        self.state.send_with_frames(columns, self.bodies)
+        self.motion = Motion(self.engine, self.state)
+        if self.colliding is not None:
             self.integrator.expect_contacts()
-        self.integrator.prepare(self._motion)
+        self.integrator.prepare(self.motion)
         self.frames_per_block = frames_per_block(self.state.count, self.state.dtype.name)
-        self.frames = 0
-        """The number of frames in the file."""
-        self.energies = Energies()
-        """The energies of the frames."""
         self._resumed = start is not None
         if start is not None:
             self._restore(start)
-        self._schedule_in_use = self.plan.schedule
-        self._checkpointed = time.perf_counter()
-        self._has_first_frame = self._resumed
-        self._recorded = self._begun = self._running = False
-        self._within_a_step = False
-        self._recorder: Recorder | None = None
-        self._calls: Calls | None = None
-        self._summary: Summary | None = None
-        self._origin = "arrays of a Python program"
+        self.recording = Recording(self, file) if first else RecordedElsewhere(self, self._resumed)
+        require_same_machines(self.team, self.engine, self.scope())
 
     def __repr__(self) -> str:
         count, scheme = self.state.count, self.scenario.integrator.scheme
@@ -197,16 +196,26 @@ class Simulation:
     @property
     def output(self) -> str | Path | None:
         """The file that is recorded; None if there is none."""
-        return None if self._file is None else self._file.path
+        return self.recording.path
+
+    @property
+    def frames(self) -> int:
+        """The number of frames in the file."""
+        return self.recording.frames
+
+    @property
+    def energies(self) -> Energies:
+        """The energies of the frames."""
+        return self.recording.energies
 
     @property
     def particles(self) -> Particles:
         """The particles at this moment, as copies on the host in float64. Before the first step they have the digits that
         were given, whatever the precision of the run."""
-        bodies, own = self._bodies, self.state.dtype
+        bodies, own = self.bodies, self.state.dtype
         position, velocity = self.state.phase_space()
-        if self._colliding is not None and self.step != bodies.step:
-            return self._colliding.now.particles(
+        if self.colliding is not None and self.step != bodies.step:
+            return self.colliding.now.particles(
                 position.astype(np.float64), velocity.astype(np.float64), self.time, self.step
             )
         if self.step == bodies.step:
@@ -229,7 +238,7 @@ class Simulation:
     @property
     def events(self) -> Any:
         """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
-        return table_of_events(no_events() if self._colliding is None else self._colliding.rows)
+        return table_of_events(no_events() if self.colliding is None else self.colliding.rows)
 
     @property
     def summary(self) -> Summary | None:
@@ -257,19 +266,17 @@ class Simulation:
         """
         self._check_idle()
         if output is None:
-            self._file, self._recorded = None, False
+            self.recording.stop()
             return
-        self._file = Output(output, overwrite, self.notify)
-        self.frames, self.energies = 0, Energies()
-        self._recorded = self._has_first_frame = False
-        if self.step != self._bodies.step and not isinstance(self.scenario.initial, FromArrays):
-            began = json.dumps(self.scenario.resolved()["initial"])
-            self._origin = f"step {self.step}, t = {self.time:.9g}, of a run that began with {began}"
-            if self._colliding is not None:
-                self._bodies = self.particles
-                self._colliding = type(self._colliding)(self.plan, self._bodies, lambda line: None)
-            self.scenario = self.scenario.with_arrays(self.state.count)
-            self.plan = replace(self.plan, scenario=self.scenario)
+        with self.team.agreed():
+            self.recording.redirect(Output(output, overwrite, self.notify) if self.team.first else None)
+        if self.step == self.bodies.step or isinstance(self.scenario.initial, FromArrays):
+            return
+        if self.colliding is not None:
+            self.bodies = self.particles
+            self.colliding = type(self.colliding)(self.plan, self.bodies, lambda line: None)
+        self.scenario = self.scenario.with_arrays(self.state.count)
+        self.plan = replace(self.plan, scenario=self.scenario)
 
     def run(
         self,
@@ -334,6 +341,8 @@ class Simulation:
         steps. A ``pace`` decides when the next steps are made, and stops the run in place of Ctrl-C.
         """
         self._check_idle()
+        if pace is not None and self.team.size > 1:
+            raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
         if steps is not None and steps < 0:
             raise InputError(f"run: steps must be zero or more, got {steps}")
         if self._within_a_step:
@@ -343,22 +352,21 @@ class Simulation:
 
             gpu.use_device()  # in this thread
         schedule, clock, first = self._schedule(steps, until), Clock(), self.step
-        if self._recorded and self._file is not None:
-            dropped = not self._schedule_in_use.regular(first, self.time) and not schedule.ended(first, self.time)
-            self.frames -= dropped and self.frames > 1
-            self._file.go_on(first, self.time, self.frames, self.energies)
-        self._schedule_in_use, left, single = schedule, False, self.integrator.single
+        with self.team.agreed():
+            self.recording.go_on(schedule)
+        left, single = False, self.integrator.single
         self._running, self._calls = True, calls
-        if self._colliding is not None:
-            self._colliding.stopped = False
+        if self.colliding is not None:
+            self.colliding.stopped = False
         try:
-            with pace.stopping() if pace else stop_on_signals() as stop, self._make_recorder(schedule) as recorder:
+            with pace.stopping() if pace else stop_on_signals() as stop, self._open_recording():
+                stop.deferred = self.team.size > 1
 
                 def show(doing: str = "", fraction: float = 0.0) -> None:
-                    progress(self._progress(clock, recorder, schedule, doing, fraction))
+                    progress(self._progress(clock, schedule, doing, fraction))
 
-                self._watch = Watch(self.integrator, self._motion, stop, show, self.notify)
-                for beat in self._run(schedule, recorder, clock, stop, pace):
+                self._watch = Watch(self.integrator, self.motion, stop, show, self.notify)
+                for beat in self._run(schedule, clock, stop, pace):
                     if not left:
                         try:
                             yield beat
@@ -370,66 +378,98 @@ class Simulation:
         finally:
             self.state.watch = None
             self._running = False
-        self.frames, self.energies = recorder.frames, recorder.energies
+        self.recording.settle()
         interrupted = stop.requested and not schedule.ended(self.step, self.time)
-        self._summary = self._summarize(clock, self.step - first, single, interrupted)
+        self._summary = self.team.broadcast(self._summarize(clock, self.step - first, single, interrupted))
         if line := self.integrator.remark():
             self.notify(line)
-        if clock.settled and not stop.requested and not self.integrator.own_forces:
+        if clock.settled and self.team.first and not stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary)
 
     def _check_idle(self) -> None:
         if self._running:
             raise InputError("this simulation is running; end that run first (stop iterating over its beats)")
 
-    def _run(
-        self, schedule: Schedule, recorder: Recorder, clock: Clock, stop: StopRequest, pace: Pace | None
-    ) -> Iterator[Beat]:
+    def _run(self, schedule: Schedule, clock: Clock, stop: StopRequest, pace: Pace | None) -> Iterator[Beat]:
         """The loop, from the first frame until the file is closed."""
         first = self.step
+        self.team.working = True
         if not self._resumed and not self._begun:
             with np.errstate(all="ignore"):  # the first frame reports what is not finite
-                self.integrator.start(self._motion)
+                self.integrator.start(self.motion)
         self._begun = True
-        if not self._has_first_frame:
-            self._record(recorder)
-            self._checkpoint(recorder)
-            self._has_first_frame = True
+        if not self.recording.begun:
+            self._record()
+            self._checkpoint()
         queued = at_most = 0
         failure: BaseException | None = None
         while not self._ended(schedule) and not stop.requested:
             if not queued:
-                at_most = clock.steps_in_a_beat()
-                if pace is not None:
-                    at_most = min(at_most, _paced(pace, clock))
-                    if stop.requested:
-                        break
+                at_most = self._steps_in_a_beat(clock, stop, pace)
+                if stop.requested:
+                    break
             self._within_a_step = True  # stays True if a second Ctrl-C ends the step between two pieces of a force
-            queued += self._advance(recorder, schedule, at_most - queued if pace else at_most)
+            queued += self._advance(schedule, at_most - queued if pace else at_most)
             self._within_a_step = False
             if self._calls and self._calls.due(self.state):
                 try:
-                    stop.requested |= self._calls.function(self.particles) is False
+                    wanted = self._calls.function(self.particles) is not False
                 except Exception as error:  # the file is finished in good order first
-                    failure, stop.requested = error, True
-            if queued >= at_most or clock.due():
+                    failure, wanted = error, False
+                if not wanted:
+                    stop.request()
+                at_most = min(at_most, queued)  # all ranks hear of it before the next step
+            if queued >= at_most or (self.team.size == 1 and clock.due()):
                 clock.look(self.step - first, self.state, soon=queued > 1)
                 queued = 0
-                yield self._beat(clock, recorder, schedule)
-                self._checkpoint_if_due(recorder)
+                yield self._beat(clock, schedule)
+                if self.team.broadcast(self.recording.checkpoint_due()):
+                    self._checkpoint()
         clock.look(self.step - first, self.state)  # before closing the file, whose time is not part of a step
         if not schedule.due(self.step, self.time):  # interrupted between frames
-            self._record(recorder)
+            self._record()
         if self.step > first:
-            self._checkpoint(recorder)
-        recorder.close(complete=self._ended(schedule))
+            self._checkpoint()
+        self.team.working = False
+        self.recording.close(complete=self._ended(schedule))
         if failure is not None:
             raise failure
-        yield self._beat(clock, recorder, schedule)
+        yield self._beat(clock, schedule)
+
+    def _steps_in_a_beat(self, clock: Clock, stop: StopRequest, pace: Pace | None) -> int:
+        """The number of steps until the next beat. Several ranks take that of rank 0, and stop if one of them is to stop.
+
+        Raises the error of the recording, which rank 0 alone has.
+        """
+        at_most = clock.steps_in_a_beat()
+        if pace is not None:
+            return min(at_most, _paced(pace, clock))
+        if self.team.size == 1:
+            return at_most
+        said = self.team.all((at_most, stop.heard, self.recording.error))
+        stop.requested |= any(heard for _, heard, _ in said)
+        at_most, _, error = said[0]
+        if error is not None:
+            raise_on_all(self.team, error)
+        return at_most
+
+    def _checkpoint(self) -> None:
+        if self.team.size > 1:
+            require_same_state(self.team, self.step, self.checkpoint_arrays())
+        self.recording.checkpoint()
+
+    def _open_recording(self) -> AbstractContextManager:
+        if self.engine.approximate and not self._resumed and not self._begun:
+            self.team.working = True
+            with np.errstate(all="ignore"):
+                self.motion.evaluate()  # the file says how accurate the forces are; a run without a file has the same bits
+            self.team.working = False
+        with self.team.agreed():
+            return self.recording.open()
 
     def _ended(self, schedule: Schedule) -> bool:
         """True if the run has reached its end, or two bodies have touched and the scenario says ``stop``."""
-        touched = self._colliding is not None and self._colliding.stopped
+        touched = self.colliding is not None and self.colliding.stopped
         return touched or schedule.ended(self.step, self.time)
 
     def _schedule(self, steps: int | None, until: float | None) -> Schedule:
@@ -458,7 +498,7 @@ class Simulation:
         return TimeSchedule(interval or 1.0, until, self.time)
 
     @np.errstate(all="ignore")  # numbers that go wrong stop the run at its next frame
-    def _advance(self, recorder: Recorder, schedule: Schedule, at_most: int) -> int:
+    def _advance(self, schedule: Schedule, at_most: int) -> int:
         """Make up to ``at_most`` steps: a whole block of frames, or the steps before the next frame, or the step to it; and
         none beyond the next call.
 
@@ -468,107 +508,53 @@ class Simulation:
         if self._calls:
             steps, until = self._calls.next(self.state, until)
             at_most = min(at_most, steps)
-        if self._colliding is not None or not (
-            isinstance(integrator, FixedStep) and isinstance(schedule, StepSchedule)
-        ):
+        if self.colliding is not None or not (isinstance(integrator, FixedStep) and isinstance(schedule, StepSchedule)):
             between = min(between, at_most)
             self._watch.step(begun + 1, False, min(between, 1))
-            if self._colliding is None:
-                integrator.advance(self._motion, between, until)
+            if self.colliding is None:
+                integrator.advance(self.motion, between, until)
             else:
-                self._advance_colliding(self._colliding, recorder, between, until)
+                self._advance_colliding(self.colliding, between, until)
             if schedule.due(self.step, self.time):
-                self._record(recorder)
+                self._record()
             return self.step - begun
         frames, every, per_block = 1, 1, self.frames_per_block
         if schedule.regular_after(begun) >= per_block and per_block * schedule.every <= min(at_most, MOST_STEPS):
             frames, every = per_block, schedule.every
         elif between := min(between - 1, at_most):
             self._watch.step(begun + between, False, between)
-            integrator.advance(self._motion, between)
+            integrator.advance(self.motion, between)
             return between
         self._watch.step(begun + frames * every, True, frames * every)
-        snapshots = integrator.frames(self._motion, frames, every)
-        moments = zip(range(begun + every, self.step + 1, every), snapshots, strict=True)
-        recorder.record_many([Moment(k, integrator.time_at(self.state, k), one) for k, one in moments])
+        snapshots = integrator.frames(self.motion, frames, every)
+        numbers = range(begun + every, self.step + 1, every)
+        times = (integrator.time_at(self.state, k) for k in numbers)
+        self.recording.snapshots(zip(numbers, times, snapshots, strict=True))
         return self.step - begun
 
-    def _advance_colliding(self, colliding: "Colliding", recorder: Recorder, steps: int, until: float) -> None:
+    def _advance_colliding(self, colliding: "Colliding", steps: int, until: float) -> None:
         """Make up to ``steps`` steps; after one in which bodies touch, no more."""
-        span = self.integrator.advance_to_contact(self._motion, steps, until, colliding.now)
+        span = self.integrator.advance_to_contact(self.motion, steps, until, colliding.now)
         if span is None:
             return
-        motion = colliding.resolve(span, self._motion, self.integrator, recorder)
+        motion = colliding.resolve(span, self.motion, self.integrator, self.recording)
         if motion is not None:
-            self._motion, self.state = motion, motion.state
+            self.motion, self.state = motion, motion.state
             self._watch.follow(motion)
 
     # --- What goes to the file ---
 
-    def _make_recorder(self, schedule: Schedule) -> Recorder:
-        if self.engine.approximate and not self._resumed and not self._begun:
-            with np.errstate(all="ignore"):
-                self._motion.evaluate()  # the file says how accurate the forces are; a run without a file has the same bits
-        writer = None if self._file is None else self._writer(schedule)
-        limit = self.scenario.on_energy_error
-        try:
-            self._recorder = Recorder(writer, limit, self.notify, self.energies, self.frames, self.frames_per_block)
-            self._recorder.gravity = self.scenario.gravity
-            if self.scenario.ensemble:
-                self._recorder.measure = self._measure_systems
-            elif self.scenario.record.observables or self._colliding is not None:
-                self._recorder.measure = self._measure
-        except BaseException:  # close the file, which is locked and has its full size
-            if writer is not None:
-                writer.close(complete=False)
-            raise
-        self._recorded = writer is not None
-        return self._recorder
+    def _record(self) -> None:
+        with np.errstate(all="ignore"):
+            if self.state.frame_want not in self.state.current:
+                self._watch.frame(self.step)
+            self.motion.evaluate(self.state.frame_want)
+            self.recording.frame()
 
-    @np.errstate(all="ignore")
-    def _record(self, recorder: Recorder) -> None:
-        if self.state.frame_want not in self.state.current:
-            self._watch.frame(self.step)
-        self._motion.evaluate(self.state.frame_want)
-        snapshot = self.state.snapshot()
-        if self._colliding:
-            snapshot = self._colliding.snapshot(snapshot)
-        recorder.record(self.step, self.time, snapshot, self.integrator.observed(self._motion))
-
-    def _measure(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
-        """The scenario's observables of a snapshot, on the host."""
-        rows = (array[:, : self.state.dimensions] for array in (snapshot.position, snapshot.velocity))
-        position, velocity = rows
-        now = replace(self._bodies, position=position, velocity=velocity, time=time, step=step)
-        numbers: dict[str, float] = {}
-        if snapshot.left is not None:
-            snapshot = cast("SlotSnapshot", snapshot)
-            now, numbers = replace(now.rows(cast(np.ndarray, snapshot.left)), mass=snapshot.mass), snapshot.numbers
-        names, G = self.scenario.record.observables or (), self.scenario.gravity.G
-        return numbers | measured(names, now, G, snapshot.columns)
-
-    def _measure_systems(self, step: int, time: float, snapshot: Snapshot) -> dict[str, float | np.ndarray]:
-        """The energy of each system, computed on the host."""
-        from nbody.forces.systems.cpu import energies
-
-        law, systems = self.scenario.gravity, self.scenario.ensemble.count  # type: ignore[union-attr]
-        mass = self._bodies.mass
-        found = energies(snapshot.position, snapshot.velocity, mass, law.G, law.length2, law.softening, systems)
-        return {"system_energy": found}
-
-    def _checkpoint(self, recorder: Recorder) -> None:
-        if self.output is not None:
-            recorder.checkpoint(self._arrays(), self._meta())
-            self._checkpointed = time.perf_counter()
-
-    def _checkpoint_if_due(self, recorder: Recorder) -> None:
-        if time.perf_counter() - self._checkpointed > 60 * self.scenario.checkpoint.minutes:
-            self._checkpoint(recorder)
-
-    def _arrays(self) -> dict[str, np.ndarray]:
+    def checkpoint_arrays(self) -> dict[str, np.ndarray]:
         """The arrays of a checkpoint: the state's columns and the integrator's arrays."""
         own = {OWN + name: array for name, array in self.integrator.arrays().items()}
-        return self.state.arrays() | own | (self._colliding.arrays() if self._colliding else {})
+        return self.state.arrays() | own | (self.colliding.arrays() if self.colliding else {})
 
     def _set_moment(self, step: int, time: float) -> None:
         """Let the bodies be at a step and a time. The time of step 0 is such that ``time`` is that of ``step``."""
@@ -580,15 +566,6 @@ class Simulation:
         self.state.restore(arrays)
         self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
         self.state.step, self.state.time = start.step, start.time  # the origin is that of the first frame
-        self.frames, self.energies = start.frames, start.energies
-
-    def _meta(self) -> dict[str, Any]:
-        """The other contents of a checkpoint: the position in the run, and what its bits depend on."""
-        regular = self._schedule_in_use.regular(self.step, self.time)
-        return {
-            "step": self.step, "time": self.time, "regular": regular, "engine": self.engine_name, "scope": self.scope(),
-            "events": self._colliding.recorded if self._colliding else 0,
-        }  # fmt: skip
 
     def scope(self) -> dict[str, str]:
         """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""
@@ -604,46 +581,29 @@ class Simulation:
             **self.engine.scope(),
         }
 
-    def _writer(self, schedule: Schedule) -> TrajectoryWriter:
-        """Open the file, with space for every frame of the schedule."""
-        assert self._file is not None
-        initial = self.scenario.initial
-        seed = getattr(initial, "seed", "none: the bodies come from a file")
-        facts = {"seed": seed}
-        if isinstance(initial, FromArrays):
-            facts = {"seed": "none: the bodies were given as arrays", "bodies": self._origin}
-        known: dict[str, Any] = self.scope() | facts
-        if self._file.start is None and self.engine.approximate and Want.ACCELERATION in self.state.current:
-            seed = seed if isinstance(seed, int) else 1
-            known["force_error"] = force_errors(self.engine, self.state, self._bodies.mass, seed)
-        header = self.plan.header(**collect_provenance(**known))
-        if self._file.start is None:
-            header = replace(header, state_bytes=state_bytes(self._arrays(), self._meta()))
-        return self._file.open(self._bodies, header, schedule, self.frames, (self.step, self.time))
-
     # --- What goes to the user ---
 
-    def _beat(self, clock: Clock, recorder: Recorder, schedule: Schedule) -> Beat:
-        return Beat(self.state, self._progress(clock, recorder, schedule, "", 0.0), recorder.energies)
+    def _beat(self, clock: Clock, schedule: Schedule) -> Beat:
+        return Beat(self.state, self._progress(clock, schedule, "", 0.0), self.energies)
 
-    def _progress(self, clock: Clock, recorder: Recorder, schedule: Schedule, doing: str, fraction: float) -> Progress:
+    def _progress(self, clock: Clock, schedule: Schedule, doing: str, fraction: float) -> Progress:
         return Progress(
             step=self.step,
             steps=schedule.last if isinstance(schedule, StepSchedule) else None,
             time=self.time,
             steps_per_s=clock.steps_per_s,
-            interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self._motion),
-            energy_error=recorder.energies.error,
+            interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self.motion),
+            energy_error=self.energies.error,
             fraction_done=schedule.fraction(self.step, self.time),
             doing=doing,
             fraction=fraction,
-            observed=recorder.observed,
+            observed=self.recording.observed,
             units=self.scenario.units,
         )
 
     def _report_interrupt(self) -> None:
         """Report the interrupt and, if there is a checkpoint, how to continue."""
-        if (self._file and self._file.start) or (self._recorder is not None and self._recorder.has_checkpoint):
+        if self.recording.can_go_on:
             self.notify(f"interrupted at step {self.step}; continue with: nbody resume {self.output}")
         elif self.output is not None:
             self.notify(f"interrupted at step {self.step}, before the first checkpoint")
@@ -658,15 +618,15 @@ class Simulation:
             device=self.engine.device_name(),
             precision=self.scenario.precision,
             integrator=self.scenario.integrator.scheme,
-            particles=self._bodies.count,
+            particles=self.bodies.count,
             steps=done,
             step=self.step,
             time=self.time,
             wall_s=clock.seconds(),
             steps_per_s=clock.steps_per_s,
-            interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self._motion),
+            interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self.motion),
             energy_initial=self.energies.initial,
-            energy_final=self.energies.latest + (self._colliding.now.energy if self._colliding else 0.0),
+            energy_final=self.energies.latest + (self.colliding.now.energy if self.colliding else 0.0),
             energy_error=self.energies.error,
             frames=self.frames,
             interrupted=interrupted,
@@ -674,8 +634,12 @@ class Simulation:
             blocks=done if individual else None,
             body_steps=(self.integrator.single or 0) - (single or 0) if individual else None,
             time_unit=self.scenario.units.time if self.scenario.units else "",
-            **(self._colliding.summary() if self._colliding else {}),
+            **(self.colliding.summary() if self.colliding else {}),
         )
+
+
+def _say_nothing(line: str) -> None:
+    """The messages of a rank other than 0."""
 
 
 def _described(scenario: Any) -> Scenario | Particles:

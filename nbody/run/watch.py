@@ -83,7 +83,8 @@ class Watch:
         if computed > self._sample[1] and now - self._sample[0] > HEARTBEAT:
             self._speed = (computed - self._sample[1]) / (now - self._sample[0])
             self._sample = now, computed
-        if self._stop.requested and not (self._announced or self._stop.silent) and (self._speed or seconds > HEARTBEAT):
+        asked = self._stop.requested or self._stop.heard
+        if asked and not (self._announced or self._stop.silent) and (self._speed or seconds > HEARTBEAT):
             self._answer(done)
         if seconds > LONG and now - self._shown > HEARTBEAT and self._interactions:
             self._shown = now

@@ -1,0 +1,60 @@
+"""Commands that several processes of a launcher run together: one voice, and one end."""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from nbody.cli import streams
+from nbody.errors import InputError, NBodyError
+
+COMMANDS = ("run", "resume", "rerun", "doctor")
+"""The commands that ranks run together."""
+
+
+def check_command(name: str) -> None:
+    """Raise an InputError if a launcher has started several processes of a command that works in one."""
+    from nbody.parallel import launch
+
+    launched = launch()
+    if launched is not None and name not in COMMANDS:
+        raise InputError(
+            f"'nbody {name}' works in one process, and {launched.launcher} has started several; start it alone (several "
+            f"ranks: {', '.join(COMMANDS)})"
+        )
+
+
+def refuse_ranks(option: str) -> None:
+    """Raise an InputError if there are several ranks, for an option of one process."""
+    from nbody.parallel import launch
+
+    if (launched := launch()) is not None:
+        raise InputError(
+            f"{option}: needs a run in one process, and {launched.launcher} has started several; leave it out"
+        )
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Run a command on all ranks. Only rank 0 prints. They end with the same error, or the rank that fails while the others
+    wait for it says so and ends them all."""
+    from nbody.parallel import is_agreed, launch, team
+
+    launched = launch()
+    if launched is None:
+        yield
+        return
+    if launched.rank:
+        streams.mute()
+    ranks = team()
+    try:
+        with ranks.agreed():
+            yield
+    except BaseException as error:
+        if ranks.size > 1 and not is_agreed(error):
+            streams.unmute()
+            if not isinstance(error, NBodyError | KeyboardInterrupt):
+                traceback.print_exc()
+            line = str(error) or "interrupted"
+            streams.tell(f"error: {ranks.said(ranks.rank, line)}")
+            ranks.abort(getattr(error, "exit_code", 130 if isinstance(error, KeyboardInterrupt) else 1))
+        raise

@@ -1,0 +1,300 @@
+"""Ranks that work together through MPI.
+
+No call blocks: each is started, and tested until it has ended. So signals are heard while a rank waits, and if another one
+never comes, a line names it and the run ends.
+
+Values (:meth:`MpiTeam.all`, :meth:`MpiTeam.broadcast`) travel with a header that says whether a rank has failed. So all
+ranks that prepare a run learn of an error on one of them, and end in the same way (:meth:`MpiTeam.agreed`). Rows of forces
+have no header: an error there ends the run by :meth:`MpiTeam.abort`.
+"""
+
+import itertools
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
+
+import numpy as np
+
+from nbody import machine
+from nbody.errors import InputError, NBodyError, RunFailed, printable
+from nbody.parallel.launcher import Launch
+from nbody.parallel.team import Team, is_agreed
+
+PATIENCE_VARIABLE = "NBODY_RANK_PATIENCE"
+PATIENCE = 300.0
+"""Seconds for which a rank waits for the forces of another one. All have the same work, so they differ by little."""
+
+DECISION_PATIENCE = 10
+"""Times as long for decisions, before which rank 0 may read a large file or compile."""
+
+SPIN, NAP, LONG_NAP = 1e-3, 1e-4, 1e-2
+"""Seconds for which a rank tests without a pause, the pause between later tests, and that after a second."""
+
+SETTLE = 0.2
+"""Seconds before an abort, in which the launcher passes on what this rank has printed; MPICH's drops the rest."""
+
+CHUNK = 1 << 30
+"""The most bytes of one message: MPI counts with 32 bits."""
+
+
+class MpiTeam(Team):
+    """The ranks of MPI's world.
+
+    Args:
+        launched: what the launcher says.
+
+    Raises:
+        InputError: mpi4py or an MPI library is missing, or MPI does not know the launcher.
+    """
+
+    def __init__(self, launched: Launch) -> None:
+        self._mpi = _library(launched)
+        self.library, world = _name(self._mpi), self._mpi.COMM_WORLD
+        _check_size(launched, world.Get_size(), self.library)
+        self.launcher = launched.launcher
+        self.rank, self.size = world.Get_rank(), world.Get_size()
+        self._comm, self._side = world.Dup(), world.Dup()
+        self._calls, self._notes = 0, list[Any]()
+        self._row_types: dict[int, Any] = {}
+        self.patience = _patience()
+        self._lost = False  # True in an exchange: a rank that leaves it before its end can exchange nothing any more
+        self.hosts = self.all(socket.gethostname())
+
+    @property
+    def local_rank(self) -> int:
+        """The number of this rank among those of its host, from 0."""
+        return self.hosts[: self.rank].count(self.hosts[self.rank])
+
+    # --- Values ---
+
+    def broadcast(self, value: Any) -> Any:
+        """See :meth:`Team.broadcast`. Raises the error of a rank that has failed."""
+        data = self._pickled(value) if self.first else b""
+        lengths = self._headers(len(data), failed=False)
+        self._raise_failures(lengths, b"")
+        sent = np.frombuffer(data, np.uint8) if self.first else np.empty(int(lengths[0]), np.uint8)
+        for begin in range(0, len(sent), CHUNK):
+            part = sent[begin : begin + CHUNK]
+            self._wait(self._comm.Ibcast([part, self._mpi.BYTE]), self.patience * DECISION_PATIENCE)
+        self._lost = False
+        return value if self.first else pickle.loads(sent.data)
+
+    def all(self, value: Any) -> list[Any]:
+        """See :meth:`Team.all`. Raises the error of a rank that has failed."""
+        data = self._pickled(value)
+        lengths = self._headers(len(data), failed=False)
+        self._raise_failures(lengths, data)
+        found = self._gathered(lengths, data)
+        self._lost = False
+        return found
+
+    @contextmanager
+    def agreed(self) -> Iterator[None]:
+        """See :meth:`Team.agreed`."""
+        try:
+            yield
+        except BaseException as error:
+            if is_agreed(error) or self._lost or self.working:
+                raise
+            self._fail(error)
+        self.all(None)
+
+    def _fail(self, error: BaseException) -> NoReturn:
+        """Tell the other ranks, which are about to exchange values, that this one has failed; raise the error of the
+        first rank that has."""
+        shipped = error if isinstance(error, NBodyError) else RunFailed(_described(error))
+        if self.rank and not isinstance(error, NBodyError | OSError | MemoryError | KeyboardInterrupt):
+            traceback.print_exception(error, file=sys.__stderr__)  # a defect of this program; rank 0 prints its own
+        data = self._pickled(shipped)
+        self._raise_failures(self._headers(len(data), failed=True), data, error)
+        raise AssertionError("no rank has failed")
+
+    def _headers(self, length: int, failed: bool) -> np.ndarray:
+        """The lengths of the pickled values of all ranks; negative where a rank has failed."""
+        self._lost, found = True, np.zeros(self.size, np.int64)
+        own = np.array([-length if failed else length], np.int64)
+        self._wait(self._comm.Iallgather(own, found), self.patience * DECISION_PATIENCE)
+        return found
+
+    def _raise_failures(self, lengths: np.ndarray, data: bytes, own: Any = None) -> None:
+        """Raise the error of the first rank that has failed; there the original one, ``own``."""
+        failed = np.flatnonzero(lengths < 0)
+        if not len(failed):
+            return
+        found = self._gathered(np.where(lengths < 0, -lengths, 0), data if self.rank in failed else b"")
+        error = found[failed[0]] if failed[0] != self.rank else own
+        if failed[0] and failed[0] != self.rank:
+            error = type(error)(self.said(failed[0], str(error)))
+        error.agreed, self._lost = True, False
+        raise error
+
+    def _gathered(self, lengths: np.ndarray, data: bytes) -> list[Any]:
+        """The pickled values of all ranks; None where the length is 0."""
+        ends = np.cumsum(lengths)
+        received = np.empty(int(ends[-1]), np.uint8)
+        places = [received, lengths, ends - lengths, self._mpi.BYTE]
+        sent = [np.frombuffer(data, np.uint8), self._mpi.BYTE]
+        self._wait(self._comm.Iallgatherv(sent, places), self.patience * DECISION_PATIENCE)
+        spans = zip(ends - lengths, ends, strict=True)
+        return [pickle.loads(received[a:b].tobytes()) if b > a else None for a, b in spans]
+
+    @staticmethod
+    def _pickled(value: Any) -> bytes:
+        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+    # --- Rows ---
+
+    def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
+        """See :meth:`Team.gather_rows`. ``rows`` must be C-contiguous."""
+        assert rows.flags.c_contiguous
+        counts = [last - first for first, last in itertools.pairwise(bounds)]
+        places = [rows, counts, list(bounds[:-1]), self._row_type(rows)]
+        self._lost = True
+        self._wait(self._comm.Iallgatherv(self._mpi.IN_PLACE, places), self.patience)
+        self._lost = False
+
+    def exchange(self, blocks: list[np.ndarray]) -> list[np.ndarray]:
+        """See :meth:`Team.exchange`."""
+        own = blocks[self.rank]
+        found = [own if q == self.rank else np.empty_like(own, order="C") for q in range(self.size)]
+        kind, requests, self._lost = self._row_type(own), [], True
+        for k in range(1, self.size):
+            source = (self.rank - k) % self.size
+            requests.append(self._comm.Irecv([found[source], len(own), kind], source))
+        for k in range(1, self.size):
+            target = (self.rank + k) % self.size
+            block = np.ascontiguousarray(blocks[target])
+            requests.append(self._comm.Isend([block, len(block), self._row_type(block)], target))
+        self._wait_all(requests)
+        self._lost = False
+        return found
+
+    def _row_type(self, rows: np.ndarray) -> Any:
+        """MPI's type of a row, so that counts are small numbers."""
+        size = rows.itemsize * int(np.prod(rows.shape[1:], dtype=int))
+        if size not in self._row_types:
+            self._row_types[size] = self._mpi.BYTE.Create_contiguous(size).Commit()
+        return self._row_types[size]
+
+    # --- Waiting, and the end ---
+
+    def _wait(self, request: Any, limit: float) -> None:
+        self._poll(request.Test, limit)
+
+    def _wait_all(self, requests: list[Any]) -> None:
+        self._poll(lambda: self._mpi.Request.Testall(requests), self.patience)
+
+    def _poll(self, arrived: Callable[[], bool], limit: float) -> None:
+        """Return when a call has ended. Raises RunFailed after ``limit`` seconds."""
+        self._calls += 1
+        began, announced = time.perf_counter(), False
+        while not arrived():
+            waited = time.perf_counter() - began
+            if waited < SPIN:
+                os.sched_yield()  # another rank may need this core to arrive
+            else:
+                time.sleep(NAP if waited < 1 else LONG_NAP)
+            if waited > limit / 2 and not announced:
+                announced = True
+                self._announce()
+            if waited > limit:
+                raise RunFailed(
+                    f"rank {self.rank} has waited {limit:g} s for {self._absent()}; {PATIENCE_VARIABLE} sets the limit"
+                )
+
+    def _announce(self) -> None:
+        """Tell the others that this rank waits, so that each of them can name the one that does not."""
+        own = np.zeros(1, np.int8)
+        self._notes = [self._side.Isend(own, q, self._calls % 32768) for q in range(self.size) if q != self.rank]
+
+    def _absent(self) -> str:
+        """The ranks that do not wait."""
+        others = (q for q in range(self.size) if q != self.rank)
+        absent = [str(q) for q in others if not self._side.Iprobe(q, self._calls % 32768)]
+        return f"rank{'s' * (len(absent) > 1)} {', '.join(absent)}" if absent else "the others, which all wait too"
+
+    def abort(self, code: int) -> NoReturn:
+        """See :meth:`Team.abort`."""
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        time.sleep(SETTLE)
+        self._mpi.COMM_WORLD.Abort(code)
+        os._exit(code)
+
+    def abort_after_a_crash(self) -> None:
+        """Called at the end of the process: after an exception that nothing has caught, the others would wait for ever."""
+        error = getattr(sys, "last_value", None)
+        if error is not None and not is_agreed(error):
+            self.abort(1)
+
+
+def _name(mpi: Any) -> str:
+    """The name and the version of the MPI library, such as ``MPICH 5.0.2``."""
+    words = mpi.Get_library_version().split("\n")[0].split(",")[0].replace("Version:", "").strip("\0 ")
+    return printable(" ".join(words.split()))
+
+
+def _library(launched: Launch) -> Any:
+    """mpi4py's module MPI, with MPI started. Raises InputError."""
+    several = f"{launched.launcher} has started {launched.size or 'several'} processes"
+    try:
+        import mpi4py
+
+        mpi4py.rc.thread_level = "serialized"  # the recorder's thread does not call MPI; UCX may lack more
+        with _killed_by_ctrl_c():  # MPI's start waits for all ranks, and Python hears no signal meanwhile
+            from mpi4py import MPI
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{several}, and mpi4py is missing, through which they work together: {machine.install_extra('mpi')}"
+        ) from None
+    except (ImportError, RuntimeError) as error:
+        raise InputError(
+            f"{several}, and mpi4py can't load an MPI library ({' '.join(str(error).split())[:200]}); load your cluster's "
+            f"MPI, or: {machine.install_extra('mpi-local')}"
+        ) from None
+    return MPI
+
+
+@contextmanager
+def _killed_by_ctrl_c() -> Iterator[None]:
+    """Inside this block Ctrl-C kills the process, so that the launcher ends the others."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    earlier = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+
+
+def _check_size(launched: Launch, size: int, library: str) -> None:
+    if launched.size and size != launched.size:
+        raise InputError(
+            f"{launched.launcher} has started {launched.size} processes, but MPI ({library}) sees {size}: they belong to "
+            "different MPIs; use the mpirun of this one, or for independent runs set NBODY_RANKS=1"
+        )
+
+
+def _patience() -> float:
+    text = os.environ.get(PATIENCE_VARIABLE, "")
+    try:
+        seconds = float(text or PATIENCE)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise InputError(f"{PATIENCE_VARIABLE}={printable(text)[:20]}: must be a number of seconds greater than 0")
+    return seconds
+
+
+def _described(error: BaseException) -> str:
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,35 @@
+"""The cores and the GPU of a rank."""
+
+import os
+import sys
+
+from nbody import machine
+from nbody.parallel.team import Team
+
+THREADS, CARDS = "NUMBA_NUM_THREADS", "CUDA_VISIBLE_DEVICES"
+
+
+def share_cores(ranks: Team) -> None:
+    """Divide the cores of a host among its ranks, unless the launcher has done so (by affinity) or the user has (by
+    NUMBA_NUM_THREADS). All ranks call this together."""
+    own = frozenset(os.sched_getaffinity(0))
+    places = zip(ranks.hosts, ranks.all(own), strict=True)
+    machine.sharing = sum(host == ranks.hosts[ranks.rank] and not own.isdisjoint(cores) for host, cores in places)
+    if THREADS in os.environ:
+        return
+    if "numba" in sys.modules:  # it has read the variable
+        import numba
+
+        numba.set_num_threads(min(machine.cores(), numba.get_num_threads()))
+    else:
+        os.environ[THREADS] = str(machine.cores())
+
+
+def choose_gpu(local_rank: int) -> None:
+    """Let this process see one GPU of its host, by its number among the ranks of the host. Call this before anything uses
+    CUDA. If the launcher has given it one GPU (``srun --gpus-per-task=1``), that is kept."""
+    listed = [card for card in os.environ.get(CARDS, "").split(",") if card]
+    if not listed:
+        os.environ[CARDS] = str(local_rank)
+    elif len(listed) > 1:
+        os.environ[CARDS] = listed[local_rank] if local_rank < len(listed) else ""

@@ -1,0 +1,128 @@
+"""What the ranks of a run must have in common: the program, the scenario, the plan, the kind of machine, and the state."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from nbody import machine
+from nbody.errors import InputError, RunFailed
+from nbody.forces import ENGINES
+from nbody.forces.engine import Engine
+from nbody.parallel import Team
+from nbody.parallel.launcher import ALONE_VARIABLE
+from nbody.particles import Particles
+from nbody.run.plan import Plan
+from nbody.scenario import Scenario
+
+
+def require_same_run(ranks: Team, scenario: Scenario, particles: Particles | None) -> None:
+    """Raise an InputError on all ranks if they have different programs or scenarios."""
+    if ranks.size == 1:
+        return
+    program = {"nbody": machine.version(), "source code": _source_digest(), **machine.package_versions()}
+    _require_same(ranks, program, "install the same on all hosts")
+    text = json.dumps(scenario.resolved(), sort_keys=True, default=str)
+    run = {key: json.dumps(value, sort_keys=True, default=str) for key, value in json.loads(text).items()}
+    arrays = [] if particles is None else [particles.mass, particles.position, particles.velocity, particles.id]
+    run["bodies"] = f"{_checksum(arrays):08x}"
+    _require_same(
+        ranks, run, f"all ranks make one run together; for independent runs side by side set {ALONE_VARIABLE}=1"
+    )
+
+
+def shared_plan(ranks: Team, make: Callable[[], Plan]) -> Plan:
+    """Rank 0's plan on every rank: it may depend on what rank 0 has measured or read.
+
+    Raises:
+        InputError: the engine or the scheme does not divide its work, or there are more ranks than bodies.
+    """
+    planned: Plan = ranks.broadcast(make() if ranks.first else None)
+    if ranks.size > 1:
+        _require_division(ranks, planned)
+    return planned
+
+
+def require_same_machines(ranks: Team, engine: Engine, scope: dict[str, str]) -> None:
+    """Raise an InputError on all ranks if their bits may differ, or if two of them have the same GPU."""
+    if ranks.size == 1:
+        return
+    _require_same(ranks, scope, "the bits of a run are those of one kind of machine; choose like hosts")
+    if engine.device != "gpu":
+        return
+    from nbody import gpu
+
+    cards = ranks.all((ranks.hosts[ranks.rank], gpu.uuid()))
+    for rank, card in enumerate(cards):
+        if (other := cards.index(card)) < rank and not gpu.SIMULATED:
+            raise InputError(
+                f"ranks {other} and {rank} have the same GPU of host {card[0]}; start as many ranks per host as it has GPUs"
+            )
+
+
+def require_same_state(ranks: Team, step: int, arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise RunFailed on all ranks if their states have different bits: one of them has computed wrongly."""
+    found = ranks.all(_checksum(arrays.values()))
+    wrong = [rank for rank in range(ranks.size) if found[rank] != found[0]]
+    if wrong:
+        named = ", ".join(f"{rank} ({ranks.hosts[rank]})" for rank in wrong)
+        error = RunFailed(
+            f"step {step}: the states of rank 0 ({ranks.hosts[0]}) and of rank {named} differ: a memory or a processor has "
+            "failed, or the program has a defect. The frames so far are kept; resume from the last checkpoint"
+        )
+        raise_on_all(ranks, error)
+
+
+def raise_on_all(ranks: Team, error: BaseException) -> NoReturn:
+    """Raise an error that ends the loop on every rank after the same step, so that they can go on together."""
+    ranks.working = False
+    error.agreed = True  # type: ignore[attr-defined]
+    raise error
+
+
+def _require_division(ranks: Team, planned: Plan) -> None:
+    scenario, count = planned.scenario, planned.count
+    able = [name for name, entry in ENGINES.items() if not entry.variants and ENGINES.load(name).divides_over_ranks]
+    if not planned.engine_kind.divides_over_ranks or scenario.ensemble:
+        what = "an ensemble" if scenario.ensemble else f"engine '{planned.engine_name}'"
+        remedy = "start it alone" if scenario.ensemble else f"choose --engine {' or '.join(able)}"
+        raise InputError(f"{scenario.where('engine')}{what} does not divide its work over ranks; {remedy}")
+    if planned.integrator.own_forces:
+        raise InputError(
+            f"{scenario.where('integrator.scheme')}scheme '{scenario.integrator.scheme}' computes its own forces in one "
+            "process, and does not divide them over ranks; start it alone"
+        )
+    if count < ranks.size:
+        raise InputError(
+            f"{scenario.where('initial.particles')}{count} bodies can't be divided among {ranks.size} ranks; start fewer"
+        )
+
+
+def _require_same(ranks: Team, own: dict[str, str], remedy: str) -> None:
+    found = ranks.all(own)
+    for rank in range(1, ranks.size):
+        keys = [key for key in {**found[0], **found[rank]} if found[rank].get(key) != found[0].get(key)]
+        if keys:
+            differ = "; ".join(f"{key} {found[0].get(key)} and {found[rank].get(key)}" for key in keys)
+            raise InputError(
+                f"rank 0 ({ranks.hosts[0]}) and rank {rank} ({ranks.hosts[rank]}) differ in {differ}; {remedy}"
+            )
+
+
+def _source_digest() -> str:
+    """A digest of the package's source files."""
+    found, root = hashlib.sha256(), machine.ROOT / "nbody"
+    for path in sorted(Path(root).rglob("*.py")):
+        found.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def _checksum(arrays) -> int:
+    found = 0
+    for array in arrays:
+        found = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8), found)
+    return found

@@ -1,0 +1,107 @@
+"""What ranks do in :mod:`test_ranks`: ``mpirun -n 3 python ranks_session.py CASES FOLDER``; rank k writes ``k.json``."""
+
+import errno
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from nbody.errors import InputError, NBodyError
+from nbody.parallel import team
+
+
+def values(ranks, folder):
+    """What each rank has after exchanges of values and rows."""
+    said = [ranks.broadcast({"from": ranks.rank}), ranks.all(ranks.rank**2)]
+    bounds = ranks.bounds(1001)
+    first, last = ranks.share(1001)
+    rows = np.zeros((1001, 3))
+    rows[first:last] = np.arange(first, last)[:, None]
+    ranks.gather_rows(rows, bounds)
+    blocks = [np.full((q + 2, 3), 10 * ranks.rank + q, np.float32) for q in range(ranks.size)]
+    found = ranks.exchange(blocks)
+    return [*said, bool((rows == np.arange(1001)[:, None]).all()), [[len(b), float(b[0, 0])] for b in found]]
+
+
+def failures(ranks, folder):
+    """The errors that all ranks get: of the first rank that fails, in the middle of exchanges of values too."""
+    told = []
+    for failing in ([1], [0, 2], [0, 1, 2]):
+        try:
+            with ranks.agreed():
+                if ranks.rank in failing:
+                    raise InputError("this value is wrong")
+                ranks.broadcast("a value that nobody has any more")
+        except InputError as error:
+            told.append(str(error))
+    return told
+
+
+def wrong_states(ranks, folder):
+    """One rank computes wrongly: the run ends before a checkpoint has the wrong state."""
+    simulation = small(folder / "wrong.h5")
+    advance = simulation._advance
+
+    def advance_wrongly(*arguments):
+        made = advance(*arguments)
+        simulation.state.position[7, 0] += 1e-9 * (ranks.rank == 2)
+        return made
+
+    simulation._advance = advance_wrongly
+    return failed(simulation)
+
+
+def full_disk(ranks, folder):
+    """The disk of rank 0 is full before frame 3."""
+    from nbody.trajectory.framefile import FrameFile
+
+    write = FrameFile.write_frames
+
+    def fill(file, k, frames):
+        if k + len(frames) > 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(file, k, frames)
+
+    FrameFile.write_frames = fill
+    try:
+        return failed(small(folder / "full.h5", steps=400))
+    finally:
+        FrameFile.write_frames = write
+
+
+def going_on(ranks, folder):
+    """A run in three parts, which a callback ends early, and its energies on every rank."""
+    simulation = small(folder / "parts.h5")
+    simulation.run(7)
+    simulation.run(callback=lambda bodies: bodies.step < 11)
+    simulation.run()
+    return [simulation.frames, simulation.step, simulation.energies.latest, simulation.summary.frames]
+
+
+def stopped(ranks, folder):
+    """Rank 1 stops in its tracks; the others wait for its rows."""
+    if ranks.rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    ranks.gather_rows(np.zeros((30, 3)), ranks.bounds(30))
+
+
+def small(path, **options):
+    from nbody import Scenario, Simulation
+
+    return Simulation(Scenario.load(path.parent / "small.yaml").override(**options), path)
+
+
+def failed(simulation):
+    try:
+        simulation.run()
+    except NBodyError as error:
+        return str(error)
+
+
+if __name__ == "__main__":
+    ranks, folder = team(), Path(sys.argv[2])
+    found = {name: globals()[name](ranks, folder) for name in sys.argv[1].split(",")}
+    (folder / f"{ranks.rank}.json").write_text(json.dumps(found))

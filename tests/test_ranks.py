@@ -1,0 +1,238 @@
+"""Several processes make one run through MPI: the same bits for any number of ranks, and one end, however it comes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nbody import Scenario, Simulation, Trajectory
+from nbody.errors import InputError
+from nbody.parallel import launcher
+from nbody.run.resume import resume
+from nbody.trajectory import first_difference, read_checkpoint
+
+ROOT = Path(__file__).resolve().parents[1]
+HERE = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+MPIRUN = shutil.which("mpirun", path=HERE)
+SCENARIO = """
+name: small
+initial: {generator: plummer, particles: 200, seed: 3}
+gravity: {softening: plummer, length: 0.05}
+integrator: {scheme: leapfrog, dt: 0.01, steps: 20}
+engine: cpu
+precision: float64
+record: {every: 4}
+"""
+ENDS_WITHIN = 10
+"""Seconds in which a run must end everywhere when one of its processes has."""
+
+pytest.importorskip("mpi4py")
+pytestmark = pytest.mark.skipif(MPIRUN is None, reason="no mpirun here")
+
+
+def launch(count, *arguments, **environment):
+    """``mpirun -n COUNT python ARGUMENTS``, started in its own session."""
+    command = [MPIRUN, "-n", str(count), sys.executable, *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | environment
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+
+
+def together(count, *arguments, **environment):
+    """The exit code, the results and the messages of several ranks."""
+    job = launch(count, *arguments, **environment)
+    try:
+        results, messages = job.communicate(timeout=120)
+    finally:
+        job.kill()
+    return job.returncode, results, messages
+
+
+def session(cases, folder):
+    """What each of three ranks says about the cases of :mod:`ranks_session`."""
+    (folder / "small.yaml").write_text(SCENARIO)
+    code, results, messages = together(3, ROOT / "tests/ranks_session.py", cases, folder)
+    assert code == 0, results + messages
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(3)]
+
+
+def processes(job):
+    """The ids of the ranks that a launcher has started, in no order."""
+    found, parents = [], {job.pid}
+    for _ in range(3):  # mpirun starts a proxy, which starts the ranks
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields, words = status.read_text().rsplit(")", 1)[1].split(), (status.parent / "cmdline").read_bytes()
+            except OSError:
+                continue
+            pid = int(status.parent.name)
+            if int(fields[1]) in parents and fields[0] != "Z" and pid not in parents:
+                parents.add(pid)
+                found += [pid] * (words.split(b"\0")[0] == sys.executable.encode())
+    return found
+
+
+def begun(path, scenario, count=3):
+    """A long run of several ranks that has recorded some frames, and the ids of its processes."""
+    job = launch(count, "-m", "nbody", "run", scenario, "-o", path, "--quiet")
+    end = time.monotonic() + 100
+    while time.monotonic() < end and job.poll() is None:
+        if path.exists() and len(Trajectory(path)) > 2:
+            return job, processes(job)
+        time.sleep(0.01)
+    job.kill()
+    raise AssertionError(job.communicate())
+
+
+def ended(job, ids):
+    """The exit code of a run that must end soon, in all its processes."""
+    before = time.monotonic()
+    try:
+        job.communicate(timeout=ENDS_WITHIN)
+    finally:
+        job.kill()
+    while any(Path(f"/proc/{pid}").exists() for pid in ids):
+        assert time.monotonic() < before + ENDS_WITHIN, "a rank is left"
+        time.sleep(0.01)
+    return job.returncode
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run of one process, of 20 steps; and the file of its scenario."""
+    folder = tmp_path_factory.mktemp("ranks")
+    (folder / "small.yaml").write_text(SCENARIO)
+    Simulation(Scenario.load(folder / "small.yaml"), folder / "whole.h5").run()
+    return folder / "whole.h5", folder / "small.yaml"
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """The same with 8000 steps: several seconds."""
+    folder = tmp_path_factory.mktemp("long")
+    (folder / "long.yaml").write_text(SCENARIO.replace("steps: 20", "steps: 8000").replace("every: 4", "every: 40"))
+    Simulation(Scenario.load(folder / "long.yaml"), folder / "whole.h5").run()
+    return folder / "whole.h5", folder / "long.yaml"
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_any_number_of_ranks_makes_the_same_file_and_is_recorded(whole, tmp_path, count):
+    path = tmp_path / "run.h5"
+    code, results, messages = together(count, "-m", "nbody", "run", whole[1], "-o", path)
+    assert code == 0 and messages == ""
+    assert results.count("200 particles, 20 steps") == 1
+    assert first_difference(whole[0], path) is None
+    with Trajectory(path) as run:
+        assert run.provenance["ranks"] == count == sum(run.provenance["hosts"].values())
+    assert read_checkpoint(path).meta["scope"] == read_checkpoint(whole[0]).meta["scope"]
+
+
+def test_values_and_rows_reach_every_rank_and_so_does_the_first_error(tmp_path):
+    for rank, found in enumerate(session("values,failures", tmp_path)):
+        broadcast, squares, whole_rows, blocks = found["values"]
+        assert broadcast == {"from": 0} and squares == [0, 1, 4] and whole_rows
+        assert blocks == [[rank + 2, 10 * p + rank] for p in range(3)]
+        first, second, third = found["failures"]
+        assert first.startswith("rank 1 (") == (rank != 1) and first.endswith("this value is wrong")
+        assert second == third == "this value is wrong"
+
+
+def test_one_simulation_of_several_ranks_is_used_as_one_of_one(whole, tmp_path):
+    found = session("going_on,wrong_states,full_disk", tmp_path)
+    assert first_difference(whole[0], tmp_path / "parts.h5") is None
+    energy = Simulation(Scenario.load(whole[1])).run().energy_final
+    assert all(each["going_on"] == [6, 20, energy, 6] for each in found)
+    assert all("the states of rank 0" in each["wrong_states"] and "rank 2" in each["wrong_states"] for each in found)
+    assert read_checkpoint(tmp_path / "wrong.h5").meta["step"] == 0
+    assert all("No space left" in each["full_disk"] for each in found)
+    with Trajectory(tmp_path / "full.h5") as run:
+        assert len(run) == 3 and run.status == "stopped" and run.verify() == []
+
+
+def test_a_signal_stops_all_ranks_after_the_same_step_and_another_number_of_ranks_goes_on(long, tmp_path):
+    path = tmp_path / "run.h5"
+    job, ids = begun(path, long[1])
+    assert len(ids) == 3
+    os.kill(ids[2], signal.SIGTERM)  # to one of them; Ctrl-C reaches all
+    assert ended(job, ids) == 130
+    with Trajectory(path) as run:
+        assert run.status == "stopped" and run.step[-1] == read_checkpoint(path).meta["step"] < 8000
+    code, _, messages = together(2, "-m", "nbody", "resume", path, "--quiet")
+    assert code == 0 and messages == ""
+    assert first_difference(long[0], path) is None
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_death_of_a_rank_ends_the_others_and_one_process_can_go_on(long, tmp_path, rank):
+    path = tmp_path / "run.h5"
+    job, ids = begun(path, long[1])
+    numbers = {pid: Path(f"/proc/{pid}/environ").read_bytes().split(b"PMI_RANK=")[1][:1] for pid in ids}
+    os.kill(next(pid for pid, number in numbers.items() if number == b"%d" % rank), signal.SIGKILL)
+    assert ended(job, ids) not in (0, None)
+    with Trajectory(path) as run:
+        assert run.status == "killed" and run.verify() == []
+    resume(path, notify=lambda line: None).run()
+    assert first_difference(long[0], path) is None
+
+
+def test_a_rank_that_hangs_is_named_and_ends_the_run(tmp_path):
+    code, _, messages = together(3, ROOT / "tests/ranks_session.py", "stopped", tmp_path, NBODY_RANK_PATIENCE="1")
+    assert code not in (0, None) and "has waited 1 s for rank 1;" in messages
+
+
+def test_ranks_with_different_scenarios_are_refused_with_one_line(whole, tmp_path):
+    other = [":", "-n", "1", sys.executable, "-m", "nbody", "run", whole[1], "--dt", "0.02", "-o", tmp_path / "run.h5"]
+    code, _, messages = together(1, "-m", "nbody", "run", whole[1], "-o", tmp_path / "run.h5", *other)
+    assert code == 2 and messages.count("\n") == 1 and "differ in integrator" in messages
+    assert not (tmp_path / "run.h5").exists()
+
+
+@pytest.mark.parametrize(
+    "variables,found",
+    [
+        ({}, None),
+        ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, None),  # a batch script without srun
+        ({"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}, ("srun", 3, 4)),
+        ({"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}, None),
+        ({"PMI_SIZE": "2", "PMI_RANK": "1"}, ("mpirun (PMI)", 1, 2)),
+        ({"PMI_SIZE": "2", "PMI_RANK": "1", "NBODY_RANKS": "1"}, None),
+        ({"PMIX_RANK": "5"}, ("mpirun (PMIx)", 5, 0)),
+        ({"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_RANK": "7", "PMIX_RANK": "7"}, ("Open MPI's mpirun", 7, 8)),
+    ],
+)
+def test_a_launcher_is_known_by_its_variables(variables, found):
+    assert launcher.launch(variables) == found
+
+
+def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path, capfd):
+    from nbody.parallel.mpi import MpiTeam
+
+    command = [sys.executable, "-m", "nbody", "run", "plummer", "-o", tmp_path / "run.h5"]
+    launched = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0", "PYTHONPATH": str(ROOT)}
+    alone = subprocess.run(command, env=os.environ | launched, capture_output=True, text=True, timeout=60)
+    assert alone.returncode == 2 and not (tmp_path / "run.h5").exists()
+    assert "Open MPI's mpirun has started 2 processes, but MPI (" in alone.stderr.splitlines()[-1]
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(InputError, match=r"srun has started 4 processes, and mpi4py is missing.*\[mpi\]"):
+        MpiTeam(launcher.Launch("srun", 0, 4))
+
+
+@pytest.mark.parametrize(
+    "options,reason",
+    [
+        (
+            ["run", "plummer", "--integrator", "ias15", "--precision", "float64"],
+            "computes its own forces in one process",
+        ),
+        (["info", "plummer"], "works in one process"),
+    ],
+)
+def test_what_one_process_does_is_refused_with_one_line(options, reason, tmp_path):
+    code, _, messages = together(2, "-m", "nbody", *options)
+    assert code == 2 and messages.count("\n") == 1 and reason in messages
