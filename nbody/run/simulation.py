@@ -593,6 +593,7 @@ class Simulation:
             time=self.time,
             steps_per_s=clock.steps_per_s,
             interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self.motion),
+            bodies_per_s=self._bodies_per_s(clock),
             energy_error=self.energies.error,
             fraction_done=schedule.fraction(self.step, self.time),
             doing=doing,
@@ -600,6 +601,10 @@ class Simulation:
             observed=self.recording.observed,
             units=self.scenario.units,
         )
+
+    def _bodies_per_s(self, clock: Clock) -> float | None:
+        """The bodies whose forces a tree computes per second; None with direct sums."""
+        return clock.steps_per_s * self.integrator.bodies_per_step(self.motion) if self.engine.approximate else None
 
     def _report_interrupt(self) -> None:
         """Report the interrupt and, if there is a checkpoint, how to continue."""
@@ -625,6 +630,7 @@ class Simulation:
             wall_s=clock.seconds(),
             steps_per_s=clock.steps_per_s,
             interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self.motion),
+            bodies_per_s=self._bodies_per_s(clock),
             energy_initial=self.energies.initial,
             energy_final=self.energies.latest + (self.colliding.now.energy if self.colliding else 0.0),
             energy_error=self.energies.error,

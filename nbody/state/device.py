@@ -74,6 +74,8 @@ class DeviceState(State):
         self.recording: int | None = None
         """The steps that were :attr:`made` when the recording of a graph began; None if none is recorded."""
         self._clock = cuda.to_device(np.zeros(1, np.int64))
+        self.interactions: int | None = None
+        """Those of a force evaluation, in an engine that computes fewer than all pairs."""
         self.division: Any = None
         """The order in which the engine computes bodies with and without mass; None if that is the state's own."""
         self._staging: Staging | None = None  # made for the first snapshot
@@ -81,7 +83,7 @@ class DeviceState(State):
     @property
     def pairs(self) -> int:
         """Interactions per force evaluation."""
-        return self.count * (self.division.count if self.division else self.count)
+        return self.interactions or self.count * (self.division.count if self.division else self.count)
 
     # --- Moves ---
 
@@ -126,6 +128,8 @@ class DeviceState(State):
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
         """See :meth:`State.repeat`: many steps are one replay of a CUDA graph."""
+        if key is None:
+            return super().repeat(step, count, key)
         self._replays.repeat(self, step, count, key)
 
     def moment(self) -> Moment:
@@ -173,7 +177,10 @@ class DeviceState(State):
         staging = self._staging_area()
         block = staging.next_block()
         side = staging.side_for(block, self.stream)
-        self._replays.make(self, lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
+        if key is None:
+            self._pack(side, count, step)
+        else:
+            self._replays.make(self, lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
         return staging.send(side, block, count, self.stream)
 
     def _staging_area(self) -> Staging:
