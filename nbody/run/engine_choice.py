@@ -1,7 +1,6 @@
 """The engine of a run: what the scenario names, or what ``auto`` takes, with or without an accuracy; and its precision."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from nbody.errors import InputError
 from nbody.forces import AUTOMATIC, ENGINES, resolve
@@ -15,18 +14,10 @@ from nbody.forces.by_accuracy import (
 )
 from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator
+from nbody.run.gpus import Chosen, with_gpus
 from nbody.scenario import Scenario
 from nbody.scenario.fields import unknown_key, validated
 from nbody.scenario.groups import EngineChoice
-
-
-class Chosen(NamedTuple):
-    """The engine of a run, why ``auto`` has chosen it, its options as written, and the precision of the run."""
-
-    name: str
-    why: str
-    options: EngineChoice
-    precision: str
 
 
 def chosen_engine(
@@ -47,7 +38,7 @@ def chosen_engine(
     if accuracy is None:
         name, why = direct(scenario.precision)
         _refuse_accuracy(scenario, name)
-        return Chosen(name, why, written, scenario.precision)
+        return with_gpus(scenario, Chosen(name, why, written, scenario.precision), count, notify)
 
     def offered(precision: str) -> bool:
         kind = ENGINES.load(direct(precision, False)[0])
@@ -67,12 +58,13 @@ def chosen_engine(
         direct(precision), accuracy, precision, count, notify, measure, refusal_for(written.name, refused), of_tree
     )
     tree = ENGINES.load(name).approximate
-    options = written if tree else EngineChoice(name=name)  # direct sums are more accurate
+    kept = {"gpus": written.options["gpus"]} if "gpus" in written.options else {}
+    options = written if tree else EngineChoice(name=written.name, **kept)  # direct sums are more accurate
     precision = of_tree if tree else precision
     if precision != scenario.precision:
         lower, sums = scenario.precision, "a tree has" if tree else "direct sums have"
         why += f"; {precision}, because {sums} an accuracy of {finest(lower, tree):g} at best in {lower}"
-    return Chosen(name, why, options, precision)
+    return with_gpus(scenario, Chosen(name, why, options, precision), count, notify)
 
 
 def _without_accuracy(

@@ -12,6 +12,7 @@ from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
 from nbody.parallel import team
 from nbody.particles import Particles
+from nbody.run.gpus import with_those_there
 from nbody.run.output import Start
 from nbody.run.plan import Notify, plan
 from nbody.run.schedule import StepSchedule
@@ -27,6 +28,7 @@ def resume(
     every: int | None = None,
     notify: Notify = print,
     end: float | str | None = None,
+    gpus: int | str | None = None,
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
@@ -39,13 +41,15 @@ def resume(
         steps: the number of steps of the whole run; by default as planned.
         every: a new number of steps between frames, from here on.
         end: the time at which the run ends.
+        gpus: other GPUs than those of the run, with the same bits: their number, ``all``, or which ones (``"0,2"``).
 
     Raises:
         InputError: not a recording, no checkpoint in it, or an end before the checkpoint.
         DeviceError: its engine needs a GPU, and there is none.
     """
     with team().agreed():
-        found = team().broadcast(_resumed(path, steps, every, notify, end) if team().first else None)
+        changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
+        found = team().broadcast(_resumed(path, changes, notify) if team().first else None)
     simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start)
     _compare_scope(found.scope, simulation.scope(), simulation.notify)
     return simulation
@@ -60,16 +64,16 @@ class Resumed(NamedTuple):
     scope: dict[str, str]
 
 
-def _resumed(path: Path, steps: int | None, every: int | None, notify: Notify, end: float | str | None) -> Resumed:
-    """What the recording at ``path`` says. Raises InputError as :func:`resume`."""
+def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
+    """What the recording at ``path`` says, with ``changes`` of its scenario. Raises InputError as :func:`resume`."""
     checkpoint = read_checkpoint(path)
     with one_line(path):  # a correct checksum does not mean that the content can be trusted
         facts = checkpoint.meta
         step, scope = int(facts["step"]), dict(facts["scope"])
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
-        scenario = _scenario(run).override(steps=steps, every=every, end=end)
-        _check_end(scenario.integrator.end if end is not None else None, facts)
+        scenario = with_those_there(_scenario(run).override(**changes), notify)
+        _check_end(scenario.integrator.end if changes["end"] is not None else None, facts)
         particles = _start(run)
         planned = plan(scenario, particles, measure=False)
         dt = planned.integrator.dt  # files of nbody 0.1 do not contain the time
@@ -134,7 +138,7 @@ def _repeated(path: Path, output: Path, notify: Notify) -> tuple[Scenario, Parti
     if output.resolve() == path.resolve():
         raise InputError(f"{output}: is the recording itself; give another --output")
     with Trajectory(path) as run:
-        scenario = _scenario(run)
+        scenario = with_those_there(_scenario(run), notify)
         chosen = scenario.integrator
         with one_line(path):
             made, reached = int(run.step[-1]), float(run.time[-1])

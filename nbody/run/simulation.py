@@ -620,7 +620,7 @@ class Simulation:
             name=self.scenario.name,
             output=None if self.output is None else str(self.output),
             engine=self.engine_name,
-            device=self.engine.device_name(),
+            device=self.engine.devices_name(self.state),
             precision=self.scenario.precision,
             integrator=self.scenario.integrator.scheme,
             particles=self.bodies.count,

@@ -78,6 +78,8 @@ class DeviceState(State):
         """Those of a force evaluation, in an engine that computes fewer than all pairs."""
         self.division: Any = None
         """The order in which the engine computes bodies with and without mass; None if that is the state's own."""
+        self.helpers: Any = None
+        """The other GPUs that compute forces (:mod:`nbody.forces.direct.gpu_helpers`); None if there are none."""
         self._staging: Staging | None = None  # made for the first snapshot
 
     @property

@@ -16,12 +16,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
+from nbody.forces.direct.gpu_helpers import Helpers
 from nbody.forces.direct.gpu_massless import Division
+from nbody.forces.direct.gpu_options import GpuOptions
+from nbody.forces.direct.gpu_triangle import DIVIDED
 from nbody.forces.engine import Engine
 from nbody.law import Gravity, pair_law
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
-from nbody.state import SIDES, State, Want, frame_bytes, frames_per_block
+from nbody.state import SIDES, State, Want, frame_bytes, frames_per_block, itemsize
 from nbody.state.device import DeviceState
 
 
@@ -75,12 +78,16 @@ class Bodies(NamedTuple):
 class GpuEngine(Engine):
     """An engine whose particles stay on the GPU."""
 
+    Options = GpuOptions  # type: ignore[assignment]
     device = "gpu"
     replayable = True
     state_type = DeviceState
     name = "gpu"
     build: ClassVar[Callable[..., Any]]
     """The function that builds the engine's kernel for a :class:`Shape`."""
+
+    helped: ClassVar[bool] = False
+    """True if several GPUs can divide its work: ``load`` then makes ``state.helpers`` for :data:`DIVIDED` bodies or more."""
 
     divides: ClassVar[bool] = False
     """True if its launches leave out bodies without mass, if there are many: ``load`` then makes a ``state.division``."""
@@ -91,6 +98,9 @@ class GpuEngine(Engine):
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
         self.require_device()
         super().__init__(gravity, precision, options)
+        self.devices = gpu.devices_for(getattr(self.options, "gpus", None))
+        """The numbers of the GPUs, of which the first one holds the state."""
+        gpu.use_device(self.devices[0])
 
     @classmethod
     def require_device(cls) -> None:
@@ -106,6 +116,8 @@ class GpuEngine(Engine):
             if gravity.per_species:
                 softening2 = gravity.squares(particles.species, particles.species_names)
             state.division = Division(particles.mass.astype(self.dtype), self.dtype, softening2)
+        if self.helped and len(self.devices) > 1 and self.acting(state) >= DIVIDED:
+            state.helpers = Helpers(self.devices, state, self.gravity.per_species)
         return state
 
     def acting(self, state: State) -> int:
@@ -116,6 +128,11 @@ class GpuEngine(Engine):
     def device_name(self) -> str:
         """See :meth:`Engine.device_name`."""
         return gpu.facts().name
+
+    def devices_name(self, state: State) -> str:
+        """See :meth:`Engine.devices_name`."""
+        assert isinstance(state, DeviceState)
+        return f"{state.helpers.size} x {self.device_name()}" if state.helpers else self.device_name()
 
     def driver(self) -> str:
         """See :meth:`Engine.driver`."""
@@ -153,6 +170,11 @@ class GpuEngine(Engine):
     def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """Launch the kernel on the bodies of a state; ``G`` and ``length2`` (the softening length squared) are numbers.
         In engines with ``softenings`` ``length2`` may be an array on the device, (N,), with the one of each body."""
+
+    @classmethod
+    def bytes_to_help(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.bytes_to_help`: the copies of the bodies."""
+        return 9 * particles * itemsize(precision)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:

@@ -42,7 +42,7 @@ class Target(NamedTuple):
     drop: Callable
     """drop(queue, warp, lane): removes the first 32 of at most 64 values."""
     seen: Callable
-    """seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach): a cell as the target sees it: its norms P and radius r,
+    """seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach): a cell as the target sees it: norms P and radius r,
     d², h² (the squared distance of its centre from the target's box), True if h is beyond the reach, and its row of
     ``nodes``."""
     accepted: Callable
