@@ -41,6 +41,9 @@ SPIN, NAP, LONG_NAP = 1e-3, 1e-4, 1e-2
 SETTLE = 0.2
 """Seconds before an abort, in which the launcher passes on what this rank has printed; MPICH's drops the rest."""
 
+VALUE, FAILED, END = 0, 1, 2
+"""What a rank is about to exchange: a value; its error; nothing, at the end of a block (:data:`END` and its depth)."""
+
 CHUNK = 1 << 30
 """The most bytes of one message: MPI counts with 32 bits."""
 
@@ -62,7 +65,7 @@ class MpiTeam(Team):
         self.launcher = launched.launcher
         self.rank, self.size = world.Get_rank(), world.Get_size()
         self._comm, self._side = world.Dup(), world.Dup()
-        self._calls, self._notes = 0, list[Any]()
+        self._calls, self._notes, self._depth = 0, list[Any](), 0
         self._row_types: dict[int, Any] = {}
         self.patience = _patience()
         self._lost = False  # True in an exchange: a rank that leaves it before its end can exchange nothing any more
@@ -77,9 +80,8 @@ class MpiTeam(Team):
 
     def broadcast(self, value: Any) -> Any:
         """See :meth:`Team.broadcast`. Raises the error of a rank that has failed."""
-        data = self._pickled(value) if self.first else b""
-        lengths = self._headers(len(data), failed=False)
-        self._raise_failures(lengths, b"")
+        data = _pickled(value) if self.first else b""
+        lengths = self._headers(data, VALUE)
         sent = np.frombuffer(data, np.uint8) if self.first else np.empty(int(lengths[0]), np.uint8)
         for begin in range(0, len(sent), CHUNK):
             part = sent[begin : begin + CHUNK]
@@ -89,52 +91,56 @@ class MpiTeam(Team):
 
     def all(self, value: Any) -> list[Any]:
         """See :meth:`Team.all`. Raises the error of a rank that has failed."""
-        data = self._pickled(value)
-        lengths = self._headers(len(data), failed=False)
-        self._raise_failures(lengths, data)
-        found = self._gathered(lengths, data)
+        data = _pickled(value)
+        found = self._gathered(self._headers(data, VALUE), data)
         self._lost = False
         return found
 
     @contextmanager
     def agreed(self) -> Iterator[None]:
         """See :meth:`Team.agreed`."""
+        self._depth += 1
         try:
             yield
+            self._headers(b"", END + self._depth)
+            self._lost = False
         except BaseException as error:
             if is_agreed(error) or self._lost or self.working:
                 raise
             self._fail(error)
-        self.all(None)
+        finally:
+            self._depth -= 1
 
     def _fail(self, error: BaseException) -> NoReturn:
         """Tell the other ranks, which are about to exchange values, that this one has failed; raise the error of the
         first rank that has."""
-        shipped = error if isinstance(error, NBodyError) else RunFailed(_described(error))
         if self.rank and not isinstance(error, NBodyError | OSError | MemoryError | KeyboardInterrupt):
             traceback.print_exception(error, file=sys.__stderr__)  # a defect of this program; rank 0 prints its own
-        data = self._pickled(shipped)
-        self._raise_failures(self._headers(len(data), failed=True), data, error)
+        shipped = error if isinstance(error, NBodyError) else RunFailed(_described(error))
+        self._headers(_pickled(shipped), FAILED, error)
         raise AssertionError("no rank has failed")
 
-    def _headers(self, length: int, failed: bool) -> np.ndarray:
-        """The lengths of the pickled values of all ranks; negative where a rank has failed."""
-        self._lost, found = True, np.zeros(self.size, np.int64)
-        own = np.array([-length if failed else length], np.int64)
-        self._wait(self._comm.Iallgather(own, found), self.patience * DECISION_PATIENCE)
-        return found
-
-    def _raise_failures(self, lengths: np.ndarray, data: bytes, own: Any = None) -> None:
-        """Raise the error of the first rank that has failed; there the original one, ``own``."""
-        failed = np.flatnonzero(lengths < 0)
-        if not len(failed):
-            return
-        found = self._gathered(np.where(lengths < 0, -lengths, 0), data if self.rank in failed else b"")
-        error = found[failed[0]] if failed[0] != self.rank else own
-        if failed[0] and failed[0] != self.rank:
-            error = type(error)(self.said(failed[0], str(error)))
-        error.agreed, self._lost = True, False
-        raise error
+    def _headers(self, data: bytes, kind: int, own: BaseException | None = None) -> np.ndarray:
+        """The lengths of what the ranks are about to exchange. Raises the error of the first rank that has failed; there it
+        is the original one, ``own``."""
+        found, self._lost = np.zeros((self.size, 2), np.int64), True
+        header = np.array([len(data), kind], np.int64)
+        self._wait(self._comm.Iallgather(header, found), self.patience * DECISION_PATIENCE)
+        lengths, kinds = np.ascontiguousarray(found.T)
+        failed = np.flatnonzero(kinds == FAILED)
+        error: Any = None
+        if len(failed):
+            first = int(failed[0])
+            shipped = self._gathered(np.where(kinds == FAILED, lengths, 0), data if kind == FAILED else b"")[first]
+            error = (
+                own if first == self.rank else type(shipped)(self.said(first, str(shipped)) if first else str(shipped))
+            )
+        elif len(set(kinds)) > 1:  # a rank was interrupted where a library does not tell
+            error = RunFailed(self.said(int(np.argmax(kinds)), "has ended before the others"))
+        if error is not None:
+            error.agreed, self._lost = True, False
+            raise error
+        return lengths
 
     def _gathered(self, lengths: np.ndarray, data: bytes) -> list[Any]:
         """The pickled values of all ranks; None where the length is 0."""
@@ -145,10 +151,6 @@ class MpiTeam(Team):
         self._wait(self._comm.Iallgatherv(sent, places), self.patience * DECISION_PATIENCE)
         spans = zip(ends - lengths, ends, strict=True)
         return [pickle.loads(received[a:b].tobytes()) if b > a else None for a, b in spans]
-
-    @staticmethod
-    def _pickled(value: Any) -> bytes:
-        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
     # --- Rows ---
 
@@ -294,6 +296,10 @@ def _patience() -> float:
     if not seconds > 0:
         raise InputError(f"{PATIENCE_VARIABLE}={printable(text)[:20]}: must be a number of seconds greater than 0")
     return seconds
+
+
+def _pickled(value: Any) -> bytes:
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _described(error: BaseException) -> str:
