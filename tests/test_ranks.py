@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nbody import Scenario, Simulation, Trajectory
+from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError
-from nbody.parallel import launcher
+from nbody.parallel import Alone, launcher, places
 from nbody.run.resume import resume
 from nbody.trajectory import first_difference, read_checkpoint
 
@@ -208,6 +208,34 @@ def test_ranks_with_different_scenarios_are_refused_with_one_line(whole, tmp_pat
 )
 def test_a_launcher_is_known_by_its_variables(variables, found):
     assert launcher.launch(variables) == found
+
+
+class Hosts(Alone):
+    """Rank ``rank`` of a team whose ranks answer as given."""
+
+    def __init__(self, rank, hosts, answers):
+        self.rank, self.size, self.hosts, self._answers = rank, len(hosts), hosts, answers
+
+    def all(self, value):
+        return self._answers
+
+
+def test_the_ranks_of_a_host_share_the_cores_to_which_they_are_not_bound(monkeypatch):
+    monkeypatch.setattr(machine, "sharing", 1)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
+    everywhere, bound = frozenset({0, 1, 2, 3}), frozenset({4, 5})
+    places.share_cores(Hosts(0, ["a", "a", "b", "a"], [everywhere, everywhere, everywhere, bound]))
+    assert machine.cores() == 2
+
+
+@pytest.mark.parametrize(
+    "visible,local_rank,seen", [("", 1, "1"), ("4,6", 1, "6"), ("4,6", 2, ""), ("GPU-5", 3, "GPU-5")]
+)
+def test_each_rank_of_a_host_sees_another_gpu(monkeypatch, visible, local_rank, seen):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    places.choose_gpu(local_rank)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 
 def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path, capfd):

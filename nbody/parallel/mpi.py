@@ -11,10 +11,8 @@ have no header: an error there ends the run by :meth:`MpiTeam.abort`.
 import itertools
 import os
 import pickle
-import signal
 import socket
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -23,9 +21,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from nbody import machine
 from nbody.errors import InputError, NBodyError, RunFailed, printable
 from nbody.parallel.launcher import Launch
+from nbody.parallel.library import name_of, start_mpi
 from nbody.parallel.team import Team, is_agreed
 
 PATIENCE_VARIABLE = "NBODY_RANK_PATIENCE"
@@ -59,9 +57,8 @@ class MpiTeam(Team):
     """
 
     def __init__(self, launched: Launch) -> None:
-        self._mpi = _library(launched)
-        self.library, world = _name(self._mpi), self._mpi.COMM_WORLD
-        _check_size(launched, world.Get_size(), self.library)
+        self._mpi = start_mpi(launched)
+        self.library, world = name_of(self._mpi), self._mpi.COMM_WORLD
         self.launcher = launched.launcher
         self.rank, self.size = world.Get_rank(), world.Get_size()
         self._comm, self._side = world.Dup(), world.Dup()
@@ -237,54 +234,6 @@ class MpiTeam(Team):
         error = getattr(sys, "last_value", None)
         if error is not None and not is_agreed(error):
             self.abort(1)
-
-
-def _name(mpi: Any) -> str:
-    """The name and the version of the MPI library, such as ``MPICH 5.0.2``."""
-    words = mpi.Get_library_version().split("\n")[0].split(",")[0].replace("Version:", "").strip("\0 ")
-    return printable(" ".join(words.split()))
-
-
-def _library(launched: Launch) -> Any:
-    """mpi4py's module MPI, with MPI started. Raises InputError."""
-    several = f"{launched.launcher} has started {launched.size or 'several'} processes"
-    try:
-        import mpi4py
-
-        mpi4py.rc.thread_level = "serialized"  # the recorder's thread does not call MPI; UCX may lack more
-        with _killed_by_ctrl_c():  # MPI's start waits for all ranks, and Python hears no signal meanwhile
-            from mpi4py import MPI
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{several}, and mpi4py is missing, through which they work together: {machine.install_extra('mpi')}"
-        ) from None
-    except (ImportError, RuntimeError) as error:
-        raise InputError(
-            f"{several}, and mpi4py can't load an MPI library ({' '.join(str(error).split())[:200]}); load your cluster's "
-            f"MPI, or: {machine.install_extra('mpi-local')}"
-        ) from None
-    return MPI
-
-
-@contextmanager
-def _killed_by_ctrl_c() -> Iterator[None]:
-    """Inside this block Ctrl-C kills the process, so that the launcher ends the others."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield
-        return
-    earlier = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, earlier)
-
-
-def _check_size(launched: Launch, size: int, library: str) -> None:
-    if launched.size and size != launched.size:
-        raise InputError(
-            f"{launched.launcher} has started {launched.size} processes, but MPI ({library}) sees {size}: they belong to "
-            "different MPIs; use the mpirun of this one, or for independent runs set NBODY_RANKS=1"
-        )
 
 
 def _patience() -> float:
