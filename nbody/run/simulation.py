@@ -76,8 +76,8 @@ class Simulation:
 
     :meth:`run` and :meth:`integrate` may be called again and again; the frames of all calls go to the same file.
 
-    Under ``mpirun`` or ``srun`` all processes make one simulation together, and call the same methods in the same order; rank
-    0 records it (nbody/parallel/README.md).
+    Under ``mpirun`` or ``srun`` all processes make one simulation together, and call the same methods in the same order;
+    rank 0 records it (nbody/parallel/README.md).
 
     Args:
         scenario: what to simulate; or the path of a scenario file, or the name of one that comes with nbody; or the
