@@ -112,7 +112,8 @@ _ASK_MPI = """
 import mpi4py
 mpi4py.rc.initialize = False
 from mpi4py import MPI
-print(MPI.Get_library_version().split("\\n")[0].split(",")[0].replace("Version:", "").strip("\\0 "))
+from nbody.parallel.library import name_of
+print(name_of(MPI))
 print(mpi4py.__version__)
 """
 

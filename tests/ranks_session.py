@@ -81,6 +81,16 @@ def going_on(ranks, folder):
     return [simulation.frames, simulation.step, simulation.energies.latest, simulation.summary.frames]
 
 
+def simulated(ranks, folder):
+    """The number of frames of a temporary recording."""
+    import nbody
+
+    with nbody.simulate(nbody.Scenario.load(folder / "small.yaml")) as run:
+        found = len(run)
+        ranks.all(None)  # rank 0 removes the file
+    return found
+
+
 def stopped(ranks, folder):
     """Rank 1 stops in its tracks; the others wait for its rows."""
     if ranks.rank == 1:

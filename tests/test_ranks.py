@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nbody import Scenario, Simulation, Trajectory
+from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError
-from nbody.parallel import launcher
+from nbody.parallel import Alone, launcher, places
 from nbody.run.resume import resume
 from nbody.trajectory import first_difference, read_checkpoint
 
@@ -144,10 +144,11 @@ def test_values_and_rows_reach_every_rank_and_so_does_the_first_error(tmp_path):
 
 
 def test_one_simulation_of_several_ranks_is_used_as_one_of_one(whole, tmp_path):
-    found = session("going_on,wrong_states,full_disk", tmp_path)
+    found = session("going_on,simulated,wrong_states,full_disk", tmp_path)
     assert first_difference(whole[0], tmp_path / "parts.h5") is None
     energy = Simulation(Scenario.load(whole[1])).run().energy_final
     assert all(each["going_on"] == [6, 20, energy, 6] for each in found)
+    assert all(each["simulated"] == 6 for each in found)
     assert all("the states of rank 0" in each["wrong_states"] and "rank 2" in each["wrong_states"] for each in found)
     assert read_checkpoint(tmp_path / "wrong.h5").meta["step"] == 0
     assert all("No space left" in each["full_disk"] for each in found)
@@ -208,6 +209,34 @@ def test_ranks_with_different_scenarios_are_refused_with_one_line(whole, tmp_pat
 )
 def test_a_launcher_is_known_by_its_variables(variables, found):
     assert launcher.launch(variables) == found
+
+
+class Hosts(Alone):
+    """Rank ``rank`` of a team whose ranks answer as given."""
+
+    def __init__(self, rank, hosts, answers):
+        self.rank, self.size, self.hosts, self._answers = rank, len(hosts), hosts, answers
+
+    def all(self, value):
+        return self._answers
+
+
+def test_the_ranks_of_a_host_share_the_cores_to_which_they_are_not_bound(monkeypatch):
+    monkeypatch.setattr(machine, "sharing", 1)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
+    everywhere, bound = frozenset({0, 1, 2, 3}), frozenset({4, 5})
+    places.share_cores(Hosts(0, ["a", "a", "b", "a"], [everywhere, everywhere, everywhere, bound]))
+    assert machine.cores() == 2
+
+
+@pytest.mark.parametrize(
+    "visible,local_rank,seen", [("", 1, "1"), ("4,6", 1, "6"), ("4,6", 2, ""), ("GPU-5", 3, "GPU-5")]
+)
+def test_each_rank_of_a_host_sees_another_gpu(monkeypatch, visible, local_rank, seen):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    places.choose_gpu(local_rank)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 
 def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path, capfd):

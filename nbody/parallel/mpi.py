@@ -11,10 +11,8 @@ have no header: an error there ends the run by :meth:`MpiTeam.abort`.
 import itertools
 import os
 import pickle
-import signal
 import socket
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -23,9 +21,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from nbody import machine
 from nbody.errors import InputError, NBodyError, RunFailed, printable
 from nbody.parallel.launcher import Launch
+from nbody.parallel.library import name_of, start_mpi
 from nbody.parallel.team import Team, is_agreed
 
 PATIENCE_VARIABLE = "NBODY_RANK_PATIENCE"
@@ -40,6 +38,9 @@ SPIN, NAP, LONG_NAP = 1e-3, 1e-4, 1e-2
 
 SETTLE = 0.2
 """Seconds before an abort, in which the launcher passes on what this rank has printed; MPICH's drops the rest."""
+
+VALUE, FAILED, END = 0, 1, 2
+"""What a rank is about to exchange: a value; its error; nothing, at the end of a block (:data:`END` and its depth)."""
 
 CHUNK = 1 << 30
 """The most bytes of one message: MPI counts with 32 bits."""
@@ -56,13 +57,12 @@ class MpiTeam(Team):
     """
 
     def __init__(self, launched: Launch) -> None:
-        self._mpi = _library(launched)
-        self.library, world = _name(self._mpi), self._mpi.COMM_WORLD
-        _check_size(launched, world.Get_size(), self.library)
+        self._mpi = start_mpi(launched)
+        self.library, world = name_of(self._mpi), self._mpi.COMM_WORLD
         self.launcher = launched.launcher
         self.rank, self.size = world.Get_rank(), world.Get_size()
         self._comm, self._side = world.Dup(), world.Dup()
-        self._calls, self._notes = 0, list[Any]()
+        self._calls, self._notes, self._depth = 0, list[Any](), 0
         self._row_types: dict[int, Any] = {}
         self.patience = _patience()
         self._lost = False  # True in an exchange: a rank that leaves it before its end can exchange nothing any more
@@ -77,9 +77,8 @@ class MpiTeam(Team):
 
     def broadcast(self, value: Any) -> Any:
         """See :meth:`Team.broadcast`. Raises the error of a rank that has failed."""
-        data = self._pickled(value) if self.first else b""
-        lengths = self._headers(len(data), failed=False)
-        self._raise_failures(lengths, b"")
+        data = _pickled(value) if self.first else b""
+        lengths = self._headers(data, VALUE)
         sent = np.frombuffer(data, np.uint8) if self.first else np.empty(int(lengths[0]), np.uint8)
         for begin in range(0, len(sent), CHUNK):
             part = sent[begin : begin + CHUNK]
@@ -89,52 +88,56 @@ class MpiTeam(Team):
 
     def all(self, value: Any) -> list[Any]:
         """See :meth:`Team.all`. Raises the error of a rank that has failed."""
-        data = self._pickled(value)
-        lengths = self._headers(len(data), failed=False)
-        self._raise_failures(lengths, data)
-        found = self._gathered(lengths, data)
+        data = _pickled(value)
+        found = self._gathered(self._headers(data, VALUE), data)
         self._lost = False
         return found
 
     @contextmanager
     def agreed(self) -> Iterator[None]:
         """See :meth:`Team.agreed`."""
+        self._depth += 1
         try:
             yield
+            self._headers(b"", END + self._depth)
+            self._lost = False
         except BaseException as error:
             if is_agreed(error) or self._lost or self.working:
                 raise
             self._fail(error)
-        self.all(None)
+        finally:
+            self._depth -= 1
 
     def _fail(self, error: BaseException) -> NoReturn:
         """Tell the other ranks, which are about to exchange values, that this one has failed; raise the error of the
         first rank that has."""
-        shipped = error if isinstance(error, NBodyError) else RunFailed(_described(error))
         if self.rank and not isinstance(error, NBodyError | OSError | MemoryError | KeyboardInterrupt):
             traceback.print_exception(error, file=sys.__stderr__)  # a defect of this program; rank 0 prints its own
-        data = self._pickled(shipped)
-        self._raise_failures(self._headers(len(data), failed=True), data, error)
+        shipped = error if isinstance(error, NBodyError) else RunFailed(_described(error))
+        self._headers(_pickled(shipped), FAILED, error)
         raise AssertionError("no rank has failed")
 
-    def _headers(self, length: int, failed: bool) -> np.ndarray:
-        """The lengths of the pickled values of all ranks; negative where a rank has failed."""
-        self._lost, found = True, np.zeros(self.size, np.int64)
-        own = np.array([-length if failed else length], np.int64)
-        self._wait(self._comm.Iallgather(own, found), self.patience * DECISION_PATIENCE)
-        return found
-
-    def _raise_failures(self, lengths: np.ndarray, data: bytes, own: Any = None) -> None:
-        """Raise the error of the first rank that has failed; there the original one, ``own``."""
-        failed = np.flatnonzero(lengths < 0)
-        if not len(failed):
-            return
-        found = self._gathered(np.where(lengths < 0, -lengths, 0), data if self.rank in failed else b"")
-        error = found[failed[0]] if failed[0] != self.rank else own
-        if failed[0] and failed[0] != self.rank:
-            error = type(error)(self.said(failed[0], str(error)))
-        error.agreed, self._lost = True, False
-        raise error
+    def _headers(self, data: bytes, kind: int, own: BaseException | None = None) -> np.ndarray:
+        """The lengths of what the ranks are about to exchange. Raises the error of the first rank that has failed; there it
+        is the original one, ``own``."""
+        found, self._lost = np.zeros((self.size, 2), np.int64), True
+        header = np.array([len(data), kind], np.int64)
+        self._wait(self._comm.Iallgather(header, found), self.patience * DECISION_PATIENCE)
+        lengths, kinds = np.ascontiguousarray(found.T)
+        failed = np.flatnonzero(kinds == FAILED)
+        error: Any = None
+        if len(failed):
+            first = int(failed[0])
+            shipped = self._gathered(np.where(kinds == FAILED, lengths, 0), data if kind == FAILED else b"")[first]
+            error = (
+                own if first == self.rank else type(shipped)(self.said(first, str(shipped)) if first else str(shipped))
+            )
+        elif len(set(kinds)) > 1:  # a rank was interrupted where a library does not tell
+            error = RunFailed(self.said(int(np.argmax(kinds)), "has ended before the others"))
+        if error is not None:
+            error.agreed, self._lost = True, False
+            raise error
+        return lengths
 
     def _gathered(self, lengths: np.ndarray, data: bytes) -> list[Any]:
         """The pickled values of all ranks; None where the length is 0."""
@@ -145,10 +148,6 @@ class MpiTeam(Team):
         self._wait(self._comm.Iallgatherv(sent, places), self.patience * DECISION_PATIENCE)
         spans = zip(ends - lengths, ends, strict=True)
         return [pickle.loads(received[a:b].tobytes()) if b > a else None for a, b in spans]
-
-    @staticmethod
-    def _pickled(value: Any) -> bytes:
-        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
     # --- Rows ---
 
@@ -237,54 +236,6 @@ class MpiTeam(Team):
             self.abort(1)
 
 
-def _name(mpi: Any) -> str:
-    """The name and the version of the MPI library, such as ``MPICH 5.0.2``."""
-    words = mpi.Get_library_version().split("\n")[0].split(",")[0].replace("Version:", "").strip("\0 ")
-    return printable(" ".join(words.split()))
-
-
-def _library(launched: Launch) -> Any:
-    """mpi4py's module MPI, with MPI started. Raises InputError."""
-    several = f"{launched.launcher} has started {launched.size or 'several'} processes"
-    try:
-        import mpi4py
-
-        mpi4py.rc.thread_level = "serialized"  # the recorder's thread does not call MPI; UCX may lack more
-        with _killed_by_ctrl_c():  # MPI's start waits for all ranks, and Python hears no signal meanwhile
-            from mpi4py import MPI
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{several}, and mpi4py is missing, through which they work together: {machine.install_extra('mpi')}"
-        ) from None
-    except (ImportError, RuntimeError) as error:
-        raise InputError(
-            f"{several}, and mpi4py can't load an MPI library ({' '.join(str(error).split())[:200]}); load your cluster's "
-            f"MPI, or: {machine.install_extra('mpi-local')}"
-        ) from None
-    return MPI
-
-
-@contextmanager
-def _killed_by_ctrl_c() -> Iterator[None]:
-    """Inside this block Ctrl-C kills the process, so that the launcher ends the others."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield
-        return
-    earlier = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, earlier)
-
-
-def _check_size(launched: Launch, size: int, library: str) -> None:
-    if launched.size and size != launched.size:
-        raise InputError(
-            f"{launched.launcher} has started {launched.size} processes, but MPI ({library}) sees {size}: they belong to "
-            "different MPIs; use the mpirun of this one, or for independent runs set NBODY_RANKS=1"
-        )
-
-
 def _patience() -> float:
     text = os.environ.get(PATIENCE_VARIABLE, "")
     try:
@@ -294,6 +245,10 @@ def _patience() -> float:
     if not seconds > 0:
         raise InputError(f"{PATIENCE_VARIABLE}={printable(text)[:20]}: must be a number of seconds greater than 0")
     return seconds
+
+
+def _pickled(value: Any) -> bytes:
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _described(error: BaseException) -> str:

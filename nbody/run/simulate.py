@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from nbody.errors import InputError
+from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
@@ -36,7 +37,7 @@ def simulate(
     if until is not None and steps is not None:
         raise InputError("simulate: give 'until' (a time) or 'steps', not both")
     folder = None if output is not None else tempfile.TemporaryDirectory(prefix="nbody-", ignore_cleanup_errors=True)
-    path = Path(folder.name) / "run.h5" if folder else output
+    path = team().broadcast(Path(folder.name) / "run.h5" if folder else output)
     simulation = Simulation(scenario, path, **values)
     if until is None:
         simulation.run(steps)

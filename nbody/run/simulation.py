@@ -76,6 +76,9 @@ class Simulation:
 
     :meth:`run` and :meth:`integrate` may be called again and again; the frames of all calls go to the same file.
 
+    Under ``mpirun`` or ``srun`` all processes make one simulation together, and call the same methods in the same order;
+    rank 0 records it (nbody/parallel/README.md).
+
     Args:
         scenario: what to simulate; or the path of a scenario file, or the name of one that comes with nbody; or the
             particles, whose number of steps and time are kept.
@@ -88,6 +91,14 @@ class Simulation:
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
         values: values that replace those of the scenario: ``dt``, ``steps`` or ``end``, ``G``, ``softening`` (``0.01``,
             ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` … (:mod:`nbody.scenario.keywords`).
+
+    Attributes:
+        plan: engine, integrator, schedule and sizes.
+        bodies: the particles at the beginning.
+        engine, integrator, state, motion: what computes the forces, makes the steps, and is moved.
+        colliding: the collisions; None if the scenario does not look for them.
+        recording: what goes to the file.
+        team: the ranks that make this simulation.
 
     Raises:
         InputError: the scenario names something that does not exist, or needs more memory or disk space than is free.
@@ -144,11 +155,18 @@ class Simulation:
                 "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
                 "in equilibrium"
             )
+        self._load(start)
+        self.recording = Recording(self, file) if first else RecordedElsewhere(self, self._resumed)
+        require_same_machines(self.team, self.engine, self.scope())
+
+    def _load(self, start: Start | None) -> None:
+        """Bring the bodies to the engine, at the beginning or where a recording goes on."""
+        scenario = self.scenario
         self.colliding: Colliding | None = None
         if scenario.collisions is not None:
             from nbody.run import colliding  # imports Numba
 
-            self.colliding = colliding.Colliding(self.plan, self.bodies, notify)
+            self.colliding = colliding.Colliding(self.plan, self.bodies, self.notify)
             self.bodies = self.colliding.bodies
             if start is not None:
                 self.colliding.restore(start.checkpoint)
@@ -168,8 +186,6 @@ class Simulation:
         self._resumed = start is not None
         if start is not None:
             self._restore(start)
-        self.recording = Recording(self, file) if first else RecordedElsewhere(self, self._resumed)
-        require_same_machines(self.team, self.engine, self.scope())
 
     def __repr__(self) -> str:
         count, scheme = self.state.count, self.scenario.integrator.scheme

@@ -29,17 +29,26 @@ LONGEST = 6.0
 
 def disturb(job, seen: Counter) -> None:
     """Kill or signal the launcher, or one of its ranks, if it has not ended."""
-    time.sleep(random.uniform(0.2, LONGEST))
+    after = random.uniform(0.2, LONGEST)
+    time.sleep(after)
     ids = processes(job)
     what, number = random.choice(
         [("a rank", signal.SIGKILL)] * 3
         + [("a rank", signal.SIGTERM), ("a rank", signal.SIGINT), ("mpirun", signal.SIGINT)]
         + [("mpirun", signal.SIGTERM), ("mpirun", signal.SIGKILL)]
     )
-    with suppress(ProcessLookupError, IndexError):
+    event = f"{signal.Signals(number).name} to {what}"
+    try:
         kill(job.pid if what == "mpirun" else random.choice(ids), number)
-    code = ended(job, ids)
-    seen[f"{signal.Signals(number).name} to {what}: {code}"] += 1
+    except (ProcessLookupError, IndexError):  # the ranks have not begun, or have ended
+        job.communicate(timeout=100)
+        return
+    try:
+        code = ended(job, ids)
+    except BaseException:
+        print(f"{event} after {after:.2f} s:", *job.communicate(), sep="\n", flush=True)
+        raise
+    seen[f"{event}: {code}"] += 1
 
 
 def trial(folder: Path, seen: Counter) -> None:

@@ -1,0 +1,61 @@
+"""The MPI library of the processes that a launcher has started: loading it, and whether it belongs to the launcher."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from nbody import machine
+from nbody.errors import InputError, printable
+from nbody.parallel.launcher import ALONE_VARIABLE, Launch
+
+
+def start_mpi(launched: Launch) -> Any:
+    """mpi4py's module MPI, with MPI started.
+
+    Raises:
+        InputError: mpi4py or an MPI library is missing, or the library does not know the launcher.
+    """
+    several = f"{launched.launcher} has started {launched.size or 'several'} processes"
+    try:
+        import mpi4py
+
+        mpi4py.rc.thread_level = "serialized"  # the recorder's thread does not call MPI; UCX may lack more
+        with _killed_by_ctrl_c():  # MPI's start waits for all ranks, and Python hears no signal meanwhile
+            from mpi4py import MPI
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{several}, and mpi4py is missing, through which they work together: {machine.install_extra('mpi')}"
+        ) from None
+    except (ImportError, RuntimeError) as error:
+        raise InputError(
+            f"{several}, and mpi4py can't load an MPI library ({' '.join(str(error).split())[:200]}); load your cluster's "
+            f"MPI, or: {machine.install_extra('mpi-local')}"
+        ) from None
+    size = MPI.COMM_WORLD.Get_size()
+    if launched.size and size != launched.size:
+        raise InputError(
+            f"{launched.launcher} has started {launched.size} processes, but MPI ({name_of(MPI)}) sees {size}: they belong "
+            f"to different MPIs; use the mpirun of this one, or for independent runs set {ALONE_VARIABLE}=1"
+        )
+    return MPI
+
+
+def name_of(mpi: Any) -> str:
+    """The name and the version of the MPI library, such as ``MPICH 5.0.2``."""
+    words = mpi.Get_library_version().split("\n")[0].split(",")[0].replace("Version:", "").strip("\0 ")
+    return printable(" ".join(words.split()))
+
+
+@contextmanager
+def _killed_by_ctrl_c() -> Iterator[None]:
+    """Inside this block Ctrl-C kills the process, so that the launcher ends the others."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    earlier = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, earlier)
