@@ -19,11 +19,17 @@ from nbody.forces.by_accuracy import direct_or_tree
 from nbody.law import Gravity
 from nbody.run.force_error import force_errors
 from nbody.run.plan import plan
+from nbody.scenario.yaml_reader import dump
 from nbody.trajectory import first_difference
 
 N = 3000
 BODIES = nbody.plummer(N, seed=1)
 ON_CPU = ("cpu", "a reason")
+SCENARIO = {
+    "initial": {"generator": "plummer", "particles": 1000},
+    "gravity": {"softening": "plummer", "length": 0.05},
+    "integrator": {"scheme": "leapfrog", "dt": 0.01, "steps": 10},
+}
 
 
 @pytest.fixture
@@ -79,6 +85,43 @@ def test_without_an_accuracy_auto_never_takes_a_tree(timed):
     for particles in (1000, 10**6):
         scenario = Scenario.load("plummer").override(particles=particles)
         assert plan(scenario).engine_name == "cpu" and not timed
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "particles", "engine", "precision"),
+    [
+        (1e-3, 1000, "cpu", "float32"),
+        (1e-3, 16000, "cpu-tree", "float32"),
+        (1e-6, 6000, "cpu", "float32"),  # direct sums in float32 beside a tree in float64
+        (1e-6, 16000, "cpu-tree", "float64"),
+        (1e-7, 6000, "cpu", "float64"),  # below the rounding of float32
+        (1e-7, 16000, "cpu-tree", "float64"),
+    ],
+)
+def test_auto_takes_the_lowest_precision_that_has_the_accuracy(timed, accuracy, particles, engine, precision):
+    keys = SCENARIO | {"initial": {"generator": "plummer", "particles": particles}}
+    planned = plan(Scenario.from_dict(keys | {"engine": {"name": "auto", "accuracy": accuracy}}))
+    assert (planned.engine_name, planned.scenario.precision) == (engine, precision)
+    assert planned.resolved()["precision"] == precision
+    assert ("at best in float32" in planned.engine_reason) == (precision != "float32")
+
+
+def test_a_precision_that_is_written_is_kept_and_so_is_the_default_without_an_accuracy(timed):
+    for precision in ("float32", "float64"):
+        written = SCENARIO | {"precision": precision, "engine": {"name": "auto", "accuracy": 1e-6}}
+        assert plan(Scenario.from_dict(written)).scenario.precision == precision
+    for engine in ("auto", "cpu"):
+        assert plan(Scenario.from_dict(SCENARIO | {"engine": engine})).scenario.precision == "float32"
+    with pytest.raises(InputError, match="numbers in float64 have no accuracy of 1e-20"):
+        plan(Scenario.from_dict(SCENARIO | {"engine": {"name": "auto", "accuracy": 1e-20}}))
+
+
+def test_info_says_which_precision_a_scenario_gets_and_why(tmp_path, capsys):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(dump(SCENARIO | {"engine": {"name": "auto", "accuracy": 1e-8}}))
+    assert main(["info", str(path)]) == 0
+    page = capsys.readouterr().out
+    assert "precision: float64" in page and "direct sums have an accuracy of 5e-07 at best in float32" in page
 
 
 def test_the_option_the_keyword_and_the_key_are_the_same(timed):

@@ -14,7 +14,6 @@ from nbody.registry import Entry, Registry
 
 if TYPE_CHECKING:
     from nbody.forces.by_accuracy import Refusal
-    from nbody.forces.engine import Engine
     from nbody.state.want import Want
 
 ENGINES = Registry(
@@ -139,12 +138,9 @@ def resolve(
         chosen = choose(precision, particles, notify, measure, needs, softenings)
         if accuracy is None:
             return chosen
-        from nbody.forces.by_accuracy import direct_or_tree
+        from nbody.forces.by_accuracy import direct_or_tree, refusal_for
 
-        def refused(kind: "type[Engine]") -> str:
-            return "it works on the CPU" if name == "gpu" and kind.device == "cpu" else refusal(kind)
-
-        return direct_or_tree(chosen, accuracy, precision, particles, notify, measure, refused)
+        return direct_or_tree(chosen, accuracy, precision, particles, notify, measure, refusal_for(name, refusal))
     if name == "tree":
         return tree_engine(precision, refusal)
     if str(name).partition(":")[0] not in ENGINES:

@@ -1,10 +1,18 @@
-"""The engine of a run: what the scenario names, or what ``auto`` takes, with or without an accuracy."""
+"""The engine of a run: what the scenario names, or what ``auto`` takes, with or without an accuracy; and its precision."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from nbody.errors import InputError
 from nbody.forces import AUTOMATIC, ENGINES, resolve
-from nbody.forces.by_accuracy import Accuracy, check_accuracy, direct_or_tree
+from nbody.forces.by_accuracy import (
+    Accuracy,
+    check_accuracy,
+    direct_or_tree,
+    finest,
+    lowest_precisions,
+    refusal_for,
+)
 from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
@@ -12,40 +20,91 @@ from nbody.scenario.fields import unknown_key, validated
 from nbody.scenario.groups import EngineChoice
 
 
+class Chosen(NamedTuple):
+    """The engine of a run, why ``auto`` has chosen it, its options as written, and the precision of the run."""
+
+    name: str
+    why: str
+    options: EngineChoice
+    precision: str
+
+
 def chosen_engine(
     scenario: Scenario, integrator: Integrator, count: int, notify: Callable[[str], None], measure: bool
-) -> tuple[str, str, EngineChoice]:
-    """The engine of a run, why ``auto`` has chosen it, and its options as written.
+) -> Chosen:
+    """The engine of a run. A precision that the scenario names is kept; so is the default, unless ``auto`` is asked for an
+    accuracy that float32 does not have.
 
     Raises:
         InputError: there is no such engine, or it has no such accuracy.
     """
-    written, where, precision = scenario.engine, scenario.where("engine"), scenario.precision
+    written = scenario.engine
     accuracy = _wanted_accuracy(scenario) if written.name in AUTOMATIC else None
 
-    def refused(kind: type[Engine]) -> str:
-        return refusal(integrator, kind, scenario)
+    def direct(precision: str, measure: bool = measure) -> tuple[str, str]:
+        return _without_accuracy(scenario, integrator, precision, count, notify, measure)
 
+    if accuracy is None:
+        name, why = direct(scenario.precision)
+        _refuse_accuracy(scenario, name)
+        return Chosen(name, why, written, scenario.precision)
+
+    def offered(precision: str) -> bool:
+        kind = ENGINES.load(direct(precision, False)[0])
+        if precision not in kind.precisions or (precision == "mixed" and scenario.gravity.per_species):
+            return False
+        return not integrator.refusal(kind, precision)
+
+    precision: str = scenario.precision
+    of_tree = precision
+    if _precision_is_free(scenario):
+        precision, of_tree = lowest_precisions(accuracy, offered)
+
+    def refused(kind: type[Engine]) -> str:
+        return refusal(integrator, kind, scenario, of_tree)
+
+    name, why = direct_or_tree(
+        direct(precision), accuracy, precision, count, notify, measure, refusal_for(written.name, refused), of_tree
+    )
+    tree = ENGINES.load(name).approximate
+    options = written if tree else EngineChoice(name=name)  # direct sums are more accurate
+    precision = of_tree if tree else precision
+    if precision != scenario.precision:
+        lower, sums = scenario.precision, "a tree has" if tree else "direct sums have"
+        why += f"; {precision}, because {sums} an accuracy of {finest(lower, tree):g} at best in {lower}"
+    return Chosen(name, why, options, precision)
+
+
+def _without_accuracy(
+    scenario: Scenario, integrator: Integrator, precision: str, count: int, notify: Callable[[str], None], measure: bool
+) -> tuple[str, str]:
+    """The engine that the scenario names, or that ``auto`` takes without an accuracy; and why."""
+    name, needs = scenario.engine.name, integrator.needs
     on_gpu = ENGINES.load("gpu-symmetric")
-    offered = not integrator.needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
-    if written.name == "auto" and offered and integrator.refusal(on_gpu, precision):
+    offered = not needs & ~on_gpu.offers  # else :func:`resolve` says what is missing
+    if name == "auto" and offered and integrator.refusal(on_gpu, precision):
         what = "computes its own forces" if integrator.own_forces else "works on the CPU"
-        name, why = "cpu", f"scheme '{scenario.integrator.scheme}' {what}"
-        if accuracy is not None:
-            name, why = direct_or_tree((name, why), accuracy, precision, count, notify, measure, refused)
-    else:
-        softenings = scenario.gravity.per_species
-        name, why = resolve(
-            written.name, precision, count, where, notify, measure, integrator.needs, softenings, accuracy, refused
-        )
-    if accuracy is not None and not ENGINES.load(name).approximate:
-        return name, why, EngineChoice(name=name)  # direct sums are more accurate
-    if "accuracy" in written.options and "accuracy" not in ENGINES.load(name).Options.model_fields:
+        return "cpu", f"scheme '{scenario.integrator.scheme}' {what}"
+
+    def refused(kind: type[Engine]) -> str:
+        return refusal(integrator, kind, scenario, precision)
+
+    softenings = scenario.gravity.per_species
+    where = scenario.where("engine")
+    return resolve(name, precision, count, where, notify, measure, needs, softenings, refusal=refused)
+
+
+def _refuse_accuracy(scenario: Scenario, name: str) -> None:
+    """Raise an InputError if an engine that has no accuracy to choose is asked for one."""
+    if "accuracy" in scenario.engine.options and "accuracy" not in ENGINES.load(name).Options.model_fields:
         raise InputError(
             f"{scenario.where('engine.accuracy')}engine '{name}' sums over all pairs and has no accuracy to choose; leave "
             "it out, or choose engine tree or auto"
         )
-    return name, why, written
+
+
+def _precision_is_free(scenario: Scenario) -> bool:
+    return "precision" not in scenario.source.values
 
 
 def _wanted_accuracy(scenario: Scenario) -> float | None:
@@ -57,14 +116,15 @@ def _wanted_accuracy(scenario: Scenario) -> float | None:
             raise InputError(scenario.where(f"engine.{option}") + message)
     accuracy = validated(Accuracy, written, scenario.source, ("engine",)).accuracy
     if accuracy is not None:
-        check_accuracy(accuracy, scenario.precision, scenario.where("engine.accuracy"))
+        most = "float64" if _precision_is_free(scenario) else scenario.precision
+        check_accuracy(accuracy, most, scenario.where("engine.accuracy"))
     return accuracy
 
 
-def refusal(integrator: Integrator, kind: type[Engine], scenario: Scenario) -> str:
-    """Why the scheme, or the law, cannot have an engine; empty if it can."""
+def refusal(integrator: Integrator, kind: type[Engine], scenario: Scenario, precision: str) -> str:
+    """Why the scheme, or the law, cannot have an engine in a precision; empty if it can."""
     if kind.approximate and (integrator.own_forces or integrator.needs & ~kind.offers):
         return "a tree gives accelerations only, and this scheme needs more; choose leapfrog, yoshida4 or yoshida6"
     if kind.approximate and scenario.gravity.per_species:
         return "a tree has one softening length for all bodies"
-    return integrator.refusal(kind, scenario.precision)
+    return integrator.refusal(kind, precision)

@@ -232,7 +232,9 @@ def plan(
         ensemble.check_ensemble(scenario, integrator, count, schedule)
         return _plan_of_systems(scenario, integrator, count, schedule, particles)
     where = scenario.where("engine")
-    name, why, chosen = chosen_engine(scenario, integrator, count, notify, measure)
+    name, why, chosen, precision = chosen_engine(scenario, integrator, count, notify, measure)
+    if precision != scenario.precision:
+        scenario = scenario.with_keywords({"precision": precision})
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
     kind.require_softening(scenario.gravity, where)
     if scenario.gravity.per_species and scenario.precision == "mixed":
@@ -241,7 +243,7 @@ def plan(
         )
     kind.require_precision(scenario.precision, scenario.where("precision"))
     kind.check_options(options, scenario.precision, scenario.where("engine.accuracy"))
-    if reason := refusal(integrator, kind, scenario):
+    if reason := refusal(integrator, kind, scenario, precision):
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
