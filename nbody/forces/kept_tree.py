@@ -76,7 +76,8 @@ class Tree:
         return self._tree.accelerations(self._points(at))
 
     def potential(self, at: Any = None) -> np.ndarray:
-        """The potential per unit mass (N,) of the bodies, or that (M,) at points. Raises InputError."""
+        """The potential per unit mass (N,) of the bodies, or that (M,) at points; without softening it is minus infinity in
+        the place of another body. Raises InputError."""
         return self._tree.potential(self._points(at))
 
     def _points(self, at: Any) -> np.ndarray | None:

@@ -243,10 +243,10 @@ class CpuEngine(Engine):
 
 
 def mark_coincident(
-    state: HostState, gravity: Gravity, units: Units, nearest: int, targets: np.ndarray | slice = slice(None)
+    state: Any, gravity: Gravity, units: Units, nearest: int, targets: np.ndarray | slice = slice(None)
 ) -> None:
     """Make the potential of bodies in the same place minus infinity, if there is no softening: the kernels take
-    2^``nearest`` for their distance."""
+    2^``nearest`` for their distance. ``state`` is anything with position, mass and potential."""
     if gravity.length2 or not units.potential:
         return
     least = float(state.mass[state.mass > 0].min(initial=np.inf)) * units.mass * units.potential

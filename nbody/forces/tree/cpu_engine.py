@@ -12,7 +12,6 @@ from numba import prange
 
 from nbody.forces.direct.cpu import CpuEngine, mark_coincident
 from nbody.forces.direct.cpu_cache import disk_cached
-from nbody.forces.direct.cpu_tiles import Units
 from nbody.forces.engine import Engine, ForceError, Targets, rounding_bound
 from nbody.forces.tree.options import TreeOptions, settings
 from nbody.forces.tree.tree import NEAREST, Tree, norms
@@ -125,7 +124,7 @@ class CpuTreeEngine(Engine):
         tree = self._tree(state)
         phi = tree.field(True, self._scale(state, tree))[:, 3]
         state.potential[...] = phi * self.dtype.type(tree.units.potential)
-        mark_coincident(state, self.gravity, _units(tree), NEAREST[self.precision])
+        mark_coincident(state, self.gravity, tree.factors, NEAREST[self.precision])
         state.report(tree.work.interactions)
 
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
@@ -139,7 +138,7 @@ class CpuTreeEngine(Engine):
         if Want.ENERGY in want:
             phi = tree.field(True, self._scale(state, tree, active), active=active)[targets, 3]
             state.potential[targets] = phi * self.dtype.type(tree.units.potential)
-            mark_coincident(state, self.gravity, _units(tree), NEAREST[self.precision], targets)
+            mark_coincident(state, self.gravity, tree.factors, NEAREST[self.precision], targets)
 
     def _field(self, state: TreeState, tree: Tree, active: np.ndarray | None) -> np.ndarray:
         """Accelerations in the kernel's units; the first time twice: |a| for the criterion from a geometric one."""
@@ -169,12 +168,6 @@ class CpuTreeEngine(Engine):
             tree = Tree(state.position, state.mass, self.gravity, self.precision, self.options)  # type: ignore[arg-type]
             state.workspace, state.moved = tree, False
         return tree
-
-
-def _units(tree: Tree) -> Units:
-    """The tree's units, as factors of the ``cpu`` engine."""
-    length, mass, acceleration, potential = tree.units
-    return Units(2.0**-length, 2.0**-mass, acceleration, potential)
 
 
 def _deliver(field, factor, mass, partial, acceleration, norm):

@@ -8,11 +8,14 @@ tree.potential(at=points)       # (M,)
 import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import get_num_threads
 
+from nbody.forces.direct.cpu import mark_coincident
+from nbody.forces.direct.cpu_tiles import Units as Factors
 from nbody.forces.tree.descent import Result, Room, Side, descend_for
 from nbody.forces.tree.octree import Cells, cells_of
 from nbody.forces.tree.options import Settings, TreeOptions, settings
@@ -145,8 +148,22 @@ class Tree:
         return field[:, : self.position.shape[1]] * self.real(self.units.acceleration)
 
     def potential(self, at: np.ndarray | None = None) -> np.ndarray:
-        """The potential per unit mass (M,) of the bodies, without themselves, or at points (M, D)."""
-        return self.field(True, self.scale(at), at)[:, 3] * self.real(self.units.potential)
+        """The potential per unit mass (M,) of the bodies, without themselves, or at points (M, D). Without softening it is
+        minus infinity in the place of a body with mass, other than itself."""
+        phi = self.field(True, self.scale(at), at)[:, 3] * self.real(self.units.potential)
+        x, m, asked = self.position, self.mass, slice(None)
+        if at is not None:
+            x, m = np.concatenate([x, np.array(at, self.real)]), np.append(m, np.zeros(len(at), self.real))
+            phi, asked = np.append(np.zeros_like(self.mass), phi), slice(len(self.mass), None)
+        found = SimpleNamespace(position=x, mass=m, potential=phi)
+        mark_coincident(found, self.gravity, self.factors, NEAREST[self.precision], asked)
+        return phi[asked]
+
+    @property
+    def factors(self) -> Factors:
+        """The units as factors of the ``cpu`` engine."""
+        length, mass, acceleration, potential = self.units
+        return Factors(2.0**-length, 2.0**-mass, acceleration, potential)
 
     def scale(self, at: np.ndarray | None = None) -> np.ndarray | None:
         """|a| of bodies or points in the kernel's units, from a geometric criterion; None if that is all a user wants."""
