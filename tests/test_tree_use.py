@@ -252,5 +252,9 @@ def test_the_crossing_is_between_two_numbers_of_particles():
         TreeRow(name="cpu-tree, 0.001", accuracy=1e-3, particles=n, seconds=1e-5 * n, **shared)
         for n in (1000, 4000, 30_000)
     ]
-    assert crossings(Report({}, [*direct, *trees])) == ["cpu-tree, 0.001 (float32) from N = 1e+04 on"]
-    assert crossings(Report({}, [*direct, *trees[:2]])) == ["cpu-tree, 0.001 (float32) above N = 4000"]
+    for some, text in (
+        (trees, "from N = 1e+04 on"),
+        (trees[:2], "above N = 4000"),
+        (trees[2:], "at every N from 30000 on"),
+    ):
+        assert [str(each) for each in crossings(Report({}, [*direct, *some]))] == [f"cpu-tree, 0.001 (float32) {text}"]

@@ -41,6 +41,10 @@ OPTIONS: dict[str, Any] = {
     "accuracy": Annotated[
         list[float] | None, _option("The median force errors of trees.", parser=real, metavar="<list[float]>")
     ],
+    "up_to": Annotated[
+        int | None,
+        _option("Trees and direct sums, from 1000 particles to this number.", parser=whole, metavar="<int>"),
+    ],
     "precision": _names("Only these of float32, mixed and float64.", completion.precisions),
 }
 """What a suite may be asked for, by the name of the argument of its ``prepare``."""

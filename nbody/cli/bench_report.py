@@ -28,7 +28,7 @@ def measured(
     from nbody.bench.output import report_path, write
     from nbody.bench.readme import places
 
-    work = SUITES.load(suite)(say, **{name: value or () for name, value in wanted.items()})
+    work = SUITES.load(suite)(say, **{name: value for name, value in wanted.items() if value is not None})
     path = report_path(output, "bench" if suite == next(iter(SUITES)) else suite)
     if readme:
         places([suite])  # before the measuring, not after

@@ -13,6 +13,7 @@ def prepare(
     engines: Sequence[str] = (),
     precision: Sequence[str] = (),
     accuracy: Sequence[float] = (),
+    up_to: int | None = None,
 ) -> Callable[[Callable[[str], None]], Any]:
     """Measure every force engine that this machine has.
 
@@ -20,7 +21,8 @@ def prepare(
     --cpu and --gpu, everything that this machine has is measured. The cpu
     engine always takes part: the speed-ups refer to it. Measurements that
     would take too long are left out, and a note says so. Trees are measured
-    if they are named, and the N from which they are faster is printed.
+    if they are named, and the N from which they are faster is printed; with
+    --up-to, trees and the direct sums that they compete with, from N = 1000.
 
     Examples:
 
@@ -33,11 +35,15 @@ def prepare(
       nbody bench --gpu --engines gpu-global gpu-tiled --output output/tiles
 
       nbody bench --engines cpu-tree --particles 1e3 1e4 1e5 --accuracy 1e-3 1e-5
+
+      nbody bench --gpu --up-to 1e8
     """
     from nbody.bench import report
     from nbody.bench.forces import selection, suite, trees
 
     on = selection.backends(cpu, gpu)
+    if up_to is not None:
+        particles, engines, precision = selection.scaling(up_to, particles, engines, precision, on)
     counts = selection.counts(particles, "gpu" in on)
     own = selection.contestants(engines, precision, on, max(counts), accuracy)
     rivals, absent = selection.rivals(precision, on) if not engines else ([], [])

@@ -1,8 +1,11 @@
-"""The picture of force rows: interactions per second against N, a panel per precision, beside the bounds of the card."""
+"""The picture of force rows: interactions per second against N, a panel per precision, beside the bounds of the card. With
+trees: the time of an evaluation against N, beside the errors."""
 
+import math
 from pathlib import Path
 from typing import Any
 
+from nbody.bench.forces.trees import crossings
 from nbody.bench.report import Report
 from nbody.bench.row import distinct
 from nbody.forces.engine import ROUNDOFF
@@ -11,7 +14,46 @@ from nbody.units import rate
 
 def plot(report: Report, path: Path) -> None:
     """Draw the force suite's rows to a PNG. Needs no display."""
+    if report.of("trees"):
+        return scaling(report, path)
     speeds("Direct-sum gravity, 3-D, softened", "forces", report, path)
+
+
+def scaling(report: Report, path: Path) -> None:
+    """Draw seconds per force evaluation against N, where trees overtake direct sums, and the errors of both."""
+    from matplotlib.figure import Figure
+
+    rows = [row for suite in ("forces", "trees") for row in report.of(suite) if row.seconds]
+    title = f"Direct sums and trees, 3-D, softened: {report.device}"
+    figure = Figure(figsize=(14, 5.5), layout="constrained")
+    figure.suptitle(title, fontsize=11)
+    times, errors = figure.subplots(1, 2)
+    largest = max((row.particles for row in rows), default=1)
+    for k, (name, precision) in enumerate(distinct(rows, "name", "precision")):
+        line = [row for row in rows if (row.name, row.precision) == (name, precision)]
+        style = {"color": f"C{k % 10}", "markersize": 4, "label": f"{name}, {precision}"}
+        x, last = [row.particles for row in line], line[-1]
+        times.plot(x, [row.seconds for row in line], "s-" if last.suite == "trees" else "o-", **style)
+        if last.suite == "forces" and last.particles < largest:
+            beyond = [last.seconds, last.seconds * (largest / last.particles) ** 2]
+            times.plot([last.particles, largest], beyond, ":", color=style["color"])
+        errors.plot(x, [row.error_median for row in line], "o-", **style)
+        errors.plot(x, [row.error_99 for row in line], ":", color=style["color"])
+    for at in crossings(report):
+        if 0 < at.particles < math.inf:
+            times.axvline(at.particles, color="0.5", linewidth=0.9, linestyle="-.")
+            text = f"{at.name}: {at.particles:.2g}"
+            times.annotate(
+                text, (at.particles, 0.98), xycoords=("data", "axes fraction"), rotation=90, fontsize=7, va="top"
+            )
+    for axes, what in (
+        (times, "seconds per force evaluation (dotted: as N²)"),
+        (errors, "relative error: median (dotted: 99 %)"),
+    ):
+        axes.set(xscale="log", yscale="log", xlabel="N, number of particles", ylabel=what)
+        axes.grid(True, which="major", alpha=0.3)
+    errors.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    figure.savefig(path, format="png", dpi=130, metadata={"Description": title})
 
 
 def speeds(what: str, suite: str, report: Report, path: Path) -> None:

@@ -1,5 +1,6 @@
 """Selects the contestants: engines by the user's options and the machine's devices, and their competitors."""
 
+import math
 from collections.abc import Sequence
 
 from nbody import machine
@@ -15,6 +16,12 @@ from nbody.forces.memory import check_fits
 COUNTS = (1024, 4096, 10240, 20480)
 GPU_COUNTS = (65536, 262144)
 """The default N, and additional ones with a GPU. 10240 and 20480 are the lecture's."""
+
+SMALLEST = 1000
+"""The first N of a measurement of scaling."""
+
+SCALING = {"cpu": "cpu", "cpu-tree": "cpu", "gpu-split": "gpu", "gpu-symmetric": "gpu", "gpu-tree": "gpu"}
+"""The engines of that measurement, and where they work."""
 
 
 def backends(cpu: bool, gpu: bool) -> tuple[str, ...]:
@@ -35,6 +42,23 @@ def counts(given: Sequence[int], on_gpu: bool, default: Sequence[int] = COUNTS) 
         if count < 1:
             raise InputError(f"--particles: must be at least 1, got {count}")
     return sorted(set(given or (*default, *(GPU_COUNTS if on_gpu else ()))))
+
+
+def scaling(
+    up_to: int, particles: Sequence[int], engines: Sequence[str], precisions: Sequence[str], on: Sequence[str]
+) -> tuple[Sequence[int], Sequence[str], Sequence[str]]:
+    """The N, engines and precisions that show how times grow up to an N: two N per factor of ten; unless others are named,
+    trees and the direct sums that ``auto`` takes, in float32. Raises InputError."""
+    if particles or up_to < SMALLEST:
+        raise InputError(
+            "--up-to: cannot be combined with --particles; leave one out"
+            if particles
+            else f"--up-to: must be at least {SMALLEST}, got {up_to}"
+        )
+    steps = int(2 * math.log10(up_to / SMALLEST) + 1e-9)
+    counts = [int(float(f"{SMALLEST * 10 ** (k / 2):.2g}")) for k in range(steps + 1)]
+    named = [name for name, backend in SCALING.items() if backend in on]
+    return sorted({*counts, up_to}), engines or named, precisions or ["float32"]
 
 
 def contestants(

@@ -96,7 +96,7 @@ def sheets(report: Report) -> Iterator[Sheet]:
     if runs:
         yield Sheet(f"The lecture's table on {report.device}", LECTURE_EXPLAINED, LECTURE, runs)
     if trees := report.of("trees"):
-        found = [f"Faster than direct sums: {'; '.join(at)}."] if (at := crossings(report)) else []
+        found = [f"Faster than direct sums: {'; '.join(map(str, at))}."] if (at := crossings(report)) else []
         yield Sheet(
             f"Trees on {report.device}", "\n".join([about(report, TREES_EXPLAINED, "trees"), *found]), TREES, trees
         )

@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,24 +119,43 @@ def peers() -> tuple[list[Contestant], list[str]]:
     return [PytreegravContestant(theta) for theta in (0.7, 0.4)], []
 
 
-def crossings(report: Report) -> list[str]:
-    """For each tree a clause about the N from which it is faster than the fastest direct sums of its device."""
+class Crossing(NamedTuple):
+    """A tree, and the number of particles from which it is faster than the fastest direct sums of its device: infinite if
+    that is beyond the largest N, 0 if below the smallest; ``measured`` are these two, smallest first."""
+
+    name: str
+    precision: str
+    particles: float
+    measured: tuple[int, int]
+
+    def __str__(self) -> str:
+        """A clause about it."""
+        least, most = self.measured
+        at = f"from N = {self.particles:.2g} on"
+        if self.particles == 0:
+            at = f"at every N from {least} on"
+        return f"{self.name} ({self.precision}) {f'above N = {most}' if math.isinf(self.particles) else at}"
+
+
+def crossings(report: Report) -> list[Crossing]:
+    """Where each tree becomes faster than direct sums."""
     trees = [row for row in report.of("trees") if row.seconds and row.accuracy]
     direct = [row for row in report.of("forces") if row.seconds]
     found = []
     for name, precision in distinct(trees, "name", "precision"):
         own = [row for row in trees if (row.name, row.precision) == (name, precision)]
         rivals = [row for row in direct if row.device == own[0].device and row.precision == precision]
-        at = _crossing(own, rivals)
-        if at:
-            found.append(f"{name} ({precision}) {at}")
+        ratios = _ratios(own, rivals)
+        if ratios:
+            ends = (round(math.exp(ratios[0][0])), round(math.exp(ratios[-1][0])))
+            found.append(Crossing(name, precision, _crossing(ratios), ends))
     return found
 
 
-def _crossing(trees: list[TreeRow], direct: list[ForceRow]) -> str:
-    """Where the ratio of the two times is 1, between two N on lines in logarithms; direct sums beyond the last N that was
-    measured take N² times as long."""
-    ratios: list[tuple[float, float]] = []
+def _ratios(trees: list[TreeRow], direct: list[ForceRow]) -> list[tuple[float, float]]:
+    """Logarithms of N, and of the ratio of the direct sums' time to the tree's; direct sums beyond the last N that was
+    measured take a time that grows like N²."""
+    ratios = []
     for tree in sorted(trees, key=lambda row: row.particles):
         below = [row for row in direct if row.particles <= tree.particles]
         if below:
@@ -144,11 +163,12 @@ def _crossing(trees: list[TreeRow], direct: list[ForceRow]) -> str:
             seconds = min(row.seconds or math.inf for row in below if row.particles == last)
             longer = seconds * (tree.particles / last) ** 2 / (tree.seconds or math.inf)
             ratios.append((math.log(tree.particles), math.log(longer)))
+    return ratios
+
+
+def _crossing(ratios: list[tuple[float, float]]) -> float:
+    """The N where the ratio of the two times is 1, on lines between the logarithms."""
     for (x, before), (y, after) in pairwise(ratios):
         if before < 0 <= after:
-            return f"from N = {math.exp(x + (y - x) * before / (before - after)):.2g} on"
-    if not ratios:
-        return ""
-    return (
-        f"above N = {math.exp(ratios[-1][0]):.0f}" if ratios[-1][1] < 0 else f"at every N from {trees[0].particles} on"
-    )
+            return math.exp(x + (y - x) * before / (before - after))
+    return math.inf if ratios[-1][1] < 0 else 0.0
