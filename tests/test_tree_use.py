@@ -8,6 +8,7 @@ import pytest
 
 import nbody
 from nbody import Scenario, Simulation, Trajectory, cache
+from nbody.bench.forces import selection
 from nbody.bench.forces.row import ForceRow, TreeRow
 from nbody.bench.forces.suite import measure
 from nbody.bench.forces.trees import TreeContestant, crossings
@@ -242,6 +243,17 @@ def test_a_tree_is_measured_in_particles_per_second_beside_its_error():
     assert isinstance(row, TreeRow) and row.name == "cpu-tree, 0.001" and not row.wrong
     assert row.particles_per_s == pytest.approx(2048 / row.seconds)
     assert 0 < row.interactions < 2048**2 and row.error_median < 2e-3 < row.error_bound
+
+
+def test_a_measurement_of_scaling_has_two_numbers_of_particles_per_factor_of_ten():
+    counts, engines, precisions = selection.scaling(50_000, [], [], [], ["cpu"])
+    assert counts == [1000, 3200, 10_000, 32_000, 50_000]
+    assert engines == ["cpu", "cpu-tree"] and precisions == ["float32"]
+    assert selection.scaling(10**8, [], ["gpu-tree"], ["mixed"], ["gpu"])[1:] == (["gpu-tree"], ["mixed"])
+    assert len(selection.scaling(10**8, [], [], [], ["gpu"])[0]) == 11
+    for up_to, particles in ((10, []), (10_000, [1000])):
+        with pytest.raises(InputError, match="--up-to: "):
+            selection.scaling(up_to, particles, [], [], ["cpu"])
 
 
 def test_the_crossing_is_between_two_numbers_of_particles():

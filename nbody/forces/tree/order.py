@@ -256,3 +256,18 @@ def _cut(x):
 
 
 gather = disk_cached(_gather, parallel=True)
+
+
+def picked(values: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """``values[order]`` by all threads."""
+    found = np.empty_like(values)
+    pick(values, order, found)
+    return found
+
+
+def _pick(values, order, found):
+    for i in prange(len(order)):
+        found[i] = values[order[i]]
+
+
+pick = disk_cached(_pick, parallel=True)

@@ -19,7 +19,7 @@ from nbody.forces.direct.cpu_tiles import Units as Factors
 from nbody.forces.tree.descent import descend_for
 from nbody.forces.tree.octree import Cells, cells_of
 from nbody.forces.tree.options import Settings, TreeOptions, settings
-from nbody.forces.tree.order import Box, gathered, root_box, sorted_bodies
+from nbody.forces.tree.order import Box, gathered, picked, root_box, sorted_bodies
 from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Result, Room, Side
 from nbody.forces.tree.upward import fields_of
@@ -95,7 +95,8 @@ class Bodies:
 
     def side(self, variant: Variant, scale: np.ndarray) -> Side:
         """The tree for kernels; ``scale`` (N,) is |a| of the bodies in the kernel's units."""
-        return Side(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, self.order.order, scale))
+        scale = picked(scale, self.order.order)
+        return Side(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
 
     def tasks(self, group: int, workers: int) -> np.ndarray:
         """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""
