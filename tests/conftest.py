@@ -21,9 +21,28 @@ os.environ["XDG_CACHE_HOME"] = str(
     Path(tempfile.gettempdir()) / f"nbody-tests-{os.getuid() if hasattr(os, 'getuid') else 0}"
 )
 
+ONE_WORKER = {
+    "kernels of forces": (
+        "test_forces_gpu",
+        "test_forces_gpu_ladder",
+        "test_scheduled_order",
+        "test_scheduled_check",
+        "test_scheduled_reading",
+    ),
+    "kernels of products": ("test_linalg_compiled",),
+}
+"""Files whose tests look at the same compiled kernels (GPU kernels that are only compiled are cached per process)."""
 
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
-    """Leave out ``campaign`` tests unless ``-m`` names them; skip ``gpu`` tests where there is no device."""
+    """Leave out ``campaign`` tests unless ``-m`` names them; skip ``gpu`` tests where there is no device; begin with
+    ``slow`` tests, so that no worker waits for one at the end; give all tests of ``ONE_WORKER`` to one worker."""
+    items.sort(key=lambda item: "slow" not in item.keywords)
+    for item in items:
+        for name, files in ONE_WORKER.items():
+            if item.path.stem in files and "gpu" not in item.keywords:
+                item.add_marker(pytest.mark.xdist_group(name))
     if "campaign" not in config.option.markexpr:
         campaigns = [item for item in items if "campaign" in item.keywords]
         items[:] = [item for item in items if "campaign" not in item.keywords]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nbody import Trajectory
+from nbody.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -182,14 +183,15 @@ WRONG = [
 
 
 @pytest.mark.parametrize("arguments,expected", WRONG, ids=lambda value: " ".join(map(str, value))[:60])
-def test_what_is_wrong_is_said_in_one_line_and_nothing_is_created(folder, arguments, expected):
+def test_what_is_wrong_is_said_in_one_line_and_nothing_is_created(folder, monkeypatch, capsys, arguments, expected):
     before = sorted(folder.rglob("*"))
-    done = nbody(*arguments, "--quiet", cwd=folder) if len(arguments) > 1 else nbody(*arguments, cwd=folder)
-    assert done.returncode == 2, done.stderr
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("error: "), done.stderr
+    monkeypatch.chdir(folder)
+    code = main([*map(str, arguments), *(["--quiet"] if len(arguments) > 1 else [])])
+    said = capsys.readouterr()
+    lines = said.err.strip().splitlines()
+    assert code == 2 and len(lines) == 1 and lines[0].startswith("error: "), said.err
     assert expected in lines[0]
-    assert done.stdout == ""
+    assert said.out == ""
     assert sorted(folder.rglob("*")) == before
 
 

@@ -25,8 +25,6 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Want
 
-share_kernels = pytest.mark.xdist_group("symmetric kernels")  # one process compiles each of them once
-
 MASSES = ("equal", "product", "separate")
 WANTED = (Want.ACCELERATION, Want.ENERGY, Want.POTENTIAL)
 TILINGS = [Tiling(1, 8), Tiling(2, 4), Tiling(4, 8)]
@@ -204,9 +202,7 @@ def test_bodies_wait_in_registers(name, most, dimensions, potential):
     assert dimensions == 2 or "v4.f32" in code  # a body comes in one load
 
 
-@share_kernels
-@pytest.mark.parametrize("count", [20480, 262144])
-@pytest.mark.parametrize("masses,dimensions,potential", every_pair(MASSES, (2, 3), WANTED))
+@pytest.mark.parametrize("masses,potential,dimensions,count", every_pair(MASSES, WANTED, (2, 3), (20480, 262144)))
 def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, dimensions, potential):
     from nbody.forces.direct.gpu_pairs import resident_warps
     from nbody.forces.direct.gpu_symmetric import tiling_for
@@ -220,7 +216,6 @@ def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, 
     assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if Want.ENERGY in potential else 1)
 
 
-@share_kernels
 @pytest.mark.parametrize("masses", MASSES)
 @pytest.mark.parametrize("dimensions", [3, 2])
 def test_the_energy_takes_no_block_of_a_small_kernel_from_a_multiprocessor(masses, dimensions):
@@ -255,7 +250,6 @@ def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(t
     )
 
 
-@share_kernels
 @pytest.mark.parametrize("masses", MASSES)
 def test_a_force_is_rounded_the_same_whether_the_potential_is_asked_for_or_not(masses):
     """Each pair's three multiply-adds for r² and six for the sums are written as such, so that no compiler may round a

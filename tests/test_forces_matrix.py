@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from combinations import every_pair
 from conftest import random_bodies
 
 from nbody import Scenario, Simulation, gpu
@@ -88,9 +89,7 @@ def test_without_a_gpu_a_rung_of_the_gpu_says_so():
 # --- On the CPU -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("softening", list(LAWS))
-@pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("softening,dimensions,precision", every_pair(LAWS, (2, 3), ("float32", "float64")))
 def test_blas_agrees_with_the_referee(softening, dimensions, precision):
     for count in (2, 255, 1001):
         assert max(judged("matrix:numpy", count, dimensions, softening, precision)) <= 1

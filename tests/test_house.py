@@ -68,26 +68,31 @@ def imports(path: Path) -> set[str]:
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_imports_only_from_floors_below(path):
+@pytest.fixture(scope="module")
+def imported():
+    """What each file of the package imports."""
+    return {path: imports(path) for path in SOURCES}
+
+
+def test_a_file_imports_only_from_floors_below(imported):
     floor = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
-    room = room_of(path)
-    if room in ("__init__", "__main__"):
-        return
-    assert room in floor, f"the room '{room}' has no floor; give it one"
-    for module in imports(path):
-        if module.startswith("nbody."):
-            other = module.split(".")[1]
+    for path, modules in imported.items():
+        room = room_of(path)
+        if room in ("__init__", "__main__"):
+            continue
+        assert room in floor, f"the room '{room}' has no floor; give it one"
+        for module in modules:
+            other = module.split(".")[1] if module.startswith("nbody.") else room
             if other in floor and other != room:
                 assert floor[other] < floor[room], f"{path.relative_to(ROOT)} imports {module} from above"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_is_heavy_comes_in_by_one_door(path):
-    for module in imports(path):
-        for heavy, rooms in ONLY_DOOR.items():
-            if module == heavy or module.startswith(heavy + "."):
-                assert room_of(path) in rooms, f"{path.relative_to(ROOT)} imports {module}"
+def test_what_is_heavy_comes_in_by_one_door(imported):
+    for path, modules in imported.items():
+        for module in modules:
+            for heavy, rooms in ONLY_DOOR.items():
+                if module == heavy or module.startswith(heavy + "."):
+                    assert room_of(path) in rooms, f"{path.relative_to(ROOT)} imports {module}"
 
 
 def test_help_imports_nothing_heavy():
@@ -185,13 +190,13 @@ def test_every_command_has_help_with_an_example_and_a_line_in_the_readme():
             assert getattr(option, "help", "argument"), f"{name}: {option.name} has no help"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_public_definition_has_a_docstring(path):
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree) or not tree.body, f"{path.name} has no docstring"
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            assert ast.get_docstring(node), f"{path.relative_to(ROOT)}:{node.lineno} {node.name} has no docstring"
+def test_every_public_definition_has_a_docstring():
+    for path in SOURCES:
+        tree = ast.parse(path.read_text())
+        assert ast.get_docstring(tree) or not tree.body, f"{path.name} has no docstring"
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                assert ast.get_docstring(node), f"{path.relative_to(ROOT)}:{node.lineno} {node.name} has no docstring"
 
 
 def test_the_top_level_holds_what_the_design_says():

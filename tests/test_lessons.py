@@ -17,6 +17,7 @@ from nbody.linalg import LADDER
 
 ROOT = Path(__file__).parents[1]
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+elsewhere = pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 COUNTED = ("k04", "k05", "k06", "k07", "k08", "k09", "k10", "k11", "k12", "k13", "k14", "k15", "k17")
 
 
@@ -60,8 +61,13 @@ def test_each_element_of_a_tensor_instruction_has_its_lane():
         assert set(np.bincount(lanes.ravel(), minlength=32)) == {elements_per_lane}
 
 
-@simulated
-@pytest.mark.parametrize("name", ["who_reads_what", "triangle", "fragments", "morton", "model", "speed"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(name, marks=simulated) for name in ("who_reads_what", "triangle", "fragments")),
+        *(pytest.param(name, marks=elsewhere) for name in ("morton", "model", "speed")),
+    ],
+)
 def test_a_figure_is_drawn(name, tmp_path):
     from nbody.lessons.style import save
 
@@ -77,6 +83,7 @@ def test_every_figure_is_committed_and_shown():
     assert sum(path.stat().st_size for path in (ROOT / ".github").rglob("*.png")) < 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SIMULATED, reason="this is the process that the others run in")
 def test_in_the_simulator():
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
@@ -85,6 +92,7 @@ def test_in_the_simulator():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@elsewhere
 def test_a_wrong_name_of_a_figure_is_one_line():
     run = subprocess.run([sys.executable, "-m", "nbody.lessons", "bank"], capture_output=True, text=True, check=False)
     assert run.returncode == 2 and "did you mean 'banks'" in run.stderr and run.stderr.count("\n") == 1

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -19,7 +20,10 @@ from nbody.state import Snapshot
 SOFT = Gravity(softening="plummer", length=0.1)
 HOST = ["reference", "cpu", "matrix:numpy"]
 SIMULATED_ENGINES = ["gpu-global", "gpu-tiled", "gpu-kahan", "gpu-symmetric", "gpu-split", "matrix"]
-ENGINES_HERE = SIMULATED_ENGINES if SIMULATED else HOST
+ENGINES_HERE = ["gpu-tiled", "gpu-symmetric", "matrix"] if SIMULATED else HOST
+PRECISIONS = ["float32", "float64"]
+MEETING = list(zip(PRECISIONS * 3, SIMULATED_ENGINES, strict=True)) if SIMULATED else list(product(PRECISIONS, HOST))
+"""In the simulator every engine and both precisions, and not every combination."""
 
 pytestmark = [] if SIMULATED else pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -30,7 +34,7 @@ def run_of(particles, engine, precision="float64", softening="none", **integrato
     values = {
         "initial": {"generator": "plummer", "particles": particles.count},
         "gravity": {"softening": softening, "G": 1e-20} | length,
-        "integrator": {"dt": 0.5, "steps": 4} | integrator,
+        "integrator": {"dt": 1.0, "steps": 2} | integrator,
         "engine": engine,
         "precision": precision,
     }
@@ -38,19 +42,18 @@ def run_of(particles, engine, precision="float64", softening="none", **integrato
 
 
 def about_to_meet():
-    """Bodies 1 and 2 are in the same place after two steps of 0.5."""
+    """Bodies 1 and 2 are in the same place after one step of 1."""
     x = np.array([[8.0, 0, 0], [-1, 1, 0], [1, 1, 0], [0, 9, 0]])
     v = np.array([[0.0, 0, 0], [1, 0, 0], [-1, 0, 0], [0, 0, 0]])
     return Particles(np.ones(4), x, v)
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("engine", ENGINES_HERE)
+@pytest.mark.parametrize("precision,engine", MEETING)
 def test_a_run_in_which_two_bodies_meet_stops_and_names_them(engine, precision):
     if engine == "reference" and precision == "float32":
         pytest.skip("the referee is float64")
     with pytest.raises(
-        RunFailed, match=r"step 2: particles 1 and 2 .* are in the same place, and there is no softening"
+        RunFailed, match=r"step 1: particles 1 and 2 .* are in the same place, and there is no softening"
     ):
         run_of(about_to_meet(), engine, precision).run()
 
@@ -58,7 +61,7 @@ def test_a_run_in_which_two_bodies_meet_stops_and_names_them(engine, precision):
 @pytest.mark.parametrize("engine", ENGINES_HERE)
 def test_with_softening_they_pass_through_each_other(engine):
     run = run_of(about_to_meet(), engine, softening="plummer")
-    assert run.run().step == 4
+    assert run.run().step == 2
 
 
 @pytest.mark.skipif(SIMULATED, reason="host engines")
@@ -104,7 +107,7 @@ def test_hermite_stops_where_two_bodies_collide_and_names_them(engine, options):
 @pytest.mark.skipif(SIMULATED, reason="host engines")
 @pytest.mark.parametrize("engine", ["reference", "cpu"])
 def test_hermite_stops_where_two_bodies_are_in_the_same_place(engine):
-    with pytest.raises(RunFailed, match=r"step 2: particles 1 and 2 .* are in the same place"):
+    with pytest.raises(RunFailed, match=r"step 1: particles 1 and 2 .* are in the same place"):
         run_of(about_to_meet(), engine, scheme="hermite4").run()
 
 

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from nbody import Trajectory
-from nbody.errors import InputError
+from nbody.cli import main
+from nbody.errors import DeviceError, InputError
+from nbody.run.cluster import Cluster
 from nbody.run.sweep import Sweep
 
 SCENARIO = """
@@ -103,3 +106,147 @@ def test_lists_in_brackets_are_one_value(scenario):
     assert [task.values[0] for task in planned.tasks] == [
         "record.observables=[half_mass_radius,core_radius]", "record.observables=[]",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("visible", "jobs", "expected"),
+    [
+        ("", None, ["0", "1"]),
+        ("3,1", None, ["3", "1"]),
+        ("GPU-8932f937, GPU-1b2c", 3, ["GPU-8932f937", "GPU-1b2c", "GPU-8932f937"]),  # jobs share a card
+        ("1,0,9", 1, ["1"]),
+        ("1,0,-1,2", None, ["1", "0"]),  # CUDA has two
+    ],
+)
+def test_each_run_on_a_gpu_has_a_card(scenario, monkeypatch, visible, jobs, expected):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr("nbody.gpu.cuda", SimpleNamespace(gpus=[0, 1]))
+    kind = SimpleNamespace(device="gpu")
+    monkeypatch.setattr("nbody.run.sweep.plan", lambda *_, **__: SimpleNamespace(engine_kind=kind))
+    slots = Sweep(scenario, ["initial.seed=1..9"], [], scenario.parent, jobs)._slots()
+    assert [slots.get()["CUDA_VISIBLE_DEVICES"] for _ in range(slots.qsize())] == expected
+
+
+# --- On a cluster ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """A cluster whose ``sbatch`` keeps what it is given, and takes no job."""
+    pytest.importorskip("submitit")
+    for name in ("srun", "sbatch"):
+        (tmp_path / name).write_text('#!/bin/sh\ncp "$1" "$(dirname $0)/submitted.sh"; echo Submitted batch job 12\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path
+
+
+def on_cluster(scenario, *varied, fixed=(), name="local", **options):
+    folder = scenario.parent / "sweep"
+    place = Cluster(name, [f"{key}={value}" for key, value in options.items()], folder / "jobs")
+    return Sweep(scenario, varied, fixed, folder, 2, place)
+
+
+def test_a_job_whose_run_fails_is_submitted_again(scenario, monkeypatch):
+    pytest.importorskip("submitit")
+    monkeypatch.setattr("nbody.run.sweep.ATTEMPTS", 2)
+    planned, lines = on_cluster(scenario, "integrator.dt=1.0", fixed=("initial.seed=2",)), []
+    planned.check()
+    assert planned.run(lines.append)
+    assert [row["status"] for row in planned.table()] == ["stopped"] and "energy" in lines[0]
+    assert len(list((planned.folder / "jobs").glob("*_submitted.pkl"))) == 2
+    assert not list(planned.folder.glob("*.job"))
+
+
+def test_a_job_that_reaches_its_time_limit_is_resumed_by_the_next_and_that_is_no_failure(scenario, monkeypatch):
+    """The first job gets the cluster's warning when it has recorded 500 steps."""
+    pytest.importorskip("submitit")
+    monkeypatch.setattr("nbody.run.sweep.ATTEMPTS", 1)
+    monkeypatch.setattr("nbody.run.cluster.POLL_SECONDS", 0.05)
+    planned = on_cluster(
+        scenario, "initial.seed=1", fixed=("integrator.steps=4000", "integrator.dt=0.001", "record.every=50")
+    )
+    (task,), warned, done = planned.tasks, [], Cluster._done
+
+    def warn(self, made, cancelled):
+        if not warned and recorded(task.path) > 500:
+            warned.append(made.job_id)
+            (process,) = Path(f"/proc/{made.job_id}/task/{made.job_id}/children").read_text().split()
+            os.kill(int(process), signal.SIGUSR2)
+        return done(self, made, cancelled)
+
+    monkeypatch.setattr(Cluster, "_done", warn)
+    assert planned.run([].append)
+    assert [row["status"] for row in planned.table()] == ["complete"] and warned
+    assert len(list((planned.folder / "jobs").glob("*_submitted.pkl"))) == 2
+    with Trajectory(task.path) as run:
+        assert len(run) == 81 and run.verify() == []
+
+
+def recorded(path):
+    """The last step of a recording; -1 if there is none."""
+    try:
+        with Trajectory(path) as run:
+            return int(run.step[-1])
+    except InputError:
+        return -1
+
+
+def test_a_slurm_job_has_the_options_of_sbatch_and_is_found_again_by_its_number(scenario, slurm, monkeypatch):
+    options = {"time": "2:00:00", "partition": "gpu", "gpus-per-node": "1", "cpus-per-task": "4"}
+    planned = on_cluster(scenario, "initial.seed=1", name="slurm", **options)
+    monkeypatch.setattr(Cluster, "_done", lambda *_: 1 / 0)  # the sweep is lost
+    planned.check()
+    with pytest.raises(ZeroDivisionError):
+        planned.run([].append)
+    script = (slurm / "submitted.sh").read_text()
+    for line in (
+        "--time=2:00:00", "--partition=gpu", "--gpus-per-node=1", "--cpus-per-task=4", "--job-name=nbody", "--nodes=1",
+    ):  # fmt: skip
+        assert script.count(f"#SBATCH {line}\n") == 1
+    assert len(re.findall("^#SBATCH --(?:time|partition)", script, re.MULTILINE)) == 2
+    assert "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n" in script and "srun " in script
+    assert (planned.folder / "1.job").read_text() == "12"
+    (slurm / "submitted.sh").unlink()
+    found = []
+    monkeypatch.setattr(Cluster, "_done", lambda self, made, _: found.append(made.job_id) or True)
+    monkeypatch.setattr("submitit.SlurmJob.exception", lambda job: None)
+    monkeypatch.setattr("submitit.SlurmJob.result", lambda job: InputError.exit_code)
+    assert planned.run([].append)
+    assert found == ["12"] and not (slurm / "submitted.sh").exists() and not list(planned.folder.glob("*.job"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--cluster", "slurn"], "did you mean 'slurm'"),
+        (["--cluster", "slurm"], "needs the time limit of a job"),
+        (["--cluster", "slurm", "--cluster-option", "time"], "must be KEY=VALUE"),
+        (["--cluster", "slurm", "--cluster-option", "time=9"], "srun"),
+        (["--cluster-option", "time=9"], "needs --cluster"),
+    ],
+)
+def test_a_wrong_cluster_is_one_line(scenario, capsys, options, message):
+    pytest.importorskip("submitit")
+    assert main(["sweep", str(scenario), "--vary", "initial.seed=1", "-o", str(scenario.parent / "s"), *options]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and message in said
+
+
+def test_a_machine_without_a_gpu_may_submit_runs_on_one(scenario, slurm, monkeypatch):
+    def no_gpu(*_, **__):
+        raise DeviceError("there is no GPU")
+
+    monkeypatch.setattr("nbody.run.sweep.plan", no_gpu)
+    on_cluster(scenario, "initial.seed=1", name="slurm", time=9).check()
+    with pytest.raises(DeviceError):
+        Sweep(scenario, ["initial.seed=1"], [], scenario.parent / "here").check()
+
+
+def test_a_job_that_is_refused_ends_the_sweep_in_one_line_behind_that_of_sbatch(scenario, slurm, capsys):
+    (slurm / "sbatch").write_text("#!/bin/sh\necho sbatch: error: invalid partition specified: gpuu >&2; exit 1\n")
+    given = ["--cluster", "slurm", "--cluster-option", "time=9", "--cluster-option", "partition=gpuu", "--quiet"]
+    assert main(["sweep", str(scenario), "--vary", "initial.seed=1,2", "-o", str(slurm / "sweep"), *given]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.pop() == "error: --cluster: the job was refused: sbatch: error: invalid partition specified: gpuu"
+    assert all(line.startswith("sbatch: ") for line in lines)

@@ -18,13 +18,13 @@ def sizes(sample: int, campaign: int):
     return [sample, pytest.param(campaign, marks=pytest.mark.campaign)]
 
 
-@pytest.mark.parametrize("count", sizes(25, 600))
+@pytest.mark.parametrize("count", sizes(12, 600))
 def test_killed_at_random_moments_every_file_opens_and_is_resumed_to_the_same_bits(tmp_path, count):
     seen = kills.kill_and_resume(tmp_path, count)
     assert seen["kills"] == count and seen["frames acknowledged"] > count
 
 
-@pytest.mark.parametrize("frames", sizes(9, 20))
+@pytest.mark.parametrize("frames", sizes(4, 20))
 def test_a_crash_after_any_single_write_leaves_a_whole_file(tmp_path, frames):
     assert replay.replay_every_write(tmp_path, frames) > 25 * frames
 
@@ -34,7 +34,7 @@ def test_so_does_a_second_crash_while_the_run_is_resumed(tmp_path, frames):
     assert replay.replay_second_crashes(tmp_path, frames) > 100 * frames
 
 
-@pytest.mark.parametrize("count", sizes(30, 1500))
+@pytest.mark.parametrize("count", sizes(12, 1500))
 def test_a_power_cut_loses_nothing_that_the_disk_had_confirmed(tmp_path, count):
     assert replay.cut_the_power(tmp_path, count) > 20 * count
 

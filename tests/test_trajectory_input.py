@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -9,7 +11,10 @@ import pytest
 
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, read_checkpoint
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, foreign_file, read_checkpoint
+
+sys.path.insert(0, str(Path(__file__).parent / "crash"))
+from forked import Forked
 
 POSITION, VELOCITY, MASS = "particles/trajectory/position/value", "particles/trajectory/velocity/value", "mass"
 
@@ -111,7 +116,8 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_recording_that_was_tampered_with_is_refused(sound, tmp_path, name):
+def test_a_recording_that_was_tampered_with_is_refused(sound, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(foreign_file, "start", Forked)
     change, message = CHANGES[name]
     path = tmp_path / "bad.h5"
     shutil.copyfile(sound, path)

@@ -28,6 +28,20 @@ def sweep(
         "output/sweep"
     ),
     jobs: Annotated[int | None, count_option("Runs at the same time; by default one per GPU, or one per core.")] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="slurm", help="Make each run a job of this cluster; needs the extra 'cluster'.", show_default=False
+        ),
+    ] = None,
+    cluster_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="An option of 'sbatch' for each job: time=2:00:00, partition=gpu, gpus-per-node=1.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the table: no line per run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as one JSON object.")] = False,
 ) -> int:
@@ -36,19 +50,29 @@ def sweep(
     A run that fails is started again, at most three times; the others go on. After Ctrl-C or a crash the same command
     continues: complete runs are kept, others go on from their checkpoints.
 
+    With --cluster slurm each run is a Slurm job. A job that reaches its time limit is submitted again and goes on from its
+    checkpoint. Jobs outlive a sweep that is killed; the same command finds them again. Ctrl-C cancels them.
+
     Examples:
 
       nbody sweep plummer --vary initial.seed=1..8
 
       nbody sweep scenarios/disk.yaml --vary integrator.dt=0.01,0.005 --vary gravity.length=0.02,0.05 -o output/steps
+
+      nbody sweep plummer --vary initial.seed=1..64 --cluster slurm --cluster-option time=2:00:00
     """
     from nbody.cli.progress import say
     from nbody.cli.streams import result, result_json
+    from nbody.errors import InputError
+    from nbody.run.cluster import Cluster
     from nbody.run.sweep import Sweep
     from nbody.scenario.packaged import locate
 
     notify = (lambda line: None) if quiet else say
-    planned = Sweep(locate(scenario, notify), vary, fixed or [], output, jobs)
+    if cluster_option and not cluster:
+        raise InputError("--cluster-option needs --cluster slurm")
+    place = Cluster(cluster, cluster_option or [], output / "jobs") if cluster else None
+    planned = Sweep(locate(scenario, notify), vary, fixed or [], output, jobs, place)
     planned.check()
     finished = planned.run(notify)
     rows = planned.table()

@@ -2,7 +2,7 @@
 
 A run of a sweep is ``nbody run SCENARIO --set KEY=VALUE …`` in a separate process: if one crashes, the others go on. The
 recordings are the only state. So a sweep that was killed goes on when it is started again: complete runs are left as they
-are, others are resumed from their checkpoints.
+are, others are resumed from their checkpoints. On a cluster each run is a job (:mod:`nbody.run.cluster`).
 """
 
 import csv
@@ -22,18 +22,22 @@ from typing import Any, NamedTuple
 
 from nbody import machine
 from nbody.diagnostics.energy import relative_energy_error
-from nbody.errors import InputError, NBodyError, printable
+from nbody.errors import DeviceError, InputError, NBodyError, printable
+from nbody.run.cluster import Cluster, note_of
 from nbody.run.plan import plan
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.scenario import Scenario
 from nbody.scenario.yaml_reader import read_assignment
 from nbody.trajectory import Trajectory
 
+INTERRUPTED = 130
+"""The exit code of a run that a signal stopped."""
+
 ATTEMPTS = 3
 """How often a run that fails is started before the sweep goes on without it."""
 
-MOST = 100_000
-"""The most runs of a sweep."""
+MOST, MOST_JOBS = 100_000, 256
+"""The most runs of a sweep, and of those how many are in a cluster's queue at the same time by default."""
 
 Row = dict[str, Any]
 """One run in the table: its number, the varied values, ``status``, ``steps``, ``time``, ``energy_error``, ``wall_s`` and
@@ -57,7 +61,8 @@ class Sweep:
         varied: ``KEY=VALUES``; all combinations are run. VALUES is a list with commas or a range of whole numbers, 1..64.
         fixed: ``KEY=VALUE`` for all runs.
         folder: where the recordings and ``table.csv`` are written.
-        jobs: runs at the same time; by default one per GPU, or one per core.
+        jobs: runs at the same time; by default one per GPU, or one per core; on a cluster at most :data:`MOST_JOBS`.
+        cluster: where the runs are made, if not here.
     """
 
     scenario: Path
@@ -65,6 +70,7 @@ class Sweep:
     fixed: Sequence[str]
     folder: Path
     jobs: int | None = None
+    cluster: Cluster | None = None
     tasks: list[Task] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,7 +88,11 @@ class Sweep:
         """Raise an InputError if the scenario with the values of a run is wrong, or the folder holds another sweep."""
         begun = Scenario.load(self.scenario).override(self.fixed)
         for task in self.tasks:
-            plan(begun.override(task.values), measure=False)
+            try:
+                plan(begun.override(task.values), measure=False)
+            except DeviceError:  # the nodes may have what this machine lacks
+                if not self.cluster:
+                    raise
         written = {"scenario": begun.to_yaml(), "varied": list(self.varied)}
         record = self.folder / "sweep.json"
         try:
@@ -97,7 +107,8 @@ class Sweep:
         """Make the runs that are not complete. ``notify`` gets one line per run. Returns False if a signal stopped it."""
         slots = self._slots()
         with stop_on_signals() as stop, ThreadPoolExecutor(slots.qsize()) as pool:
-            made = [pool.submit(_made, task, self._arguments(task), slots, stop) for task in self.tasks]
+            start = self.cluster.attempt if self.cluster else attempt
+            made = [pool.submit(_made, task, self._arguments(task), start, slots, stop) for task in self.tasks]
             for done, future in enumerate(as_completed(made), 1):
                 if not stop.requested:
                     notify(f"{done} of {len(made)}: {future.result()}")
@@ -121,6 +132,10 @@ class Sweep:
         from nbody import gpu
 
         slots: SimpleQueue[dict[str, str]] = SimpleQueue()
+        if self.cluster:
+            for _ in range(min(self.jobs or MOST_JOBS, len(self.tasks))):
+                slots.put({})
+            return slots
         first = plan(Scenario.load(self.scenario).override((*self.fixed, *self.tasks[0].values)), measure=False)
         cards = _cards() if first.engine_kind.device == "gpu" and not gpu.SIMULATED else []
         cores = machine.cores()
@@ -152,30 +167,42 @@ def _cards() -> list[str]:
     """The GPUs, as CUDA_VISIBLE_DEVICES names them."""
     from nbody.gpu import cuda
 
-    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    return given.split(",") if given else [str(k) for k in range(len(cuda.gpus))]
+    given, count = os.environ.get("CUDA_VISIBLE_DEVICES", ""), len(cuda.gpus)
+    names = given.split(",") if given else map(str, range(count))
+    return [name.strip() for name in names][:count]  # numbers or UUIDs; CUDA ignores all behind the first wrong one
 
 
 def _threads(count: int) -> dict[str, str]:
     return {"NUMBA_NUM_THREADS": str(count)}
 
 
-def _made(task: Task, arguments: list[str], slots: "SimpleQueue[dict[str, str]]", stop: StopRequest) -> str:
+def _made(
+    task: Task, arguments: list[str], start: Callable[..., int], slots: "SimpleQueue[dict[str, str]]", stop: StopRequest
+) -> str:
     """Make a run, with further attempts if it fails. Returns a line about it."""
-    environment = slots.get()
+    environment, attempts, code = slots.get(), 0, 0
     try:
-        for attempt in range(1, ATTEMPTS + 1):
+        while attempts < ATTEMPTS and code != InputError.exit_code:
             status = _status(task.path)
-            if stop.requested or status in ("complete", "running"):
+            if stop.requested or status == "complete" or (status == "running" and not note_of(task).exists()):
                 return f"{task.path}: {status}"
-            go_on = ["resume", str(task.path)] if status in ("stopped", "killed") and attempt < ATTEMPTS else arguments
-            code = _process([*go_on, "--quiet", "--json"], task.path.with_suffix(".log"), environment, stop)
-            if code == InputError.exit_code:
-                break
+            before = _facts(task.path).get("steps", 0)
+            code = start(task, arguments, 0 < attempts == ATTEMPTS - 1, environment, stop)
+            if code != INTERRUPTED or _facts(task.path).get("steps", 0) <= before:  # a job's time limit is no failure
+                attempts += 1
         status = _status(task.path)
         return f"{task.path}: {status}" + ("" if status == "complete" else f": {_reason(task)}")
     finally:
         slots.put(environment)
+
+
+def attempt(task: Task, arguments: list[str], fresh: bool, environment: dict[str, str], stop: StopRequest) -> int:
+    """Resume a run, or begin it: if there is nothing to resume, or ``fresh``. Returns the exit code."""
+    status = _status(task.path)
+    if status in ("complete", "running"):
+        return 0
+    go_on = ["resume", str(task.path)] if status in ("stopped", "killed") and not fresh else arguments
+    return _process([*go_on, "--quiet", "--json"], task.path.with_suffix(".log"), environment, stop)
 
 
 def _process(arguments: list[str], log: Path, environment: dict[str, str], stop: StopRequest) -> int:
@@ -206,7 +233,8 @@ def _status(path: Path) -> str:
 
 def _reason(task: Task) -> str:
     """The last line that a run printed."""
-    lines = task.path.with_suffix(".log").read_text(errors="replace").strip().splitlines()
+    log = task.path.with_suffix(".log")
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return lines[-1].removeprefix("error: ") if lines else "it printed nothing"
 
 

@@ -29,12 +29,13 @@ from pathlib import Path
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import h5py
+from forked import Forked
 
 from nbody.analysis import PLOTS
 from nbody.analysis.figure import plot
 from nbody.cli import main
 from nbody.errors import InputError
-from nbody.trajectory import Trajectory, foreign_file, hdf5_process
+from nbody.trajectory import Trajectory, foreign_file
 from nbody.trajectory.contents import FOOTER, MAGIC
 from nbody.viewer.sources.recording import Recording
 
@@ -76,44 +77,6 @@ def seeds(folder: Path) -> tuple[list[bytes], list[bytes]]:
                     made.attrs.update(attributes)
         foreign.append((folder / name).read_bytes())
     return [(folder / name).read_bytes() for name in ("whole.h5", "longer.h5")], foreign
-
-
-class Forked:
-    """The process of :mod:`nbody.trajectory.hdf5_process`, forked: much quicker than a new one."""
-
-    def __init__(self, path: str, memory: int) -> None:
-        asked, self.stdin = os.pipe()
-        self.stdout, answered = os.pipe()
-        self.pid = os.fork()
-        if not self.pid:
-            try:
-                for target, source in enumerate((asked, answered, os.open(os.devnull, os.O_WRONLY))):
-                    os.dup2(source, target)
-                os.close(self.stdin)
-                sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
-                hdf5_process.serve(path, memory)
-            finally:
-                os._exit(0)
-        os.close(asked)
-        os.close(answered)
-        self.stdin, self.stdout = open(self.stdin, "wb"), open(self.stdout, "rb")  # noqa: SIM115
-        self._code: int | None = None
-
-    def kill(self) -> None:
-        """As of Popen; so are the others."""
-        if self._code is None:
-            os.kill(self.pid, signal.SIGKILL)
-
-    def wait(self) -> int:
-        if self._code is None:
-            self._code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self._code
-
-    def communicate(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            self.stdin.close()
-        self.stdout.close()
-        self.wait()
 
 
 def quiet(*arguments: object) -> tuple[int, str]:

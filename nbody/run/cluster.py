@@ -1,0 +1,108 @@
+"""The runs of a sweep as jobs of a cluster, which submitit submits to Slurm.
+
+submitit and not Dask: a run is one long command, not a graph of short functions. A Slurm job per run waits in the cluster's
+queue with the resources of one run, goes on when the sweep or its node is lost, and is found again by its number. Dask's
+workers are jobs that hold a connection to a scheduler in the sweep's process, and end with it.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nbody import machine
+from nbody.errors import InputError, did_you_mean, printable
+from nbody.run.signals import StopRequest
+
+CLUSTERS = ("slurm", "local")
+POLL_SECONDS = 1.0
+CANCEL_SECONDS = 60.0
+"""How long a cancelled job is waited for."""
+
+
+def job(task: Any, arguments: list[str], fresh: bool) -> int:
+    """One attempt at a run, within a job. The cluster's warning before the time limit stops the run with a checkpoint."""
+    from nbody.run.sweep import attempt
+
+    stop = StopRequest()
+
+    def ask(number: int, frame: Any) -> None:
+        stop.requested = True  # however often: SIGUSR2 comes before the time limit, SIGTERM at the limit
+
+    for number in (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, ask)
+    return attempt(task, arguments, fresh, {}, stop)
+
+
+class Cluster:
+    """Where jobs are submitted.
+
+    Args:
+        name: ``slurm``; ``local``, without a cluster: jobs are processes of this machine, as for tests.
+        options: ``KEY=VALUE`` of ``sbatch``, long names without dashes in front: ``time=2:00:00``, ``gpus-per-node=1``.
+        folder: where submitit writes its files. All nodes must see it.
+
+    Raises:
+        InputError: submitit or Slurm is missing, or an option is wrong.
+    """
+
+    def __init__(self, name: str, options: Sequence[str], folder: Path) -> None:
+        if name not in CLUSTERS:
+            raise InputError(f"--cluster: unknown cluster {name!a}{did_you_mean(name, CLUSTERS)}; use slurm or local")
+        try:
+            import submitit
+        except ImportError:
+            raise InputError(f"--cluster needs submitit; install it with: {machine.install_extra('cluster')}") from None
+        pairs = dict(option.partition("=")[::2] for option in options)
+        if not all(key and value for key, value in pairs.items()):
+            raise InputError("--cluster-option: must be KEY=VALUE, as in partition=gpu or time=2:00:00")
+        if name == "slurm" and "time" not in pairs:
+            raise InputError("--cluster slurm needs the time limit of a job: --cluster-option time=2:00:00")
+        setup = ["export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"] if "cpus-per-task" in pairs else []
+        try:
+            self._executor = submitit.AutoExecutor(folder.absolute(), cluster=name)
+            self._executor.update_parameters(
+                name="nbody", local_timeout_min=10**6, slurm_additional_parameters=pairs, slurm_setup=setup
+            )
+        except RuntimeError as error:
+            raise InputError(f"--cluster {name}: {error}") from None
+        self._folder, self._lock = folder.absolute(), threading.Lock()
+
+    def attempt(self, task: Any, arguments: list[str], fresh: bool, environment: Any, stop: StopRequest) -> int:
+        """:func:`nbody.run.sweep.attempt` as a job: the one that an earlier sweep submitted, or a new one. Returns the
+        exit code, 1 if the job was lost. A requested stop cancels the job. Raises InputError: no job could be submitted."""
+        note = note_of(task)
+        with self._lock:  # submitit's objects are not made for threads
+            if note.exists():
+                made = self._executor._executor.job_class(self._folder, note.read_text())
+            else:
+                try:
+                    made = self._executor.submit(job, task, arguments, fresh)
+                except RuntimeError as error:
+                    reason = str(error).strip().splitlines()[-1]
+                    raise InputError(f"--cluster: the job was refused: {printable(reason)}") from None
+                note.write_text(made.job_id)
+        cancelled = 0.0
+        while not self._done(made, cancelled):
+            if stop.requested and not cancelled:
+                cancelled = time.monotonic()
+                made.cancel(check=False)
+            time.sleep(POLL_SECONDS)
+        note.unlink()
+        if cancelled:
+            return 130
+        return 1 if made.exception() else int(made.result())
+
+    def _done(self, made: Any, cancelled: float) -> bool:
+        if cancelled and time.monotonic() > cancelled + CANCEL_SECONDS:
+            return True  # without Slurm's accounting nobody knows
+        with self._lock:
+            return bool(made.done(force_check=bool(cancelled)))
+
+
+def note_of(task: Any) -> Path:
+    """The file with the number of a run's job, while it waits or runs."""
+    path: Path = task.path.with_suffix(".job")
+    return path
