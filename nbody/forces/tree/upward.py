@@ -42,9 +42,8 @@ class Fields(NamedTuple):
     boxes: np.ndarray
 
 
-def fields_of(variant: Variant, cells: Cells, bodies: np.ndarray, ids: np.ndarray, scale: np.ndarray) -> Fields:
-    """The fields of cells over sorted ``bodies`` (4, N + PAD). ``scale`` (N,) is |a| of the bodies before they were put
-    into the order ``ids`` (N,)."""
+def fields_of(variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndarray) -> Fields:
+    """The fields of cells over sorted ``bodies`` (4, N + PAD), and ``scale`` (N,), |a| of the bodies."""
     count, dtype = len(cells.first), np.dtype(variant.real)
     width = 3 + len(variant.basis.moments)
     fields = Fields(
@@ -54,24 +53,24 @@ def fields_of(variant: Variant, cells: Cells, bodies: np.ndarray, ids: np.ndarra
     )
     # The potential's operators have the same moments; so both variants share this kernel.
     upward_for(variant._replace(potential=False, law="plummer" if variant.law == "plummer" else "none").text())(
-        cells, bodies, ids, scale, fields
+        cells, bodies, scale, fields
     )
     return fields
 
 
 @cache
 def upward_for(variant: str) -> Callable:
-    """The compiled function ``upward(cells, bodies, ids, scale, fields)`` that fills the fields."""
+    """The compiled function ``upward(cells, bodies, scale, fields)`` that fills the fields."""
 
-    def upward(cells, bodies, ids, scale, fields):
+    def upward(cells, bodies, scale, fields):
         levels = cells.levels
         for level in range(len(levels) - 2, -1, -1):
             if levels[level + 1] - levels[level] < 64:
                 for cell in range(levels[level], levels[level + 1]):
-                    describe(variant, cell, cells, bodies, ids, scale, fields)
+                    describe(variant, cell, cells, bodies, scale, fields)
             else:
                 for cell in prange(levels[level], levels[level + 1]):
-                    describe(variant, cell, cells, bodies, ids, scale, fields)
+                    describe(variant, cell, cells, bodies, scale, fields)
 
     return disk_cached(upward, parallel=True, fastmath=FAST)
 
@@ -108,7 +107,7 @@ def _describe(variant: Variant) -> Callable:
         return mass
 
     @njit(fastmath=FAST, error_model="numpy")
-    def box_of(cell, cells, bodies, ids, scale, boxes):
+    def box_of(cell, cells, bodies, scale, boxes):
         """The box of the bodies, and the smallest |a|."""
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         box = boxes[cell]
@@ -127,8 +126,7 @@ def _describe(variant: Variant) -> Callable:
             box[k], box[4 + k] = half * low + half * high, half * high - half * low
         if cells.children[cell] == 0:
             for j in range(first, first + count):
-                a = scale[ids[j]]
-                least = a if a < least else least
+                least = scale[j] if scale[j] < least else least
         else:
             child = np.int64(cells.child[cell])
             for s in range(child, child + np.int64(cells.children[cell])):
@@ -148,12 +146,12 @@ def _describe(variant: Variant) -> Callable:
         return source, target
 
     @njit(fastmath=FAST, error_model="numpy")
-    def describe(cell, cells, bodies, ids, scale, fields):
+    def describe(cell, cells, bodies, scale, fields):
         records, moments, boxes = fields.records, fields.moments, fields.boxes
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         row, record, box = moments[cell], records[cell], boxes[cell]
         mass = centre_of(cell, cells, bodies, records, row)
-        box_of(cell, cells, bodies, ids, scale, boxes)
+        box_of(cell, cells, bodies, scale, boxes)
         child, children = np.int64(cells.child[cell]), np.int64(cells.children[cell])
         for k in range(3, len(row)):
             row[k] = zero
