@@ -184,7 +184,7 @@ def test_leaves_grow_if_the_cells_do_not_fit():
     a, _ = referee(particles)
     engine = ENGINES.load("gpu-tree")(Gravity(1.0, 3, "plummer", 0.02), "float32", TreeOptions())
     state = engine.load(particles)
-    state.workspace.nodes = state.workspace.nodes[:100]
+    state.workspace.cells.nodes = state.workspace.cells.nodes[:100]
     engine.evaluate(state)
     assert np.median(errors(state.forces()[0], a)) < 2 * ACCURACY
 
@@ -206,9 +206,9 @@ def test_the_simulator_agrees_with_direct_sums():
     engine = ENGINES.load("gpu-tree")(Gravity(1.0, 3, "plummer", 0.02), "float32", TreeOptions(leaf=4, order=3))
     engine.settings = engine.settings._replace(group=8, error=5e-3)
     state = engine.load(particles)
-    state.workspace.region = 16
+    state.workspace.cells.region = 16
     engine.evaluate(state)
-    tree = state.workspace
+    tree = state.workspace.cells
     counts, nodes = tree.counts.copy_to_host(), tree.nodes.copy_to_host()
     leaves = nodes[: counts[22]][nodes[: counts[22], 3] == 0]
     assert sorted(b for first, count, *_ in leaves for b in range(first, first + count)) == list(range(60))

@@ -6,7 +6,7 @@ An engine never moves a particle and an integrator never computes a force. To ad
 
 from abc import ABC, abstractmethod
 from functools import cache
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,8 @@ ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
 SOFTENING2 = Column("softening2", 0, saved=False)
 """The softening length squared of each body, if species have lengths. A resumed run computes it again."""
 
-Targets = np.ndarray | None
-"""Indices (T,) of the bodies whose forces are to be computed; None for all."""
+Targets = Any
+"""Indices (T,) of the bodies whose forces are to be computed, an array on the host or on the engine's device; None for all."""
 
 
 class ForceError(NamedTuple):
@@ -211,6 +211,11 @@ class Engine(ABC):
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """Memory of a state of ``particles`` particles in 3-D and of this engine's buffers, in bytes."""
         return cls.state_type.bytes_needed(particles, 3, precision)
+
+    @classmethod
+    def target_bytes(cls, particles: int, precision: str) -> int:
+        """Memory of this engine's buffers for the forces on some of ``particles`` particles, in bytes."""
+        return 0
 
     def device_name(self) -> str:
         """The CPU or GPU on which the forces are computed."""

@@ -74,6 +74,8 @@ class DeviceState(State):
         self.recording: int | None = None
         """The steps that were :attr:`made` when the recording of a graph began; None if none is recorded."""
         self._clock = cuda.to_device(np.zeros(1, np.int64))
+        self.interactions: int | None = None
+        """Those of a force evaluation, in an engine that computes fewer than all pairs."""
         self.division: Any = None
         """The order in which the engine computes bodies with and without mass; None if that is the state's own."""
         self._staging: Staging | None = None  # made for the first snapshot
@@ -81,7 +83,7 @@ class DeviceState(State):
     @property
     def pairs(self) -> int:
         """Interactions per force evaluation."""
-        return self.count * (self.division.count if self.division else self.count)
+        return self.interactions or self.count * (self.division.count if self.division else self.count)
 
     # --- Moves ---
 

@@ -14,16 +14,13 @@ from nbody.forces.direct.cpu import CpuEngine, mark_coincident
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_tiles import Units
 from nbody.forces.engine import Engine, ForceError, Targets, rounding_bound
-from nbody.forces.tree.options import TreeOptions, settings
+from nbody.forces.tree.options import TreeOptions, interactions, settings
 from nbody.forces.tree.tree import NEAREST, Tree, norms
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import Column, State, Want
 from nbody.state.host import HostState
-
-PER_BODY = 1000
-"""Interactions per body, before any are counted."""
 
 NODE_BYTES, BODY_BYTES = 100, 64
 """Memory of the tree per body, by size of a number: cells (an eighth per body) and the bodies in order; and of its keys."""
@@ -87,11 +84,10 @@ class CpuTreeEngine(Engine):
         return TreeState(particles, self.dtype)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        """The interactions of the last evaluation: pairs, and moments on bodies and cells; an estimate before the first."""
+        """See :func:`~nbody.forces.tree.options.interactions`; of the last evaluation."""
         evaluations = super().work(state, want, current) // state.count**2
         tree = state.workspace
-        counted = tree.work.interactions if tree is not None else 0
-        return evaluations * (counted or state.count * min(state.count, PER_BODY))
+        return evaluations * interactions(tree.work.interactions if tree is not None else 0, state.count)
 
     def expected_error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The accuracy, and a bound that no body exceeds unless the forces on it nearly cancel."""

@@ -1,29 +1,28 @@
 """``gpu-tree``: the tree on the GPU, built anew for each evaluation, without a number returning to the host.
 
-One evaluation: bounds, Morton keys, sort, gather, cells (:mod:`.gpu_build`); moments from the leaves upward
-(:mod:`.gpu_moments`); a walk per group of neighbours (:mod:`.gpu_walk`). The launches are the same for any positions, so a
-CUDA graph replays them.
+One evaluation: the box, Morton keys, sort, gather (:mod:`.gpu_keys`, :mod:`.gpu_sort`); cells (:mod:`.gpu_build`); moments
+from the leaves upward (:mod:`.gpu_moments`); a walk per region and per group of neighbours (:mod:`.gpu_regions`,
+:mod:`.gpu_walk`). The launches are the same for any positions, so a CUDA graph replays them. Some bodies, or points, are
+sorted and divided into groups in the same way, and walk the same tree.
 
 The acceptance test needs |a| of the evaluation before, which the state's accelerations hold, also in a checkpoint. If they
 are all zero, the first evaluation opens cells by an angle, and a second one follows at once.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Bodies, GpuEngine
 from nbody.forces.engine import ForceError
-from nbody.forces.tree import gpu_build as build
 from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_moments import rows_of, upward_kernels
-from nbody.forces.tree.gpu_regions import LIST, region_kernel
-from nbody.forces.tree.gpu_sort import Sort
+from nbody.forces.tree.gpu_regions import region_kernel
+from nbody.forces.tree.gpu_tree import Cells, Tree
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, Plan, walk_kernel
-from nbody.forces.tree.options import Settings, TreeOptions, settings
-from nbody.gpu import cuda, out_of_memory
+from nbody.forces.tree.options import Settings, TreeOptions, interactions, settings
+from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
@@ -46,122 +45,6 @@ BODIES_PER_GROUP = 96
 with the longest lists end sooner."""
 
 
-CELL_THREADS = 128
-"""Threads per block of the kernels with a thread per cell."""
-
-
-REGION = 1024
-"""The most bodies of a region."""
-
-
-class Sizes(NamedTuple):
-    """The lengths of a tree's arrays."""
-
-    bodies: int
-    cells: int
-    groups: int
-    regions: int
-    parts: int
-    moment_rows: int
-    norm_rows: int
-
-
-def sizes(count: int, leaf: int, basis: Basis) -> Sizes:
-    """The sizes for ``count`` bodies: typically N/8 cells with leaves of 32; there is room for three times as many. (With
-    more the tree ends at a higher level, see :mod:`.gpu_build`.) Regions: typically N/300."""
-    cells = min(2 * count + 64, 12 * count // leaf + 4096)
-    parts = -(-count // build.MARK_THREADS)
-    regions, groups = min(cells, 8 * count // REGION + 64), cells + count // GROUP + 1
-    return Sizes(count, cells, groups, regions, parts, rows_of(len(basis.moments)), rows_of(basis.order))
-
-
-class Tree:
-    """The arrays of one state's tree, and the launches that fill them."""
-
-    def __init__(self, state: DeviceState, leaf: int, basis: Basis, wide: type) -> None:
-        n = sizes(state.count, leaf, basis)
-        self.leaf, self.basis, self.wide, self.dimensions = leaf, basis, wide, state.dimensions
-        parts = min(build.PARTS, -(-n.bodies // build.THREADS))
-        with out_of_memory(f"a tree of {n.bodies} particles", Tree.bytes_needed(n.bodies, leaf, basis, wide)):
-            array = cuda.device_array
-            self.parts, self.box = array((parts, 8), np.float64), array(build.BOX, np.float64)
-            self.forces = array((momentum.blocks(n.bodies), 4), np.float64)
-            self.keys, self.index = array((2, n.bodies), np.uint64), array((2, n.bodies), np.uint32)
-            self.sorted = array((n.bodies, 4), wide)
-            self.levels = array((n.bodies, 2), np.uint8)
-            self.cells_before = array((build.ALL_LEVELS, n.parts), np.int32)
-            self.totals, self.counts = array(build.ALL_LEVELS, np.int32), array(build.COUNTS, np.int32)
-            self.nodes, self.groups = array((n.cells, 4), np.int32), array((n.groups, 3), np.int32)
-            self.regions, self.region_at = array((n.regions, 2), np.int32), array(n.bodies, np.int32)
-            self.centres = array((n.regions, 4), wide)
-            self.locals = array((n.regions * rows_of(len(basis._replace(potential=True).locals)), 4), np.float32)
-            self.lists, self.listed = array((n.regions, LIST), np.int32), array(n.regions, np.int32)
-            self.place = array((n.cells, 4), wide)
-            self.norms = array((n.cells * n.norm_rows, 4), np.float32)
-            self.moments = array((n.cells * n.moment_rows, 4), np.float32)
-            self.sort = Sort(self.keys, self.index, state.dimensions * build.LEVELS, state.stream)
-        self.blocks = min(-(-n.cells // CELL_THREADS), 8 * gpu.facts().multiprocessors)
-        self.region = REGION
-        self.begun = False
-        """True once accelerations of an earlier evaluation exist."""
-
-    @staticmethod
-    def bytes_needed(count: int, leaf: int, basis: Basis, wide: type) -> int:
-        """The memory of the arrays, in bytes."""
-        n = sizes(count, leaf, basis)
-        row = 4 * np.dtype(wide).itemsize
-        per_body = 2 * (8 + 4) + row + 2 + 4
-        per_cell = 16 + row + 16 * (n.norm_rows + n.moment_rows)
-        per_region = 8 + row + 16 * rows_of(len(basis._replace(potential=True).locals)) + 4 * (LIST + 1)
-        temporary = count // 4 + (1 << 20)  # of the sort
-        others = 12 * n.groups + per_region * n.regions + 4 * build.ALL_LEVELS * n.parts + temporary
-        return n.bodies * per_body + n.cells * per_cell + others
-
-    def build(self, state: DeviceState, G: float, group: int) -> None:
-        """Enqueue the build of the tree for the state's positions."""
-        self._order(state, G)
-        self._divide(state.stream, group)
-        self._sum(state.stream)
-
-    def _order(self, state: DeviceState, G: float) -> None:
-        """Bodies in Morton order."""
-        n, stream, threads = state.count, state.stream, build.THREADS
-        blocks = -(-n // threads)
-        bounds, frame = build.bounds_kernels()
-        bounds[self.parts.shape[0], threads, stream](state.body, self.parts)
-        frame[1, threads, stream](self.parts, self.box, np.float64(G))
-        build.key_kernel(self.dimensions)[blocks, threads, stream](state.body, self.box, self.keys[0], self.index[0])
-        self.sort()
-        gather = build.gather_kernel(self.wide)
-        gather[blocks, threads, stream](state.body, self.index[self.sort.result], self.box, self.sorted)
-
-    def _divide(self, stream: Any, group: int) -> None:
-        """Cells and groups."""
-        keys, blocks, threads = self.keys[self.sort.result], self.cells_before.shape[1], build.MARK_THREADS
-        mark, scan, number, write, link = build.tree_kernels(self.dimensions)
-        mark[blocks, threads, stream](keys, np.int32(self.leaf), self.levels, self.cells_before)
-        scan[build.ALL_LEVELS, build.SCAN_THREADS, stream](self.cells_before, self.totals)
-        number[1, 32, stream](self.totals, self.counts, np.int32(self.nodes.shape[0]))
-        write[blocks, threads, stream](self.levels, self.cells_before, self.counts, self.nodes)
-        link[self.blocks, CELL_THREADS, stream](
-            keys,
-            self.counts,
-            self.nodes,
-            self.groups,
-            np.int32(group),
-            self.regions,
-            self.region_at,
-            np.int32(self.region),
-        )
-
-    def _sum(self, stream: Any) -> None:
-        """Moments, from the deepest level to the root."""
-        leaves, upward = (kernel[self.blocks, CELL_THREADS, stream] for kernel in upward_kernels(self.basis, self.wide))
-        leaves(self.sorted, self.counts, self.nodes, self.place, self.norms, self.moments)
-        for level in range(build.LEVELS - 1, -1, -1):
-            upward(np.int32(level), self.counts, self.nodes, self.place, self.norms, self.moments)
-
-
 def gpu_settings(options: TreeOptions, precision: str) -> Settings:
     """:func:`~nbody.forces.tree.options.settings`, with what is the fastest on a GPU."""
     found = settings(options, precision)
@@ -181,7 +64,7 @@ class TreeEngine(GpuEngine):
     Options = TreeOptions  # type: ignore[assignment]
     name = "gpu-tree"
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed")
-    approximate = True
+    approximate = subsets = True
     contends = range(8192, 1 << 62)  # below, the launches of a tree take longer than direct sums on any card
     rescales = True
     separate_potential = True
@@ -208,13 +91,39 @@ class TreeEngine(GpuEngine):
         factor = {"cutoff": 1.0, "spline": 2.8}.get(self.gravity.softening, 0.0)
         return factor * float(self.gravity.length2) ** 0.5
 
+    @property
+    def wide(self) -> type:
+        """The type of coordinates."""
+        return np.float64 if self.precision == "mixed" else np.float32
+
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`."""
         state = super().load(particles)
-        state.workspace = Tree(
-            state, self.settings.leaf, self.basis(), np.float64 if self.precision == "mixed" else np.float32
-        )
+        state.workspace = Tree(state, self.settings.leaf, self.basis(), self.wide)
+        state.interactions = interactions(0, state.count)
         return state
+
+    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
+        """See :func:`~nbody.forces.tree.options.interactions`; of the evaluation before the last one."""
+        evaluations = super().work(state, want, current) // state.count**2
+        return evaluations * interactions(int(state.workspace.cells.last_work[0]), state.count)
+
+    def build_tree(self, state: DeviceState) -> None:
+        """Enqueue the build of the tree for the present positions."""
+        state.workspace.build(state.body, self.gravity.G, self.settings.group)
+
+    def at(self, state: DeviceState, points: np.ndarray, want: Want = Want.ACCELERATION) -> tuple[np.ndarray, np.ndarray]:
+        """The accelerations (M, D), and the potential (M,) if it is wanted, at points (M, D) that are no bodies, from the
+        tree that was built last. A body in the place of a point exerts no force on it."""
+        rows = np.zeros((len(points), 4), state.dtype)
+        rows[:, : state.dimensions] = points
+        result, tree = cuda.to_device(np.zeros_like(rows)), state.workspace
+        cells = tree.cells_of(cuda.to_device(rows), self._group(len(points), state.count))
+        for kind in (Want.ACCELERATION, want):
+            self._walk(state, cells, result, kind, shift=state.count)
+        state.synchronize()
+        found = result.copy_to_host()
+        return found[:, : state.dimensions].copy(), found[:, 3].copy()
 
     def _compute(self, state: State, want: Want) -> None:
         assert isinstance(state, DeviceState)
@@ -232,23 +141,53 @@ class TreeEngine(GpuEngine):
         state.settle()
         self._evaluate(state, want, keep=True)
 
+    def _compute_targets(self, state: State, want: Want, targets: Any) -> None:
+        """See :meth:`Engine.evaluate`; ``targets`` may be an array on the device."""
+        assert isinstance(state, DeviceState)
+        tree: Tree = state.workspace
+        state.settle()
+        if not tree.begun:
+            state.synchronize()
+            rows = targets if isinstance(targets, np.ndarray) else targets.copy_to_host()
+            known = state.acceleration.copy_to_host()[rows].any(axis=1).all()
+        else:
+            known = True
+        self.build_tree(state)
+        rows = cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets
+        cells = tree.cells_of(state.body, self._group(rows.shape[0], state.count), rows)
+        for kind in (want,) if known else (Want.ACCELERATION, want):
+            self._walk(state, cells, state.acceleration, kind)
+        state.report(interactions(int(cells.last_work[0]), cells.count))
+
     def _evaluate(self, state: DeviceState, want: Want, keep: bool = False) -> None:
-        tree, s = state.workspace, self.settings
-        tree.build(state, self.gravity.G, s.group)
-        shape = self.shape(want)
-        walk = walk_kernel(Plan(shape, self.basis(shape.potential), s.theta is not None, keep))
-        index = tree.index[tree.sort.result]
-        regions = region_kernel(self.basis(shape.potential), tree.wide, s.theta is not None)
-        bound = s.error if s.theta is None else s.theta
-        cells = tree.counts, tree.nodes, tree.place, tree.norms, tree.moments, tree.sorted, index, state.acceleration
-        law = tree.box, np.float64(self.gravity.length2), np.float64(self.reach), np.float32(bound)
-        shared = tree.centres, tree.locals, tree.lists, tree.listed
-        blocks = RESIDENT * gpu.facts().multiprocessors
-        regions[blocks, THREADS, state.stream](tree.regions, *cells, *law, *shared)
-        walk[blocks, THREADS, state.stream](tree.groups, *cells, *law, tree.region_at, *shared)
+        self.build_tree(state)
+        tree: Tree = state.workspace
+        self._walk(state, tree.cells, state.acceleration, want, keep)
         if not keep:
             momentum.balance(state.body, state.acceleration, tree.forces, state.stream)
-        state.report(self.work(state, want, Want.ACCELERATION if keep else Want.NOTHING))
+        state.report(self.work(state))
+
+    def _walk(
+        self, state: DeviceState, targets: Cells, result: Any, want: Want, keep: bool = False, shift: int = 0
+    ) -> None:
+        """Enqueue the forces of the tree of a state on ``targets``. The rows ``targets.index`` of ``result`` hold the
+        accelerations of the evaluation before, and receive those of this one (``keep``: only the potential)."""
+        tree, s, shape = state.workspace, self.settings, self.shape(want)
+        basis, geometric = self.basis(shape.potential), s.theta is not None
+        bound = np.float32(s.error if s.theta is None else s.theta)
+        law = np.float64(self.gravity.length2), np.float64(self.reach), bound
+        shared = targets.centres, targets.locals, targets.lists, targets.listed, targets.work
+        bodies = targets.sorted, targets.index, result
+        grid = RESIDENT * gpu.facts().multiprocessors, THREADS, state.stream
+        regions, walk = region_kernel(basis, tree.wide, geometric), walk_kernel(Plan(shape, basis, geometric, keep))
+        regions[grid](targets.counts, targets.regions, *bodies, *shared, *tree.sources, *law)
+        walk[grid](
+            targets.counts, targets.groups, *bodies, targets.region_at, *shared, *tree.sources, *law, np.uint32(shift)
+        )  # fmt: skip
+
+    def _group(self, targets: int, bodies: int) -> int:
+        """The most targets of a group."""
+        return self.settings.group
 
     def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """Not used: :meth:`_compute` launches several kernels."""
@@ -264,3 +203,9 @@ class TreeEngine(GpuEngine):
         """See :meth:`Engine.bytes_needed`; with leaves of 32 and order 4."""
         wide = np.float64 if precision == "mixed" else np.float32
         return super().bytes_needed(particles, precision) + Tree.bytes_needed(particles, 32, Basis(4, 3, True), wide)
+
+    @classmethod
+    def target_bytes(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.target_bytes`."""
+        wide = np.float64 if precision == "mixed" else np.float32
+        return Cells.bytes_needed(1 << (particles - 1).bit_length(), 32, Basis(4, 3, True), wide)

@@ -87,13 +87,18 @@ def quadrupole_pairs(shape: Shape) -> Callable:
 
 
 def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Callable:
-    """``all(bodies, sums, staged, source, warp, lane, part, width, rounds, count, first, length2)``: add the forces of 32
-    staged sources on the bodies of a group to the sums, for up to ``most`` bodies per lane at a time. The lanes are divided
-    into parts of ``width``; ``part`` is the one of this lane."""
+    """``all(bodies, sums, staged, staged_index, warp, lane, part, width, rounds, count, index, first, shift, length2)``: add
+    the forces of 32 staged sources on the bodies of a group to the sums, for up to ``most`` bodies per lane at a time. The
+    lanes are divided into parts of ``width``; ``part`` is the one of this lane. A source is the body itself if its staged
+    index is that of the body plus ``shift``."""
     act, potential, f0 = pairs(shape), shape.potential, np.float32(0)
+    told_apart = potential and pairs is direct_pairs
 
     def several(bodies_per_lane: int) -> Callable:
-        lines = ["def several(b, bodies, sums, staged, source, warp, lane, part, width, parts, count, first, length2):"]
+        lines = [
+            "def several(b, bodies, sums, staged, staged_index, warp, lane, part, width, parts, count, index, first, shift, "
+            "length2):"
+        ]
         lines += ["    t, last = lane & (width - one), count - one"]
         here = range(bodies_per_lane)
         for k in here:
@@ -102,9 +107,10 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
                 f"    total{k} = (zero, zero, zero, zero)",
             ]
             lines += [f"    x{k}, y{k}, z{k} = bodies[warp, k{k}, 0], bodies[warp, k{k}, 1], bodies[warp, k{k}, 2]"]
+            lines += [f"    own{k} = uint(index[uint(first + k{k})] + shift)"] if told_apart else []
         lines += ["    s = part", "    while s < thirty_two:"]
         for k in here:
-            other = f"source[warp, s] != first + k{k}" if potential else "True"
+            other = f"staged_index[warp, s] != own{k}" if told_apart else "True"
             lines += [f"        total{k} = act(total{k}, staged, warp, s, x{k}, y{k}, z{k}, {other}, length2)"]
         lines += ["        s = uint(s + parts)"]
         for k in here:
@@ -113,39 +119,41 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
         space = {"zero": f0, "one": np.uint32(1), "thirty_two": np.uint32(32), "uint": np.uint32, "act": act}
         return gpu.device_function(function_of("several", lines, **space))
 
-    one, two = several(1), several(2)
+    one, two, three, four = (several(k) for k in (1, 2, 3, 4))
 
     @gpu.device_function
-    def by_two(bodies, sums, staged, source, warp, lane, part, width, rounds, count, first, length2):
+    def by_two(
+        bodies, sums, staged, staged_index, warp, lane, part, width, rounds, count, index, first, shift, length2
+    ):  # fmt: skip
         b = 0
         w, t, s, n, parts = np.uint32(warp), np.uint32(lane), np.uint32(part), np.uint32(count), np.uint32(32 // width)
+        size, last = np.uint32(width), (n, index, first, shift, length2)
         while b + 1 < rounds:
-            two(np.uint32(b), bodies, sums, staged, source, w, t, s, np.uint32(width), parts, n, first, length2)
+            two(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
             b += 2
         if b < rounds:
-            one(np.uint32(b), bodies, sums, staged, source, w, t, s, np.uint32(width), parts, n, first, length2)
-
-    if most == 2:
-        return by_two
-    three, four = several(3), several(4)
+            one(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
 
     @gpu.device_function
-    def by_four(bodies, sums, staged, source, warp, lane, part, width, rounds, count, first, length2):
+    def by_four(
+        bodies, sums, staged, staged_index, warp, lane, part, width, rounds, count, index, first, shift, length2
+    ):  # fmt: skip
         b = 0
         w, t, s, n, parts = np.uint32(warp), np.uint32(lane), np.uint32(part), np.uint32(count), np.uint32(32 // width)
+        size, last = np.uint32(width), (n, index, first, shift, length2)
         while b < rounds:
             left = rounds - b
             if left == 1:
-                one(np.uint32(b), bodies, sums, staged, source, w, t, s, np.uint32(width), parts, n, first, length2)
+                one(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
                 b += 1
             elif left == 2:
-                two(np.uint32(b), bodies, sums, staged, source, w, t, s, np.uint32(width), parts, n, first, length2)
+                two(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
                 b += 2
             elif left == 4:
-                four(np.uint32(b), bodies, sums, staged, source, w, t, s, np.uint32(width), parts, n, first, length2)
+                four(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
                 b += 4
             else:
-                three(np.uint32(b), bodies, sums, staged, source, w, t, s, np.uint32(width), parts, n, first, length2)
+                three(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
                 b += 3
 
-    return by_four
+    return by_two if most == 2 else by_four

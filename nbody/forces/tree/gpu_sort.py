@@ -16,33 +16,37 @@ from nbody.gpu import cuda
 
 
 class Sort:
-    """Sorts ``keys`` (uint64, (2, N)) and with them ``values`` (uint32, (2, N)): row 0 is the input, and both rows are
-    overwritten. After a call, row ``result`` holds what is sorted.
+    """Sorts ``keys`` (uint64, (2, N)) and with them ``values`` (uint32, (2, N)), all or the first some: row 0 is the input,
+    and both rows are overwritten. After a call, row ``result`` holds what is sorted.
 
     Args:
         bits: the keys are less than 2^bits.
     """
 
     def __init__(self, keys: Any, values: Any, bits: int, stream: Any) -> None:
-        self._bits, self._count = bits, keys.shape[1]
+        self._bits, self._count = bits, 0
         self._rows = [(keys[k], values[k]) for k in (0, 1)]
         self._stream = _Stream(stream)
         self.result = 0
         if gpu.SIMULATED:
             return
         self._sort = _compiled(*self._rows[0])
-        self._temporary = cuda.device_array(max(1, self._call(None)), np.uint8)
-        self()  # shows which row holds the result
+        self._temporary = cuda.device_array(1, np.uint8)
+        self(keys.shape[1])  # shows which row holds the result
 
-    def __call__(self) -> None:
-        """Enqueue the sort on the stream. (It may be recorded in a graph.)"""
+    def __call__(self, count: int) -> None:
+        """Enqueue the sort of the first ``count`` on the stream. (It may be recorded in a graph after a call that was not.)"""
         if gpu.SIMULATED:
-            keys, values = (array.copy_to_host() for array in self._rows[0])
+            keys, values = (array[:count].copy_to_host() for array in self._rows[0])
             order = np.argsort(keys, kind="stable")
-            self._rows[0][0].copy_to_device(keys[order])
-            self._rows[0][1].copy_to_device(values[order])
-        else:
-            self._call(self._temporary)
+            self._rows[0][0][:count].copy_to_device(keys[order])
+            self._rows[0][1][:count].copy_to_device(values[order])
+            return
+        if count != self._count:
+            self._count = count
+            if (size := self._call(None)) > self._temporary.size:
+                self._temporary = cuda.device_array(size, np.uint8)
+        self._call(self._temporary)
 
     def _call(self, temporary: Any) -> int:
         from cuda.compute import DoubleBuffer

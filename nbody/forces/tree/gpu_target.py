@@ -1,4 +1,5 @@
-"""What the walks of regions and of groups share: the extent of a target, its stack of cells, and the acceptance test."""
+"""What the walks of regions and of groups share: the extent of a target, its stack of cells, its lists, and the acceptance
+test."""
 
 import math
 from collections.abc import Callable
@@ -9,8 +10,9 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_build import CHILD_BITS, CHILD_MASK, LEVELS
-from nbody.forces.tree.gpu_moments import function_of
+from nbody.forces.tree.gpu_build import CHILD_BITS, CHILD_MASK
+from nbody.forces.tree.gpu_keys import LEVELS
+from nbody.forces.tree.gpu_moments import device_operators, function_of, tuples
 
 STACK = 32 + 28 * (LEVELS + 1)
 """Room on a stack: an iteration removes as many entries as have 32 cells, at least 4, and adds at most 32, so that it holds
@@ -21,34 +23,45 @@ GEOMETRIC = 0.6
 
 
 class Target(NamedTuple):
-    """Device functions for a warp and its target."""
+    """Device functions for a warp and its target, a run of bodies in Morton order."""
 
-    below: Callable
-    """below(bits, lane): the number of bits of the lanes before this one."""
-    lowest: Callable
-    """lowest(x): the minimum over the lanes."""
     extent: Callable
-    """extent(sorted, index, acceleration, first, count, factor, lane): lowest and highest coordinates, and the smallest |a|²
-    of the bodies, times ``factor`` squared."""
+    """extent(bodies, index, acceleration, first, count, factor, lane): the centre of the target's box, half its lengths, and
+    the smallest |a|² of the bodies, times ``factor`` squared."""
+    radius: Callable
+    """radius(bodies, first, count, cx, cy, cz, lane): the largest distance of a body from the centre."""
+    criterion: Callable
+    """criterion(a2, floor, error): open cells by the angle?, the angle, the bound of the error."""
+    roots: Callable
+    """roots(counts): the roots of the tree, as an entry of the stack."""
     pop: Callable
     """pop(stack, chosen, warp, lane, top): takes cells from the stack. (the cell of this lane or -1, the new top)"""
+    push: Callable
+    """push(queue, warp, count, wanted, value, lane): appends the values of the lanes that want it, as far as there is
+    room. The new count."""
+    drop: Callable
+    """drop(queue, warp, lane): removes the first 32 of at most 64 values."""
+    seen: Callable
+    """seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach): a cell as the target sees it: its norms P and radius r,
+    d², h² (the squared distance of its centre from the target's box), True if h is beyond the reach, and its row of
+    ``nodes``."""
     accepted: Callable
     """accepted(P, r, R, d2, angle, theta, bound): True if a cell may act on the target's expansion."""
     children: Callable
     """children(child, number): the children of a cell as one number, for the stack."""
+    expand: Callable
+    """expand(far, warp, here, place, moments, cx, cy, cz, length2, expansion, lane): the expansion with that of the first
+    ``here`` cells of a list, one per lane."""
     total: Callable
     """total(values): the sums over the lanes of the numbers of a local expansion."""
 
 
 @cache
-def target_functions(basis: Basis, wide: type) -> Target:
-    """:class:`Target` for expansions, and bodies of the type ``wide``."""
-    real = np.float32
+def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
+    """:class:`Target` for expansions, and bodies of the type ``wide``; ``geometric``: cells are opened by the angle."""
+    real, f0, half = np.float32, np.float32(0), wide(0.5)
+    ops, kept, normed = device_operators(basis), tuples(len(basis.moments)), tuples(basis.order)
     estimate = estimate_of(basis.order)
-
-    @gpu.device_function
-    def below(bits, lane):
-        return gpu.count_ones(np.uint32(bits) & np.uint32((1 << lane) - 1))
 
     @gpu.device_function
     def lowest(x):
@@ -57,19 +70,42 @@ def target_functions(basis: Basis, wide: type) -> Target:
         return x
 
     @gpu.device_function
-    def extent(sorted_body, index, acceleration, first, count, factor, lane):
-        x, y, z, _ = gpu.row(sorted_body, first)
+    def extent(bodies, index, acceleration, first, count, factor, lane):
+        x, y, z, _ = gpu.row(bodies, first)
         lx, ly, lz, hx, hy, hz = x, y, z, x, y, z
         a2 = real(3e38)
         for k in range(lane, count, 32):
-            x, y, z, _ = gpu.row(sorted_body, first + k)
+            x, y, z, _ = gpu.row(bodies, first + k)
             lx, ly, lz, hx, hy, hz = min(lx, x), min(ly, y), min(lz, z), max(hx, x), max(hy, y), max(hz, z)
             ax, ay, az, _ = gpu.row(acceleration, index[np.uint32(first + k)])
             ax, ay, az = real(ax) * factor, real(ay) * factor, real(az) * factor
             a2 = min(a2, ax * ax + ay * ay + az * az)
-        return (
-            lowest(lx), lowest(ly), lowest(lz), -lowest(-hx), -lowest(-hy), -lowest(-hz), lowest(a2)
-        )  # fmt: skip
+        lx, ly, lz, hx, hy, hz = lowest(lx), lowest(ly), lowest(lz), -lowest(-hx), -lowest(-hy), -lowest(-hz)
+        cx, cy, cz = half * (lx + hx), half * (ly + hy), half * (lz + hz)
+        return cx, cy, cz, real(hx - cx), real(hy - cy), real(hz - cz), lowest(a2)
+
+    @gpu.device_function
+    def radius(bodies, first, count, cx, cy, cz, lane):
+        square = f0
+        for k in range(lane, count, 32):
+            x, y, z, _ = gpu.row(bodies, first + k)
+            dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
+            square = max(square, dx * dx + dy * dy + dz * dz)
+        return real(math.sqrt(-lowest(-square)))
+
+    @gpu.device_function
+    def criterion(a2, floor, error):
+        angle = geometric or not a2 > f0
+        theta = real(error) if geometric else real(GEOMETRIC)
+        return angle, theta, real(error) * max(math.sqrt(a2), floor)
+
+    @gpu.device_function
+    def children(child, number):
+        return np.uint32(child) | (np.uint32(number - 1) << np.uint32(CHILD_BITS))
+
+    @gpu.device_function
+    def roots(counts):
+        return children(0, counts[1])
 
     @gpu.device_function
     def pop(stack, chosen, warp, lane, top):
@@ -92,6 +128,31 @@ def target_functions(basis: Basis, wide: type) -> Target:
         return int(node), top - taken
 
     @gpu.device_function
+    def push(queue, warp, count, wanted, value, lane):
+        found = np.uint32(gpu.ballot(wanted))
+        if wanted:
+            at = np.uint32(count + gpu.count_ones(found & np.uint32((1 << lane) - 1)))
+            if at < np.uint32(queue.shape[1]):
+                queue[warp, at] = value
+        return count + gpu.count_ones(found)
+
+    @gpu.device_function
+    def drop(queue, warp, lane):
+        moved = queue[warp, np.uint32(32 + lane)]
+        gpu.sync_warp()
+        queue[warp, np.uint32(lane)] = moved
+
+    @gpu.device_function
+    def seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach):
+        x, y, z, r_wide = gpu.row(place, node)
+        r, P = real(r_wide), normed.load(norms, node)
+        dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
+        d2 = dx * dx + dy * dy + dz * dz
+        dx, dy, dz = max(abs(dx) - ex, f0), max(abs(dy) - ey, f0), max(abs(dz) - ez, f0)
+        h2 = dx * dx + dy * dy + dz * dz
+        return P, r, d2, h2, reach == f0 or h2 > (r + reach) * (r + reach), gpu.row(nodes, node)
+
+    @gpu.device_function
     def accepted(P, r, R, d2, angle, theta, bound):
         if not d2 > real(1e-30):
             return False
@@ -104,11 +165,18 @@ def target_functions(basis: Basis, wide: type) -> Target:
         return False
 
     @gpu.device_function
-    def children(child, number):
-        return np.uint32(child) | (np.uint32(number - 1) << np.uint32(CHILD_BITS))
+    def expand(far, warp, here, place, moments, cx, cy, cz, length2, expansion, lane):
+        if lane < here:
+            node = far[warp, np.uint32(lane)]
+            x, y, z, _ = gpu.row(place, node)
+            dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
+            expansion = ops.m2l(dx, dy, dz, length2, kept.load(moments, node), expansion)
+        return expansion
 
     total = total_over_lanes(len(basis.locals))
-    return Target(below, lowest, extent, pop, accepted, children, total)
+    return Target(
+        extent, radius, criterion, roots, pop, push, drop, seen, accepted, children, expand, total
+    )  # fmt: skip
 
 
 def estimate_of(order: int) -> Callable:

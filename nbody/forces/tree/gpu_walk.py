@@ -20,7 +20,6 @@ of the target's bodies in the evaluation before, but at least 0.01 of total mass
     M2P:  r < 0.9 h,  4 P_3/h^5 < error · a
 """
 
-import math
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -30,9 +29,10 @@ from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_build import GROUPS, REGIONS, TICKET
+from nbody.forces.tree.gpu_keys import ACCELERATION, LENGTH, POTENTIAL
 from nbody.forces.tree.gpu_moments import device_operators, tuples
 from nbody.forces.tree.gpu_near import direct_pairs, on_bodies, quadrupole_pairs, staged_quadrupole
-from nbody.forces.tree.gpu_target import GEOMETRIC, STACK, target_functions
+from nbody.forces.tree.gpu_target import STACK, target_functions
 from nbody.gpu import cuda
 
 GROUP = 128
@@ -68,19 +68,20 @@ class Plan(NamedTuple):
 
 @cache
 def walk_kernel(plan: Plan) -> Any:
-    """``walk(groups, counts, nodes, place, norms, moments, sorted, index, acceleration, box, length2, reach, error,
-    region_at, centres, locals, lists, listed)``.
+    """``walk(counts, groups, targets, index, acceleration, region_at, centres, locals, lists, listed, work, tree_counts,
+    nodes, place, norms, moments, sorted, source_index, box, length2, reach, error, shift)``.
 
-    ``error`` is the bound relative to |a|, or the opening angle; ``reach``: beyond this distance the law is that of the
-    expansions; the last five are the regions.
+    The first eleven are the targets: counts and arrays of their :class:`~nbody.forces.tree.gpu_tree.Cells`, and the array
+    for the results, whose row of target k is ``index[k]``; ``work`` counts interactions. Then the tree: cells and bodies;
+    the source of row i is the target of row i - ``shift``. ``reach``: beyond this distance the law is that of the
+    expansions; ``error``: the bound relative to |a|, or the opening angle.
     """
     shape, basis = plan.shape, plan.basis
     potential, mixed, keep = shape.potential, shape.mixed, plan.keep
     real, wide = np.float32, np.float64 if mixed else np.float32
-    ops, target = device_operators(basis), target_functions(basis, wide)
-    kept, local, normed = tuples(len(basis.moments)), tuples(len(basis.locals)), tuples(basis.order)
-    geometric, stage_quadrupole = plan.geometric, staged_quadrupole(basis)
-    f0, f1, half = real(0), real(1), wide(0.5)
+    ops, target = device_operators(basis), target_functions(basis, wide, plan.geometric)
+    kept, local, stage_quadrupole = tuples(len(basis.moments)), tuples(len(basis.locals)), staged_quadrupole(basis)
+    f0, f1 = real(0), real(1)
     direct, quadrupoles = on_bodies(shape, direct_pairs, 4), on_bodies(shape, quadrupole_pairs, 2)
 
     @gpu.device_function
@@ -93,10 +94,21 @@ def walk_kernel(plan: Plan) -> Any:
                 best, cost = bits, rounds << bits
         return best
 
+    @gpu.device_function
+    def small(P, r, h2, angle, theta, bound):
+        """True if the quadrupole of a cell may act on the bodies."""
+        if angle:
+            return r * r < theta * theta * h2
+        if r * r < real(0.81) * h2:
+            u2 = f1 / h2
+            u = r * r * u2
+            return real(16) * P[0] * P[0] * P[2] * P[2] * u * u * u * u2 * u2 < bound * bound
+        return False
+
     @gpu.kernel(**gpu.bounded(THREADS, RESIDENT))
     def walk(
-        groups, counts, nodes, place, norms, moments, sorted_body, index, acceleration, box, length2_of_run, reach_of_run,
-        error, region_at, centres, locals_, lists, listed,
+        counts, groups, targets, index, acceleration, region_at, centres, locals_, lists, listed, work,
+        tree_counts, nodes, place, norms, moments, sorted_body, source_index, box, length2_of_run, reach_of_run, error, shift,
     ):  # fmt: skip
         bodies = cuda.shared.array((WARPS, GROUP, 4), real, alignment=16)
         sums = cuda.shared.array((WARPS, PLACES, 4), real, alignment=16)
@@ -107,17 +119,17 @@ def walk_kernel(plan: Plan) -> Any:
         far = cuda.shared.array((WARPS, 64), np.int32)
         near = cuda.shared.array((WARPS, 64), np.int32)
         source = cuda.shared.array((WARPS, 64), np.int32)
+        staged_index = cuda.shared.array((WARPS, 32), np.uint32)
+        done = cuda.shared.array(WARPS, np.int64)
         warp, lane = np.uint32(cuda.threadIdx.x // 32), cuda.threadIdx.x & 31
-        number_of_groups = min(counts[GROUPS], groups.shape[0])
-        length2, reach = real(length2_of_run * box[4] * box[4]), real(reach_of_run * box[4])
-        factor = f1 / real(box[6]) if real(box[6]) > f0 else f0
-        floor = real(0.01) * norms[0, 0]
+        length2, reach = real(length2_of_run * box[LENGTH] * box[LENGTH]), real(reach_of_run * box[LENGTH])
+        factor = f1 / real(box[ACCELERATION]) if real(box[ACCELERATION]) > f0 else f0
         while True:
             ticket = 0
             if lane == 0:
                 ticket = cuda.atomic.add(counts, TICKET, 1)
             ticket = gpu.shuffle(ticket, 0)
-            if ticket >= number_of_groups:
+            if ticket >= min(counts[GROUPS], groups.shape[0]):
                 break
             first, count, region_first = groups[ticket, 0], groups[ticket, 1], groups[ticket, 2]
 
@@ -125,29 +137,24 @@ def walk_kernel(plan: Plan) -> Any:
             width_bits = width_for(count)
             width = 1 << width_bits
             part, rounds = lane >> width_bits, (count + width - 1) >> width_bits
-            lx, ly, lz, hx, hy, hz, a2 = target.extent(sorted_body, index, acceleration, first, count, factor, lane)
-            cx, cy, cz = half * (lx + hx), half * (ly + hy), half * (lz + hz)
-            ex, ey, ez = real(hx - cx), real(hy - cy), real(hz - cz)
+            cx, cy, cz, ex, ey, ez, a2 = target.extent(targets, index, acceleration, first, count, factor, lane)
+            R = target.radius(targets, first, count, cx, cy, cz, lane)
+            angle, theta, bound = target.criterion(a2, real(0.01) * norms[0, 0], error)
             # in mixed precision the origin of all coordinates is the group's centre
             ox, oy, oz = (cx, cy, cz) if mixed else (wide(0), wide(0), wide(0))
             gx, gy, gz = real(cx - ox), real(cy - oy), real(cz - oz)
-            R2 = f0
             for k in range(lane, count, 32):
-                x, y, z, m = gpu.row(sorted_body, first + k)
-                dx, dy, dz = real(x - ox), real(y - oy), real(z - oz)
+                x, y, z, m = gpu.row(targets, first + k)
                 at = np.uint32(k)
-                bodies[warp, at, 0], bodies[warp, at, 1], bodies[warp, at, 2], bodies[warp, at, 3] = dx, dy, dz, real(m)
-                dx, dy, dz = dx - gx, dy - gy, dz - gz
-                R2 = max(R2, dx * dx + dy * dy + dz * dz)
-            R = real(math.sqrt(-target.lowest(-R2)))
+                bodies[warp, at, 0], bodies[warp, at, 1] = real(x - ox), real(y - oy)
+                bodies[warp, at, 2], bodies[warp, at, 3] = real(z - oz), real(m)
             for k in range(lane, PLACES, 32):
                 at = np.uint32(k)
                 sums[warp, at, 0], sums[warp, at, 1], sums[warp, at, 2], sums[warp, at, 3] = f0, f0, f0, f0
-            angle = geometric or not a2 > f0
-            theta = real(error) if geometric else real(GEOMETRIC)
-            bound = real(error) * max(math.sqrt(a2), floor)
+            if lane == 0:
+                done[warp] = 0
 
-            # --- where it begins: the cells that its region left, or the root ---
+            # --- where it begins: the cells that its region left, or the roots ---
             expansion = local.zeros()
             far_count, near_count, source_count, top, begun, left = 0, 0, 0, 0, 0, -1
             region = region_at[region_first] if region_first >= 0 and counts[REGIONS] <= listed.shape[0] else -1
@@ -159,7 +166,7 @@ def walk_kernel(plan: Plan) -> Any:
                     expansion = ops.l2l(real(x - cx), real(y - cy), real(z - cz), local.load(locals_, region))
             else:
                 top = 1
-                stack[warp, 0] = np.uint32(0)  # one cell, the root
+                stack[warp, 0] = target.roots(tree_counts)
             gpu.sync_warp()
             while top > 0 or begun < left or far_count > 0 or near_count > 0 or source_count > 0:
                 last = top == 0 and begun >= left
@@ -171,47 +178,22 @@ def walk_kernel(plan: Plan) -> Any:
                         node = lists[region, np.uint32(begun + lane)]
                     begun += 32
                 if node >= 0:
-                    x, y, z, r_wide = gpu.row(place, node)
-                    r = real(r_wide)
-                    begin, bodies_here, child, child_count = gpu.row(nodes, node)
-                    dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
-                    d2 = dx * dx + dy * dy + dz * dz
-                    dx, dy, dz = max(abs(dx) - ex, f0), max(abs(dy) - ey, f0), max(abs(dz) - ez, f0)
-                    h2 = dx * dx + dy * dy + dz * dz
-                    P = normed.load(norms, node)
-                    clear = reach == f0 or h2 > (r + reach) * (r + reach)
-                    close: Any = False
-                    if angle:
-                        close = r * r < theta * theta * h2
-                    elif r * r < real(0.81) * h2:
-                        u2 = f1 / h2
-                        u = r * r * u2
-                        close = real(16) * P[0] * P[0] * P[2] * P[2] * u * u * u * u2 * u2 < bound * bound
+                    P, r, d2, h2, clear, cell = target.seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach)
+                    begin, bodies_here, child, child_count = cell
                     if not P[0] > f0:
                         kind = NOTHING
                     elif clear and target.accepted(P, r, R, d2, angle, theta, bound):
                         kind = M2L
-                    elif close and clear and (child_count > 0 or bodies_here > 2):
+                    elif (child_count > 0 or bodies_here > 2) and clear and small(P, r, h2, angle, theta, bound):
                         kind = M2P
                     elif child_count == 0:
                         kind = P2P
                     else:
                         kind = OPEN
                     children = target.children(child, child_count)
-
-                # --- sort the cells into the lists ---
-                found = gpu.ballot(kind == OPEN)
-                if kind == OPEN:
-                    stack[warp, np.uint32(top + target.below(found, lane))] = children
-                top += gpu.count_ones(np.uint32(found))
-                found = gpu.ballot(kind == M2L)
-                if kind == M2L:
-                    far[warp, np.uint32(far_count + target.below(found, lane))] = node
-                far_count += gpu.count_ones(np.uint32(found))
-                found = gpu.ballot(kind == M2P)
-                if kind == M2P:
-                    near[warp, np.uint32(near_count + target.below(found, lane))] = node
-                near_count += gpu.count_ones(np.uint32(found))
+                top = target.push(stack, warp, top, kind == OPEN, children, lane)
+                far_count = target.push(far, warp, far_count, kind == M2L, node, lane)
+                near_count = target.push(near, warp, near_count, kind == M2P, node, lane)
                 found = np.uint32(gpu.ballot(kind == P2P))
                 gpu.sync_warp()
 
@@ -232,17 +214,23 @@ def walk_kernel(plan: Plan) -> Any:
                         start += take
                         gpu.sync_warp()
                         if source_count >= 32 or flush:
-                            x, y, z, m = gpu.row(sorted_body, source[warp, np.uint32(min(lane, source_count - 1))])
+                            at = source[warp, np.uint32(min(lane, source_count - 1))]
+                            x, y, z, m = gpu.row(sorted_body, at)
                             stage[warp, lane, 0], stage[warp, lane, 1] = real(x - ox), real(y - oy)
                             stage[warp, lane, 2], stage[warp, lane, 3] = (
                                 real(z - oz), real(m) if lane < source_count else f0
                             )  # fmt: skip
+                            if potential:
+                                staged_index[warp, lane] = source_index[np.uint32(at)]
+                            if lane == 0:
+                                done[warp] += min(source_count, 32) * count
                             gpu.sync_warp()
-                            direct(bodies, sums, stage, source, warp, lane, part, width, rounds, count, first, length2)
+                            direct(
+                                bodies, sums, stage, staged_index, warp, lane, part, width, rounds, count, index, first,
+                                shift, length2,
+                            )  # fmt: skip
                             gpu.sync_warp()
-                            moved = source[warp, np.uint32(32 + lane)]
-                            gpu.sync_warp()
-                            source[warp, np.uint32(lane)] = moved
+                            target.drop(source, warp, lane)
                             source_count = max(source_count - 32, 0)
                             flush = False
 
@@ -260,30 +248,31 @@ def walk_kernel(plan: Plan) -> Any:
                         for k in range(3, 12):
                             cells[warp, lane, k] = f0
                         cells[warp, lane, 0], cells[warp, lane, 1], cells[warp, lane, 2] = gx + R + R + f1, gy, gz
+                    if lane == 0:
+                        done[warp] += here * count
                     gpu.sync_warp()
-                    quadrupoles(bodies, sums, cells, near, warp, lane, part, width, rounds, count, first, length2)
+                    quadrupoles(
+                        bodies, sums, cells, staged_index, warp, lane, part, width, rounds, count, index, first, shift,
+                        length2,
+                    )  # fmt: skip
                     gpu.sync_warp()
-                    moved = near[warp, np.uint32(32 + lane)]
-                    gpu.sync_warp()
-                    near[warp, np.uint32(lane)] = moved
+                    target.drop(near, warp, lane)
                     near_count -= here
 
                 # --- cells that act on the expansion of the group ---
                 if far_count >= 32 or (last and far_count > 0):
                     here = min(far_count, 32)
-                    if lane < here:
-                        node = far[warp, np.uint32(lane)]
-                        x, y, z, _ = gpu.row(place, node)
-                        dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
-                        expansion = ops.m2l(dx, dy, dz, length2, kept.load(moments, node), expansion)
-                    moved = far[warp, np.uint32(32 + lane)]
-                    gpu.sync_warp()
-                    far[warp, np.uint32(lane)] = moved
+                    expansion = target.expand(far, warp, here, place, moments, cx, cy, cz, length2, expansion, lane)
+                    target.drop(far, warp, lane)
+                    if lane == 0:
+                        done[warp] += here
                     far_count -= here
                 gpu.sync_warp()
 
             # --- the sums of the lanes, and the result ---
             expansion = target.total(expansion)
+            if lane == 0:
+                cuda.atomic.add(work, 0, done[warp])
             for k in range(lane, count, 32):
                 result = (f0, f0, f0, f0)
                 mine = np.uint32(k)
@@ -298,11 +287,11 @@ def walk_kernel(plan: Plan) -> Any:
                     at = np.uint32(at + width)
                 i = index[np.uint32(first + k)]
                 if not keep:
-                    acceleration[i, 0] = wide(ax) * wide(box[6])
-                    acceleration[i, 1] = wide(ay) * wide(box[6])
-                    acceleration[i, 2] = wide(az) * wide(box[6])
+                    acceleration[i, 0] = wide(ax) * wide(box[ACCELERATION])
+                    acceleration[i, 1] = wide(ay) * wide(box[ACCELERATION])
+                    acceleration[i, 2] = wide(az) * wide(box[ACCELERATION])
                 if potential:
-                    acceleration[i, 3] = wide(phi) * wide(box[7])
+                    acceleration[i, 3] = wide(phi) * wide(box[POTENTIAL])
             gpu.sync_warp()
 
     return walk

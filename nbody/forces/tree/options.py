@@ -11,6 +11,10 @@ from nbody.scenario.fields import Group, Positive, Whole
 DEFAULT_ACCURACY = 1e-3
 
 
+PER_BODY = 1000
+"""Interactions per body, before any are counted."""
+
+
 class TreeOptions(Group):
     """The options of ``cpu-tree`` and ``gpu-tree``.
 
@@ -80,3 +84,9 @@ def settings(options: TreeOptions, precision: str, where: str = "") -> Settings:
     _, order, ratio, leaf, group = next(step for step in STEPS if accuracy >= step[0])
     leaf = options.leaf or leaf
     return Settings(options.order or order, leaf, max(group, leaf), ratio * accuracy, options.theta)
+
+
+def interactions(counted: int, targets: int) -> int:
+    """The interactions of an evaluation for a number of targets: pairs of bodies, moments on bodies and moments on cells, as
+    ``counted`` in an earlier evaluation; an estimate if none are counted yet."""
+    return counted or targets * min(targets, PER_BODY)

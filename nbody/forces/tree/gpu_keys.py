@@ -1,0 +1,199 @@
+"""The order of the bodies of a tree on the GPU: the box around them, their Morton keys, and the bodies in that order.
+
+A few bodies far from all others would make the box so large that the digits of a key no longer tell the others apart. So
+there are two boxes. The inner one is :data:`MARGIN` times as large as the median of the extents of some hundred samples of
+the bodies; if all bodies are in it, it ends where they do. Bodies outside are outliers. Their keys are digits of the box
+around all bodies, after a leading 1, so that outliers are sorted behind the others and are a tree of their own.
+"""
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from nbody import gpu
+from nbody.gpu import cuda
+
+LEVELS = 21
+"""The deepest level: 21 digits of 3 bits fit a key of 63 bits."""
+
+LOW, CELLS, LENGTH, MASS, ACCELERATION, POTENTIAL, ALL_LOW, ALL_CELLS, BOX = 0, 3, 4, 5, 6, 7, 8, 11, 12
+"""Places in ``box``, float64, and its length: the lowest corner of the inner box (3 numbers), key cells per length; the
+factors of lengths and masses (powers of 2 that make the inner box and the total mass about 1), and those of accelerations
+and potentials, which undo them; the lowest corner of all bodies (3), and key cells per length there."""
+
+MARGIN = 32.0
+"""The extent of a sample of N/256 bodies, times this, is at least that of N bodies for densities that fall like r^-4.2 or
+faster; and it costs 5 of the 21 levels where there are outliers."""
+
+THREADS = 64 if gpu.SIMULATED else 256
+PARTS = THREADS
+"""Blocks that find the bounds, each of a sample of the bodies."""
+
+
+@cache
+def bounds_kernels() -> tuple[Any, Any]:
+    """``bounds(body, parts)``: the extent and mass of each block's bodies, (PARTS, 8); ``frame(parts, box, G, widest)``: the
+    boxes, the inner one at least 1/``widest`` of the other one (with more, powers of coordinates would overflow)."""
+
+    @gpu.device_function
+    def reduce(shared, t, values):
+        """Leave the extent and the mass of all threads of the block in row 0."""
+        for k in range(7):
+            shared[t, k] = values[k]
+        cuda.syncthreads()
+        half = cuda.blockDim.x // 2
+        while half:
+            if t < half:
+                for k in range(3):
+                    shared[t, k] = min(shared[t, k], shared[t + half, k])
+                    shared[t, 3 + k] = max(shared[t, 3 + k], shared[t + half, 3 + k])
+                shared[t, 6] += shared[t + half, 6]
+            cuda.syncthreads()
+            half //= 2
+
+    @gpu.device_function
+    def power_of_two(x):
+        """A power of 2 that makes x about 1; 1 if x is not a positive number."""
+        if 0.0 < x < 1e300:
+            _, exponent = math.frexp(x)
+            return math.ldexp(1.0, -exponent)
+        return 1.0
+
+    @gpu.kernel()
+    def bounds(body, parts):
+        shared = cuda.shared.array((THREADS, 7), np.float64)
+        t, n = cuda.threadIdx.x, body.shape[0]
+        values = cuda.local.array(7, np.float64)
+        for k in range(3):
+            values[k], values[3 + k] = math.inf, -math.inf
+        values[6] = 0.0
+        # a warp reads 32 neighbours, and those of a block are from everywhere: a sample
+        first = ((t // 32) * cuda.gridDim.x + cuda.blockIdx.x) * 32 + t % 32
+        for i in range(first, n, cuda.gridsize(1)):
+            x, y, z, m = gpu.row(body, i)
+            values[0], values[3] = min(values[0], float(x)), max(values[3], float(x))
+            values[1], values[4] = min(values[1], float(y)), max(values[4], float(y))
+            values[2], values[5] = min(values[2], float(z)), max(values[5], float(z))
+            values[6] += float(m)
+        reduce(shared, t, values)
+        if t < 7:
+            parts[cuda.blockIdx.x, t] = shared[0, t]
+
+    @gpu.kernel()
+    def frame(parts, box, G, widest):
+        shared = cuda.shared.array((THREADS, 7), np.float64)
+        samples = cuda.shared.array((THREADS, 6), np.float32)
+        middle = cuda.shared.array(6, np.float32)
+        t, n = cuda.threadIdx.x, parts.shape[0]
+        values = cuda.local.array(7, np.float64)
+        for k in range(7):
+            values[k] = parts[min(t, n - 1), k]
+        if t >= n:
+            values[6] = 0.0
+        for k in range(6):
+            samples[t, k] = values[k]
+        reduce(shared, t, values)
+        for k in range(6):  # the medians, by counting how many are less
+            rank = 0
+            for s in range(n):
+                if samples[s, k] < samples[t, k] or (samples[s, k] == samples[t, k] and s < t):
+                    rank += 1
+            if t < n and rank == (n - 1) // 2:
+                middle[k] = samples[t, k]
+        cuda.syncthreads()
+        if t == 0:
+            half = full = size = 0.0
+            for k in range(3):
+                full = max(full, shared[0, 3 + k] - shared[0, k])
+                half = max(half, 0.5 * (float(middle[3 + k]) - float(middle[k])))
+            reach = max(MARGIN * half, full / widest) if half > 0.0 and n > 1 else math.inf
+            for k in range(3):
+                centre = 0.5 * (float(middle[3 + k]) + float(middle[k]))
+                box[LOW + k] = max(shared[0, k], centre - reach)
+                box[ALL_LOW + k] = shared[0, k]
+                size = max(size, min(shared[0, 3 + k], centre + reach) - box[LOW + k])
+            length, mass = power_of_two(size), power_of_two(shared[0, 6])
+            box[CELLS] = (1 << LEVELS) / size if 0.0 < size < 1e300 else 0.0
+            box[ALL_CELLS] = (1 << LEVELS) / full if 0.0 < full < 1e300 else 0.0
+            box[LENGTH], box[MASS] = length, mass
+            box[ACCELERATION], box[POTENTIAL] = G * length * length / mass, G * length / mass
+
+    return bounds, frame
+
+
+@cache
+def key_kernel(dimensions: int, chosen: bool = False) -> Any:
+    """``keys_of(body, rows, box, keys, index)``: the Morton key and the index of each body; if ``chosen``, of the bodies
+    ``rows`` only."""
+
+    @gpu.device_function
+    def spread3(x):
+        """Two zero bits after each of 21 bits."""
+        x = (x | x << np.uint64(32)) & np.uint64(0x1F00000000FFFF)
+        x = (x | x << np.uint64(16)) & np.uint64(0x1F0000FF0000FF)
+        x = (x | x << np.uint64(8)) & np.uint64(0x100F00F00F00F00F)
+        x = (x | x << np.uint64(4)) & np.uint64(0x10C30C30C30C30C3)
+        return (x | x << np.uint64(2)) & np.uint64(0x1249249249249249)
+
+    @gpu.device_function
+    def spread2(x):
+        """One zero bit after each of 21 bits."""
+        x = (x | x << np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
+        x = (x | x << np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
+        x = (x | x << np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
+        x = (x | x << np.uint64(2)) & np.uint64(0x3333333333333333)
+        return (x | x << np.uint64(1)) & np.uint64(0x5555555555555555)
+
+    spread = spread2 if dimensions == 2 else spread3
+
+    @gpu.device_function
+    def inside(x, low, cells):
+        """True if the coordinate is in the box (but for rounding)."""
+        return x >= low and (x - low) * cells < float((1 << LEVELS) + 1)
+
+    @gpu.device_function
+    def digit(x, low, cells):
+        return np.uint64(min(max((x - low) * cells, 0.0), float((1 << LEVELS) - 1)))
+
+    @gpu.kernel()
+    def keys_of(body, rows, box, keys, index):
+        k = cuda.grid(1)
+        if k < keys.shape[0]:
+            i = rows[k] if chosen else k
+            x, y, z, _ = gpu.row(body, i)
+            x, y, z = float(x), float(y), float(z)
+            at, cells, key = LOW, CELLS, np.uint64(0)
+            if not (
+                inside(x, box[LOW], box[CELLS]) and inside(y, box[LOW + 1], box[CELLS]) and inside(z, box[LOW + 2], box[CELLS])
+            ):  # fmt: skip
+                at, cells, key = ALL_LOW, ALL_CELLS, np.uint64(1) << np.uint64(dimensions * LEVELS)
+            key |= spread(digit(x, box[at], box[cells])) << np.uint64(dimensions - 1)
+            key |= spread(digit(y, box[at + 1], box[cells])) << np.uint64(dimensions - 2)
+            if dimensions == 3:
+                key |= spread(digit(z, box[at + 2], box[cells]))
+            keys[k] = key
+            index[k] = i
+
+    return keys_of
+
+
+@cache
+def gather_kernel(wide: type) -> Any:
+    """``gather(body, index, box, sorted)``: the bodies in Morton order, with coordinates and masses in units of the box.
+    In float64 coordinates begin at the corner of the box; in float32 that would round them."""
+    shifted = wide is np.float64
+
+    @gpu.kernel()
+    def gather(body, index, box, sorted_body):
+        i = cuda.grid(1)
+        if i < index.shape[0]:
+            x, y, z, m = gpu.row(body, index[i])
+            length = wide(box[LENGTH])
+            if shifted:
+                x, y, z = x - box[LOW], y - box[LOW + 1], z - box[LOW + 2]
+            sorted_body[i, 0], sorted_body[i, 1], sorted_body[i, 2] = x * length, y * length, z * length
+            sorted_body[i, 3] = m * wide(box[MASS])
+
+    return gather
