@@ -43,14 +43,14 @@ class AddedFields:
         self._sizes = np.array([part.size() for part in parts])
         self._on_device: Any = None
 
-    def add(self, state: State, want: Want, accelerations: bool = True, targets: np.ndarray | None = None) -> None:
+    def add(self, state: State, want: Want, accelerations: bool = True, targets: Any = None) -> None:
         """Add the fields at the time ``state.now`` to what an engine has just computed: to the accelerations if
         ``accelerations``, and to the jerk and the potential if they are in ``want``; for the ``targets``, or all bodies."""
         state.time_dependent |= self.time_dependent
         if isinstance(state, HostState):
             self._add_on_host(state, want, accelerations, targets)
         else:
-            self._add_on_device(state, want, accelerations)
+            self._add_on_device(state, want, accelerations, targets)
 
     def at(self, position: np.ndarray, time: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """The accelerations (N, D) and the potential Φ per unit mass (N,) of the fields at positions (N, D), in float64."""
@@ -90,14 +90,14 @@ class AddedFields:
             jerk += change / (12 * h[:, None])
         return jerk
 
-    def _add_on_device(self, state: Any, want: Want, accelerations: bool) -> None:
+    def _add_on_device(self, state: Any, want: Want, accelerations: bool, targets: Any) -> None:
         from nbody.fields.device import add_fields
 
         if self._on_device is None:
             from nbody.gpu import cuda
 
             self._on_device = cuda.to_device(self.parameters)
-        add_fields(self.functions, state, self._on_device, accelerations, Want.ENERGY in want)
+        add_fields(self.functions, state, self._on_device, accelerations, Want.ENERGY in want, targets)
 
 
 def _values(*arguments: Any) -> np.ndarray:

@@ -16,9 +16,9 @@ THREADS = 128
 
 
 @cache
-def build(functions: tuple[Callable, ...]) -> Any:
-    """The kernel ``add(body, acceleration, *moment, parameters, accelerations, potential)`` for a sum of fields, with the
-    arguments of :class:`nbody.state.clock.Moment`.
+def build(functions: tuple[Callable, ...], some: bool = False) -> Any:
+    """The kernel ``add(body, acceleration, *moment, parameters, accelerations, potential, rows)`` for a sum of fields, with
+    the arguments of :class:`nbody.state.clock.Moment`; if ``some``, for the bodies ``rows`` (T,) only.
 
     body and acceleration are (N, 4) as in :mod:`nbody.state.device`. All arithmetic is float64 and follows IEEE 754 (no
     fast-math); each number of the state is rounded once.
@@ -26,10 +26,12 @@ def build(functions: tuple[Callable, ...]) -> Any:
     total = summed(functions, cuda.jit(device=True))
 
     @gpu.kernel
-    def add(body, acceleration, clock, made, origin, dt, drifts, parameters, accelerations, potential):
+    def add(body, acceleration, clock, made, origin, dt, drifts, parameters, accelerations, potential, rows):
         i = cuda.grid(1)
-        if i >= body.shape[0]:
+        if i >= rows.shape[0]:
             return
+        if some:
+            i = rows[i]
         x, y, z = np.float64(body[i, 0]), np.float64(body[i, 1]), np.float64(body[i, 2])
         ax, ay, az, phi = total(x, y, z, time_of(clock, made, origin, dt, drifts), parameters)
         if accelerations > 0:
@@ -44,10 +46,12 @@ def build(functions: tuple[Callable, ...]) -> Any:
 
 
 def add_fields(
-    functions: tuple[Callable, ...], state: DeviceState, parameters: Any, accelerations: bool, potential: bool
+    functions: tuple[Callable, ...], state: DeviceState, parameters: Any, accelerations: bool, potential: bool, targets: Any
 ) -> None:
     """Add the fields at the time ``state.now``; see :meth:`nbody.fields.added.AddedFields.add`."""
-    blocks, components = -(-state.count // THREADS), np.int32(state.dimensions if accelerations else 0)
-    build(functions)[blocks, THREADS, state.stream](
-        state.body, state.acceleration, *state.moment(), parameters, components, np.int32(potential)
+    some = targets is not None
+    rows = cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets if some else state.body
+    blocks, components = -(-rows.shape[0] // THREADS), np.int32(state.dimensions if accelerations else 0)
+    build(functions, some)[blocks, THREADS, state.stream](
+        state.body, state.acceleration, *state.moment(), parameters, components, np.int32(potential), rows
     )

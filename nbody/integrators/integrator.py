@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -149,6 +150,10 @@ class Integrator(ABC):
         """Interactions per step, the mean of the steps so far; excluding recording."""
         return self.evaluations * motion.engine.work(motion.state)
 
+    def bodies_per_step(self, motion: Motion) -> float:
+        """Bodies whose forces are computed in a step, the mean of the steps so far."""
+        return float(self.evaluations * motion.state.count)
+
     def observed(self, motion: Motion) -> dict[str, np.ndarray]:
         """Further observables of the scheme, recorded with each frame (:data:`nbody.trajectory.systems.COLUMNS`)."""
         return {}
@@ -166,7 +171,11 @@ class Integrator(ABC):
 
 
 class FixedStep(Integrator):
-    """A scheme that makes the same moves in every step, so that a device may record steps and replay them."""
+    """A scheme whose steps have one length. If it makes the same moves in every step, a device may record steps and replay
+    them."""
+
+    same_moves: ClassVar[bool] = True
+    """True if it does."""
 
     @abstractmethod
     def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
@@ -175,7 +184,7 @@ class FixedStep(Integrator):
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
         """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
         motion.state.begin_steps(self.dt)
-        motion.state.repeat(lambda: self._timed_step(motion), steps, key=(type(self), self.dt))
+        motion.state.repeat(lambda: self._timed_step(motion), steps, key=self._key(0))
         self._count(motion.state, steps)
 
     def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Snapshot]:
@@ -188,7 +197,7 @@ class FixedStep(Integrator):
             self._timed_step(motion, motion.state.frame_want)
 
         motion.state.begin_steps(self.dt)
-        found = motion.state.snapshots(steps, count, key=(type(self), self.dt, every))
+        found = motion.state.snapshots(steps, count, key=self._key(every))
         self._count(motion.state, count * every)
         return found
 
@@ -196,6 +205,9 @@ class FixedStep(Integrator):
         """Make one step, and set the time for the forces of the next one."""
         self.step(motion, want)
         motion.state.end_steps()
+
+    def _key(self, every: int) -> Hashable:
+        return (type(self), self.dt, every) if self.same_moves else None
 
     def time_at(self, state: State, step: int) -> float:
         """The time of a step, origin + step · dt. (Adding up time steps would accumulate rounding errors.)"""

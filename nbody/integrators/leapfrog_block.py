@@ -19,7 +19,6 @@ from nbody.forces.engine import Engine
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Want
-from nbody.state.host import HostState
 
 DEEPEST = 20
 """The shortest step is dt/2^DEEPEST; bodies that ask for a shorter one get this."""
@@ -29,7 +28,7 @@ TICKS = 1 << DEEPEST
 
 
 class LeapfrogBlock(FixedStep):
-    """Forces on the bodies whose steps end only; ``dt`` is the largest step. On the CPU."""
+    """Forces on the bodies whose steps end only; ``dt`` is the largest step. With engines that compute these."""
 
     class Options(Group):
         """``eta``: accuracy of the steps."""
@@ -41,64 +40,57 @@ class LeapfrogBlock(FixedStep):
     leaves = Want.ACCELERATION
     lengths = "individual"
     softened = True
+    same_moves = False
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
         self._steps = self._rows = 0  # steps of dt, and steps of single bodies, made so far
+        self._lengths: Any = None
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
         """See :meth:`Integrator.refusal`."""
-        if not (engine.subsets and issubclass(engine.state_type, HostState)):
-            return "this scheme needs the forces on some of the bodies; choose engine cpu, or scheme 'leapfrog'"
+        if not engine.subsets:
+            return (
+                "this scheme needs the forces on some of the bodies; choose engine cpu or tree (on a GPU in float32 or "
+                "mixed), or scheme 'leapfrog'"
+            )
         return super().refusal(engine, precision)
+
+    @classmethod
+    def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """See :meth:`Integrator.working_bytes`: the lengths and ends of steps, and the rows of a block."""
+        return 3 * 8 * particles + engine.target_bytes(particles, precision)
 
     def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
         """See :meth:`FixedStep.step`."""
         state: Any = motion.state
         motion.evaluate()
-        now, rows = 0, np.arange(state.count)
-        length = self._wanted(motion, rows)
-        end = length.copy()
-        self._kick(state, rows, length)
+        lengths, now = self._lengths_of(motion), 0
+        lengths.begin()
         while now < TICKS:
-            block = end.min()
-            state.drift(self.dt * (int(block - now) / TICKS))
-            now, rows = int(block), np.flatnonzero(end == block)
+            block, rows = lengths.next_block()
+            state.drift(self.dt * ((block - now) / TICKS))
+            now = block
             if now == TICKS:
                 motion.evaluate(want)
             else:
                 motion.engine.evaluate(state, Want.ACCELERATION, rows)
-            self._kick(state, rows, length[rows])
-            self._rows += len(rows)
-            if now < TICKS:
-                length[rows] = self._next(self._wanted(motion, rows), length[rows], now)
-                end[rows] = now + length[rows]
-                self._kick(state, rows, length[rows])
+            lengths.end(rows, now)
+            self._rows += rows.shape[0]
         self._steps += 1
 
-    def _wanted(self, motion: Motion, rows: np.ndarray) -> np.ndarray:
-        """The steps in ticks, powers of two, that accelerations and softening lengths of some bodies suggest."""
-        state: Any = motion.state
-        gravity, eta = motion.engine.gravity, self.options.eta  # type: ignore[attr-defined]
-        length2 = state.softening2[rows].astype(np.float64) if gravity.per_species else gravity.length2
-        size = np.linalg.norm(state.acceleration[rows].astype(np.float64), axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.sqrt(2 * eta * np.sqrt(length2) / size) / self.dt
-        share = np.where(
-            np.isfinite(share) & (share > 0), np.minimum(share, 1.0), 1.0
-        )  # a state with NaN is found later
-        return np.exp2(np.maximum(np.floor(np.log2(share)), -DEEPEST) + DEEPEST).astype(np.int64)
+    def _lengths_of(self, motion: Motion) -> Any:
+        """The lengths of the steps of a state's bodies, where the state is."""
+        if self._lengths is None or self._lengths.state is not motion.state:  # it is another one after mergers
+            eta: float = self.options.eta  # type: ignore[attr-defined]
+            if motion.engine.device == "gpu":
+                from nbody.integrators.leapfrog_block_gpu import DeviceLengths
 
-    def _next(self, wanted: np.ndarray, last: np.ndarray, now: int) -> np.ndarray:
-        """The next steps: as wanted if shorter than the last ones; else at most the longest that may begin now."""
-        longest = now & -now  # the largest power of two that divides it
-        return np.where(wanted <= last, wanted, np.maximum(last, np.minimum(wanted, longest)))
-
-    def _kick(self, state: Any, rows: np.ndarray, ticks: np.ndarray) -> None:
-        """v += a h/2 for some bodies and their steps in ticks."""
-        half = (0.5 * self.dt * (ticks / TICKS)).astype(state.dtype)
-        state.velocity[rows] += state.acceleration[rows] * half[:, None]
+                self._lengths = DeviceLengths(motion, self.dt, eta)
+            else:
+                self._lengths = HostLengths(motion, self.dt, eta)
+        return self._lengths
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         """See :meth:`Integrator.work`: as many as in the mean of the steps so far."""
@@ -112,5 +104,59 @@ class LeapfrogBlock(FixedStep):
 
     def pairs_per_step(self, motion: Motion) -> float:
         """See :meth:`Integrator.pairs_per_step`."""
-        per_body = self._rows / (self._steps * motion.state.count) if self._steps else 1.0
-        return per_body * motion.engine.work(motion.state)
+        return self.bodies_per_step(motion) / motion.state.count * motion.engine.work(motion.state)
+
+    def bodies_per_step(self, motion: Motion) -> float:
+        """See :meth:`Integrator.bodies_per_step`."""
+        return self._rows / self._steps if self._steps else float(motion.state.count)
+
+
+class HostLengths:
+    """The lengths of the steps of all bodies in host memory, and the ticks at which they end."""
+
+    def __init__(self, motion: Motion, dt: float, eta: float) -> None:
+        self._gravity, self.state, self._dt, self._eta = motion.engine.gravity, motion.state, dt, eta
+        self._length = self._end = np.zeros(motion.state.count, np.int64)
+
+    def begin(self) -> None:
+        """Begin a step of dt: all bodies choose a length, and are kicked over half of it."""
+        rows = np.arange(self.state.count)
+        self._length = self._wanted(rows)
+        self._end = self._length.copy()
+        self._kick(rows)
+
+    def next_block(self) -> tuple[int, Any]:
+        """The tick at which the next steps end, and the bodies that make them."""
+        block = self._end.min()
+        return int(block), np.flatnonzero(self._end == block)
+
+    def end(self, rows: Any, now: int) -> None:
+        """End the steps of some bodies, with a kick over half of them; and begin their next ones, unless dt is over."""
+        self._kick(rows)
+        if now < TICKS:
+            self._length[rows] = self._next(self._wanted(rows), self._length[rows], now)
+            self._end[rows] = now + self._length[rows]
+            self._kick(rows)
+
+    def _wanted(self, rows: np.ndarray) -> np.ndarray:
+        """The steps in ticks, powers of two, that accelerations and softening lengths of some bodies suggest."""
+        state: Any = self.state
+        length2 = state.softening2[rows].astype(np.float64) if self._gravity.per_species else self._gravity.length2
+        size = np.linalg.norm(state.acceleration[rows].astype(np.float64), axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.sqrt(2 * self._eta * np.sqrt(length2) / size) / self._dt
+        share = np.where(
+            np.isfinite(share) & (share > 0), np.minimum(share, 1.0), 1.0
+        )  # a state with NaN is found later
+        return np.exp2(np.maximum(np.floor(np.log2(share)), -DEEPEST) + DEEPEST).astype(np.int64)
+
+    def _next(self, wanted: np.ndarray, last: np.ndarray, now: int) -> np.ndarray:
+        """The next steps: as wanted if shorter than the last ones; else at most the longest that may begin now."""
+        longest = now & -now  # the largest power of two that divides it
+        return np.where(wanted <= last, wanted, np.maximum(last, np.minimum(wanted, longest)))
+
+    def _kick(self, rows: np.ndarray) -> None:
+        """v += a h/2 for some bodies and their steps."""
+        state: Any = self.state
+        half = (0.5 * self._dt * (self._length[rows] / TICKS)).astype(state.dtype)
+        state.velocity[rows] += state.acceleration[rows] * half[:, None]

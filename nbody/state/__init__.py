@@ -128,7 +128,7 @@ class State(ABC):
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
         """Call ``step`` ``count`` times. A device may record the call once, under ``key``, and replay it: calls with the
-        same key do the same, here and in :meth:`snapshots`."""
+        same key do the same, here and in :meth:`snapshots`. With None no two calls do the same."""
         for _ in range(count):
             step()
 

@@ -128,6 +128,8 @@ class DeviceState(State):
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
         """See :meth:`State.repeat`: many steps are one replay of a CUDA graph."""
+        if key is None:
+            return super().repeat(step, count, key)
         self._replays.repeat(self, step, count, key)
 
     def moment(self) -> Moment:
@@ -175,7 +177,10 @@ class DeviceState(State):
         staging = self._staging_area()
         block = staging.next_block()
         side = staging.side_for(block, self.stream)
-        self._replays.make(self, lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
+        if key is None:
+            self._pack(side, count, step)
+        else:
+            self._replays.make(self, lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
         return staging.send(side, block, count, self.stream)
 
     def _staging_area(self) -> Staging:
