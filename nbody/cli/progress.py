@@ -73,9 +73,11 @@ def _unit(now: Progress, name: str) -> str:
 
 
 def _speed(now: Progress | Summary) -> list[str]:
-    """Steps and interactions per second; empty if too few steps were made to measure them."""
+    """Steps and interactions per second, with a tree bodies per second; empty if too few steps were made to measure them."""
     if not now.steps_per_s:
         return []
+    if now.bodies_per_s is not None:
+        return [f"{now.steps_per_s:.4g} steps/s", f"{rate(now.bodies_per_s).strip()} bodies/s"]
     return [f"{now.steps_per_s:.4g} steps/s", f"{rate(now.interactions_per_s).strip()} interactions/s"]
 
 
@@ -96,7 +98,7 @@ def show_summary(summary: Summary, as_json: bool = False) -> int:
 def summary_values(summary: Summary) -> dict[str, Any]:
     """A finished run for JSON; a speed that was not measured is null."""
     found = summary.as_dict()
-    unmeasured = [] if summary.steps_per_s else ["steps_per_s", "interactions_per_s"]
+    unmeasured = [] if summary.steps_per_s else ["steps_per_s", "interactions_per_s", "bodies_per_s"]
     return found | dict.fromkeys(unmeasured)
 
 

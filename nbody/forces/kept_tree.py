@@ -5,21 +5,23 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError, unknown
-from nbody.forces import ENGINES
+from nbody.forces import ENGINES, tree_engine
 from nbody.forces.called import bodies_and_law, options_of, points_of
 from nbody.forces.memory import check_fits
 from nbody.forces.range import check_range
 from nbody.forces.tree.options import TreeOptions
-from nbody.forces.tree.tree import Tree as Built
+from nbody.forces.tree.tree import Tree as HostTree
+from nbody.particles import Particles
+from nbody.state import Want
 
 WHERE = "Tree: "
 """What messages begin with."""
 
-CPU_PRECISIONS = ("float32", "float64")
+TREES = ("cpu-tree", "gpu-tree")
 
 
 class Tree:
-    """A tree over bodies on the CPU. ::
+    """A tree over bodies, on the CPU or the GPU. ::
 
         tree = nbody.Tree(position, mass, softening="plummer", length=0.01, accuracy=1e-4)
         a = tree.accelerations()
@@ -32,13 +34,15 @@ class Tree:
         mass: (N,) array, not negative.
         G: the gravitational constant, in the units of the arrays.
         softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``.
-        precision: ``float32`` or ``float64``.
+        precision: ``float32``, ``mixed`` (on the GPU) or ``float64`` (on the CPU).
+        engine: ``cpu-tree``, ``gpu-tree``, or ``tree``: on the GPU if there is one and it has the precision.
         options: ``accuracy``, the median relative error of the accelerations (1e-3); and what else
             :class:`~nbody.forces.tree.options.TreeOptions` has.
 
     Raises:
         InputError: arrays that do not fit or are not finite, a name that does not exist, an accuracy that the precision
             does not have.
+        DeviceError: there is no GPU, or it has too little memory.
     """
 
     def __init__(
@@ -50,25 +54,32 @@ class Tree:
         softening: Any = "none",
         length: float = 0.0,
         precision: str = "float64",
+        engine: str = "cpu-tree",
         **options: Any,
     ) -> None:
-        if precision not in CPU_PRECISIONS:
-            raise unknown("precision", precision, CPU_PRECISIONS, WHERE)
+        if engine not in (*TREES, "tree"):
+            raise unknown("engine", engine, (*TREES, "tree"), WHERE)
+        kind = ENGINES.load(tree_engine(precision)[0] if engine == "tree" else engine)
+        if precision not in kind.precisions:
+            raise unknown("precision", precision, kind.precisions, WHERE)
         particles, _, gravity = bodies_and_law(position, mass, None, G, softening, length, WHERE)
         if gravity.per_species:
             raise InputError(f"{WHERE}a tree has one softening length for all bodies; give one number")
-        kind = ENGINES.load("cpu-tree")
         kind.require_device()
         chosen = options_of(TreeOptions, options, WHERE)
         kind.check_options(chosen, precision, WHERE)
         check_fits(kind, particles.count, precision, WHERE)
         check_range(kind, gravity, precision, particles, WHERE)
         assert isinstance(chosen, TreeOptions)
-        self._tree = Built(particles.position, particles.mass, gravity, precision, chosen)
+        self._count, self._dimensions = particles.position.shape
+        self._name = f"{kind.device.upper()}, {precision}"
+        if kind.device == "gpu":
+            self._tree: Any = DeviceTree(kind(gravity, precision, chosen), particles)
+        else:
+            self._tree = HostTree(particles.position, particles.mass, gravity, precision, chosen)
 
     def __repr__(self) -> str:
-        tree = self._tree
-        return f"<Tree of {len(tree.position)} bodies, {len(tree.bodies.cells.count)} cells, {tree.precision}>"
+        return f"<Tree of {self._count} bodies, {self._name}>"
 
     def accelerations(self, at: Any = None) -> np.ndarray:
         """The accelerations (N, D) of the bodies, or those (M, D) at points (M, D): a body in the place of a point exerts
@@ -81,6 +92,29 @@ class Tree:
 
     def _points(self, at: Any) -> np.ndarray | None:
         try:
-            return None if at is None else points_of(at, self._tree.position.shape[1], WHERE)
+            return None if at is None else points_of(at, self._dimensions, WHERE)
         except (TypeError, ValueError) as error:
             raise InputError(f"{WHERE}an array of numbers is needed ({error})") from error
+
+
+class DeviceTree:
+    """A tree on the GPU, built once."""
+
+    def __init__(self, engine: Any, particles: Particles) -> None:
+        self._engine, self._state = engine, engine.load(particles)
+        engine.build_tree(self._state)
+
+    def accelerations(self, at: np.ndarray | None) -> np.ndarray:
+        """See :meth:`Tree.accelerations`."""
+        return self._field(at, Want.ACCELERATION)[0]
+
+    def potential(self, at: np.ndarray | None) -> np.ndarray:
+        """See :meth:`Tree.potential`."""
+        return self._field(at, Want.POTENTIAL)[1]
+
+    def _field(self, at: np.ndarray | None, want: Want) -> tuple[np.ndarray, np.ndarray]:
+        if at is not None:
+            found: tuple[np.ndarray, np.ndarray] = self._engine.at(self._state, at, want)
+            return found
+        self._engine.evaluate(self._state, want)
+        return self._state.forces()

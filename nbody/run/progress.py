@@ -19,6 +19,8 @@ class Progress:
     """The state of a run as a progress bar shows it. ``steps`` is the last step, None for a run that ends at a time;
     ``fraction_done`` is how much of the run is done.
 
+    With a tree ``bodies_per_s`` is the number of bodies whose forces are computed per second; else None.
+
     During a long step, ``doing`` names it (``step 13``) and ``fraction`` is the share of its pairs that is done.
     """
 
@@ -27,6 +29,7 @@ class Progress:
     time: float
     steps_per_s: float
     interactions_per_s: float
+    bodies_per_s: float | None
     energy_error: float
     fraction_done: float
     doing: str = ""
@@ -45,7 +48,8 @@ class Summary:
     the disk; ``wall_s`` includes both. ``energy_error`` is (E - E₀)/|E₀| of the last frame,
     ``energy_error_largest`` that of the frame where it is largest. ``steps`` counts the steps of this call, ``step``
     is the number of the last step, ``frames`` counts all frames of the recording (also if no file is written).
-    With individual steps a step is a block: ``blocks`` equals ``steps``, and ``body_steps`` counts steps of single bodies.
+    ``interactions_per_s`` of a tree counts what it computes, pairs and moments; ``bodies_per_s`` is the number of bodies whose
+    forces it computes per second, None with direct sums. With individual steps a step is a block: ``blocks`` equals ``steps``, and ``body_steps`` counts steps of single bodies.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Summary:
     blocks: int | None = None
     body_steps: int | None = None
     time_unit: str = ""
+    bodies_per_s: float | None = None
     collisions: int | None = None
     """All collisions in the recording; None if the scenario does not look for them."""
     particles_left: int | None = None

@@ -633,6 +633,7 @@ class Simulation:
             time=self.time,
             steps_per_s=clock.steps_per_s,
             interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self._motion),
+            bodies_per_s=self._bodies_per_s(clock),
             energy_error=recorder.energies.error,
             fraction_done=schedule.fraction(self.step, self.time),
             doing=doing,
@@ -640,6 +641,10 @@ class Simulation:
             observed=recorder.observed,
             units=self.scenario.units,
         )
+
+    def _bodies_per_s(self, clock: Clock) -> float | None:
+        """The bodies whose forces a tree computes per second; None with direct sums."""
+        return clock.steps_per_s * self.integrator.bodies_per_step(self._motion) if self.engine.approximate else None
 
     def _report_interrupt(self) -> None:
         """Report the interrupt and, if there is a checkpoint, how to continue."""
@@ -665,6 +670,7 @@ class Simulation:
             wall_s=clock.seconds(),
             steps_per_s=clock.steps_per_s,
             interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self._motion),
+            bodies_per_s=self._bodies_per_s(clock),
             energy_initial=self.energies.initial,
             energy_final=self.energies.latest + (self._colliding.now.energy if self._colliding else 0.0),
             energy_error=self.energies.error,

@@ -159,6 +159,14 @@ def number(totals, counts, capacity, work, last_work):
 
 
 @gpu.kernel()
+def restart(counts, work, last_work):
+    """Let the regions and groups be walked again."""
+    if cuda.threadIdx.x == 0:
+        counts[TICKET], counts[REGION_TICKET] = 0, 0
+        last_work[0], work[0] = work[0], 0
+
+
+@gpu.kernel()
 def write(levels, parts, counts, nodes):
     """The first body and the first child of each cell."""
     warps = cuda.shared.array((MARK_WARPS, ALL_LEVELS), np.int32)

@@ -119,8 +119,9 @@ class TreeEngine(GpuEngine):
         rows[:, : state.dimensions] = points
         result, tree = cuda.to_device(np.zeros_like(rows)), state.workspace
         cells = tree.cells_of(cuda.to_device(rows), self._group(len(points), state.count))
-        for kind in (Want.ACCELERATION, want):
-            self._walk(state, cells, result, kind, shift=state.count)
+        self._walk(state, cells, result, Want.ACCELERATION, shift=state.count)  # learns |a|
+        cells.restart()
+        self._walk(state, cells, result, want, shift=state.count)
         state.synchronize()
         found = result.copy_to_host()
         return found[:, : state.dimensions].copy(), found[:, 3].copy()
@@ -155,8 +156,10 @@ class TreeEngine(GpuEngine):
         self.build_tree(state)
         rows = cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets
         cells = tree.cells_of(state.body, self._group(rows.shape[0], state.count), rows)
-        for kind in (want,) if known else (Want.ACCELERATION, want):
-            self._walk(state, cells, state.acceleration, kind)
+        if not known:
+            self._walk(state, cells, state.acceleration, Want.ACCELERATION)
+            cells.restart()
+        self._walk(state, cells, state.acceleration, want)
         state.report(interactions(int(cells.last_work[0]), cells.count))
 
     def _evaluate(self, state: DeviceState, want: Want, keep: bool = False) -> None:

@@ -124,6 +124,10 @@ class Cells:
             found, self.counts, self.nodes, self.groups, np.int32(group), self.regions, self.region_at, np.int32(self.region)
         )  # fmt: skip
 
+    def restart(self) -> None:
+        """Enqueue what a further walk of the same groups needs."""
+        build.restart[1, 32, self.stream](self.counts, self.work, self.last_work)
+
     def _first(self, array: Any) -> Any:
         return array if self.count == self.capacity else array[: self.count]
 
