@@ -189,7 +189,7 @@ def test_distant_bodies_cost_the_others_no_accuracy_and_no_time(precision, count
     """At 1e6 times the size of the cluster. In one box with them it would be two or three of the 2^21 cells of a key wide,
     and all its bodies in a few leaves; in a group with one of them, float32 would not tell its bodies apart."""
     near, far = plummer(8000), 1e6 * np.random.default_rng(6).uniform(0.3, 1, (count, 3))
-    _, _, engine, alone = forces(bodies(near), precision=precision)
+    _, _, _, alone = forces(bodies(near), precision=precision)
     rows = np.random.default_rng(7).permutation(8000 + count)
     particles = bodies(np.concatenate((near, far))[rows])
     a, _ = referee(particles, precision=precision)
@@ -257,7 +257,7 @@ def test_block_steps_keep_the_energy_as_on_the_cpu():
     system = nbody.plummer(4096, seed=3)
     runs = {name: moved(name, "leapfrog_block", system, 1 / 32, 16, eta=0.01) for name in ("gpu-tree", "cpu-tree")}
     (gpu_motion, on_gpu), (cpu_motion, on_cpu) = runs["gpu-tree"], runs["cpu-tree"]
-    assert on_gpu.bodies_per_step(gpu_motion) > 3 * 4096
+    assert on_gpu.bodies_per_step(gpu_motion) > 1.5 * 4096
     assert on_gpu.bodies_per_step(gpu_motion) == pytest.approx(on_cpu.bodies_per_step(cpu_motion), rel=0.01)
     start = energy(moved("cpu-tree", "leapfrog", system, 1 / 32, 0)[0])
     assert abs(energy(gpu_motion) / start - 1) < 1e-4

@@ -46,11 +46,18 @@ def build(functions: tuple[Callable, ...], some: bool = False) -> Any:
 
 
 def add_fields(
-    functions: tuple[Callable, ...], state: DeviceState, parameters: Any, accelerations: bool, potential: bool, targets: Any
+    functions: tuple[Callable, ...],
+    state: DeviceState,
+    parameters: Any,
+    accelerations: bool,
+    potential: bool,
+    targets: Any,
 ) -> None:
     """Add the fields at the time ``state.now``; see :meth:`nbody.fields.added.AddedFields.add`."""
     some = targets is not None
-    rows = cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets if some else state.body
+    rows = (
+        cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets if some else state.body
+    )
     blocks, components = -(-rows.shape[0] // THREADS), np.int32(state.dimensions if accelerations else 0)
     build(functions, some)[blocks, THREADS, state.stream](
         state.body, state.acceleration, *state.moment(), parameters, components, np.int32(potential), rows

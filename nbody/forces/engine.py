@@ -27,7 +27,8 @@ SOFTENING2 = Column("softening2", 0, saved=False)
 """The softening length squared of each body, if species have lengths. A resumed run computes it again."""
 
 Targets = Any
-"""Indices (T,) of the bodies whose forces are to be computed, an array on the host or on the engine's device; None for all."""
+"""Indices (T,) of the bodies whose forces are to be computed, an array on the host or on the engine's device; None for
+all."""
 
 
 class ForceError(NamedTuple):

@@ -42,8 +42,8 @@ class Digits(NamedTuple):
     shared: Callable
     """shared(a, b): the number of leading digits that two keys share."""
     first_sharing: Callable
-    """first_sharing(keys, i, digits, low): the first j, ``low`` ≤ j ≤ i, whose key shares ``digits`` digits with that of body
-    i, if body ``low`` does not."""
+    """first_sharing(keys, i, digits, low): the first j, ``low`` ≤ j ≤ i, whose key shares ``digits`` digits with that of
+    body i, if body ``low`` does not."""
 
 
 @cache

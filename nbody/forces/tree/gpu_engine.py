@@ -57,6 +57,10 @@ def gpu_settings(options: TreeOptions, precision: str) -> Settings:
     )  # fmt: skip
 
 
+SPARSE = 64
+"""Targets that are fewer than the bodies by this factor have smaller groups."""
+
+
 class TreeEngine(GpuEngine):
     """An octree and Cartesian multipoles to an accuracy that the user names. The net force Σ m a, which is an error, is
     subtracted: :mod:`.gpu_momentum`."""
@@ -110,9 +114,11 @@ class TreeEngine(GpuEngine):
 
     def build_tree(self, state: DeviceState) -> None:
         """Enqueue the build of the tree for the present positions."""
-        state.workspace.build(state.body, self.gravity.G, self.settings.group)
+        state.workspace.rebuild(state.body, self.gravity.G, self.settings.group)
 
-    def at(self, state: DeviceState, points: np.ndarray, want: Want = Want.ACCELERATION) -> tuple[np.ndarray, np.ndarray]:
+    def at(
+        self, state: DeviceState, points: np.ndarray, want: Want = Want.ACCELERATION
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The accelerations (M, D), and the potential (M,) if it is wanted, at points (M, D) that are no bodies, from the
         tree that was built last. A body in the place of a point exerts no force on it."""
         rows = np.zeros((len(points), 4), state.dtype)
@@ -163,8 +169,8 @@ class TreeEngine(GpuEngine):
         state.report(interactions(int(cells.last_work[0]), cells.count))
 
     def _evaluate(self, state: DeviceState, want: Want, keep: bool = False) -> None:
-        self.build_tree(state)
         tree: Tree = state.workspace
+        tree.build(state.body, self.gravity.G, self.settings.group)
         self._walk(state, tree.cells, state.acceleration, want, keep)
         if not keep:
             momentum.balance(state.body, state.acceleration, tree.forces, state.stream)
@@ -189,8 +195,9 @@ class TreeEngine(GpuEngine):
         )  # fmt: skip
 
     def _group(self, targets: int, bodies: int) -> int:
-        """The most targets of a group."""
-        return self.settings.group
+        """The most targets of a group: fewer if they are far apart (1M bodies, one H200: with every 512th 3.6 instead of
+        8.8 ms)."""
+        return self.settings.group if targets > bodies // SPARSE else min(self.settings.group, 32)
 
     def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """Not used: :meth:`_compute` launches several kernels."""

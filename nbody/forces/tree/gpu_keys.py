@@ -1,9 +1,10 @@
 """The order of the bodies of a tree on the GPU: the box around them, their Morton keys, and the bodies in that order.
 
 A few bodies far from all others would make the box so large that the digits of a key no longer tell the others apart. So
-there are two boxes. The inner one is :data:`MARGIN` times as large as the median of the extents of some hundred samples of
-the bodies; if all bodies are in it, it ends where they do. Bodies outside are outliers. Their keys are digits of the box
-around all bodies, after a leading 1, so that outliers are sorted behind the others and are a tree of their own.
+there are two boxes. The inner one is :data:`MARGIN` times as large as the extents of samples of the bodies, of some hundred
+samples those among the smallest eighth, which outliers are not in; if all bodies are in it, it ends where they do. Bodies
+outside are outliers. Their keys are digits of the box around all bodies, after a leading 1, so that outliers are sorted
+behind the others and are a tree of their own.
 """
 
 import math
@@ -95,12 +96,13 @@ def bounds_kernels() -> tuple[Any, Any]:
         for k in range(6):
             samples[t, k] = values[k]
         reduce(shared, t, values)
-        for k in range(6):  # the medians, by counting how many are less
+        eighth = (n - 1) // 8
+        for k in range(6):  # a quantile, by counting how many are less
             rank = 0
             for s in range(n):
                 if samples[s, k] < samples[t, k] or (samples[s, k] == samples[t, k] and s < t):
                     rank += 1
-            if t < n and rank == (n - 1) // 2:
+            if t < n and rank == (eighth if k >= 3 else n - 1 - eighth):
                 middle[k] = samples[t, k]
         cuda.syncthreads()
         if t == 0:
@@ -165,9 +167,8 @@ def key_kernel(dimensions: int, chosen: bool = False) -> Any:
             x, y, z, _ = gpu.row(body, i)
             x, y, z = float(x), float(y), float(z)
             at, cells, key = LOW, CELLS, np.uint64(0)
-            if not (
-                inside(x, box[LOW], box[CELLS]) and inside(y, box[LOW + 1], box[CELLS]) and inside(z, box[LOW + 2], box[CELLS])
-            ):  # fmt: skip
+            scale = box[CELLS]
+            if not (inside(x, box[LOW], scale) and inside(y, box[LOW + 1], scale) and inside(z, box[LOW + 2], scale)):
                 at, cells, key = ALL_LOW, ALL_CELLS, np.uint64(1) << np.uint64(dimensions * LEVELS)
             key |= spread(digit(x, box[at], box[cells])) << np.uint64(dimensions - 1)
             key |= spread(digit(y, box[at + 1], box[cells])) << np.uint64(dimensions - 2)

@@ -35,7 +35,7 @@ class Sort:
         self(keys.shape[1])  # shows which row holds the result
 
     def __call__(self, count: int) -> None:
-        """Enqueue the sort of the first ``count`` on the stream. (It may be recorded in a graph after a call that was not.)"""
+        """Enqueue the sort of the first ``count`` on the stream. (It may be recorded in a graph after one that was not.)"""
         if gpu.SIMULATED:
             keys, values = (array[:count].copy_to_host() for array in self._rows[0])
             order = np.argsort(keys, kind="stable")

@@ -26,8 +26,8 @@ class Target(NamedTuple):
     """Device functions for a warp and its target, a run of bodies in Morton order."""
 
     extent: Callable
-    """extent(bodies, index, acceleration, first, count, factor, lane): the centre of the target's box, half its lengths, and
-    the smallest |a|² of the bodies, times ``factor`` squared."""
+    """extent(bodies, index, acceleration, first, count, factor, lane): the centre of the target's box, half its lengths
+    and the smallest |a|² of the bodies, times ``factor`` squared."""
     radius: Callable
     """radius(bodies, first, count, cx, cy, cz, lane): the largest distance of a body from the centre."""
     criterion: Callable

@@ -156,6 +156,7 @@ class Tree:
         self.cells = Cells(state.count, leaf, basis, wide, state.stream)
         self.begun = False
         self.targets: Cells | None = None
+        self._graph: gpu.Graph | None = None
 
     @staticmethod
     def bytes_needed(count: int, leaf: int, basis: Basis, wide: type) -> int:
@@ -179,6 +180,15 @@ class Tree:
         self.cells.divide(group)
         self._sum()
 
+    def rebuild(self, *given: Any) -> None:
+        """:meth:`build`, which from the second time on is one launch of a graph."""
+        if self._graph is not None:
+            self._graph.replay()
+            return
+        self.build(*given)
+        if not gpu.SIMULATED:
+            self._graph = gpu.Graph(self.stream, lambda: self.build(*given))
+
     def cells_of(self, body: Any, group: int, rows: Any = None) -> Cells:
         """Other targets in the box of the tree: all rows of ``body`` (T, 4), or some; their cells are enqueued."""
         count = len(body if rows is None else rows)
@@ -193,7 +203,9 @@ class Tree:
     def _sum(self) -> None:
         """Moments, from the deepest level to the root."""
         cells, threads = self.cells, CELL_THREADS
-        leaves, upward = (kernel[cells.blocks, threads, self.stream] for kernel in upward_kernels(self.basis, self.wide))
+        leaves, upward = (
+            kernel[cells.blocks, threads, self.stream] for kernel in upward_kernels(self.basis, self.wide)
+        )
         leaves(cells.sorted, cells.counts, cells.nodes, self.place, self.norms, self.moments)
         for level in range(keys.LEVELS - 1, -1, -1):
             upward(np.int32(level), cells.counts, cells.nodes, self.place, self.norms, self.moments)

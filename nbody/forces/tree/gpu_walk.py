@@ -108,7 +108,8 @@ def walk_kernel(plan: Plan) -> Any:
     @gpu.kernel(**gpu.bounded(THREADS, RESIDENT))
     def walk(
         counts, groups, targets, index, acceleration, region_at, centres, locals_, lists, listed, work,
-        tree_counts, nodes, place, norms, moments, sorted_body, source_index, box, length2_of_run, reach_of_run, error, shift,
+        tree_counts, nodes, place, norms, moments, sorted_body, source_index, box, length2_of_run, reach_of_run, error,
+        shift,
     ):  # fmt: skip
         bodies = cuda.shared.array((WARPS, GROUP, 4), real, alignment=16)
         sums = cuda.shared.array((WARPS, PLACES, 4), real, alignment=16)
