@@ -87,6 +87,8 @@ def test_a_run_that_mostly_compiled_says_so():
     assert "in 8 s, including 6 s for compilation, start and end\n" in summary_text(
         Summary(**facts, **numbers, **run, wall_s=8.0)
     )
+    tree = Summary(**facts, **numbers, **run, wall_s=8.0, bodies_per_s=5e6)
+    assert "500 steps/s, 5.00 M bodies/s, excl" in summary_text(tree) and "interactions" not in summary_text(tree)
     for usual in (2.4, 2.9):
         assert "compilation," not in summary_text(Summary(**facts, **numbers, **run, wall_s=usual))
     assert "compilation," not in summary_text(Summary(**facts, **numbers, **run | {"steps_per_s": 0.0}, wall_s=8.0))

@@ -304,6 +304,7 @@ def test_the_command_line_runs_a_tree(tmp_path, capsys):
     assert main(["run", str(scenario), "--output", str(path), "--set", "engine.accuracy=2e-3"]) == 0
     with Trajectory(path) as run:
         assert run.complete and run.resolved["engine"]["accuracy"] == 2e-3
+    assert " bodies/s, excluding" in capsys.readouterr().out
 
 
 def test_an_accuracy_beyond_the_precision_is_refused_by_one_line():

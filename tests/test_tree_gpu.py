@@ -10,6 +10,8 @@ from conftest import random_bodies
 
 import nbody
 from nbody import gpu
+from nbody.fields.added import AddedFields
+from nbody.fields.point_mass import PointMass
 from nbody.forces import ENGINES, accelerations
 from nbody.forces.kept_tree import Tree
 from nbody.forces.tree.options import TreeOptions
@@ -336,6 +338,13 @@ def test_the_simulator_agrees_for_some_bodies_points_and_an_outlier():
     assert np.allclose(state.forces()[1][rows], phi[rows], rtol=BOUND)
     found, found_phi = engine.at(state, particles.position[rows], Want.POTENTIAL)
     assert errors(found, a[rows]).max() < BOUND
+    before = state.forces()[0]
+    engine.fields = AddedFields([PointMass(mass=1.0)], 1.0)
+    engine.evaluate(state, Want.ACCELERATION, rows[:20])
+    change = state.forces()[0] - before
+    external, _ = engine.fields.at(particles.position)
+    assert not change[rows[20:]].any() and not change[1::3].any()
+    assert np.linalg.norm((change - external)[rows[:20]], axis=1).max() < BOUND * np.linalg.norm(a, axis=1).max()
     assert np.allclose(found_phi, phi[rows] - particles.mass[rows] / 0.02, rtol=BOUND)
 
 

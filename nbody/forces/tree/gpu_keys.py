@@ -97,12 +97,15 @@ def bounds_kernels() -> tuple[Any, Any]:
             samples[t, k] = values[k]
         reduce(shared, t, values)
         eighth = (n - 1) // 8
-        for k in range(6):  # a quantile, by counting how many are less
-            rank = 0
-            for s in range(n):
+        ranks = cuda.local.array(6, np.int32)
+        for k in range(6):
+            ranks[k] = 0
+        for s in range(n):  # a quantile, by counting how many are less
+            for k in range(6):
                 if samples[s, k] < samples[t, k] or (samples[s, k] == samples[t, k] and s < t):
-                    rank += 1
-            if t < n and rank == (eighth if k >= 3 else n - 1 - eighth):
+                    ranks[k] += 1
+        for k in range(6):
+            if t < n and ranks[k] == (eighth if k >= 3 else n - 1 - eighth):
                 middle[k] = samples[t, k]
         cuda.syncthreads()
         if t == 0:

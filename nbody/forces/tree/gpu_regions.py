@@ -61,7 +61,8 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
             angle, theta, bound = target.criterion(a2, real(0.01) * norms[0, 0], error)
             expansion = local.zeros()
             far_count, left, top, done = 0, 0, 1, 0
-            stack[warp, 0] = target.roots(tree_counts)
+            if lane == 0:
+                stack[warp, 0] = target.roots(tree_counts)
             gpu.sync_warp()
             while top > 0 or far_count > 0:
                 last, kind, node, children = top == 0, NOTHING, -1, np.uint32(0)

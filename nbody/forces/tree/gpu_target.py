@@ -42,8 +42,8 @@ class Target(NamedTuple):
     drop: Callable
     """drop(queue, warp, lane): removes the first 32 of at most 64 values."""
     seen: Callable
-    """seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach): a cell as the target sees it: norms P and radius r,
-    d², h² (the squared distance of its centre from the target's box), True if h is beyond the reach, and its row of
+    """seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach): a cell as the target sees it: its norms P and radius
+    r, d², h² (the squared distance of its centre from the target's box), True if h is beyond the reach, and its row of
     ``nodes``."""
     accepted: Callable
     """accepted(P, r, R, d2, angle, theta, bound): True if a cell may act on the target's expansion."""
@@ -141,6 +141,7 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
         moved = queue[warp, np.uint32(32 + lane)]
         gpu.sync_warp()
         queue[warp, np.uint32(lane)] = moved
+        gpu.sync_warp()  # the next value may go to the place of another lane
 
     @gpu.device_function
     def seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach):

@@ -167,7 +167,8 @@ def walk_kernel(plan: Plan) -> Any:
                     expansion = ops.l2l(real(x - cx), real(y - cy), real(z - cz), local.load(locals_, region))
             else:
                 top = 1
-                stack[warp, 0] = target.roots(tree_counts)
+                if lane == 0:
+                    stack[warp, 0] = target.roots(tree_counts)
             gpu.sync_warp()
             while top > 0 or begun < left or far_count > 0 or near_count > 0 or source_count > 0:
                 last = top == 0 and begun >= left
