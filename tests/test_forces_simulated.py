@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import random_bodies
+from pretended_team import run_ranks
 from test_forces_gpu import BOUND, LENGTHS, ONE_BODY_A_THREAD, relative_error
 from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
@@ -130,19 +131,27 @@ def test_a_body_alone_feels_nothing_of_the_places_beside_it(monkeypatch, precisi
 
 @pytest.fixture
 def pretended(monkeypatch):
-    """A function that computes forces on as many devices as wanted, all of them the simulator's only one."""
+    """A function that computes forces on as many devices, or ranks with one each, as wanted: all of them the simulator's
+    only one."""
 
-    def computed(devices, bodies, precision, want, engine="gpu-symmetric", gravity=PRETENDED, budget=None):
+    def computed(devices, bodies, precision, want, engine="gpu-symmetric", gravity=PRETENDED, budget=None, ranks=1):
         monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
         monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
         for module in (gpu_triangle, gpu_engine):
             monkeypatch.setattr(module, "DIVIDED", 1)
         if budget:
             monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", budget)
-        made = ENGINES.load(engine)(gravity, precision)
-        state = made.load(bodies)
-        made.evaluate(state, want)
-        return *state.forces(), state
+
+        def of_rank(team):
+            made = ENGINES.load(engine)(gravity, precision)
+            made.team = team
+            state = made.load(bodies)
+            made.evaluate(state, want)
+            return *state.forces(), state
+
+        found = run_ranks(ranks, of_rank)
+        assert len({one[0].tobytes() for one in found}) == 1
+        return found[-1]
 
     return computed
 
@@ -155,11 +164,14 @@ PRETENDED = Gravity(1.0, 3, "plummer", LENGTHS["plummer"])
 def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pretended, precision, want):
     use_tiling(monkeypatch, Tiling(1, 1))
     bodies, found = random_bodies(100), set()
-    for devices, budget in ((1, None), (2, None), (3, 5000)):
+    for devices, budget in ((1, None), (2, None), (3, 2500)):
         a, phi, state = pretended(devices, bodies, precision, want, budget=budget)
         found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
         assert len(state.workspace.parts) == devices and state.workspace.work.shares > 1
         assert (len(state.workspace.parts[0].launches) > 1) == (budget is not None)
+    a, phi, state = pretended(1, bodies, precision, want, ranks=3)
+    assert state.ranks and len(state.workspace.parts) == 1 and state.workspace.parts[0].launches
+    found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
     assert len(found) == 1
     right, _ = forces("reference", bodies, "plummer", "float64")
     assert relative_error(a, right) < BOUND["float64" if precision == "float64" else "float32"]
@@ -171,6 +183,7 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
     bodies = random_bodies(70)
     bodies.mass[20:40] = 0.0
     found = {pretended(devices, bodies, "float64", Want.POTENTIAL)[0].tobytes() for devices in (1, 2)}
+    found.add(pretended(1, bodies, "float64", Want.POTENTIAL, ranks=2)[0].tobytes())
     bodies.species[::2], names = 1, ("a", "b")
     bodies = replace(bodies, species_names=names)
     gravity = Gravity(1.0, 3, "plummer", {"a": 0.1, "b": 0.2})
@@ -182,7 +195,8 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
 @pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-unrolled"])
 def test_devices_divide_rows(pretended, engine):
     found = {
-        pretended(devices, random_bodies(300), "float32", Want.ACCELERATION, engine)[0].tobytes() for devices in (1, 2)
+        pretended(devices, random_bodies(300), "float32", Want.ACCELERATION, engine, ranks=ranks)[0].tobytes()
+        for devices, ranks in ((1, 1), (2, 1), (1, 2))
     }
     assert len(found) == 1
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from nbody.errors import InputError
 from nbody.forces import AUTOMATIC, ENGINES
 from nbody.forces.direct.gpu_options import GpuOptions
+from nbody.parallel import team
 from nbody.scenario import Scenario
 from nbody.scenario.fields import validated
 from nbody.scenario.groups import EngineChoice
@@ -42,6 +43,8 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
     alone = chosen._replace(options=_without_gpus(chosen.options))
     if gpus in (None, 1):
         return alone
+    if team().size > 1:
+        raise InputError(f"{where}each rank has one GPU; start as many ranks as there are GPUs, and leave gpus out")
     auto = chosen.options.name in AUTOMATIC
     if auto and kind.device == "gpu" and kind.approximate:
         notify(f"gpus: one GPU computes, since engine '{chosen.name}' does not divide its work")

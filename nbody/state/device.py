@@ -80,6 +80,9 @@ class DeviceState(State):
         """The order in which the engine computes bodies with and without mass; None if that is the state's own."""
         self.helpers: Any = None
         """The other GPUs that compute forces (:mod:`nbody.forces.direct.gpu_helpers`); None if there are none."""
+        self.ranks: Any = None
+        """The processes that divide force evaluations (:mod:`nbody.forces.direct.gpu_ranks`), which no graph can record;
+        None if there is one."""
         self._staging: Staging | None = None  # made for the first snapshot
 
     @property

@@ -50,7 +50,7 @@ class Replays:
             The number of steps made.
         """
         beginning = kernels, state.current
-        if SIMULATED or beginning not in self._compiled or _is_long(state):
+        if SIMULATED or state.ranks or beginning not in self._compiled or _is_long(state):
             step()
             if not state.has_moved:
                 state.settle()

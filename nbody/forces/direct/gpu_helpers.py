@@ -19,7 +19,7 @@ class Worker:
     """A device in an evaluation, and the arrays that it reads and writes.
 
     Attributes:
-        number: 0 for the first device.
+        number: which part of the work it computes.
         stream: where its kernels are launched.
         body, acceleration: (N, 4) each, see :mod:`nbody.state.device`.
         length2: the ε² of all bodies, a number, or of each, (N,).
@@ -36,6 +36,9 @@ class Worker:
 
     def send_results(self) -> None:
         """Copy the results to the first device, if they are elsewhere, when :attr:`stream` reaches this point."""
+
+    def send_rows(self, acceleration: Any, rows: slice) -> None:
+        """Copy some rows of the accelerations to the first device's, if they are elsewhere."""
 
 
 class HelpingWorker(Worker):
@@ -74,6 +77,10 @@ class HelpingWorker(Worker):
         array, own = self._results
         if array is not None:
             array.copy_to_device(own, self.stream)
+
+    def send_rows(self, acceleration: Any, rows: slice) -> None:
+        """See :meth:`Worker.send_rows`."""
+        acceleration[rows].copy_to_device(self.acceleration[rows], self.stream)
 
 
 class Helpers:

@@ -34,7 +34,7 @@ class RowEngine(GpuEngine):
     how many. The others have no mass.
     """
 
-    divides = helped = True
+    divides = helped = divides_over_ranks = True
 
     @abstractmethod
     def block(self, count: int) -> Block:
@@ -42,28 +42,33 @@ class RowEngine(GpuEngine):
 
     def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
-        workers = [Worker(0, state.stream, bodies.body, bodies.acceleration, length2)]
+        number = state.ranks.rank if state.ranks else 0
+        workers = [Worker(number, state.stream, bodies.body, bodies.acceleration, length2)]
         if state.helpers:
             workers += state.helpers.begin(bodies.body, length2, state.stream)
         launch_in_turns(workers, lambda worker: self.rows(kernel, worker, state, bodies, G), state)
         if state.helpers:
             state.helpers.end(state.stream)
+        if state.ranks:
+            state.ranks.complete(bodies.acceleration, self.row_bounds(state), state.stream)
+
+    def row_bounds(self, state: DeviceState, first: int = 0) -> list[int]:
+        """The first row of each device or rank, and N; the rows before ``first`` belong to none."""
+        dividing, size = state.helpers or state.ranks, self.block(state.count).bodies
+        return [first + row for row in bounds(state.count - first, dividing.size if dividing else 1, size)]
 
     def rows(
         self, kernel: Any, worker: Worker, state: DeviceState, bodies: Bodies, G: Any, first: int = 0
     ) -> Iterator[int]:
         """Launch a device's part of the rows from ``first`` on; yields the interactions after each launch."""
-        count, block = state.count, self.block(state.count)
-        parts = bounds(count - first, state.helpers.size if state.helpers else 1, block.bodies)
-        begin, end = first + parts[worker.number], first + parts[worker.number + 1]
+        block = self.block(state.count)
+        begin, end = self.row_bounds(state, first)[worker.number : worker.number + 2]
         arrays, rest = (worker.body, worker.acceleration), (np.int64(bodies.acting), G, worker.length2)
         rows = self._rows(kernel, (*arrays, np.int64(0), *rest), end - begin, bodies.acting, block)
         for start in range(begin, end, rows):
             slab = min(rows, end - start)
             kernel[-(-slab // block.bodies), block.threads, worker.stream](*arrays, np.int64(start), *rest)
-            if worker.number:
-                own = worker.acceleration[start : start + slab]
-                bodies.acceleration[start : start + slab].copy_to_device(own, worker.stream)
+            worker.send_rows(bodies.acceleration, slice(start, start + slab))
             yield slab * bodies.acting
 
     def _rows(self, kernel: Any, arguments: tuple, count: int, acting: int, block: Block) -> int:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
+from nbody.errors import InputError
 from nbody.forces.direct.gpu_engine import Bodies, GpuEngine, Shape
 from nbody.forces.direct.gpu_helpers import Worker, bounds, launch_in_turns
 from nbody.forces.direct.gpu_pair_sums import SLICES, Part, part_bytes, planned_sums, root_kernel, sum_kernel
@@ -48,6 +49,15 @@ def tiling_for(count: int, precision: str, masses: str = "product", per_species:
     return Tiling(2, 4) if count <= 32768 else Tiling(4, 6)
 
 
+class Rest(NamedTuple):
+    """The nodes that the first device, or every rank, adds in the end (slots, 4, N); their order, see
+    :func:`~nbody.forces.direct.gpu_pair_sums.root_kernel`; and where those of each device or rank begin."""
+
+    nodes: Any
+    order: Any
+    slots: list[int]
+
+
 class Plan(NamedTuple):
     """How the pairs of a state's acting bodies are computed: the workspace of the state.
 
@@ -55,15 +65,14 @@ class Plan(NamedTuple):
         masses: the result of :func:`~nbody.forces.direct.gpu_pairs.masses_of`.
         tiling, work: how the pairs are divided.
         parts: what each device computes, with its buffers; the first device's is the first.
-        order: the nodes that the first device adds in the end, see
-            :func:`~nbody.forces.direct.gpu_pair_sums.root_kernel`; None if it has computed all of them.
+        rest: what is added in the end; None if one device computes all.
     """
 
     masses: str
     tiling: Tiling
     work: Work
     parts: list[Part]
-    order: Any
+    rest: Rest | None
 
 
 class Kernels(NamedTuple):
@@ -79,14 +88,14 @@ class SymmetricEngine(GpuEngine):
     """Each pair once: Newton's third law, bodies in registers, column sums passed on by shuffles. If many bodies have no
     mass, each pair of the others once, and the rows of those without mass by ``gpu-tiled`` (in float64 if mixed).
 
-    Several GPUs divide the shares of the pairs; the bits do not depend on how many there are.
+    Several GPUs, or ranks with a GPU each, divide the shares of the pairs; the bits do not depend on how many there are.
     """
 
     name = "gpu-symmetric"
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed", "float64")
     build = staticmethod(build)
     softenings = True
-    divides = helped = True
+    divides = helped = divides_over_ranks = True
     interactions_per_root = 2
     separate_energy = True
     contends = range(2048, 1 << 62)  # 1024 bodies are 68 units of work: too few warps for a card
@@ -104,25 +113,28 @@ class SymmetricEngine(GpuEngine):
         tiling = tiling_for(count, self.precision, masses, self.gravity.per_species)
         room = room_on_card(tiling, columns, self._resident_blocks(tiling, masses))
         work = divided(count, tiling, columns.itemsize, room)
-        parts, order = self._parts(state, work)
-        state.workspace = Plan(masses, tiling, work, parts, order)
+        state.workspace = Plan(masses, tiling, work, *self._parts(state, work))
         return state
 
-    def _parts(self, state: DeviceState, work: Work) -> tuple[list[Part], Any]:
-        """The parts of the devices, and the order in which the first one adds what is left; see :class:`Plan`."""
+    def _parts(self, state: DeviceState, work: Work) -> tuple[list[Part], Rest | None]:
+        """The parts of the devices, and what is added in the end. With ranks, this one's part is the only one."""
         dtypes, workers = (self.dtype, self.shape().dtype), state.helpers.workers if state.helpers else []
-        first = bounds(work.shares, len(workers) + 1)
+        size, rank = (state.ranks.size, state.ranks.rank) if state.ranks else (len(workers) + 1, 0)
+        if size > work.shares:
+            raise InputError(f"{work.count} bodies can be divided among {work.shares} GPUs at most, not {size}")
+        first = bounds(work.shares, size)
         planned = [planned_sums(list(work.launches(*pair)), work.shares) for pair in pairwise(first)]
         starts = [0, *accumulate(slots for _, _, slots in planned)]
         needed = part_bytes(work, *(dtype.itemsize for dtype in dtypes)) + 32 * starts[-1] * work.count
         with gpu.out_of_memory(f"the sums of {work.count} particles", needed):
             nodes = cuda.device_array((starts[-1], 4, work.count), np.float64)
-            parts = [Part(work, 0, first[1], dtypes, nodes)]
+            own = nodes[starts[rank] : starts[rank + 1]]
+            parts = [Part(work, first[rank], first[rank + 1], dtypes, own)]
             for k, worker in enumerate(workers, 1):
                 begin, end = starts[k], starts[k + 1]
                 with worker.current():
                     worker.part = Part(work, first[k], first[k + 1], dtypes, worker.results(nodes[begin:end]))
-        if not workers:
+        if size == 1:
             return parts, None
         stack: list[Node] = []
         order = [
@@ -130,7 +142,8 @@ class SymmetricEngine(GpuEngine):
             for start, (_, left, _) in zip(starts, planned, strict=False)
             for slot, node in enumerate(left)
         ]
-        return [*parts, *(worker.part for worker in workers)], cuda.to_device(np.array(order, np.int64))
+        rest = Rest(nodes, cuda.to_device(np.array(order, np.int64)), starts)
+        return [*parts, *(worker.part for worker in workers)], rest
 
     def _resident_blocks(self, tiling: Tiling, masses: str) -> int:
         """Blocks of the pair kernel that the card holds at a time, both with and without the energy's sums: one wave of
@@ -161,7 +174,8 @@ class SymmetricEngine(GpuEngine):
     def launch(self, kernel: Kernels, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
         plan, stream, helpers = state.workspace, state.stream, state.helpers
-        workers = [Worker(0, stream, bodies.body, bodies.acceleration, length2, plan.parts[0])]
+        number = state.ranks.rank if state.ranks else 0
+        workers = [Worker(number, stream, bodies.body, bodies.acceleration, length2, plan.parts[0])]
         if helpers:
             workers += helpers.begin(bodies.body, length2, stream)
 
@@ -173,10 +187,19 @@ class SymmetricEngine(GpuEngine):
         launch_in_turns(workers, pieces, state)
         if helpers:
             helpers.end(stream)
-            blocks, (body, acceleration) = -(-plan.work.count // 128), self._massive(plan, workers[0])
-            kernel.root[(blocks, kernel.components), 128, stream](
-                body, plan.parts[0].nodes, plan.order, acceleration, G
-            )
+        if plan.rest is not None:
+            self._finish(kernel, plan, workers[0], state, G)
+        if state.ranks and state.division:
+            state.ranks.complete(bodies.acceleration, self._tiled.row_bounds(state, bodies.acting), stream)
+
+    def _finish(self, kernel: Kernels, plan: Plan, worker: Worker, state: DeviceState, G: Any) -> None:
+        """Add the nodes of all devices or ranks."""
+        assert plan.rest is not None
+        nodes, order, slots = plan.rest
+        if state.ranks:
+            state.ranks.complete(nodes, slots, state.stream)
+        blocks, (body, acceleration) = -(-plan.work.count // 128), self._massive(plan, worker)
+        kernel.root[(blocks, kernel.components), 128, state.stream](body, nodes, order, acceleration, G)
 
     def _massive(self, plan: Plan, worker: Worker) -> tuple[Any, Any]:
         """The rows of the bodies whose pairs are computed, of a worker's arrays."""
