@@ -14,6 +14,8 @@ from nbody.forces import ENGINES
 from nbody.gpu import SIMULATED
 from nbody.initial.plummer import Plummer
 from nbody.integrators import INTEGRATORS
+from nbody.integrators.blocks import gpu as gpu_blocks
+from nbody.integrators.blocks import memory
 from nbody.integrators.blocks.memory import working_bytes
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
@@ -119,11 +121,55 @@ def test_the_simulator_joins_and_parts_a_pair_as_the_cpu_does(name):
         facts.append((*scheme.arrays()["pairs"], scheme.single, motion.state.time))
         ends.append((*first, *bodies_of(motion)))
     assert facts[0] == facts[1] and facts[0][:2] == (1, 1)
-    blocks = scheme._blocks
-    arrays = blocks._p, blocks._partial, blocks._listed, blocks._mass, blocks._limit
+    device = scheme._blocks._workers.first
+    arrays = device.p, device.partial, device.listed, device.bodies.mass, device.bodies.limit
     assert sum(array.nbytes for array in arrays) <= working_bytes("gpu", 17, "float64")
     for got, expected, tolerance in zip(ends[1], ends[0], (1e-14, 1e-11, 1e-14, 1e-11), strict=True):
         np.testing.assert_allclose(got, expected, atol=tolerance)
+
+
+@pytest.fixture
+def divided(monkeypatch):
+    """Few bodies are divided as many are; so several devices make their blocks."""
+    for module in memory, gpu_blocks:
+        monkeypatch.setattr(module, "parts_for", lambda count, mixed: 8)
+
+
+@simulated
+@pytest.mark.parametrize(
+    "name,precision,bodies,gravity,eta",
+    [
+        ("hermite6_block", "float64", cluster(35), SOFTENED, 0.5),
+        ("hermite4_block", "mixed", cluster(35), SOFTENED, 0.01),
+        ("hermite6_block", "float64", passing(start=0.0215, speed=10, axis=1e-4), Gravity(), 4.0),
+    ],
+    ids=["order 6", "mixed", "pair"],
+)
+def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(name, precision, bodies, gravity, eta, divided):
+    """Each number of devices starts alike; it then makes a block from the checkpoint of another number. (The pair parts
+    then.) Three devices do not have equal parts."""
+    firsts, seconds, saved = [], [], None
+    for size in (1, 2, 3):
+        kind = INTEGRATORS.load(name)
+        scheme, engine = kind(0.125, kind.Options(eta=eta)), ENGINES.load("gpu-symmetric")(gravity, precision)
+        engine.devices = (0,) * size
+        motion = Motion(engine, engine.load(bodies))
+        scheme.prepare(motion)
+        scheme.start(motion)
+        scheme.advance(motion, 2, 0.005)
+        firsts.append((motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)))
+        saved = saved or firsts[0]
+        motion.state.restore(saved[0])
+        scheme.restore(saved[1])
+        motion.state.step, motion.state.time = saved[2]
+        scheme.advance(motion, 1, 0.005)
+        seconds.append((motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)))
+    for ends in (firsts, seconds):
+        for end in ends[1:]:
+            assert end[2] == ends[0][2]
+            for got, expected in zip(end[:2], ends[0][:2], strict=True):
+                for column in expected:
+                    np.testing.assert_array_equal(got[column], expected[column])
 
 
 @pytest.mark.skipif(SIMULATED, reason="this is what starts the simulator")

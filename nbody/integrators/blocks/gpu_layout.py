@@ -1,4 +1,5 @@
-"""What the kernels of block steps on a GPU share: sizes, the clock, and the length of a step in ticks."""
+"""What the kernels of block steps on a GPU share: sizes, the division of the sums, the clock, and the length of a step in
+ticks."""
 
 from typing import Any, NamedTuple
 
@@ -62,11 +63,33 @@ def real_of(mixed: bool) -> type[np.floating]:
     return np.float32 if mixed else np.float64
 
 
+class Division(NamedTuple):
+    """How the sums over all bodies are divided, and which of them a device computes: all bodies are ``parts`` parts, each of
+    the same number of shares. The sum of a part is that of its shares, and the parts are added in order. So the bits depend
+    on ``parts`` and ``room``, and not on the device that computes a part.
+
+    Attributes:
+        parts: 1, or PARTS for bodies that several devices may share.
+        first, own: the first part of this device, and the number of its parts.
+        room: about the groups of listed bodies times the shares; so all blocks of threads have work.
+    """
+
+    parts: int
+    first: int
+    own: int
+    room: int
+
+
+ROUNDS = 2
+"""With PARTS parts, the work of a device if it is alone, in blocks of threads that it holds at a time: two devices have
+work for all of theirs."""
+
+
 @exact
-def shares_of(number, count, blocks, tile, group):
-    """The shares into which all bodies are divided for ``number`` listed ones, so that all blocks have work."""
+def shares_of(number, count, parts, room, tile, group):
+    """The shares of each part for ``number`` listed bodies."""
     groups, tiles = (number + group - 1) // group, (count + tile - 1) // tile
-    return max(1, min(tiles, blocks // max(1, groups)))
+    return max(1, min((tiles + parts - 1) // parts, room // (parts * max(1, groups))))
 
 
 @exact

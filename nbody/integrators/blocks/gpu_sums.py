@@ -1,7 +1,7 @@
 """Kernels of block steps on a GPU: the sums over all pairs of a listed body with any body."""
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from nbody.integrators.blocks.gpu_layout import (
     SINGLE,
     STRENGTH,
     WARPS,
+    exact,
     real_of,
     shares_of,
     tiling,
@@ -25,35 +26,95 @@ from nbody.law import LAWS, pair_law, pair_slopes
 from nbody.unroll import unrolled
 
 
-@gpu.device_function
-def total(partial, n, shares, lane):
-    """The nine sums of the listed body n, sum k in lane k: lanes k, k + 9 and k + 18 add a third of the shares each."""
-    found = 0.0
-    if lane < 27:
-        share = lane // 9
-        while share < shares:
-            found += partial[(n * 9 + lane % 9) * shares + share]
-            share += 3
-    k = lane % 9
-    return gpu.shuffle(found, k) + (gpu.shuffle(found, k + 9) + gpu.shuffle(found, k + 18))
+class Totals(NamedTuple):
+    """The device functions that add the partial sums of one body, for a number of parts."""
+
+    of_parts: Any
+    of_all: Any
 
 
 @cache
-def store_kernel(mixed: bool) -> Any:
-    """The kernel that keeps the sums of all bodies as their acceleration, jerk and snap."""
-    tile, group = tiling(mixed).tile, tiling(mixed).group
+def totals(parts: int) -> Totals:
+    """The functions; each warp computes the nine sums of one listed body, sum k in its lanes k, k + 9 and k + 18."""
+
+    @exact
+    def of_parts(partial, n, own, shares, lane, found):
+        """found[p]: the sum over the shares of this device's part p; the lanes of a sum add a third of the shares each."""
+        for p in range(parts):
+            found[p] = 0.0
+        if lane < 27:
+            start, share = (n * 9 + lane % 9) * own * shares, lane // 9
+            while share < shares:
+                for p in range(parts):
+                    if p < own:
+                        found[p] += partial[start + p * shares + share]
+                share += 3
+        k = lane % 9
+        for p in range(parts):
+            found[p] = gpu.shuffle(found[p], k) + (gpu.shuffle(found[p], k + 9) + gpu.shuffle(found[p], k + 18))
+
+    @exact
+    def of_all(sums, n, i, own, shares, lane, found):
+        """The sum over all bodies on the listed body n, which is body i. ``sums``: the partial sums, or, if this device has
+        only some of the parts, what :func:`gather_kernel` stored; ``found``: room for a number per part."""
+        if own == parts:
+            of_parts(sums, n, own, shares, lane, found)
+        else:
+            for p in range(parts):
+                found[p] = sums[(i * parts + p) * 9 + lane % 9]
+        total = found[0]
+        for p in range(1, parts):
+            total += found[p]
+        return total
+
+    return Totals(of_parts, of_all)
+
+
+@cache
+def gather_kernel(mixed: bool, parts: int) -> Any:
+    """The kernel that adds the shares of a device's parts, and stores the sums of each listed body on all devices:
+    gathered[(i * parts + p) * 9 + k] is sum k over part p on body i."""
+    tile, group, of_parts = tiling(mixed).tile, tiling(mixed).group, totals(parts).of_parts
 
     @gpu.kernel
-    def store(rows, partial, listed, scale, force_blocks):
+    def gather(partial, gathered, listed, clock, slot, division):
+        found = cuda.local.array(parts, np.float64)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
-        number = rows.shape[1]
-        shares = shares_of(number, number, force_blocks, tile, group)
+        number = clock[3 + slot]
+        shares = shares_of(number, listed.size, division.parts, division.room, tile, group)
         first = cuda.blockIdx.x * WARPS
         while first < number:
             n = min(first + warp, number - 1)
-            value = scale[STRENGTH] * total(partial, n, shares, lane)
+            of_parts(partial, n, division.own, shares, lane, found)
             if lane < 9 and first + warp < number:
-                rows[6 + lane, listed[n]] = value
+                start = (listed[n] * parts + division.first) * 9 + lane
+                for there in gathered:
+                    for p in range(parts):
+                        if p < division.own:
+                            there[start + 9 * p] = found[p]
+            first += cuda.gridDim.x * WARPS
+
+    return gather
+
+
+@cache
+def store_kernel(mixed: bool, parts: int) -> Any:
+    """The kernel that keeps the sums of all bodies as their acceleration, jerk and snap."""
+    tile, group, of_all = tiling(mixed).tile, tiling(mixed).group, totals(parts).of_all
+
+    @gpu.kernel
+    def store(rows, sums, listed, scale, division):
+        found = cuda.local.array(parts, np.float64)
+        warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
+        number = rows.shape[1]
+        shares = shares_of(number, number, division.parts, division.room, tile, group)
+        first = cuda.blockIdx.x * WARPS
+        while first < number:
+            n = min(first + warp, number - 1)
+            i = listed[n]
+            value = scale[STRENGTH] * of_all(sums, n, i, division.own, shares, lane, found)
+            if lane < 9 and first + warp < number:
+                rows[6 + lane, i] = value
             first += cuda.gridDim.x * WARPS
 
     return store
@@ -147,8 +208,9 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         return i
 
     @gpu.kernel(**gpu.FAST)
-    def force(p, partial, listed, clock, scale, slot):
-        """The sums of each share of all bodies: partial[(n * 9 + k) * shares + share] for the listed body n."""
+    def force(p, partial, listed, clock, scale, slot, division):
+        """The sums over each share of this device: partial[(n * 9 + k) * here + share] for the listed body n,
+        if ``here`` of them are this device's."""
         tile = cuda.shared.array((height, 4), real, alignment=16)
         rest = cuda.shared.array((warps, 9, 32), real)
         own, sums = cuda.local.array((bodies, 12), real), cuda.local.array((bodies, 9), real)  # these become registers
@@ -159,17 +221,18 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         number, count = clock[3 + slot], listed.shape[0]
         if cuda.blockIdx.x == 0 and t == 0:
             tick(clock, slot)
-        shares = shares_of(number, count, cuda.gridDim.x, tile_size, group_size)
+        shares = shares_of(number, count, division.parts, division.room, tile_size, group_size)
         groups, tiles = (number + group_size - 1) // group_size, (count + tile_size - 1) // tile_size
-        each = (tiles + shares - 1) // shares
+        here, first_share, all_shares = division.own * shares, division.first * shares, division.parts * shares
         length2, first_of_warp = real(scale[LENGTH2]), np.int32(warp * per_warp)
         mine = np.int32(first_of_warp + min(lane, np.int32(per_warp - 1)))
         work = cuda.blockIdx.x
-        while work < groups * shares:
-            group, share = work // shares, work % shares
+        while work < groups * here:
+            group, share = work // here, work % here
             for b in range(bodies):
                 listed_i[b] = begin(p, listed, number, group * group_size + 32 * b + lane, own, sums, b)
-            q, end = share * each, min(tiles, (share + 1) * each)
+            q = tiles * (first_share + share) // all_shares
+            end = tiles * (first_share + share + 1) // all_shares
             fetch(p, q * tile_size + mine, count, held)
             while q < end:
                 base = q * tile_size
@@ -197,7 +260,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
                     for w in range(warps):
                         found += rest[w, k, lane]
                     if n < number:
-                        partial[(n * 9 + k) * shares + share] = found
+                        partial[(n * 9 + k) * here + share] = found
                 cuda.syncthreads()
             work += cuda.gridDim.x
 
