@@ -33,7 +33,7 @@ def compiled(
     shape = Shape(softening, dimensions, np.dtype(np.float32), wanted, mixed)
     if engine == "gpu-symmetric":
         kernel = gpu_pairs.build(shape, tiling, masses)
-        signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 3, types.uint32)
+        signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
     else:
         kernel = ENGINES.load(engine).build(shape)
         signature = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)

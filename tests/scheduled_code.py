@@ -93,7 +93,7 @@ def machine_code(tiling, masses, potential, softening="plummer", dimensions=3):
 
     real = types.float32
     kernel = gpu_pairs.build(Shape(softening, dimensions, np.dtype(np.float32), potential), Tiling(*tiling), masses)
-    signature = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 3, types.uint32)
+    signature = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
     try:
         return gpu.assembled(gpu.ptx(kernel, signature))[0]
     except Exception as error:

@@ -51,7 +51,7 @@ class Compiled:
         shape = Shape("plummer", 3, np.dtype(precision), Want.ACCELERATION)
         if name == "gpu-symmetric":
             kernel = gpu_pairs.build(shape, Tiling(4, 8 if precision == "float32" else 4), "product")
-            arguments = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 3, types.uint32)
+            arguments = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
         else:
             kernel = ENGINES.load(name).build(shape)
             arguments = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)

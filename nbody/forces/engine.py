@@ -216,6 +216,10 @@ class Engine(ABC):
         """The CPU or GPU on which the forces are computed."""
         return machine.cpu_name()
 
+    def devices_name(self) -> str:
+        """The name and the number of the devices, if there are several."""
+        return self.device_name()
+
     def driver(self) -> str:
         """The version of the device's driver; empty where there is none."""
         return ""

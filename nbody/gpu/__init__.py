@@ -22,6 +22,7 @@ _LATER = {
     "direct": ("DirectLaunch", "allow_shared", "current_device"),
     "graph": ("Graph", "milliseconds", "times"),
     "kernel_files": ("kernel",),
+    "peers": ("Fork", "Gpus", "Helper", "bandwidth", "connect", "device_count", "devices_for", "on"),
     "waiting": ("is_done", "mark", "wait_for"),
     "simulated" if SIMULATED else "intrinsics": (
         "add", "ballot", "count_ones", "device_function", "lane", "leading_zeros", "multiply", "multiply_add", "row",

@@ -99,9 +99,18 @@ def facts() -> Facts:
     )
 
 
-def use_device() -> None:
-    """Make the device current in the calling thread, as launches by the driver's own functions need it."""
-    cuda.current_context()
+_device = [0]
+
+
+def use_device(number: int | None = None) -> None:
+    """Make a device current in the calling thread, as launches by the driver's own functions need it; without a number the
+    one that was named last."""
+    if number is not None:
+        _device[0] = number
+    if SIMULATED:
+        return
+    if cuda.current_context().device.id != _device[0]:
+        cuda.select_device(_device[0])
 
 
 def _driver_version() -> str:

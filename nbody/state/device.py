@@ -76,6 +76,8 @@ class DeviceState(State):
         self._clock = cuda.to_device(np.zeros(1, np.int64))
         self.division: Any = None
         """The order in which the engine computes bodies with and without mass; None if that is the state's own."""
+        self.helpers: Any = None
+        """The other GPUs that compute forces (:mod:`nbody.forces.direct.gpu_helpers`); None if there are none."""
         self._staging: Staging | None = None  # made for the first snapshot
 
     @property

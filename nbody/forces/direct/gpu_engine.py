@@ -16,7 +16,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
+from nbody.forces.direct.gpu_helpers import Helpers
 from nbody.forces.direct.gpu_massless import Division
+from nbody.forces.direct.gpu_options import GpuOptions
+from nbody.forces.direct.gpu_triangle import DIVIDED
 from nbody.forces.engine import Engine
 from nbody.law import Gravity, pair_law
 from nbody.particles import Particles
@@ -75,12 +78,16 @@ class Bodies(NamedTuple):
 class GpuEngine(Engine):
     """An engine whose particles stay on the GPU."""
 
+    Options = GpuOptions
     device = "gpu"
     replayable = True
     state_type = DeviceState
     name = "gpu"
     build: ClassVar[Callable[..., Any]]
     """The function that builds the engine's kernel for a :class:`Shape`."""
+
+    helped: ClassVar[bool] = False
+    """True if several GPUs can divide its work: ``load`` then makes ``state.helpers`` for :data:`DIVIDED` bodies or more."""
 
     divides: ClassVar[bool] = False
     """True if its launches leave out bodies without mass, if there are many: ``load`` then makes a ``state.division``."""
@@ -91,6 +98,9 @@ class GpuEngine(Engine):
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
         self.require_device()
         super().__init__(gravity, precision, options)
+        self.devices = gpu.devices_for(getattr(self.options, "gpus", None))
+        """The numbers of the GPUs, of which the first one holds the state."""
+        gpu.use_device(self.devices[0])
 
     @classmethod
     def require_device(cls) -> None:
@@ -106,6 +116,8 @@ class GpuEngine(Engine):
             if gravity.per_species:
                 softening2 = gravity.squares(particles.species, particles.species_names)
             state.division = Division(particles.mass.astype(self.dtype), self.dtype, softening2)
+        if self.helped and len(self.devices) > 1 and self.acting(state) >= DIVIDED:
+            state.helpers = Helpers(self.devices, state, self.gravity.per_species)
         return state
 
     def acting(self, state: State) -> int:
@@ -116,6 +128,11 @@ class GpuEngine(Engine):
     def device_name(self) -> str:
         """See :meth:`Engine.device_name`."""
         return gpu.facts().name
+
+    def devices_name(self) -> str:
+        """See :meth:`Engine.devices_name`."""
+        name = self.device_name()
+        return f"{len(self.devices)} x {name}" if len(self.devices) > 1 else name
 
     def driver(self) -> str:
         """See :meth:`Engine.driver`."""

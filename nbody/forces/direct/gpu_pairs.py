@@ -35,7 +35,8 @@ from nbody.state import Want
 
 FOLD = 1024
 """A row's sum in registers is added to its total after this number of columns: errors grow with √FOLD + √(N/FOLD), not √N.
-(A column's sum covers one tile; :func:`~nbody.forces.direct.gpu_triangle.build_sum` adds these sums in float64.)"""
+(A column's sum covers one tile; 
+:func:`~nbody.forces.direct.gpu_pair_sums.sum_kernel` adds these sums in float64.)"""
 
 
 def resident_warps(bodies: int) -> int:
@@ -74,10 +75,11 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
 def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     """The pair kernel for a law, a precision, 2 or 3 dimensions, a tiling and a result of :func:`masses_of`.
 
-    It is ``kernel(body, rows, columns, length2, first, last, share, extra)``, in blocks of ``tiling.chunk`` threads: body
-    (N, 4) and rows (blocks + tiles, 4, ``tiling.tile``) in the state's dtype, columns (tiles, 4, N) and length2 in the
-    pairs', a number or, if each body has a softening length, (N,); first, last, share and extra as in
-    :class:`~nbody.forces.direct.gpu_triangle.Panel`.
+    It is ``kernel(body, rows, columns, length2, first, run, runs, share, extra)``, in blocks of ``tiling.chunk`` threads:
+    body (N, 4) and rows (blocks + tiles, 4, ``tiling.tile``) in the state's dtype, columns (tiles, 4, W) and length2 in the
+    pairs', a number or, if each body has a softening length, (N,). The blocks compute the runs from ``run`` on, of
+    ``runs``; ``first`` is the tile in which these begin, and body ``first`` · T the first of the columns; share and extra as
+    in :attr:`~nbody.forces.direct.gpu_triangle.Work.run_units`.
     """
     real, potential, mixed, per_species = shape.real, shape.potential, shape.mixed, shape.per_species
     energy = shape.wanted == Want.ENERGY
@@ -94,7 +96,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
     before, first_of = gpu.device_function(units_before), gpu.device_function(first_unit)
 
     @gpu.kernel(**gpu.bounded(chunk_size, resident // warps))
-    def accelerate_pairs(body, rows, columns, length2, first, last, share, extra):
+    def accelerate_pairs(body, rows, columns, length2, first, run, runs, share, extra):
         near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
         low = cuda.shared.array((3, chunk_size if mixed or per_species else 1), real)
         pull = cuda.shared.array((4, chunk_size), real)  # the sums of the columns of the chunk
@@ -103,9 +105,8 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
         t = cuda.threadIdx.x
         lane, warp = t % LANES, t // LANES
         chunks = (body.shape[0] + chunk_size - 1) // chunk_size
-        start = before(first, chunks, bodies)
-        unit = start + first_of(cuda.blockIdx.x, cuda.gridDim.x, share, extra)
-        stop = start + first_of(cuda.blockIdx.x + 1, cuda.gridDim.x, share, extra)
+        unit = first_of(run + cuda.blockIdx.x, runs, share, extra)
+        stop = first_of(run + cuda.blockIdx.x + 1, runs, share, extra)
         tile = first
         while unit < stop:
             while before(tile + 1, chunks, bodies) <= unit:
@@ -150,7 +151,7 @@ def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
                     cuda.syncthreads()
                 if chunk >= (tile + 1) * bodies and j < body.shape[0]:
                     for c in range(column_sums):
-                        columns[tile - first, c, j] = pull[c, t]
+                        columns[tile - first, c, j - first * tile_size] = pull[c, t]
                 chunk += 1
                 if energy and chunk == min(end, (tile + 1) * bodies):  # the tile's own pairs are counted twice
                     for k in range(bodies):

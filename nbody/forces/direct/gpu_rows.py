@@ -2,16 +2,18 @@
 
 The sum of a row does not depend on other rows, so any launch may compute any rows. For large N, slabs of rows are launched
 one after another; the bits do not depend on the slabs. A slab is a whole number of waves (as many blocks as the card holds
-at a time), so that no multiprocessor is idle at its end. (Several GPUs that all hold all positions could share the rows.)
+at a time), so that no multiprocessor is idle at its end. Several GPUs divide the rows.
 """
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Bodies, GpuEngine
+from nbody.forces.direct.gpu_helpers import Worker, bounds, launch_in_turns
 from nbody.forces.direct.gpu_pieces import interactions_per_piece
 from nbody.state.device import DeviceState
 
@@ -32,21 +34,37 @@ class RowEngine(GpuEngine):
     how many. The others have no mass.
     """
 
-    divides = True
+    divides = helped = True
 
     @abstractmethod
     def block(self, count: int) -> Block:
         """The size of the kernel's blocks for ``count`` particles."""
 
-    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any, first: int = 0) -> None:
-        """See :meth:`GpuEngine.launch`; computes the rows from ``first`` on."""
+    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
+        """See :meth:`GpuEngine.launch`."""
+        workers = [Worker(0, state.stream, bodies.body, bodies.acceleration, length2)]
+        if state.helpers:
+            workers += state.helpers.begin(bodies.body, length2, state.stream)
+        launch_in_turns(workers, lambda worker: self.rows(kernel, worker, state, bodies, G), state)
+        if state.helpers:
+            state.helpers.end(state.stream)
+
+    def rows(
+        self, kernel: Any, worker: Worker, state: DeviceState, bodies: Bodies, G: Any, first: int = 0
+    ) -> Iterator[int]:
+        """Launch a device's part of the rows from ``first`` on; yields the interactions after each launch."""
         count, block = state.count, self.block(state.count)
-        arrays, rest = (bodies.body, bodies.acceleration), (np.int64(bodies.acting), G, length2)
-        rows = self._rows(kernel, (*arrays, np.int64(0), *rest), count - first, bodies.acting, block)
-        for start in range(first, count, rows):
-            slab = min(rows, count - start)
-            kernel[-(-slab // block.bodies), block.threads, state.stream](*arrays, np.int64(start), *rest)
-            state.report(slab * bodies.acting)
+        parts = bounds(count - first, state.helpers.size if state.helpers else 1, block.bodies)
+        begin, end = first + parts[worker.number], first + parts[worker.number + 1]
+        arrays, rest = (worker.body, worker.acceleration), (np.int64(bodies.acting), G, worker.length2)
+        rows = self._rows(kernel, (*arrays, np.int64(0), *rest), end - begin, bodies.acting, block)
+        for start in range(begin, end, rows):
+            slab = min(rows, end - start)
+            kernel[-(-slab // block.bodies), block.threads, worker.stream](*arrays, np.int64(start), *rest)
+            if worker.number:
+                own = worker.acceleration[start : start + slab]
+                bodies.acceleration[start : start + slab].copy_to_device(own, worker.stream)
+            yield slab * bodies.acting
 
     def _rows(self, kernel: Any, arguments: tuple, count: int, acting: int, block: Block) -> int:
         """Rows per slab: all, if that is at most two pieces; else the number of waves that is nearest to one piece.

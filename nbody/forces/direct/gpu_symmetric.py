@@ -11,27 +11,21 @@ One H200, 3-D, Plummer's softening, interactions/s: float32 3.16e12 at N = 26214
 force error at 262144, for the positions as stored: float32 9e-8, mixed 3e-8 (the rounding of single pairs).
 """
 
-import math
+from collections.abc import Iterator
 from functools import cache, cached_property
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Bodies, GpuEngine, Shape
-from nbody.forces.direct.gpu_pairs import build, masses_of
+from nbody.forces.direct.gpu_helpers import Worker, bounds, launch_in_turns
+from nbody.forces.direct.gpu_pair_sums import SLICES, Part, part_bytes, planned_sums, root_kernel, sum_kernel
+from nbody.forces.direct.gpu_pairs import build, masses_of, resident_warps
 from nbody.forces.direct.gpu_tiled import TiledEngine
-from nbody.forces.direct.gpu_triangle import (
-    LANES,
-    SLICES,
-    Buffers,
-    Panel,
-    Tiling,
-    build_sum,
-    panels,
-    room_on_card,
-    shapes_of_buffers,
-)
+from nbody.forces.direct.gpu_triangle import LANES, Node, Tiling, Work, divided, push, room_on_card
+from nbody.gpu import cuda
 from nbody.particles import Particles
 from nbody.state import Want, itemsize
 from nbody.state.device import DeviceState
@@ -41,12 +35,6 @@ from nbody.state.device import DeviceState
 def pairs_kernel(shape: Shape, tiling: Tiling, masses: str) -> Any:
     """:func:`build`, cached for the rest of the process."""
     return build(shape, tiling, masses)
-
-
-@cache
-def sum_kernel(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
-    """:func:`~nbody.forces.direct.gpu_triangle.build_sum`, cached for the rest of the process."""
-    return build_sum(tiling, masses, real, of_each)
 
 
 def tiling_for(count: int, precision: str, masses: str = "product", per_species: bool = False) -> Tiling:
@@ -61,28 +49,44 @@ def tiling_for(count: int, precision: str, masses: str = "product", per_species:
 
 
 class Plan(NamedTuple):
-    """How the pairs of a state's acting bodies are computed, and the buffers of their partial sums: the workspace of the
-    state."""
+    """How the pairs of a state's acting bodies are computed: the workspace of the state.
+
+    Attributes:
+        masses: the result of :func:`~nbody.forces.direct.gpu_pairs.masses_of`.
+        tiling, work: how the pairs are divided.
+        parts: what each device computes, with its buffers; the first device's is the first.
+        order: the nodes that the first device adds in the end, see
+            :func:`~nbody.forces.direct.gpu_pair_sums.root_kernel`; None if it has computed all of them.
+    """
 
     masses: str
     tiling: Tiling
-    panels: list[Panel]
-    buffers: Buffers
+    work: Work
+    parts: list[Part]
+    order: Any
+
+
+class Kernels(NamedTuple):
+    """The kernels of an evaluation, and the number of components of its sums."""
+
+    pairs: Any
+    add: Any
+    root: Any
+    components: int
 
 
 class SymmetricEngine(GpuEngine):
     """Each pair once: Newton's third law, bodies in registers, column sums passed on by shuffles. If many bodies have no
     mass, each pair of the others once, and the rows of those without mass by ``gpu-tiled`` (in float64 if mixed).
 
-    The panels of a state are independent of each other, and the acceleration is the sum over the panels: several GPUs that
-    all hold all positions could share them.
+    Several GPUs divide the shares of the pairs; the bits do not depend on how many there are.
     """
 
     name = "gpu-symmetric"
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed", "float64")
     build = staticmethod(build)
     softenings = True
-    divides = True
+    divides = helped = True
     interactions_per_root = 2
     separate_energy = True
     contends = range(2048, 1 << 62)  # 1024 bodies are 68 units of work: too few warps for a card
@@ -99,9 +103,34 @@ class SymmetricEngine(GpuEngine):
         masses = masses_of(particles, self.gravity, self.shape().real)
         tiling = tiling_for(count, self.precision, masses, self.gravity.per_species)
         room = room_on_card(tiling, columns, self._resident_blocks(tiling, masses))
-        work = list(panels(count, tiling, columns.itemsize, room))
-        state.workspace = Plan(masses, tiling, work, Buffers(count, tiling, self.dtype, columns, work[0]))
+        work = divided(count, tiling, columns.itemsize, room)
+        parts, order = self._parts(state, work)
+        state.workspace = Plan(masses, tiling, work, parts, order)
         return state
+
+    def _parts(self, state: DeviceState, work: Work) -> tuple[list[Part], Any]:
+        """The parts of the devices, and the order in which the first one adds what is left; see :class:`Plan`."""
+        dtypes, workers = (self.dtype, self.shape().dtype), state.helpers.workers if state.helpers else []
+        first = bounds(work.shares, len(workers) + 1)
+        planned = [planned_sums(list(work.launches(*pair)), work.shares) for pair in pairwise(first)]
+        starts = [0, *accumulate(slots for _, _, slots in planned)]
+        needed = part_bytes(work, *(dtype.itemsize for dtype in dtypes)) + 32 * starts[-1] * work.count
+        with gpu.out_of_memory(f"the sums of {work.count} particles", needed):
+            nodes = cuda.device_array((starts[-1], 4, work.count), np.float64)
+            parts = [Part(work, 0, first[1], dtypes, nodes)]
+            for k, worker in enumerate(workers, 1):
+                begin, end = starts[k], starts[k + 1]
+                with worker.current():
+                    worker.part = Part(work, first[k], first[k + 1], dtypes, worker.results(nodes[begin:end]))
+        if not workers:
+            return parts, None
+        stack: list[Node] = []
+        order = [
+            [start + slot, push(stack, node)]
+            for start, (_, left, _) in zip(starts, planned, strict=False)
+            for slot, node in enumerate(left)
+        ]
+        return [*parts, *(worker.part for worker in workers)], cuda.to_device(np.array(order, np.int64))
 
     def _resident_blocks(self, tiling: Tiling, masses: str) -> int:
         """Blocks of the pair kernel that the card holds at a time, both with and without the energy's sums: one wave of
@@ -116,46 +145,84 @@ class SymmetricEngine(GpuEngine):
             np.empty((1, 4), self.dtype), np.empty((1, 1, 4), self.dtype), np.empty((1, 1, 4), shape.dtype)
         )  # fmt: skip
         length2 = np.empty(1, shape.dtype) if shape.per_species else shape.real(0)
-        arguments = (body, rows, columns, length2, np.int64(0), np.int64(0), np.int64(0), np.uint32(0))
+        arguments = (body, rows, columns, length2, *(np.int64(0),) * 4, np.uint32(0))
         return gpu.resident_blocks(self.pairs(shape, tiling, masses), arguments, tiling.chunk)
 
-    def kernel(self, want: Want, state: DeviceState) -> Any:
-        """The pair kernel, the kernel that adds the partial sums, and the number of components of these sums."""
-        shape, plan = self.shape(want), state.workspace
-        add = sum_kernel(plan.tiling, plan.masses, shape.real, want == Want.POTENTIAL)
-        return self.pairs(shape, plan.tiling, plan.masses), add, 3 if want is Want.ACCELERATION else 4
+    def kernel(self, want: Want, state: DeviceState) -> Kernels:
+        """The kernels for this engine's gravity and precision and for the state's masses."""
+        shape, plan, of_each = self.shape(want), state.workspace, want == Want.POTENTIAL
+        return Kernels(
+            self.pairs(shape, plan.tiling, plan.masses),
+            sum_kernel(plan.tiling, plan.masses, shape.real, of_each, plan.work.shares > 1),
+            root_kernel(plan.masses, shape.real, of_each),
+            3 if want is Want.ACCELERATION else 4,
+        )
 
-    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
+    def launch(self, kernel: Kernels, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """See :meth:`GpuEngine.launch`."""
-        pairs, add, components = kernel
-        plan, count = state.workspace, bodies.acting
-        body, acceleration = bodies.body, bodies.acceleration
-        if state.division:
-            body, acceleration = body[:count], acceleration[:count]
-        rows, columns, threads = plan.buffers.rows, plan.buffers.columns, plan.tiling.chunk
-        sum_blocks, units = (-(-count // LANES), components), sum(panel.units for panel in plan.panels)
-        for panel in plan.panels:
-            first, last, blocks = np.int64(panel.first), np.int64(panel.last), np.int64(panel.blocks)
-            pairs[panel.blocks, threads, state.stream](body, rows, columns, length2, first, last, *panel.shares)
-            add[sum_blocks, (LANES, SLICES), state.stream](body, rows, columns, acceleration, G, first, last, blocks)
-            state.report(count**2 * panel.units // units)
-        if state.division:
-            want = Want.ACCELERATION if components == 3 else Want.POTENTIAL
-            if not self.gravity.per_species:
-                length2 = self.dtype.type(self.gravity.length2)  # of the state's type, not the pairs'
-            self._tiled.launch(self._tiled.kernel(want, state), state, bodies, G, length2, count)
+        plan, stream, helpers = state.workspace, state.stream, state.helpers
+        workers = [Worker(0, stream, bodies.body, bodies.acceleration, length2, plan.parts[0])]
+        if helpers:
+            workers += helpers.begin(bodies.body, length2, stream)
+
+        def pieces(worker: Worker) -> Iterator[int]:
+            yield from self._pieces(kernel, plan, worker, G)
+            if state.division:
+                yield from self._massless(kernel, worker, state, bodies, G)
+
+        launch_in_turns(workers, pieces, state)
+        if helpers:
+            helpers.end(stream)
+            blocks, (body, acceleration) = -(-plan.work.count // 128), self._massive(plan, workers[0])
+            kernel.root[(blocks, kernel.components), 128, stream](
+                body, plan.parts[0].nodes, plan.order, acceleration, G
+            )
+
+    def _massive(self, plan: Plan, worker: Worker) -> tuple[Any, Any]:
+        """The rows of the bodies whose pairs are computed, of a worker's arrays."""
+        count = plan.work.count
+        if count == len(worker.body):
+            return worker.body, worker.acceleration
+        return worker.body[:count], worker.acceleration[:count]
+
+    def _pieces(self, kernel: Kernels, plan: Plan, worker: Worker, G: Any) -> Iterator[int]:
+        """Launch a device's part of the pairs; yields the interactions after each launch."""
+        part, work, threads, stream = worker.part, plan.work, plan.tiling.chunk, worker.stream
+        body, acceleration = self._massive(plan, worker)
+        add = kernel.add[(-(-work.count // LANES), kernel.components), (LANES, SLICES), stream]
+        units = np.int64(work.units)
+        for launch, rows, columns, sums in part.launches:
+            first, run = np.int64(launch.first), np.int64(launch.run)
+            if launch.blocks:
+                kernel.pairs[launch.blocks, threads, stream](
+                    body, rows, columns, worker.length2, first, run, np.int64(work.runs), *work.run_units
+                )
+            for each in sums:
+                numbers = map(np.int64, each)
+                add(body, rows, columns, part.places, part.nodes, acceleration, G, units, run, first, *numbers)
+            yield work.count**2 * launch.units // work.units
+        worker.send_results()
+
+    def _massless(
+        self, kernel: Kernels, worker: Worker, state: DeviceState, bodies: Bodies, G: Any
+    ) -> Iterator[int]:
+        """Launch a device's part of the rows of bodies without mass."""
+        want = Want.ACCELERATION if kernel.components == 3 else Want.POTENTIAL
+        if not self.gravity.per_species:
+            worker.length2 = self.dtype.type(self.gravity.length2)  # of the state's type, not the pairs'
+        rows = self._tiled.kernel(want, state)
+        return self._tiled.rows(rows, worker, state, bodies, G, bodies.acting)
 
     @cached_property
     def _tiled(self) -> TiledEngine:
         """The engine for bodies without mass."""
-        return TiledEngine(self.gravity, self.dtype.name)
+        return TiledEngine(self.gravity, self.dtype.name, self.options)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state, and the partial sums of the largest panel."""
+        """See :meth:`Engine.bytes_needed`: the state, and the partial sums of the largest launch."""
         columns = np.dtype(np.float64 if precision == "float64" else np.float32)
         tiling = tiling_for(particles, precision)
-        largest = next(panels(particles, tiling, columns.itemsize, room_on_card(tiling, columns)))
-        rows, sums = shapes_of_buffers(particles, tiling, largest)
-        partial = math.prod(rows) * itemsize(precision) + math.prod(sums) * columns.itemsize
-        return super().bytes_needed(particles, precision) + partial
+        resident = gpu.blocks_at_most(1024) // 2 * resident_warps(tiling.bodies) // tiling.warps
+        work = divided(particles, tiling, columns.itemsize, room_on_card(tiling, columns, resident))
+        return super().bytes_needed(particles, precision) + part_bytes(work, itemsize(precision), columns.itemsize)

@@ -9,33 +9,47 @@ computed.
     tile 2                      [ D   D ] .   .
     tile 3                              [ D   D ]          a unit: one tile and one chunk
 
-The units, counted along the rows, are divided into equal runs, one per block that fits on the card at a time. So every block
-has the same work for any N; a grid of equal squares would leave up to a third of the card idle at N = 20480. A block writes
-the sums of its rows once per tile of its run, and the sums of its columns once per unit off the diagonal. :func:`build_sum`
-adds them in the order of the units: the bits are the same every time, and no atomics are needed.
+The units, counted along the rows, are divided into equal runs, one per block of the kernel. So every block has the same work
+for any N; a grid of equal squares would leave up to a third of the card idle at N = 20480. A block writes the sums of its
+rows once per tile of its run, and the sums of its columns once per unit off the diagonal. The kernels in
+:mod:`nbody.forces.direct.gpu_pair_sums` add them in a fixed order: the bits are the same every time, and no atomics are
+needed.
 
-For many bodies the tiles are divided into panels, one launch each: the column sums of all tiles would not fit the memory,
-and one launch would take seconds. The panels determine the order of the sums; they depend on N, the tiling and the card,
-and not on how much memory is free.
+For many bodies the runs are divided into shares, a power of two. Each share is summed in the order of its units, and the
+shares are added pairwise in one binary tree. So launches may compute any shares: several, because the column sums of all
+tiles would not fit the memory and one launch would take seconds, or those of one GPU of several. Runs and shares follow from
+N, the tiling and the card; the bits do not depend on the launches, nor on the number of GPUs.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from nbody import gpu
 from nbody.forces.direct.gpu_pieces import interactions_per_piece
-from nbody.gpu import cuda
 
 LANES = 32
-SLICES = 8
-"""Threads that share the partial sums of one number."""
+
+DIVIDED = 32768
+"""From this number of bodies on the runs are divided into shares. Below, several GPUs would wait for each other longer than
+they compute."""
+
+SHARES = 64
+"""The fewest shares. (More if a launch could not have one.)"""
+
+WAVES, UNITS_PER_RUN, UNITS_PER_HALF = 64, 40, 20
+"""With shares there are as many runs as fit on the card at a time, times the largest power of two, at most WAVES, that leaves
+UNITS_PER_RUN; or times two, if that leaves UNITS_PER_HALF. So a part of the runs fills a card, too. A run costs half a unit
+more than its units (one H200, N = 65536 and 262144)."""
+
+MOST_RUNS = (1 << 16) - 1
+"""The kernel computes the first unit of a run with 32-bit products."""
 
 COLUMNS_BUDGET = 2 << 30
-"""The most bytes for column sums. If the tiles need more, they are divided into panels."""
+"""The most bytes for column sums. If the shares need more, they are divided among launches."""
 
 COLUMNS_SHARE = 4
 """On a small card the most is 1/COLUMNS_SHARE of its memory, rounded down to a power of two: the driver reserves a varying
@@ -99,108 +113,138 @@ def room_on_card(tiling: Tiling, dtype: np.dtype, blocks: int | None = None) -> 
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Tiles ``first`` to ``last`` (not included): ``units`` units, computed in one launch of ``blocks`` blocks."""
-
-    first: int
-    last: int
-    blocks: int
-    units: int
-
-    @property
-    def shares(self) -> tuple[np.int64, np.uint32]:
-        """``share`` and ``extra`` of :func:`first_unit`."""
-        return np.int64(self.units // self.blocks), np.uint32(self.units % self.blocks)
-
-
-def panels(count: int, tiling: Tiling, itemsize: int, room: Room) -> Iterator[Panel]:
-    """The launches that cover the triangle of ``count`` bodies, in order; the first is the largest.
-
-    ``itemsize``: bytes per number of a column sum.
-    """
-    chunks = -(-count // tiling.chunk)
-    tiles = -(-count // tiling.tile)
-    size = max(1, min(room.budget // (count * 4 * itemsize), room.piece // (2 * tiling.tile * count)))
-    for first in range(0, tiles, size):
-        last = min(first + size, tiles)
-        units = units_before(last, chunks, tiling.bodies) - units_before(first, chunks, tiling.bodies)
-        yield Panel(first, last, min(room.blocks, units), units)
-
-
-class Buffers:
-    """The partial sums of rows and columns on the device, for the largest panel and all smaller ones.
+class Launch:
+    """The shares ``begin`` to ``end`` (not included), computed in one launch.
 
     Attributes:
-        columns: (tiles, 4, N): the sum over tile R for body j, for j after the tile: three components of the force, and
-            the potential if it is computed for each body.
-        rows: (blocks + tiles, 4, T): the sum of block b for tile R, in row b + R. (Along the runs neither b nor R ever
-            decreases, and at least one of them increases: b + R is distinct for each.)
+        run, blocks: the first of its runs, and their number.
+        first, tiles: the first tile of these runs, and the number of tiles.
+        units: units of work.
     """
 
-    def __init__(self, count: int, tiling: Tiling, row_dtype: np.dtype, column_dtype: np.dtype, largest: Panel) -> None:
-        rows, columns = shapes_of_buffers(count, tiling, largest)
-        needed = math.prod(rows) * row_dtype.itemsize + math.prod(columns) * column_dtype.itemsize
-        with gpu.out_of_memory(f"the sums of {count} particles", needed):
-            self.columns = cuda.device_array(columns, column_dtype)
-            self.rows = cuda.device_array(rows, row_dtype)
+    begin: int
+    end: int
+    run: int
+    blocks: int
+    first: int
+    tiles: int
+    units: int
 
 
-def shapes_of_buffers(count: int, tiling: Tiling, largest: Panel) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shapes of the rows and of the columns of :class:`Buffers`."""
-    tiles = largest.last - largest.first
-    return (largest.blocks + tiles, 4, tiling.tile), (tiles, 4, count)
+@dataclass(frozen=True)
+class Work:
+    """How the triangle of ``count`` bodies is divided into ``runs``, and these into ``shares``; a launch computes at most
+    ``step`` shares, a power of two. Made by :func:`divided`."""
+
+    count: int
+    tiling: Tiling
+    runs: int
+    shares: int
+    step: int
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of columns."""
+        return -(-self.count // self.tiling.chunk)
+
+    @property
+    def units(self) -> int:
+        """Units of the triangle."""
+        return units_before(-(-self.count // self.tiling.tile), self.chunks, self.tiling.bodies)
+
+    @property
+    def run_units(self) -> tuple[np.int64, np.uint32]:
+        """``share`` and ``extra`` of :func:`first_unit`."""
+        return np.int64(self.units // self.runs), np.uint32(self.units % self.runs)
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """Where each share begins, (shares + 1, 3): tile, chunk, run."""
+        tiles = -(-self.count // self.tiling.tile)
+        run = np.arange(self.shares + 1) * self.runs // self.shares
+        unit = run * self.units // self.runs
+        before = units_before(np.arange(tiles + 1), self.chunks, self.tiling.bodies)
+        tile = np.searchsorted(before, unit, side="right") - 1
+        return np.stack((tile, tile * self.tiling.bodies + unit - before[tile], run), axis=1)
+
+    def launches(self, begin: int, end: int) -> Iterator[Launch]:
+        """The launches that compute the shares ``begin`` to ``end``, in order."""
+        while begin < end:
+            stop = min(end, (begin // self.step + 1) * self.step)
+            run, last = int(self.places[begin, 2]), int(self.places[stop, 2])
+            first, unit = int(self.places[begin, 0]), run * self.units // self.runs
+            units = last * self.units // self.runs - unit
+            tiles = int(self.places[stop, 0] + (self._within(stop) > 0)) - first
+            yield Launch(begin, stop, run, last - run, first, tiles, units)
+            begin = stop
+
+    def _within(self, share: int) -> int:
+        """Units of the share's first tile before it."""
+        tile, chunk, _ = self.places[share]
+        return int(chunk - tile * self.tiling.bodies)
+
+    def width(self, launch: Launch) -> int:
+        """The number of bodies from a launch's first tile on."""
+        return max(0, self.count - launch.first * self.tiling.tile)
+
+    def columns(self, launch: Launch) -> int:
+        """Numbers in a launch's sums of columns."""
+        return launch.tiles * 4 * self.width(launch)
+
+    def rows(self, launch: Launch) -> int:
+        """Numbers in a launch's sums of rows."""
+        return (launch.blocks + launch.tiles) * 4 * self.tiling.tile
 
 
-def build_sum(tiling: Tiling, masses: str, real: type, of_each: bool) -> Any:
-    """The kernel that adds the partial sums of each body: SLICES threads per body; blockIdx.y is the component.
+def divided(count: int, tiling: Tiling, itemsize: int, room: Room) -> Work:
+    """How the work on ``count`` bodies is divided on a card; ``itemsize``: bytes per number of a column sum."""
+    one = Work(count, tiling, 1, 1, 1)
+    if count < DIVIDED:
+        return Work(count, tiling, min(room.blocks, one.units), 1, 1)
+    waves = 2 if 2 * room.blocks * UNITS_PER_HALF <= one.units else 1
+    while 2 * waves <= WAVES and 2 * waves * room.blocks * UNITS_PER_RUN <= one.units:
+        waves *= 2
+    runs = min(waves * room.blocks, one.units, MOST_RUNS)
+    shares, step = SHARES, 0
+    while not step:
+        sizes = [2**k for k in range(shares.bit_length() - 1, -1, -1)]
+        step = next((k for k in sizes if _fits(Work(count, tiling, runs, shares, k), itemsize, room)), 0)
+        if not step and shares >= runs:
+            step = 1  # a card too small for a single run
+        shares *= 1 if step else 2
+    return Work(count, tiling, runs, shares, step)
 
-    Sums are float64 with some hundred terms per body; a single thread would wait for each read. ``masses`` determines the
-    factor that the sums still lack, see :func:`nbody.forces.direct.gpu_pairs.masses_of`. Those of the potential (component
-    3) are weighted by the other body's mass only; with ``of_each`` they are the potential of each body, else the energy's.
 
-    It is ``kernel(body, rows, columns, acceleration, G, first, last, blocks)``, a grid of (⌈N/LANES⌉, 3 or 4) blocks of
-    (LANES, SLICES) threads. It sets acceleration (N, 4) if ``first`` is 0, and else adds to it.
-    """
-    column_components = 4 if of_each else 3
-    tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
-    before, block_with = gpu.device_function(units_before), gpu.device_function(block_of)
+def _fits(work: Work, itemsize: int, room: Room) -> bool:
+    """True if every launch fits the budget and the piece."""
+    pairs = work.tiling.tile * work.tiling.chunk
+    launches = work.launches(0, work.shares)
+    return all(
+        work.columns(each) * itemsize <= room.budget and 2 * each.units * pairs <= room.piece for each in launches
+    )
 
-    @gpu.kernel
-    def add(body, rows, columns, acceleration, G, first, last, blocks):
-        of_slice = cuda.shared.array((SLICES, LANES), np.float64)
-        lane, piece, component = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.y
-        i = cuda.blockIdx.x * LANES + lane
-        n = body.shape[0]
-        total = 0.0
-        if i < n:
-            tile = i // tile_size
-            if component < column_components:
-                for above in range(first + piece, min(tile, last), SLICES):
-                    total += columns[above - first, component, i]
-            if first <= tile < last:
-                chunks = (n + chunk_size - 1) // chunk_size
-                start = before(first, chunks, bodies)
-                units = before(last, chunks, bodies) - start
-                lowest = block_with(before(tile, chunks, bodies) - start, units, blocks)
-                highest = block_with(before(tile + 1, chunks, bodies) - start - 1, units, blocks)
-                for block in range(lowest + piece, highest + 1, SLICES):
-                    total += rows[block + tile - first, component, i - tile * tile_size]
-        of_slice[piece, lane] = total
-        cuda.syncthreads()
-        if piece > 0 or i >= n:
-            return
-        for other in range(1, SLICES):
-            total += of_slice[other, lane]
-        factor = G
-        if masses == "equal":
-            factor = G * body[i, 3]
-        elif masses == "product" and component < 3:
-            factor = G / real(body[i, 3])  # as the pairs were weighted
-        if component == column_components:
-            factor += factor  # the energy: the whole term of a pair was added to one body
-        if first > 0:
-            acceleration[i, component] += factor * total
-        else:
-            acceleration[i, component] = factor * total
 
-    return add
+Node = tuple[int, int]
+"""The first share of a node of the tree of shares, and the number of its shares, a power of two that divides the first."""
+
+
+def nodes_of(begin: int, end: int) -> Iterator[Node]:
+    """The largest nodes that the shares ``begin`` to ``end`` consist of, in order."""
+    while begin < end:
+        size = begin & -begin or 1 << end.bit_length()
+        while size > end - begin:
+            size //= 2
+        yield begin, size
+        begin += size
+
+
+def push(stack: list[Node], node: Node) -> int:
+    """Put the next node on a stack, and merge it with its sibling, the result with its own, and so on. Returns the number of
+    mergers."""
+    stack.append(node)
+    mergers = 0
+    while len(stack) > 1 and stack[-2][1] == stack[-1][1] and stack[-2][0] % (2 * stack[-1][1]) == 0:
+        (begin, size), _ = stack[-2:]
+        stack[-2:] = [(begin, 2 * size)]
+        mergers += 1
+    return mergers

@@ -20,7 +20,7 @@ from nbody import cache, gpu
 from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_pairs import build
 from nbody.forces.direct.gpu_symmetric import Plan, SymmetricEngine
-from nbody.forces.direct.gpu_triangle import Panel, Tiling, units_before
+from nbody.forces.direct.gpu_triangle import Tiling
 from nbody.forces.scheduled.orders import COMPILER, Orders
 from nbody.forces.scheduled.reorder import TUNINGS
 from nbody.particles import Particles
@@ -51,7 +51,7 @@ class ScheduledEngine(SymmetricEngine):
 
     name = "gpu-scheduled"
     precisions = ("float32",)
-    softenings = False
+    softenings = helped = False
     pairs = staticmethod(scheduled_kernel)
 
     _ordered: ClassVar[set[tuple]] = set()
@@ -89,17 +89,13 @@ class ScheduledEngine(SymmetricEngine):
         self._ordered.add(which)
 
     def _launch_some(self, pairs: Any, state: DeviceState) -> None:
-        """Launch the kernel for the first tiles of a state, about :data:`TIMED` pairs."""
+        """Launch the kernel for the first runs of a state, about :data:`TIMED` pairs."""
         plan: Plan = state.workspace
-        panel, (chunks, bodies) = plan.panels[0], (-(-state.count // plan.tiling.chunk), plan.tiling.bodies)
-        last = panel.first + 1
-        while last < panel.last and units_before(last, chunks, bodies) * plan.tiling.tile * plan.tiling.chunk < TIMED:
-            last += 1
-        units = units_before(last, chunks, bodies) - units_before(panel.first, chunks, bodies)
-        some = Panel(panel.first, last, min(panel.blocks, units), units)
-        pairs[some.blocks, plan.tiling.chunk](
-            state.body, plan.buffers.rows, plan.buffers.columns, self.shape().real(self.gravity.length2),
-            np.int64(some.first), np.int64(some.last), *some.shares,
+        work, (launch, rows, columns, _) = plan.work, plan.parts[0].launches[0]
+        units = max(1, TIMED // (plan.tiling.tile * plan.tiling.chunk))
+        pairs[min(launch.blocks, -(-units * work.runs // work.units)), plan.tiling.chunk](
+            state.body, rows, columns, self.shape().real(self.gravity.length2),
+            np.int64(launch.first), np.int64(launch.run), np.int64(work.runs), *work.run_units,
         )  # fmt: skip
 
     def _bits(self, want: Want, state: DeviceState) -> bytes:

@@ -1,0 +1,43 @@
+"""The option of engines whose work several GPUs can divide."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from nbody.scenario.fields import Group, shown
+
+
+def gpus_from(value: Any) -> Any:
+    """A number of GPUs, ``all``, or a list of their numbers; a text may have each of them: ``2``, ``all``, ``0,2``.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if value is None:
+        return None
+    parts = value.split(",") if isinstance(value, str) else value
+    listed = isinstance(parts, Sequence) and (len(parts) > 1 or not isinstance(value, str))
+    if value == "all":
+        return "all"
+    try:
+        numbers = [_whole(part) for part in (parts if isinstance(parts, Sequence) else [parts])]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or (not listed and numbers == [0]):
+        raise ValueError(f"must be a number of GPUs from 1 on, all, or their own numbers as in 0,2; got {shown(value)}")
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"names a GPU twice, got {shown(value)}")
+    return numbers if listed else numbers[0]
+
+
+def _whole(part: Any) -> int:
+    if isinstance(part, bool) or (isinstance(part, float) and not part.is_integer()):
+        raise ValueError
+    return int(part)
+
+
+class GpuOptions(Group):
+    """``gpus: 2``, ``gpus: all`` or ``gpus: [0, 2]``: the GPUs that compute the forces together."""
+
+    gpus: Annotated[Any, BeforeValidator(gpus_from)] = None
