@@ -127,9 +127,7 @@ class Blocks:
             self._pairs_changed(b)
         self._set_clock(tick, FAR, 0, unit, smallest, 0)
         first, (_, last, step, wanted, *_) = self._workers.first, self._columns
-        begin[blocks_for(state.count), THREADS, state.stream](
-            last, step, wanted, first.clock, first.scale
-        )
+        begin[blocks_for(state.count), THREADS, state.stream](last, step, wanted, first.clock, first.scale)
         state.stream.synchronize()
         clock = first.clock.copy_to_host()
         self._next, self._now = int(clock[0]), 0

@@ -82,7 +82,7 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
             # A pair's centre of mass. (In the simulator all threads of a block must shuffle.)
             if SIMULATED or (first + warp < number and limit[i] > 0.0):
                 strongest, quickest = perturbation(i, p, mass, lane)
-            value = G * of_all(sums, n, i, division.own, shares, lane, found)
+            value = G * of_all(sums, n, i, division, shares, lane, found)
             a1, j1, s1 = gpu.shuffle(value, k), gpu.shuffle(value, 3 + k), gpu.shuffle(value, 6 + k)
             x, v, snap1, crackle, fourth, fifth = correct_one(
                 rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, step[i] * tick

@@ -12,6 +12,7 @@ from nbody.integrators.blocks.gpu_layout import (
     BLOCKS_DONE,
     FAR,
     LENGTH2,
+    NODE,
     REACHED,
     SINGLE,
     STRENGTH,
@@ -33,47 +34,71 @@ class Totals(NamedTuple):
     of_all: Any
 
 
+def _mergers(parts: int, step: int) -> Any:
+    """``merge(found, first, end)``: add the parts from ``first`` to ``end`` pairwise, as far as they are siblings in one
+    binary tree of all ``parts``; a sum replaces its first part. ``step``: parts per node already. (Each step is a function
+    with constants, so that ``found`` stays in registers.)"""
+    if step == parts:
+        return exact(lambda found, first, end: None)
+    above = _mergers(parts, 2 * step)
+
+    @exact
+    def merge(found, first, end):
+        for p in range(0, parts, 2 * step):
+            if first <= p and p + 2 * step <= end:
+                found[p] += found[p + step]
+        above(found, first, end)
+
+    return merge
+
+
 @cache
 def totals(parts: int) -> Totals:
     """The functions; each warp computes the nine sums of one listed body, sum k in its lanes k, k + 9 and k + 18."""
+    merge = _mergers(parts, 1)
 
     @exact
-    def of_parts(partial, n, own, shares, lane, found):
-        """found[p]: the sum over the shares of this device's part p; the lanes of a sum add a third of the shares each."""
+    def of_parts(partial, n, division, shares, lane, found):
+        """Add the shares of this device's parts, a third in each lane of a sum, and the parts as far as it has siblings."""
+        first, end = division.first, division.first + division.own
         for p in range(parts):
             found[p] = 0.0
         if lane < 27:
-            start, share = (n * 9 + lane % 9) * own * shares, lane // 9
+            start, share = (n * 9 + lane % 9) * division.own * shares, lane // 9
             while share < shares:
                 for p in range(parts):
-                    if p < own:
-                        found[p] += partial[start + p * shares + share]
+                    if first <= p < end:
+                        found[p] += partial[start + (p - first) * shares + share]
                 share += 3
         k = lane % 9
         for p in range(parts):
             found[p] = gpu.shuffle(found[p], k) + (gpu.shuffle(found[p], k + 9) + gpu.shuffle(found[p], k + 18))
+        merge(found, first, end)
 
     @exact
-    def of_all(sums, n, i, own, shares, lane, found):
+    def of_all(sums, n, i, division, shares, lane, found):
         """The sum over all bodies on the listed body n, which is body i. ``sums``: the partial sums, or, if this device has
         only some of the parts, what :func:`gather_kernel` stored; ``found``: room for a number per part."""
-        if own == parts:
-            of_parts(sums, n, own, shares, lane, found)
+        if division.own == parts:
+            of_parts(sums, n, division, shares, lane, found)
         else:
+            place = i * division.nodes * NODE + lane % 9
             for p in range(parts):
-                found[p] = sums[(i * parts + p) * 9 + lane % 9]
-        total = found[0]
-        for p in range(1, parts):
-            total += found[p]
-        return total
+                if division.kept >> p & 1:
+                    found[p] = sums[place]
+                    place += NODE
+                else:
+                    found[p] = 0.0
+            merge(found, 0, parts)  # zeros beside sums that are complete
+        return found[0]
 
     return Totals(of_parts, of_all)
 
 
 @cache
 def gather_kernel(mixed: bool, parts: int) -> Any:
-    """The kernel that adds the shares of a device's parts, and stores the sums of each listed body on all devices:
-    gathered[(i * parts + p) * 9 + k] is sum k over part p on body i."""
+    """The kernel that adds the shares of a device's parts, and stores the sums of each listed body on all devices: sum k of
+    body i over the node with the number m in gathered[(i * nodes + m) * NODE + k]."""
     tile, group, of_parts = tiling(mixed).tile, tiling(mixed).group, totals(parts).of_parts
 
     @gpu.kernel
@@ -85,13 +110,15 @@ def gather_kernel(mixed: bool, parts: int) -> Any:
         first = cuda.blockIdx.x * WARPS
         while first < number:
             n = min(first + warp, number - 1)
-            of_parts(partial, n, division.own, shares, lane, found)
-            if lane < 9 and first + warp < number:
-                start = (listed[n] * parts + division.first) * 9 + lane
-                for there in gathered:
-                    for p in range(parts):
-                        if p < division.own:
-                            there[start + 9 * p] = found[p]
+            of_parts(partial, n, division, shares, lane, found)
+            if lane < NODE and first + warp < number:
+                place = listed[n] * division.nodes * NODE + lane
+                for p in range(parts):
+                    if division.kept >> p & 1:
+                        if division.first <= p < division.first + division.own:
+                            for there in gathered:
+                                there[place] = found[p]
+                        place += NODE
             first += cuda.gridDim.x * WARPS
 
     return gather
@@ -112,7 +139,7 @@ def store_kernel(mixed: bool, parts: int) -> Any:
         while first < number:
             n = min(first + warp, number - 1)
             i = listed[n]
-            value = scale[STRENGTH] * of_all(sums, n, i, division.own, shares, lane, found)
+            value = scale[STRENGTH] * of_all(sums, n, i, division, shares, lane, found)
             if lane < 9 and first + warp < number:
                 rows[6 + lane, i] = value
             first += cuda.gridDim.x * WARPS

@@ -1,12 +1,13 @@
 """The devices that make block steps together: each holds all bodies and makes the same blocks.
 
-Each device predicts all bodies to the next time and lists the same ones (in its own order). It adds the forces on them over its
-part of all bodies, and stores these sums on all devices. When all have done so, each one corrects all listed bodies. So
-there is one exchange per block, its size that of the block; blocks of few bodies are divided as well as large ones; and
-every device chooses the same times from the same bits, whatever the number of devices.
+Each device predicts all bodies to the next time and lists the same ones, in an order of its own. It adds the forces on them
+over its part of all bodies, and stores these sums on all devices. When all have done so, each device corrects all listed
+bodies. So there is one exchange per block, as large as the block; the work is divided equally also if few bodies are listed;
+and every device chooses the same times from the same bits, whatever the number of devices.
 """
 
 import contextlib
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,9 +15,10 @@ import numpy as np
 
 from nbody import gpu
 from nbody.errors import DeviceError
+from nbody.forces.direct.gpu_triangle import nodes_of
 from nbody.gpu import SIMULATED, Graph, cuda
 from nbody.integrators.blocks.gpu_finish import finish_kernel
-from nbody.integrators.blocks.gpu_layout import CLOCK, FAILED, ROUNDS, THREADS, Division, real_of, tiling
+from nbody.integrators.blocks.gpu_layout import CLOCK, NODE, ROUNDS, THREADS, Division, real_of, tiling
 from nbody.integrators.blocks.gpu_predict import Prediction, prediction_kernels
 from nbody.integrators.blocks.gpu_sums import force_kernel, gather_kernel, store_kernel
 from nbody.integrators.blocks.memory import rows_per_body
@@ -64,22 +66,31 @@ def blocks_for(threads: int) -> int:
     return -(-threads // THREADS)
 
 
+def divided(parts: int, devices: int) -> list[Division]:
+    """The parts of each device, without the room."""
+    ends = [parts * n // devices for n in range(devices + 1)]
+    nodes = [node for begin, end in itertools.pairwise(ends) for node, _ in nodes_of(begin, end)]
+    kept = sum(1 << node for node in nodes)
+    return [Division(parts, begin, end - begin, 0, len(nodes), kept) for begin, end in itertools.pairwise(ends)]
+
+
 class Worker:
     """One device: the bodies, the working arrays and the launches there. Made, and called, with the device current.
 
     Args:
         bodies: on this device.
-        parts: those of all bodies over which it adds the forces.
+        division: the parts over which it adds the forces; the room follows.
         helper: the device, if it is not the first one.
     """
 
-    def __init__(self, bodies: Columns, kernels: Kernels, parts: range, stream: Any, helper: Any = None) -> None:
+    def __init__(
+        self, bodies: Columns, kernels: Kernels, division: Division, stream: Any, helper: gpu.Helper | None = None
+    ) -> None:
         self.bodies, self.stream, self.helper, self._kernels = bodies, stream, helper, kernels
         self.count, self._tiling = len(bodies.mass), tiling(kernels.mixed)
         self.p = cuda.device_array((self.count * rows_per_body(kernels.mixed), 4), real_of(kernels.mixed))
         self.listed = cuda.device_array(self.count, np.int64)
         self.clock, self.scale = cuda.device_array(CLOCK, np.int64), cuda.device_array(4, np.float64)
-        division = Division(kernels.parts, parts.start, len(parts), 0)
         arguments = self.p, cuda.device_array(1, np.float64), self.listed, self.clock, self.scale, 0, division
         self._blocks = min(
             gpu.resident_blocks(kernel, arguments, 32 * self._tiling.warps)
@@ -88,9 +99,9 @@ class Worker:
         room = self._blocks * (ROUNDS if kernels.parts > 1 else 1)
         self._division = division._replace(room=room)
         groups = -(-self.count // self._tiling.group)
-        most = max(groups * len(parts), -(-room * len(parts) // kernels.parts))
+        most = max(groups * division.own, -(-room * division.own // division.parts))
         self.partial = cuda.device_array(9 * self._tiling.group * most, np.float64)
-        size = self.count * kernels.parts * 9 if len(parts) < kernels.parts else 0
+        size = self.count * division.nodes * NODE if division.nodes > 1 else 0
         self.gathered = tuple(cuda.device_array(size, np.float64) for _ in range(2))
 
     def current(self) -> contextlib.AbstractContextManager[None]:
@@ -146,18 +157,16 @@ class Workers:
     """
 
     def __init__(self, bodies: Columns, kernels: Kernels, devices: Sequence[int], stream: Any) -> None:
-        count, size = len(bodies.mass), len(devices)
-        ends = [kernels.parts * n // size for n in range(size + 1)]
-        self.first = Worker(bodies, kernels, range(ends[1]), stream)
-        self._all = [self.first]
+        divisions = divided(kernels.parts, len(devices))
+        self.first = Worker(bodies, kernels, divisions[0], stream)
+        self._all, self._helpers = [self.first], list[gpu.Helper]()
         self._kernels, self._fork = kernels, gpu.Fork()
-        for n, device in enumerate(devices[1:], 1):
+        for device, division in zip(devices[1:], divisions[1:], strict=True):
             helper = gpu.Helper(device)
             with helper.current():
-                self._all.append(
-                    Worker(_room_for(count), kernels, range(ends[n], ends[n + 1]), helper.stream, helper)
-                )
-        self._helpers = [worker.helper for worker in self._all[1:]]
+                copies = _room_for(len(bodies.mass))
+                self._all.append(Worker(copies, kernels, division, helper.stream, helper))
+            self._helpers.append(helper)
         self._graph: Graph | None = None
         self._warm = False
 
@@ -185,11 +194,11 @@ class Workers:
         for worker in self._all:
             with worker.current():
                 clocks.append(worker.clock.copy_to_host())
-        for n, clock in enumerate(clocks):
+        for helper, clock in zip(self._helpers, clocks[1:], strict=True):
             if not (clock == clocks[0]).all():
                 raise DeviceError(
-                    f"GPU {self._all[n].helper.device} has computed other steps than the first GPU: one of them makes "
-                    "errors; run with one GPU, and test them with 'nbody doctor'"
+                    f"GPU {helper.device} has computed other steps than the first GPU, so one of them makes errors; "
+                    "test them with 'nbody doctor', and go on with one GPU"
                 )
         return clocks[0]
 
