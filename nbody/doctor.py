@@ -14,7 +14,7 @@ import numpy as np
 
 from nbody import machine, opengl
 from nbody.diagnostics.observables import OBSERVABLES
-from nbody.errors import InputError, printable, shortened
+from nbody.errors import DeviceError, InputError, printable, shortened
 from nbody.exchange import FORMATS
 from nbody.forces import ENGINES, accelerations, resolve
 from nbody.forces.memory import free, largest
@@ -59,6 +59,7 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _python()
     yield _processor()
     yield _card()
+    yield from _several()
     yield from _engines()
     yield _works()
     yield from _plugins()
@@ -103,6 +104,25 @@ def _card() -> Finding:
     libraries = f"{machine.install_extra('cu13')} (cu12 for a driver older than 580)"
     remedy = libraries if has_driver else f"with an NVIDIA card: install its driver, and {libraries}"
     return Finding("gpu", MISSING, f"none can be used ({reason})", remedy, {"gpu": None, "reason": reason})
+
+
+def _several() -> Iterator[Finding]:
+    """The GPUs beside the first, and the speed of copies between them, measured. Nothing if there is one."""
+    from nbody import gpu
+
+    if gpu.why_unavailable() or (count := gpu.device_count()) == 1:
+        return
+    try:
+        gpu.devices_for("all")
+        access = gpu.connect(range(count))
+        speeds = [gpu.bandwidth(0, other) for other in range(1, count)]
+    except (DeviceError, InputError) as error:
+        yield Finding("gpus", MISSING, f"{count} GPUs, not used together: {error}", facts={"gpus": count})
+        return
+    way = "directly" if access else "through the host's memory"
+    facts = {"gpus": count, "peer_access": access, "bandwidth": speeds}
+    text = f"{count} for one run (--gpus {count}); copies between them go {way}, at {min(speeds) / 1e9:.0f} GB/s"
+    yield Finding("gpus", GOOD, text, facts=facts)
 
 
 def _engines() -> Iterator[Finding]:

@@ -27,6 +27,7 @@ SUITES = Registry(
     {
         "forces": Entry("nbody.bench.forces:prepare", "every force engine, precision and N"),
         "roofline": Entry("nbody.bench.roofline:prepare", "the GPU's engines beside what the card allows"),
+        "scaling": Entry("nbody.bench.scaling:prepare", "whole runs on one GPU, on two, and so on"),
         "integrators": Entry("nbody.bench.integrators:prepare", "every integrator: error against time"),
         "matmul": Entry("nbody.bench.ladder:prepare", "the ladder of matrix products, beside cuBLAS"),
     },

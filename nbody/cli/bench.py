@@ -18,6 +18,9 @@ from nbody.cli.numbers import real, whole
 FORCES = next(iter(SUITES))
 """The suite that ``nbody bench`` measures by itself."""
 
+SCALING = "scaling"
+"""The suite that ``nbody bench --gpus`` measures."""
+
 
 def _option(help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, show_default=False, **more)
@@ -41,6 +44,7 @@ OPTIONS: dict[str, Any] = {
     "accuracy": Annotated[
         list[float] | None, _option("The median force errors of trees.", parser=real, metavar="<list[float]>")
     ],
+    "gpus": Annotated[str | None, _option("Numbers of GPUs, such as 1,2,4.", metavar="<gpus>")],
     "precision": _names("Only these of float32, mixed and float64.", completion.precisions),
 }
 """What a suite may be asked for, by the name of the argument of its ``prepare``."""
@@ -74,7 +78,7 @@ class BenchGroup(TyperGroup):
             if word in MOVED and not ctx.resilient_parsing:
                 raise InputError(f"{word} is a subcommand now: nbody bench {MOVED[word]} (see 'nbody bench --help')")
         if not (args and args[0] in (*self.commands, *ctx.help_option_names)) and (args or not ctx.resilient_parsing):
-            args = [FORCES, *args]
+            args = [SCALING if any(word.partition("=")[0] == "--gpus" for word in args) else FORCES, *args]
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -25,6 +25,14 @@ def resume(
     ] = None,
     end: Annotated[Any, quantity_option("The time at which the run ends.", "--end", "--until")] = None,
     every: Annotated[int | None, count_option("Steps between recorded frames, from here on.")] = None,
+    gpus: Annotated[
+        str | None,
+        typer.Option(
+            help="The GPUs that compute from here on: their number, all, or which ones: 0,2.",
+            metavar="<gpus>",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> int:
@@ -43,7 +51,7 @@ def resume(
     from nbody.run.resume import resume as resumed
 
     notify = (lambda line: None) if quiet else say
-    simulation = resumed(run, steps, every, notify, end)
+    simulation = resumed(run, steps, every, notify, end, gpus)
     if simulation.plan.schedule.ended(simulation.step, simulation.time):
         option = "--end" if simulation.scenario.integrator.steps is None else "--steps"
         notify(f"{run}: the run is at its end, step {simulation.step}; to continue, give {option} a larger number")

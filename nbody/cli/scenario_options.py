@@ -44,6 +44,14 @@ OPTIONS: dict[str, Any] = {
         float | None,
         real_option("The median relative error of the forces; auto then takes a tree where that is faster: 1e-3."),
     ],
+    "gpus": Annotated[
+        str | None,
+        typer.Option(
+            help="The GPUs of this machine that compute together: their number, all, or which ones: 0,2.",
+            metavar="<gpus>",
+            show_default=False,
+        ),
+    ],
     "integrator": Annotated[
         str | None,
         typer.Option(help=f"Scheme: {INTEGRATORS.listing()}.", show_default=False, autocompletion=integrators),

@@ -17,9 +17,10 @@ from nbody import cache, machine
 from nbody.errors import DeviceError, InputError
 from nbody.forces import ENGINES, Notify
 from nbody.forces.auto import GRAVITY, bucket, cluster, seconds_on_gpu, versions
+from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.forces.engine import ROUNDOFF, Engine
 from nbody.particles import Particles
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.fields import Positive
 
 KIND = "fastest"
 """The kind of cache entry, that of :mod:`nbody.forces.auto`."""
@@ -37,8 +38,8 @@ Refusal = Callable[[type[Engine]], str]
 """Why an engine cannot be used; empty if it can."""
 
 
-class Accuracy(Group):
-    """The only option of ``auto``: the median relative error of the accelerations that is wanted."""
+class Accuracy(GpuOptions):
+    """The options of ``auto``: the median relative error of the accelerations that is wanted, and the GPUs."""
 
     accuracy: Annotated[Positive, Field(le=0.1)] | None = None
 

@@ -216,8 +216,8 @@ class Engine(ABC):
         """The CPU or GPU on which the forces are computed."""
         return machine.cpu_name()
 
-    def devices_name(self) -> str:
-        """The name and the number of the devices, if there are several."""
+    def devices_name(self, state: State) -> str:
+        """The name of the device, and the number of devices that compute the forces of a state if there are several."""
         return self.device_name()
 
     def driver(self) -> str:
@@ -227,6 +227,11 @@ class Engine(ABC):
     def scope(self) -> dict[str, str]:
         """What else the bits of the forces depend on, beside the device and the versions of programs."""
         return {}
+
+    @classmethod
+    def bytes_to_help(cls, particles: int, precision: str) -> int:
+        """Bytes of memory on each further GPU that divides the work."""
+        return 0
 
     @abstractmethod
     def _compute(self, state: State, want: Want) -> None:

@@ -38,7 +38,9 @@ def devices_for(gpus: Gpus, where: str = "") -> tuple[int, ...]:
         wanted = tuple(gpus)
     shown = f"{there} GPU{'s' * (there != 1)}"
     if isinstance(gpus, int) and gpus > there:
-        raise InputError(f"{where}{gpus} GPUs are asked for, and this machine has {shown}; write --gpus {there}, or all")
+        raise InputError(
+            f"{where}{gpus} GPUs are asked for, and this machine has {shown}; write --gpus {there}, or all"
+        )
     if missing := [str(number) for number in wanted if number >= there]:
         raise InputError(f"{where}there is no GPU {', '.join(missing)}; this machine has {shown}, counted from 0")
     kinds = {number: _kind(number) for number in wanted}
@@ -125,7 +127,7 @@ def connect(devices: Sequence[int]) -> bool:
     access = True
     for one in set(devices):
         for other in set(devices) - {one}:
-            status, able = driver.cuDeviceCanAccessPeer(driver.CUdevice(one), driver.CUdevice(other))
+            _, able = driver.cuDeviceCanAccessPeer(driver.CUdevice(one), driver.CUdevice(other))
             _, context = driver.cuDevicePrimaryCtxRetain(driver.CUdevice(other))
             with on(one):
                 (enabled,) = driver.cuCtxEnablePeerAccess(context, 0) if able else (None,)

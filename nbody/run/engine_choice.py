@@ -7,6 +7,7 @@ from nbody.forces import AUTOMATIC, ENGINES, resolve
 from nbody.forces.by_accuracy import Accuracy, check_accuracy, direct_or_tree
 from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator
+from nbody.run.gpus import Chosen, with_gpus
 from nbody.scenario import Scenario
 from nbody.scenario.fields import unknown_key, validated
 from nbody.scenario.groups import EngineChoice
@@ -39,7 +40,12 @@ def chosen_engine(
             written.name, precision, count, where, notify, measure, integrator.needs, softenings, accuracy, refused
         )
     if accuracy is not None and not ENGINES.load(name).approximate:
-        return name, why, EngineChoice(name=name)  # direct sums are more accurate
+        kept = {"gpus": written.options["gpus"]} if "gpus" in written.options else {}
+        written = EngineChoice(name=written.name, **kept)  # direct sums are more accurate
+        chosen = with_gpus(scenario, Chosen(name, why, written), count, notify)
+        return chosen.name, chosen.why, chosen.written
+    chosen = with_gpus(scenario, Chosen(name, why, written), count, notify)
+    name, why, written = chosen.name, chosen.why, chosen.written
     if "accuracy" in written.options and "accuracy" not in ENGINES.load(name).Options.model_fields:
         raise InputError(
             f"{scenario.where('engine.accuracy')}engine '{name}' sums over all pairs and has no accuracy to choose; leave "

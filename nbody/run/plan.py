@@ -69,7 +69,10 @@ class Plan:
     @property
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
-        return needs(self.engine_kind, self.count, self.scenario.precision, self._added, self._working)
+        found = needs(self.engine_kind, self.count, self.scenario.precision, self._added, self._working)
+        if "gpus" in self.engine_options.model_dump(exclude_none=True):
+            found["each other GPU"] = self.engine_kind.bytes_to_help(self.count, self.scenario.precision)
+        return found
 
     @property
     def _working(self) -> int:

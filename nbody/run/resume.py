@@ -11,6 +11,7 @@ import numpy as np
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
 from nbody.particles import Particles
+from nbody.run.gpus import with_those_there
 from nbody.run.output import Start
 from nbody.run.plan import Notify, plan
 from nbody.run.schedule import StepSchedule
@@ -26,6 +27,7 @@ def resume(
     every: int | None = None,
     notify: Notify = print,
     end: float | str | None = None,
+    gpus: int | str | None = None,
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
@@ -38,6 +40,7 @@ def resume(
         steps: the number of steps of the whole run; by default as planned.
         every: a new number of steps between frames, from here on.
         end: the time at which the run ends.
+        gpus: other GPUs than those of the run, with the same bits: their number, ``all``, or which ones (``"0,2"``).
 
     Raises:
         InputError: not a recording, no checkpoint in it, or an end before the checkpoint.
@@ -49,7 +52,7 @@ def resume(
         step, scope = int(facts["step"]), dict(facts["scope"])
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
-        scenario = _scenario(run).override(steps=steps, every=every, end=end)
+        scenario = with_those_there(_scenario(run).override(steps=steps, every=every, end=end, gpus=gpus), notify)
         _check_end(scenario.integrator.end if end is not None else None, facts)
         particles = _start(run)
         planned = plan(scenario, particles, measure=False)
@@ -101,7 +104,7 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
         raise InputError(f"{output}: is the recording itself; give another --output")
     with Trajectory(path) as run:
         stored = run.stored_provenance
-        scenario = _scenario(run)
+        scenario = with_those_there(_scenario(run), notify)
         chosen = scenario.integrator
         with one_line(path):
             made, reached = int(run.step[-1]), float(run.time[-1])

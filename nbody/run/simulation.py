@@ -613,6 +613,8 @@ class Simulation:
         if isinstance(initial, FromArrays):
             facts = {"seed": "none: the bodies were given as arrays", "bodies": self._origin}
         known: dict[str, Any] = self.scope() | facts
+        if (devices := self.engine.devices_name(self.state)) != known["device"]:
+            known["devices"] = devices
         if self._file.start is None and self.engine.approximate and Want.ACCELERATION in self.state.current:
             seed = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(self.engine, self.state, self._bodies.mass, seed)
@@ -655,7 +657,7 @@ class Simulation:
             name=self.scenario.name,
             output=None if self.output is None else str(self.output),
             engine=self.engine_name,
-            device=self.engine.device_name(),
+            device=self.engine.devices_name(self.state),
             precision=self.scenario.precision,
             integrator=self.scenario.integrator.scheme,
             particles=self._bodies.count,

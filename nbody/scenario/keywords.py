@@ -15,6 +15,7 @@ KEYWORDS: dict[str, Keys] = {
     "softening": ("gravity", "softening"),
     "length": ("gravity", "length"),
     "accuracy": ("engine", "accuracy"),
+    "gpus": ("engine", "gpus"),
     "every": ("record", "every"),
     "observables": ("record", "observables"),
 }

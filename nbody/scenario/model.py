@@ -48,6 +48,7 @@ OPTIONS = {
     "end": "integrator.end",
     "engine": "engine",
     "accuracy": "engine.accuracy",
+    "gpus": "engine.gpus",
     "precision": "precision",
     "every": "record.every",
 }

@@ -24,7 +24,7 @@ from nbody.forces.engine import Engine
 from nbody.law import Gravity, pair_law
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
-from nbody.state import SIDES, State, Want, frame_bytes, frames_per_block
+from nbody.state import SIDES, State, Want, frame_bytes, frames_per_block, itemsize
 from nbody.state.device import DeviceState
 
 
@@ -78,7 +78,7 @@ class Bodies(NamedTuple):
 class GpuEngine(Engine):
     """An engine whose particles stay on the GPU."""
 
-    Options = GpuOptions
+    Options = GpuOptions  # type: ignore[assignment]
     device = "gpu"
     replayable = True
     state_type = DeviceState
@@ -129,10 +129,10 @@ class GpuEngine(Engine):
         """See :meth:`Engine.device_name`."""
         return gpu.facts().name
 
-    def devices_name(self) -> str:
+    def devices_name(self, state: State) -> str:
         """See :meth:`Engine.devices_name`."""
-        name = self.device_name()
-        return f"{len(self.devices)} x {name}" if len(self.devices) > 1 else name
+        assert isinstance(state, DeviceState)
+        return f"{state.helpers.size} x {self.device_name()}" if state.helpers else self.device_name()
 
     def driver(self) -> str:
         """See :meth:`Engine.driver`."""
@@ -170,6 +170,11 @@ class GpuEngine(Engine):
     def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """Launch the kernel on the bodies of a state; ``G`` and ``length2`` (the softening length squared) are numbers.
         In engines with ``softenings`` ``length2`` may be an array on the device, (N,), with the one of each body."""
+
+    @classmethod
+    def bytes_to_help(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.bytes_to_help`: the copies of the bodies."""
+        return 9 * particles * itemsize(precision)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:

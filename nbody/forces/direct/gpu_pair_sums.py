@@ -57,8 +57,8 @@ class Part:
         launches: each with the arrays of its sums, and the nodes that are added after it. Rows are (blocks + tiles, 4, T):
             the sum of block b for tile R, both counted from the launch's first, in row b + R. (Along the runs neither b nor
             R ever decreases, and at least one of them increases: b + R is distinct for each.) Columns are (tiles, 4, W):
-            the sum over tile R for body j, counted from the launch's first tile on, for j after the tile: three components of
-            the force, and the potential if it is computed for each body.
+            the sum over tile R for body j after the tile, both counted from the launch's first: three components of the
+            force, and the potential if it is computed for each body.
         places: (K + 1, 3), where each share begins.
         stack: the nodes that are left in the end, in the first slots of ``nodes`` (slots, 4, N), which may be memory of
             another device.
@@ -134,9 +134,10 @@ def sum_kernel(tiling: Tiling, masses: str, real: type, of_each: bool, shared: b
     Those of the potential (component 3) are weighted by the other body's mass only; with ``of_each`` they are the potential
     of each body, else the energy's.
 
-    It is ``kernel(body, rows, columns, places, nodes, acceleration, G, units, run, first, share, shares, slot, mergers, root)``, a
-    grid of (⌈N/LANES⌉, 3 or 4) blocks of (LANES, SLICES) threads; see :class:`Part`, :class:`Launch` and :class:`Sum`. The
-    root of the tree sets acceleration (N, 4), other nodes go to the stack.
+    It is ``kernel(body, rows, columns, places, nodes, acceleration, G, units, run, first, *sum)`` with the numbers of a
+    :class:`Sum`, a grid of (⌈N/LANES⌉, 3 or 4) blocks of (LANES, SLICES) threads; see :class:`Part` and
+    :class:`~nbody.forces.direct.gpu_triangle.Launch`. The root of the tree sets acceleration (N, 4), other nodes go to the
+    stack.
     """
     column_components = 4 if of_each else 3
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies

@@ -35,8 +35,7 @@ from nbody.state import Want
 
 FOLD = 1024
 """A row's sum in registers is added to its total after this number of columns: errors grow with √FOLD + √(N/FOLD), not √N.
-(A column's sum covers one tile; 
-:func:`~nbody.forces.direct.gpu_pair_sums.sum_kernel` adds these sums in float64.)"""
+(A column's sum covers one tile; :func:`~nbody.forces.direct.gpu_pair_sums.sum_kernel` adds these sums in float64.)"""
 
 
 def resident_warps(bodies: int) -> int:

@@ -203,9 +203,7 @@ class SymmetricEngine(GpuEngine):
             yield work.count**2 * launch.units // work.units
         worker.send_results()
 
-    def _massless(
-        self, kernel: Kernels, worker: Worker, state: DeviceState, bodies: Bodies, G: Any
-    ) -> Iterator[int]:
+    def _massless(self, kernel: Kernels, worker: Worker, state: DeviceState, bodies: Bodies, G: Any) -> Iterator[int]:
         """Launch a device's part of the rows of bodies without mass."""
         want = Want.ACCELERATION if kernel.components == 3 else Want.POTENTIAL
         if not self.gravity.per_species:
@@ -221,8 +219,17 @@ class SymmetricEngine(GpuEngine):
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """See :meth:`Engine.bytes_needed`: the state, and the partial sums of the largest launch."""
+        return super().bytes_needed(particles, precision) + cls._bytes_of_sums(particles, precision)
+
+    @classmethod
+    def bytes_to_help(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.bytes_to_help`."""
+        return super().bytes_to_help(particles, precision) + cls._bytes_of_sums(particles, precision)
+
+    @staticmethod
+    def _bytes_of_sums(particles: int, precision: str) -> int:
         columns = np.dtype(np.float64 if precision == "float64" else np.float32)
         tiling = tiling_for(particles, precision)
         resident = gpu.blocks_at_most(1024) // 2 * resident_warps(tiling.bodies) // tiling.warps
         work = divided(particles, tiling, columns.itemsize, room_on_card(tiling, columns, resident))
-        return super().bytes_needed(particles, precision) + part_bytes(work, itemsize(precision), columns.itemsize)
+        return part_bytes(work, itemsize(precision), columns.itemsize)

@@ -41,9 +41,9 @@ SHARES = 64
 """The fewest shares. (More if a launch could not have one.)"""
 
 WAVES, UNITS_PER_RUN, UNITS_PER_HALF = 64, 40, 20
-"""With shares there are as many runs as fit on the card at a time, times the largest power of two, at most WAVES, that leaves
-UNITS_PER_RUN; or times two, if that leaves UNITS_PER_HALF. So a part of the runs fills a card, too. A run costs half a unit
-more than its units (one H200, N = 65536 and 262144)."""
+"""With shares there are as many runs as fit on the card at a time, times the largest power of two, at most WAVES, that
+leaves UNITS_PER_RUN; or times two, if that leaves UNITS_PER_HALF. So a part of the runs fills a card, too. A run costs half
+a unit more than its units (one H200, N = 65536 and 262144)."""
 
 MOST_RUNS = (1 << 16) - 1
 """The kernel computes the first unit of a run with 32-bit products."""

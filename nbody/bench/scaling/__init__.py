@@ -1,0 +1,46 @@
+"""The scaling suite: whole runs on one GPU of this machine, on two, and so on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nbody.errors import InputError
+
+DEFAULT = "1,2,4,8"
+
+
+def prepare(
+    say: Callable[[str], None],
+    *,
+    gpus: str = "",
+    particles: Sequence[int] = (),
+    precision: Sequence[str] = (),
+) -> Callable[[Callable[[str], None]], Any]:
+    """Measure whole steps on one GPU of this machine, on two, and so on.
+
+    The same bodies, leapfrog, frames of every tenth step; the efficiency is
+    the speed divided by that of as many single GPUs. All runs of an N must
+    give the same bits.
+
+    Examples:
+
+      nbody bench scaling --gpus 1,2,4
+
+      nbody bench --gpus 1,2 --particles 262144
+    """
+    from nbody import gpu
+    from nbody.bench import card, report
+    from nbody.bench.scaling import suite
+
+    card.require_gpu("nbody bench scaling")
+    there = gpu.device_count()
+    try:
+        wanted = sorted({int(each) for each in (gpus or DEFAULT).split(",")} | {1})
+    except ValueError:
+        raise InputError(f"--gpus: must be numbers of GPUs such as 1,2,4, got '{gpus}'") from None
+    if wanted[0] < 1 or (gpus and wanted[-1] > there):
+        raise InputError(f"--gpus: this machine has {there} GPU{'s' * (there != 1)}, got '{gpus}'")
+    if unknown := [name for name in precision if name not in suite.PRECISIONS]:
+        raise InputError(f"--precision: one of {', '.join(suite.PRECISIONS)}, got '{unknown[0]}'")
+    counts, known = particles or suite.COUNTS, [number for number in wanted if number <= there]
+    measured = precision or suite.PRECISIONS[:1]
+    return lambda notify: report.Report(report.machine(), suite.measure(known, counts, measured, notify))

@@ -1,0 +1,23 @@
+"""The scaling suite's picture: speed-up against the number of GPUs, a line per N."""
+
+from pathlib import Path
+
+from nbody.bench.report import Report
+from nbody.bench.row import distinct
+
+
+def plot(report: Report, path: Path) -> None:
+    """Draw the speed-ups to a PNG. Needs no display."""
+    from matplotlib.figure import Figure
+
+    rows = report.of("scaling")
+    figure = Figure(figsize=(5.0, 4.0), layout="constrained")
+    axes = figure.add_subplot()
+    most = max((row.gpus for row in rows), default=1)
+    axes.plot([1, most], [1, most], color="0.7", linewidth=1, label="ideal")
+    for count, precision in distinct(rows, "particles", "precision"):
+        of = [row for row in rows if (row.particles, row.precision) == (count, precision) and row.speedup]
+        axes.plot([row.gpus for row in of], [row.speedup for row in of], "o-", label=f"N = {count}, {precision}")
+    axes.set(xlabel="GPUs", ylabel="speed-up", title=f"Whole steps on several GPUs\n{report.device}")
+    axes.legend()
+    figure.savefig(path, dpi=150)

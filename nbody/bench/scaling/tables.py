@@ -1,0 +1,30 @@
+"""The table of the scaling suite."""
+
+from collections.abc import Callable, Iterator
+
+from nbody.bench.report import Report
+from nbody.bench.tables import Column, Sheet, percent
+from nbody.units import duration, rate
+
+COLUMNS = (
+    Column("N", "particles"),
+    Column("precision", "precision", left=True),
+    Column("GPUs", "gpus"),
+    Column("a whole\nstep", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    Column("inter-\nactions/s", "interactions_per_s", rate),
+    Column("\nspeed-up", "speedup", lambda factor: f"{factor:.2f}"),
+    Column("effi-\nciency", lambda row: row.efficiency and 100 * row.efficiency, lambda part: f"{percent(part)} %"),
+)
+
+EXPLAINED = (
+    "Whole steps of leapfrog by wall time, a frame of every tenth step in memory. Efficiency: the speed divided by that of "
+    "as many single GPUs. All runs of an N have the same bits, else the row is WRONG."
+)
+
+
+def sheets(report: Report) -> Iterator[Sheet]:
+    """The table of all runs."""
+    yield Sheet(f"Several GPUs of one machine: {report.device}", EXPLAINED, COLUMNS, report.of("scaling"))
+
+
+PAGES: dict[str, Callable[[Report], str]] = {}
