@@ -4,6 +4,8 @@
     force     each warp: some of the listed bodies, and a share of all bodies, from tiles in shared memory
     finish    each warp: the sums of one listed body in a fixed order, its correction and its next step
 
+Several GPUs divide the sums, and exchange them between ``force`` and ``finish``: :mod:`.gpu_workers`.
+
 Where blocks are small their number is what counts: twenty-four of them are one CUDA graph. The next time is the smallest end
 of all steps, found by the kernels that touch them (an atomic minimum of integers, which has no order). The listed bodies may
 come in any order: no sum depends on it.
@@ -35,12 +37,26 @@ from nbody.integrators.blocks.gpu_layout import (
 )  # fmt: skip
 from nbody.integrators.blocks.gpu_predict import begin, resolve
 from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, Columns, Kernels, Workers, blocks_for
-from nbody.integrators.blocks.memory import parts_for
+from nbody.integrators.blocks.memory import DIVIDED, parts_for
 from nbody.integrators.blocks.pairs import PARKED, Bodies, Orbits, Pairs
 from nbody.integrators.integrator import Motion
 
 MOST_GRAPHS = 16
 """Graphs that are launched before the host looks at the clock."""
+
+
+def _devices(engine: Any, count: int, parts: int) -> tuple[tuple[int, ...], str]:
+    """The devices of an engine that make the steps, and a line if that is only the first of several."""
+    devices = engine.devices
+    if len(devices) == 1 or (parts > 1 and gpu.connect(devices)):
+        return devices, ""
+    line = f"gpus: one of {len(devices)} GPUs made the steps; "
+    if parts > 1:
+        return devices[:1], line + "they have no access to each other's memory"
+    worth = count >= DIVIDED[False]  # below, the run has said so before
+    return devices[
+        :1
+    ], line + f"in mixed precision it is worth dividing them from {DIVIDED[True]} bodies on" if worth else ""
 
 
 class Blocks:
@@ -59,9 +75,7 @@ class Blocks:
         self._columns = Columns(rows, ticks[0], ticks[1], state.wanted_step, mass, limit)
         parts = parts_for(count, mixed)
         self._kernels = Kernels.of(gravity.softening, order, mixed, shared, parts)
-        devices = getattr(engine, "devices", (0,))
-        if parts == 1 or not gpu.connect(devices):
-            devices = devices[:1]
+        devices, self.remark = _devices(engine, count, parts)
         self._workers = Workers(self._columns, self._kernels, devices, state.stream)
         self.restored()
 

@@ -83,9 +83,6 @@ class Division(NamedTuple):
     kept: int
 
 
-NODE = 12
-"""Numbers per exchanged sum of a body: nine, and three more so that a device writes whole sectors of 32 bytes to another."""
-
 ROUNDS = 4
 """If the sums have parts: the work of all devices, as a multiple of what a device computes at a time. (On one H200, 65536
 bodies: 381 µs per block; 371 with 1, which leaves four and more devices without work for all of their multiprocessors.)"""

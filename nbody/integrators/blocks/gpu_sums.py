@@ -12,7 +12,6 @@ from nbody.integrators.blocks.gpu_layout import (
     BLOCKS_DONE,
     FAR,
     LENGTH2,
-    NODE,
     REACHED,
     SINGLE,
     STRENGTH,
@@ -22,7 +21,7 @@ from nbody.integrators.blocks.gpu_layout import (
     shares_of,
     tiling,
 )  # fmt: skip
-from nbody.integrators.blocks.memory import rows_per_body
+from nbody.integrators.blocks.memory import NODE, rows_per_body
 from nbody.law import LAWS, pair_law, pair_slopes
 from nbody.unroll import unrolled
 

@@ -18,10 +18,10 @@ from nbody.errors import DeviceError
 from nbody.forces.direct.gpu_triangle import nodes_of
 from nbody.gpu import SIMULATED, Graph, cuda
 from nbody.integrators.blocks.gpu_finish import finish_kernel
-from nbody.integrators.blocks.gpu_layout import CLOCK, NODE, ROUNDS, THREADS, Division, real_of, tiling
+from nbody.integrators.blocks.gpu_layout import CLOCK, ROUNDS, THREADS, Division, real_of, tiling
 from nbody.integrators.blocks.gpu_predict import Prediction, prediction_kernels
 from nbody.integrators.blocks.gpu_sums import force_kernel, gather_kernel, store_kernel
-from nbody.integrators.blocks.memory import rows_per_body
+from nbody.integrators.blocks.memory import NODE, bytes_to_help, rows_per_body
 
 BLOCKS_PER_GRAPH = 24
 """A multiple of three, for the slots of the next time, and of two, for the gathered sums: both are used in turn."""
@@ -157,14 +157,15 @@ class Workers:
     """
 
     def __init__(self, bodies: Columns, kernels: Kernels, devices: Sequence[int], stream: Any) -> None:
-        divisions = divided(kernels.parts, len(devices))
+        count, divisions = len(bodies.mass), divided(kernels.parts, len(devices))
+        needed = bytes_to_help(count, "mixed" if kernels.mixed else "float64")
         self.first = Worker(bodies, kernels, divisions[0], stream)
         self._all, self._helpers = [self.first], list[gpu.Helper]()
         self._kernels, self._fork = kernels, gpu.Fork()
         for device, division in zip(devices[1:], divisions[1:], strict=True):
             helper = gpu.Helper(device)
-            with helper.current():
-                copies = _room_for(len(bodies.mass))
+            with helper.current(), gpu.out_of_memory(f"the copies of {count} particles", needed):
+                copies = _room_for(count)
                 self._all.append(Worker(copies, kernels, division, helper.stream, helper))
             self._helpers.append(helper)
         self._graph: Graph | None = None

@@ -6,6 +6,9 @@ FEWEST_SUMS = 32 * 9 * 4096
 PARTS = 8
 """The parts into which the sums over many bodies are divided on a GPU, and the most devices that can share them."""
 
+NODE = 12
+"""Numbers per sum of a body that devices exchange: nine, and three more so that they write whole sectors of 32 bytes."""
+
 DIVIDED = {False: 32768, True: 131072}
 """The fewest bodies for which the sums are divided into parts, in float64 (False) and in mixed precision (True)."""
 
@@ -30,3 +33,11 @@ def working_bytes(device: str, particles: int, precision: str) -> int:
     mixed = precision == "mixed"
     sums = max(9 * (particles + 31) * parts_for(particles, mixed), FEWEST_SUMS)
     return particles * (4 * rows_per_body(mixed) * (4 if mixed else 8) + 3 * 8) + 8 * sums
+
+
+def bytes_to_help(particles: int, precision: str) -> int:
+    """Bytes on each other GPU: copies of the bodies, the working arrays, and at most this for the exchanged sums."""
+    parts = parts_for(particles, precision == "mixed")
+    if parts == 1:
+        return 0
+    return working_bytes("gpu", particles, precision) + 8 * particles * (18 + 2 + 1 + 2 * parts * NODE)
