@@ -11,16 +11,16 @@ from compiled_forces import compiled
 from conftest import random_bodies
 
 from nbody.forces import ENGINES, accelerations
+from nbody.forces.direct import gpu_triangle
 from nbody.forces.direct.gpu_triangle import (
     Room,
     Tiling,
+    block_of,
+    divided,
     first_unit,
-    panels,
     room_on_card,
-    shapes_of_buffers,
     units_before,
 )
-from nbody.forces.direct.gpu_triangle import block_of as block_with
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Want
@@ -33,64 +33,100 @@ TILINGS = [Tiling(1, 8), Tiling(2, 4), Tiling(4, 8)]
 WIDE = Room(blocks=132, budget=1 << 31, piece=1 << 40)
 
 
-def runs(count, tiling, panel):
-    """What the kernel's blocks do, in plain Python: (block, tile, chunk) for every unit of a panel."""
-    chunks = -(-count // tiling.chunk)
-    start = units_before(panel.first, chunks, tiling.bodies)
-    first = [start + int(first_unit(block, panel.blocks, *panel.shares)) for block in range(panel.blocks + 1)]
-    assert first == [start + block * panel.units // panel.blocks for block in range(panel.blocks + 1)]
-    for block in range(panel.blocks):
-        tile = panel.first
-        for unit in range(first[block], first[block + 1]):
-            while units_before(tile + 1, chunks, tiling.bodies) <= unit:
+@pytest.fixture
+def shared(monkeypatch):
+    """Runs are divided into shares for any number of bodies."""
+    monkeypatch.setattr(gpu_triangle, "DIVIDED", 1)
+
+
+def units_of(work, launch):
+    """What the kernel's blocks do, in plain Python: (run, tile, chunk) for every unit of a launch."""
+    chunks, bodies = work.chunks, work.tiling.bodies
+    for run in range(launch.run, launch.run + launch.blocks):
+        first, last = (int(first_unit(each, work.runs, *work.run_units)) for each in (run, run + 1))
+        assert (first, last) == (run * work.units // work.runs, (run + 1) * work.units // work.runs)
+        tile = launch.first
+        for unit in range(first, last):
+            while units_before(tile + 1, chunks, bodies) <= unit:
                 tile += 1
-            yield block, tile, tile * tiling.bodies + unit - units_before(tile, chunks, tiling.bodies)
+            yield run, tile, tile * bodies + unit - units_before(tile, chunks, bodies)
 
 
 @pytest.mark.parametrize("tiling", TILINGS)
 @pytest.mark.parametrize("count", [1, 33, 1000, 4097])
 @pytest.mark.parametrize("resident", [1, 7, 132, 5000])
-@pytest.mark.parametrize("budget,piece", [(1, 1 << 40), (1 << 20, 1 << 40), (1 << 31, 1 << 22), (1 << 31, 1 << 40)])
-def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(tiling, count, resident, budget, piece):
+@pytest.mark.parametrize("budget,piece", [(1 << 20, 1 << 40), (1 << 31, 1 << 22), (1 << 31, 1 << 40)])
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(shared, tiling, count, resident, budget, piece, devices):
     chunks, tiles = -(-count // tiling.chunk), -(-count // tiling.tile)
     met = np.zeros((tiles, chunks), int)
-    for panel in panels(count, tiling, 4, Room(resident, budget, piece)):
+    work = divided(count, tiling, 4, Room(resident, budget, piece))
+    begin = [work.shares * k // devices for k in range(devices + 1)]
+    for launch in (launch for k in range(devices) for launch in work.launches(begin[k], begin[k + 1])):
         slots = {}
-        for block, tile, chunk in runs(count, tiling, panel):
+        for run, tile, chunk in units_of(work, launch):
             met[tile, chunk] += 1
-            assert slots.setdefault(block + tile, (block, tile)) == (block, tile)  # no two share a place in 'rows'
+            slot = run - launch.run + tile - launch.first
+            assert slots.setdefault(slot, (run, tile)) == (run, tile)  # no two share a place in 'rows'
+            assert slot < launch.blocks + launch.tiles and launch.first <= tile < launch.first + launch.tiles
     on_or_above = np.arange(chunks) >= tiling.bodies * np.arange(tiles)[:, None]
     assert np.array_equal(met, on_or_above.astype(int))
 
 
 @pytest.mark.parametrize("tiling", TILINGS)
-def test_the_sum_finds_every_run_of_a_tile(tiling):
-    count = 4097
-    (panel,) = panels(count, tiling, 4, WIDE)
-    chunks = -(-count // tiling.chunk)
-    units = units_before(panel.last, chunks, tiling.bodies)
-    done = {(block, tile) for block, tile, _ in runs(count, tiling, panel)}
+def test_the_sum_finds_every_run_of_a_tile(shared, tiling):
+    work = divided(4097, tiling, 4, WIDE)
+    (launch,) = work.launches(0, work.shares)
+    done = {(run, tile) for run, tile, _ in units_of(work, launch)}
     sought = set()
-    for tile in range(panel.last):
-        lowest = block_with(units_before(tile, chunks, tiling.bodies), units, panel.blocks)
-        highest = block_with(units_before(tile + 1, chunks, tiling.bodies) - 1, units, panel.blocks)
-        sought |= {(block, tile) for block in range(lowest, highest + 1)}
+    for tile in range(launch.tiles):
+        lowest = block_of(units_before(tile, work.chunks, tiling.bodies), work.units, work.runs)
+        highest = block_of(units_before(tile + 1, work.chunks, tiling.bodies) - 1, work.units, work.runs)
+        sought |= {(run, tile) for run in range(lowest, highest + 1)}
     assert sought == done
 
 
-def test_no_block_has_more_than_one_unit_more_than_another():
+def test_no_run_has_more_than_one_unit_more_than_another():
     for tiling in TILINGS:
-        (panel,) = panels(20480, tiling, 4, WIDE._replace(blocks=132 * 5))
-        work = np.bincount([block for block, _, _ in runs(20480, tiling, panel)])
-        assert work.max() - work.min() <= 1
+        for count in (20480, 40000):
+            work = divided(count, tiling, 4, WIDE._replace(blocks=132 * 5))
+            (launch,) = work.launches(0, work.shares)
+            done = np.bincount([run for run, _, _ in units_of(work, launch)])
+            assert len(done) == work.runs and done.max() - done.min() <= 1
+
+
+def test_shares_begin_where_their_first_run_does(shared):
+    work = divided(4097, Tiling(2, 4), 4, WIDE)
+    first = {}
+    for launch in work.launches(0, work.shares):
+        for run, tile, chunk in units_of(work, launch):
+            first.setdefault(run, (tile, chunk))
+    assert work.shares == gpu_triangle.SHARES
+    for tile, chunk, run in work.places[:-1]:
+        assert first[int(run)] == (tile, chunk)
+    assert work.places[-1, 2] == work.runs
 
 
 def test_a_million_bodies_keep_to_the_budget():
-    first, *others = panels(1 << 20, Tiling(4, 13), 4, WIDE)
-    (rows, columns) = shapes_of_buffers(1 << 20, Tiling(4, 13), first)
-    assert 4 * math.prod(columns) <= WIDE.budget and 4 * math.prod(rows) < 64 << 20
-    assert others and all(panel.last - panel.first <= first.last - first.first for panel in others)
-    assert all(panel.units <= first.units and panel.blocks <= first.blocks for panel in others)
+    work = divided(1 << 20, Tiling(4, 13), 4, WIDE)
+    launches = list(work.launches(0, work.shares))
+    assert len(launches) > 1 and len(launches) <= work.shares // work.step
+    assert max(4 * work.columns(launch) for launch in launches) <= WIDE.budget
+    assert max(4 * work.rows(launch) for launch in launches) < 256 << 20
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4, 8])
+@pytest.mark.parametrize("count", [65536, 262144, 1 << 20])
+def test_a_part_of_a_power_of_two_fills_a_card(count, devices):
+    """For two GPUs from 65536 bodies on, for eight from 262144 on, each part has whole waves of blocks."""
+    tiling = Tiling(4, 18) if count > 131072 else Tiling(2, 18)
+    blocks = 132 * 8 // tiling.warps
+    work = divided(count, tiling, 4, Room(blocks, 2 << 30, 1 << 39))
+    if count == 65536 and devices > 2:
+        return
+    assert work.runs % (blocks * devices) == 0
+    for launch in work.launches(0, work.shares // devices):
+        assert launch.blocks % (work.runs // work.shares) == 0
 
 
 @pytest.fixture
@@ -123,15 +159,15 @@ def test_a_small_card_keeps_small_sums_and_what_is_free_has_no_say(card):
     assert SymmetricEngine.bytes_needed(1 << 20, "float32") < 0.8 * 2**30
 
 
-def test_a_panel_is_no_longer_than_a_piece(card):
-    """A card with 20 multiprocessors: its memory would allow panels five times as large."""
+def test_a_launch_is_no_longer_than_a_piece(card):
+    """A card with 20 multiprocessors: its memory would allow launches five times as long."""
     card(24)
-    room = room_on_card(Tiling(4, 13), np.dtype(np.float32), 60)
-    count = 1 << 21
-    found = list(panels(count, Tiling(4, 13), 4, room))
-    pairs = [panel.units * Tiling(4, 13).tile * Tiling(4, 13).chunk for panel in found]
-    assert max(pairs) * 2 < 1.2 * room.piece and len(found) > 100
-    assert sum(pairs) * 2 == pytest.approx(count**2, rel=0.01)
+    tiling = Tiling(4, 13)
+    room = room_on_card(tiling, np.dtype(np.float32), 60)
+    work = divided(1 << 21, tiling, 4, room)
+    pairs = [launch.units * tiling.tile * tiling.chunk for launch in work.launches(0, work.shares)]
+    assert max(pairs) * 2 <= room.piece < 4 * max(pairs) and len(pairs) > 40
+    assert sum(pairs) * 2 == pytest.approx((1 << 21) ** 2, rel=0.01)
 
 
 def with_masses(mass):
@@ -282,14 +318,16 @@ def test_the_energy_alone_is_that_of_the_potentials_and_changes_no_bit(
 
 
 @pytest.mark.gpu
-def test_panels_change_rounding_only(monkeypatch):
+def test_launches_change_no_bit_and_shares_change_rounding_only(monkeypatch):
     bodies = random_bodies(20001)
     law = {"softening": "plummer", "length": 0.05, "engine": "gpu-symmetric", "precision": "float32"}
+    alone = accelerations(bodies.position, bodies.mass, **law)
+    monkeypatch.setattr(gpu_triangle, "DIVIDED", 1)
     whole = accelerations(bodies.position, bodies.mass, **law)
-    monkeypatch.setattr("nbody.forces.direct.gpu_triangle.COLUMNS_BUDGET", 3_000_000)
-    panelled = accelerations(bodies.position, bodies.mass, **law)
-    assert not np.array_equal(whole, panelled)  # there were panels
-    assert np.abs(whole - panelled).max() < 2e-6 * np.abs(whole).mean()
+    monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", 3_000_000)
+    launched = accelerations(bodies.position, bodies.mass, **law)
+    assert np.array_equal(whole, launched)
+    assert np.abs(whole - alone).max() < 2e-6 * np.abs(whole).mean()
 
 
 @pytest.mark.gpu

@@ -6,6 +6,7 @@ The simulator is chosen when Numba is imported, so these tests run in a process 
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from test_forces_gpu import BOUND, LENGTHS, ONE_BODY_A_THREAD, relative_error
 from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
 
+from nbody import gpu
 from nbody.forces import ENGINES, accelerations
-from nbody.forces.direct import gpu_symmetric
+from nbody.forces.direct import gpu_engine, gpu_symmetric, gpu_triangle
 from nbody.forces.direct.gpu_triangle import Tiling
 from nbody.gpu import SIMULATED
 from nbody.law import Gravity
@@ -124,6 +126,65 @@ def test_a_body_alone_feels_nothing_of_the_places_beside_it(monkeypatch, precisi
     acceleration, potential = forces("gpu-symmetric", random_bodies(1), "plummer", precision)
     _, energy = with_energy("gpu-symmetric", random_bodies(1), precision)
     assert not acceleration.any() and not potential.any() and energy == 0
+
+
+@pytest.fixture
+def pretended(monkeypatch):
+    """A function that computes forces on as many devices as wanted, all of them the simulator's only one."""
+
+    def computed(devices, bodies, precision, want, engine="gpu-symmetric", gravity=PRETENDED, budget=None):
+        monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
+        monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
+        for module in (gpu_triangle, gpu_engine):
+            monkeypatch.setattr(module, "DIVIDED", 1)
+        if budget:
+            monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", budget)
+        made = ENGINES.load(engine)(gravity, precision)
+        state = made.load(bodies)
+        made.evaluate(state, want)
+        return *state.forces(), state
+
+    return computed
+
+
+PRETENDED = Gravity(1.0, 3, "plummer", LENGTHS["plummer"])
+
+
+@simulated
+@pytest.mark.parametrize("precision,want", [("float64", Want.ENERGY), ("float32", Want.POTENTIAL)])
+def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pretended, precision, want):
+    use_tiling(monkeypatch, Tiling(1, 1))
+    bodies, found = random_bodies(100), set()
+    for devices, budget in ((1, None), (2, None), (3, 5000)):
+        a, phi, state = pretended(devices, bodies, precision, want, budget=budget)
+        found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
+        assert len(state.workspace.parts) == devices and state.workspace.work.shares > 1
+        assert (len(state.workspace.parts[0].launches) > 1) == (budget is not None)
+    assert len(found) == 1
+    right, _ = forces("reference", bodies, "plummer", "float64")
+    assert relative_error(a, right) < BOUND["float64" if precision == "float64" else "float32"]
+
+
+@simulated
+def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch, pretended):
+    use_tiling(monkeypatch, Tiling(1, 1))
+    bodies = random_bodies(70)
+    bodies.mass[20:40] = 0.0
+    found = {pretended(devices, bodies, "float64", Want.POTENTIAL)[0].tobytes() for devices in (1, 2)}
+    bodies.species[::2], names = 1, ("a", "b")
+    bodies = replace(bodies, species_names=names)
+    gravity = Gravity(1.0, 3, "plummer", {"a": 0.1, "b": 0.2})
+    species = {pretended(devices, bodies, "float64", Want.ENERGY, gravity=gravity)[0].tobytes() for devices in (1, 2)}
+    assert len(found) == len(species) == 1 and found != species
+
+
+@simulated
+@pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-unrolled"])
+def test_devices_divide_rows(pretended, engine):
+    found = {
+        pretended(devices, random_bodies(300), "float32", Want.ACCELERATION, engine)[0].tobytes() for devices in (1, 2)
+    }
+    assert len(found) == 1
 
 
 @pytest.mark.slow

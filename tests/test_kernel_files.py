@@ -77,7 +77,8 @@ def test_what_no_text_describes_is_refused():
 def kernels():
     """A kernel of each engine for GPUs."""
     from nbody.forces.direct.gpu_engine import Shape
-    from nbody.forces.direct.gpu_symmetric import pairs_kernel, sum_kernel, tiling_for
+    from nbody.forces.direct.gpu_pair_sums import root_kernel, sum_kernel
+    from nbody.forces.direct.gpu_symmetric import pairs_kernel, tiling_for
     from nbody.forces.tree.expansions import Basis
     from nbody.forces.tree.gpu_build import tree_kernels
     from nbody.forces.tree.gpu_moments import upward_kernels
@@ -93,7 +94,8 @@ def kernels():
     basis = Basis(4, softened=True, potential=True)
     tree = [*tree_kernels(3), *upward_kernels(basis, np.float32), region_kernel(basis, np.float32, False)]
     tree.append(walk_kernel(Plan(shape, basis, False)))
-    return [make_moves, *simple, *pairs, *tree, sum_kernel(tiling, "equal", np.float32, False)]
+    sums = [sum_kernel(tiling, "equal", np.float32, False, shared) for shared in (False, True)]
+    return [make_moves, *simple, *pairs, *tree, *sums, root_kernel("equal", np.float32, False)]
 
 
 def test_every_kernel_of_a_run_can_be_kept():

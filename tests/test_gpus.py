@@ -1,0 +1,177 @@
+"""Several GPUs in one run: how their shares are added, what users may ask for, and the same bits for any number of them."""
+
+import json
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody import Simulation
+from nbody.cli import main
+from nbody.errors import InputError
+from nbody.forces import ENGINES
+from nbody.forces.direct import gpu_triangle
+from nbody.forces.direct.gpu_options import GpuOptions
+from nbody.forces.direct.gpu_triangle import nodes_of, push
+from nbody.law import Gravity
+from nbody.state import Want
+
+
+@pytest.mark.parametrize("shares", [1, 2, 64, 256])
+@pytest.mark.parametrize("devices", [1, 2, 3, 5, 7, 8])
+@pytest.mark.parametrize("step", [1, 4, 64])
+def test_every_division_adds_the_shares_in_the_same_tree(shares, devices, step):
+    """The nodes of all devices and launches, merged as they come, are one text with the same brackets."""
+
+    def merged(nodes, stack, texts):
+        for node, text in nodes:
+            texts.append(text)
+            for _ in range(push(stack, node)):
+                texts[-2:] = [f"({texts[-2]}+{texts[-1]})"]
+
+    def text(begin, size):
+        half = size // 2
+        return str(begin) if size == 1 else f"({text(begin, half)}+{text(begin + half, half)})"
+
+    everything: list = []
+    for device in range(devices):
+        begin, end = shares * device // devices, shares * (device + 1) // devices
+        stack, texts = [], []
+        while begin < end:
+            stop = min(end, (begin // step + 1) * step)
+            merged([(node, text(*node)) for node in nodes_of(begin, stop)], stack, texts)
+            begin = stop
+        everything += zip(stack, texts, strict=True)
+    stack, texts = [], []
+    merged(everything, stack, texts)
+    assert stack == [(0, shares)] and texts == [text(0, shares)]
+
+
+@pytest.mark.parametrize(
+    "written,meant",
+    [(2, 2), ("2", 2), ("all", "all"), ("0,2", [0, 2]), ([1], [1]), ([0, 1], [0, 1]), (2.0, 2), (None, None)],
+)
+def test_gpus_may_be_a_number_all_or_a_list(written, meant):
+    assert GpuOptions(gpus=written).gpus == meant
+
+
+@pytest.mark.parametrize("written", [0, -1, "x", "", "0,0", [1, 1], [], 1.5, True, "1,x", [0, -1]])
+def test_anything_else_is_refused(written):
+    with pytest.raises(ValueError, match="GPU"):
+        GpuOptions(gpus=written)
+
+
+@pytest.fixture
+def cards(monkeypatch):
+    """A function that puts cards of these names into this machine."""
+    from nbody.gpu import peers
+
+    def put(*names):
+        monkeypatch.setattr(peers, "device_count", lambda: len(names))
+        monkeypatch.setattr(peers, "_kind", lambda number: (names[number],))
+
+    return put
+
+
+def test_devices_are_counted_and_alike(cards):
+    from nbody.gpu.peers import devices_for
+
+    cards("H200", "H200", "A100")
+    assert devices_for(None) == devices_for(1) == (0,)
+    assert devices_for(2) == (0, 1) and devices_for([1, 0]) == (1, 0) and devices_for([2]) == (2,)
+    for asked, line in {
+        4: "here: 4 GPUs are asked for, and this machine has 3 GPUs; write --gpus 3, or all",
+        "all": "here: GPU 0 is a H200 and GPU 2 a A100",
+        (0, 3): "here: there is no GPU 3; this machine has 3 GPUs, counted from 0",
+    }.items():
+        with pytest.raises(InputError) as refused:
+            devices_for(asked, "here: ")
+        assert str(refused.value).startswith(line) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "arguments,line",
+    [
+        (["--gpus", "0"], "--gpus: must be a number of GPUs from 1 on, all, or their own numbers as in 0,2; got '0'"),
+        (
+            ["--gpus", "2", "--engine", "cpu"],
+            "--gpus: engine 'cpu' computes on one device; choose --engine gpu-symmetric",
+        ),
+        (
+            ["--set", "engine.gpus=2", "--engine", "cpu-tree"],
+            "--set engine.gpus: engine 'cpu-tree' computes on one device",
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_line(capsys, tmp_path, arguments, line):
+    given = ["run", "plummer", "-n", "33", "--steps", "1", "-o", str(tmp_path / "run.h5"), *arguments]
+    assert main(given) == 2
+    error = capsys.readouterr().err
+    assert f"error: {line}" in error and error.count("\n") == 1
+    assert not (tmp_path / "run.h5").exists()
+
+
+def test_one_gpu_is_no_option_of_an_engine_that_has_none(capsys, tmp_path):
+    given = ["run", "plummer", "-n", "33", "--steps", "1", "--engine", "cpu", "--gpus", "1", "--json", "-q"]
+    assert main([*given, "-o", str(tmp_path / "run.h5")]) == 0
+    assert json.loads(capsys.readouterr().out)["engine"] == "cpu"
+
+
+@pytest.fixture
+def two_gpus():
+    """Skip a test on a machine with fewer."""
+    from nbody import gpu
+
+    if gpu.why_unavailable() or gpu.device_count() < 2:
+        pytest.skip("needs two GPUs")
+
+
+def forces_of(bodies, precision, gpus, engine="gpu-symmetric", gravity=None):
+    """Accelerations and the energy by some GPUs."""
+    kind = ENGINES.load(engine)
+    made = kind(gravity or Gravity(1.0, 3, "plummer", 0.05), precision, kind.Options(gpus=gpus))
+    state = made.load(bodies)
+    assert (state.helpers is not None) == (gpus > 1)
+    made.evaluate(state, Want.ENERGY if engine == "gpu-symmetric" else Want.POTENTIAL)
+    return [state.forces()[0], np.array(state.snapshot().wait().sums[1])]
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+@pytest.mark.parametrize("masses", ["equal", "product", "half are zero"])
+def test_two_gpus_give_the_bits_of_one(precision, masses):
+    bodies = random_bodies(70001 if masses == "half are zero" else 40001)
+    if masses != "product":
+        bodies.mass[: 30000 if masses == "half are zero" else None] = 0.0 if masses == "half are zero" else 0.5
+    one, two = (forces_of(bodies, precision, gpus) for gpus in (1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-unrolled"])
+def test_two_gpus_divide_rows_with_the_bits_of_one(engine):
+    one, two = (forces_of(random_bodies(40001), "float32", gpus, engine) for gpus in (1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("launches", [1, 4])
+def test_a_run_on_two_gpus_has_the_bits_of_one_replayed_or_not(monkeypatch, precision, launches):
+    """20 steps in graphs, and the same without a graph."""
+    from nbody.state import replay
+
+    if launches > 1:
+        monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", 16 << 20)
+    found = set()
+    for gpus, recorded in ((1, True), (2, True), (2, False)):
+        monkeypatch.setattr(replay, "_is_long", lambda state, recorded=recorded: not recorded)
+        bodies = random_bodies(40001)
+        run = Simulation(bodies, dt=1e-3, softening=0.05, engine="gpu-symmetric", precision=precision, gpus=gpus)
+        run.run(20)
+        assert len(run.state.workspace.parts[0].launches) >= launches // gpus
+        found.add(b"".join(array.tobytes() for array in run.state.phase_space()))
+    assert len(found) == 1
