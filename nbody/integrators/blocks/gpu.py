@@ -36,7 +36,8 @@ from nbody.integrators.blocks.gpu_layout import (
     UNIT,
 )  # fmt: skip
 from nbody.integrators.blocks.gpu_predict import begin, resolve
-from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, Columns, Kernels, Workers, blocks_for
+from nbody.integrators.blocks.gpu_worker import Columns, Kernels, blocks_for
+from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, Workers
 from nbody.integrators.blocks.memory import DIVIDED, parts_for
 from nbody.integrators.blocks.pairs import PARKED, Bodies, Orbits, Pairs
 from nbody.integrators.integrator import Motion

@@ -23,7 +23,7 @@ from nbody.integrators.blocks.gpu_layout import (
     shares_of,
     tiling,
 )  # fmt: skip
-from nbody.integrators.blocks.gpu_sums import totals
+from nbody.integrators.blocks.gpu_totals import totals
 from nbody.integrators.blocks.memory import rows_per_body
 
 
