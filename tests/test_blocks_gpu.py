@@ -10,10 +10,13 @@ from conftest import random_bodies
 from test_pairs import cluster as with_a_pair
 from test_pairs import passing
 
+from nbody import gpu
 from nbody.forces import ENGINES
 from nbody.gpu import SIMULATED
 from nbody.initial.plummer import Plummer
 from nbody.integrators import INTEGRATORS
+from nbody.integrators.blocks import gpu as gpu_blocks
+from nbody.integrators.blocks import memory
 from nbody.integrators.blocks.memory import working_bytes
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
@@ -125,11 +128,66 @@ def test_the_simulator_joins_and_parts_a_pair_as_the_cpu_does(name):
         facts.append((*scheme.arrays()["pairs"], scheme.single, motion.state.time))
         ends.append((*first, *bodies_of(motion)))
     assert facts[0] == facts[1] and facts[0][:2] == (1, 1)
-    blocks = scheme._blocks
-    arrays = blocks._p, blocks._partial, blocks._listed, blocks._mass, blocks._limit
+    device = scheme._blocks._workers.first
+    arrays = device.p, device.partial, device.listed, device.bodies.mass, device.bodies.limit
     assert sum(array.nbytes for array in arrays) <= working_bytes("gpu", 17, "float64")
     for got, expected, tolerance in zip(ends[1], ends[0], (1e-14, 1e-11, 1e-14, 1e-11), strict=True):
         np.testing.assert_allclose(got, expected, atol=tolerance)
+
+
+@pytest.fixture
+def divided(monkeypatch):
+    """Few bodies are divided as many are; so several devices make their blocks."""
+    for module in memory, gpu_blocks:
+        monkeypatch.setattr(module, "parts_for", lambda count, mixed: 8)
+
+
+@simulated
+@pytest.mark.parametrize(
+    "name,precision,bodies,gravity,eta,sizes",
+    [
+        ("hermite6_block", "float64", cluster(33), SOFTENED, 0.5, (1, 3)),
+        ("hermite4_block", "mixed", cluster(33), SOFTENED, 0.01, (1, 3)),
+        ("hermite6_block", "float64", passing(start=0.0215, speed=10, axis=1e-4), Gravity(), 4.0, (1, 2)),
+    ],
+    ids=["order 6", "mixed", "pair"],
+)
+def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(
+    name, precision, bodies, gravity, eta, sizes, divided
+):
+    """Each number of devices starts alike; then it makes a block from the checkpoint of one device. (The pair has joined
+    before, and parts then.) Three devices have unequal parts."""
+    firsts, seconds = [], []
+    for size in sizes:
+        kind = INTEGRATORS.load(name)
+        scheme, engine = kind(0.125, kind.Options(eta=eta)), ENGINES.load("gpu-symmetric")(gravity, precision)
+        engine.devices = (0,) * size
+        motion = Motion(engine, engine.load(bodies))
+        scheme.prepare(motion)
+        scheme.start(motion)
+        scheme.advance(motion, 1 if gravity is SOFTENED else 2, 0.005)
+        firsts.append((motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)))
+        motion.state.restore(firsts[0][0])
+        scheme.restore(firsts[0][1])
+        motion.state.step, motion.state.time = firsts[0][2]
+        scheme.advance(motion, 1, 0.005)
+        seconds.append((motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)))
+    for ends in (firsts, seconds):
+        for end in ends[1:]:
+            assert end[2] == ends[0][2]
+            for got, expected in zip(end[:2], ends[0][:2], strict=True):
+                for column in expected:
+                    np.testing.assert_array_equal(got[column], expected[column])
+    assert tuple(seconds[0][1]["pairs"]) == ((0, 0) if gravity is SOFTENED else (1, 1))
+
+
+@simulated
+def test_the_simulator_says_that_one_of_two_devices_makes_the_steps():
+    scheme, engine = INTEGRATORS.load("hermite4_block")(0.125), ENGINES.load("gpu-symmetric")(SOFTENED, "mixed")
+    engine.devices = (0, 0)
+    motion = Motion(engine, engine.load(random_bodies(memory.DIVIDED[False])))
+    scheme.prepare(motion)
+    assert scheme.remark().startswith("gpus: one of 2 GPUs made the steps; in mixed precision")
 
 
 @pytest.mark.slow
@@ -213,3 +271,25 @@ def test_a_card_parts_a_pair_as_the_cpu_does():
         ends.append((tuple(scheme.arrays()["pairs"]), bodies_of(motion)[0][1:16]))
     assert ends[0][0] == ends[1][0] == (2, 1)
     np.testing.assert_allclose(ends[1][1], ends[0][1], atol=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name,precision", [("hermite6_block", "float64"), ("hermite4_block", "mixed")])
+@pytest.mark.parametrize("devices", [(0, 0, 0), (0, 1)], ids=["one card thrice", "two cards"])
+def test_several_cards_make_the_same_bits_as_one(name, precision, devices, divided):
+    """With a hard pair, and however the run is cut."""
+    if max(devices) >= gpu.device_count():
+        pytest.skip("needs two GPUs")
+    ends = []
+    for used, cuts in (((0,), [10**6]), (devices, [1, 25, 100, 10**6])):
+        scheme, engine = INTEGRATORS.load(name)(0.125), ENGINES.load("gpu-symmetric")(Gravity(), precision)
+        engine.devices = used
+        motion = Motion(engine, engine.load(with_a_pair(3000, 1e-6)))
+        scheme.prepare(motion)
+        scheme.start(motion)
+        for steps in cuts:
+            scheme.advance(motion, steps, 0.0625)
+        ends.append((motion.state.step, scheme.single, *scheme.arrays()["pairs"], *bodies_of(motion)))
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert ends[0][2] == 1

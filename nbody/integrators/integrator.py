@@ -108,6 +108,11 @@ class Integrator(ABC):
         """Bytes of its working arrays besides the columns, in the memory in which the engine works."""
         return 0
 
+    @classmethod
+    def bytes_to_help(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """Bytes on each other GPU, if several make the steps."""
+        return 0
+
     def prepare(self, motion: Motion) -> None:
         """Add the scheme's columns to the state. Raises InputError if the engine does not offer what it needs."""
         if reason := self.refusal(type(motion.engine), motion.engine.precision):

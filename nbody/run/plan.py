@@ -72,7 +72,9 @@ class Plan:
         """Bytes that the run needs of each kind of memory."""
         found = needs(self.engine_kind, self.count, self.scenario.precision, self._added, self._working)
         if "gpus" in self.engine_options.model_dump(exclude_none=True):
-            found["each other GPU"] = self.engine_kind.bytes_to_help(self.count, self.scenario.precision)
+            count, precision = self.count, self.scenario.precision
+            steps = self.integrator.bytes_to_help(self.engine_kind, count, precision)
+            found["each other GPU"] = self.engine_kind.bytes_to_help(count, precision) + steps
         return found
 
     @property

@@ -13,6 +13,8 @@ from nbody.integrators.integrator import Motion
 class Blocks:
     """The loop over blocks of one state in host memory."""
 
+    remark = ""
+
     def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False, threshold: float = 0.0) -> None:
         state: Any = motion.state
         self._state, count = state, state.count

@@ -4,6 +4,8 @@
     force     each warp: some of the listed bodies, and a share of all bodies, from tiles in shared memory
     finish    each warp: the sums of one listed body in a fixed order, its correction and its next step
 
+Several GPUs divide the sums, and exchange them between ``force`` and ``finish``: :mod:`.gpu_workers`.
+
 Where blocks are small their number is what counts: twenty-four of them are one CUDA graph. The next time is the smallest end
 of all steps, found by the kernels that touch them (an atomic minimum of integers, which has no order). The listed bodies may
 come in any order: no sum depends on it.
@@ -17,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
-from nbody.gpu import SIMULATED, Graph, cuda
+from nbody.gpu import cuda
 from nbody.integrators.blocks.formulas import TICKS
-from nbody.integrators.blocks.gpu_finish import finish_kernel
 from nbody.integrators.blocks.gpu_layout import (
     BLOCKS_DONE,
     BUDGET,
@@ -33,20 +34,30 @@ from nbody.integrators.blocks.gpu_layout import (
     SMALLEST,
     THREADS,
     UNIT,
-    real_of,
-    tiling,
 )  # fmt: skip
-from nbody.integrators.blocks.gpu_predict import begin, prediction_kernels, resolve
-from nbody.integrators.blocks.gpu_sums import force_kernel, store_kernel
-from nbody.integrators.blocks.memory import rows_per_body
+from nbody.integrators.blocks.gpu_predict import begin, resolve
+from nbody.integrators.blocks.gpu_worker import Columns, Kernels, blocks_for
+from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, Workers
+from nbody.integrators.blocks.memory import DIVIDED, parts_for
 from nbody.integrators.blocks.pairs import PARKED, Bodies, Orbits, Pairs
 from nbody.integrators.integrator import Motion
 
-BLOCKS_PER_GRAPH = 24
-"""A multiple of three: the slots for the next time are used in turn."""
-
 MOST_GRAPHS = 16
 """Graphs that are launched before the host looks at the clock."""
+
+
+def _devices(engine: Any, count: int, parts: int) -> tuple[tuple[int, ...], str]:
+    """The devices of an engine that make the steps, and a line if that is only the first of several."""
+    devices = engine.devices
+    if len(devices) == 1 or (parts > 1 and gpu.connect(devices)):
+        return devices, ""
+    line = f"gpus: one of {len(devices)} GPUs made the steps; "
+    if parts > 1:
+        return devices[:1], line + "they have no access to each other's memory"
+    worth = count >= DIVIDED[False]  # below, the run has said so before
+    return devices[
+        :1
+    ], line + f"in mixed precision it is worth dividing them from {DIVIDED[True]} bodies on" if worth else ""
 
 
 class Blocks:
@@ -54,35 +65,20 @@ class Blocks:
 
     def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False, threshold: float = 0.0) -> None:
         state: Any = motion.state
-        gravity, self._order, self._eta = motion.engine.gravity, order, eta
-        self._state, self._law, self._mixed = state, gravity.softening, motion.engine.precision == "mixed"
-        self._constants = gravity.G, gravity.length2
-        self._prediction, self._finish = (
-            prediction_kernels(order, self._mixed, shared),
-            finish_kernel(order, self._mixed),
-        )
-        self._sums, self._first_sums = (force_kernel(self._law, order, self._mixed, first) for first in (False, True))
-        count = state.count
-        self._rows = state.derivatives.reshape(18, count)
-        ticks = state.ticks.reshape(2, count)
-        self._last, self._step = ticks[0], ticks[1]
+        engine: Any = motion.engine
+        gravity, count, mixed = engine.gravity, state.count, engine.precision == "mixed"
+        self._state, self._eta, self._constants = state, eta, (gravity.G, gravity.length2)
         masses = np.array(state.body.copy_to_host()[:, 3], np.float64)
         self.pairs = Pairs(gravity, order, eta, masses, threshold)
-        self._mass, self._limit = cuda.to_device(masses), cuda.to_device(np.zeros(count))
-        self._tiling = tiling(self._mixed)
-        self._p = cuda.device_array((count * rows_per_body(self._mixed), 4), real_of(self._mixed))
-        self._listed = cuda.device_array(count, np.int64)
-        self._clock, self._scale = cuda.device_array(CLOCK, np.int64), cuda.device_array(4, np.float64)
-        sums = np.empty(1)  # the arguments have the types of the kernel's
-        arguments = self._p, cuda.to_device(sums), self._listed, self._clock, self._scale, 0
-        self._force_blocks = min(
-            gpu.resident_blocks(force, arguments, 32 * self._tiling.warps) for force in (self._sums, self._first_sums)
-        )
-        group = self._tiling.group
-        self._partial = cuda.device_array(9 * group * max(-(-count // group), self._force_blocks), np.float64)
+        ticks = state.ticks.reshape(2, count)
+        mass, limit = cuda.to_device(masses), cuda.to_device(np.zeros(count))
+        rows = state.derivatives.reshape(18, count)
+        self._columns = Columns(rows, ticks[0], ticks[1], state.wanted_step, mass, limit)
+        parts = parts_for(count, mixed)
+        self._kernels = Kernels.of(gravity.softening, order, mixed, shared, parts)
+        devices, self.remark = _devices(engine, count, parts)
+        self._workers = Workers(self._columns, self._kernels, devices, state.stream)
         self.restored()
-        self._graph: Graph | None = None
-        self._warm = False
 
     def restored(self) -> None:
         """The state's columns have been restored from a checkpoint."""
@@ -99,15 +95,13 @@ class Blocks:
     def _bodies(self) -> Bodies:
         """The bodies on the host."""
         self._state.stream.synchronize()
-        columns = self._rows, self._last, self._step, self._state.wanted_step, self._mass, self._limit
-        return Bodies(*(column.copy_to_host() for column in columns))
+        return Bodies(*(column.copy_to_host() for column in self._columns))
 
     def _pairs_changed(self, b: Bodies) -> None:
         """Copy the bodies to the device, after pairs have joined or parted."""
         self._orbits = self.pairs.orbits(b.rows, b.last, b.step)
         b.mass[:], b.limit[:] = self.pairs.masses_and_limits(self._orbits)
-        columns = self._rows, self._last, self._step, self._state.wanted_step, self._mass, self._limit
-        for column, values in zip(columns, b, strict=True):
+        for column, values in zip(self._columns, b, strict=True):
             column.copy_to_device(values)
         self._next = -1
 
@@ -117,30 +111,26 @@ class Blocks:
         state.settle()
         rows = np.zeros((18, state.count))
         rows[:3], rows[3:6] = state.body.copy_to_host()[:, :3].T, state.velocity.copy_to_host()[:, :3].T
-        self._rows.copy_to_device(rows)
-        for ticks in (self._last, self._step):
+        self._columns.rows.copy_to_device(rows)
+        for ticks in (self._columns.last, self._columns.step):
             ticks.copy_to_device(np.zeros(state.count, np.int64))
         self.pairs.parted = self.pairs.joined
         self._orbits = None
         self._joined()
-        predict = prediction_kernels(self._order, self._mixed, shared=False).predict
+        self._workers.copy_bodies()
         for _ in range(2):  # the second one knows the accelerations
             self._set_clock(0.0, 0, 0, 0, 1, 1)
-            self._predict(predict, 0)
-            self._force(self._first_sums, 0)
-            store_kernel(self._mixed)[self._grid(state.count * 32), THREADS, state.stream](
-                self._rows, self._partial, self._listed, self._scale, self._force_blocks
-            )
+            self._workers.derivatives()
         state.stream.synchronize()
-        return self._rows.copy_to_host()
+        return self._columns.rows.copy_to_host()
 
     def set_wanted(self, wanted: np.ndarray) -> None:
         """Set the steps that accuracy asks for, (N,)."""
-        self._state.wanted_step.copy_to_device(wanted)
+        self._columns.wanted.copy_to_device(wanted)
 
     def shortest_wanted(self) -> float:
         """The shortest step that accuracy asks for."""
-        return float(self._state.wanted_step.copy_to_host().min())
+        return float(self._columns.wanted.copy_to_host().min())
 
     def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
         """All bodies are at the same time, 0 ticks from now on; ``before``: the length of a tick until now. Joins pairs.
@@ -151,16 +141,15 @@ class Blocks:
             self.pairs.begin_stretch(b, orbits, TICKS, before)
             self._pairs_changed(b)
         self._set_clock(tick, FAR, 0, unit, smallest, 0)
-        begin[self._grid(state.count), THREADS, state.stream](
-            self._last, self._step, state.wanted_step, self._clock, self._scale
-        )
+        first, (_, last, step, wanted, *_) = self._workers.first, self._columns
+        begin[blocks_for(state.count), THREADS, state.stream](last, step, wanted, first.clock, first.scale)
         state.stream.synchronize()
-        clock = self._clock.copy_to_host()
+        clock = first.clock.copy_to_host()
         self._next, self._now = int(clock[0]), 0
         self.look(tick, unit)
         if clock[FAILED] < 0:
             return -1
-        short = np.flatnonzero(self._step.copy_to_host() < smallest)  # but for pairs that have joined
+        short = np.flatnonzero(self._columns.step.copy_to_host() < smallest)  # but for pairs that have joined
         return int(short[-1]) if len(short) else -1
 
     def look(self, tick: float, unit: int) -> None:
@@ -168,8 +157,8 @@ class Blocks:
         if self.pairs.threshold == 0.0:
             return
         self._joined()
-        ticks = self._last.copy_to_host(), self._step.copy_to_host()
-        if len(self.pairs.candidates(*ticks, self._limit.copy_to_host(), self._now)) > 1:
+        ticks = self._columns.last.copy_to_host(), self._columns.step.copy_to_host()
+        if len(self.pairs.candidates(*ticks, self._columns.limit.copy_to_host(), self._now)) > 1:
             b = self._bodies()
             if self.pairs.join(b, self._now, tick, unit):
                 self._pairs_changed(b)
@@ -194,14 +183,14 @@ class Blocks:
     def _blocks_until(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> np.ndarray:
         """Make up to ``steps`` blocks, or all until ``end``, or until a pair is to part. Returns the clock."""
         if self._next < 0:
-            self._next = int((self._last.copy_to_host() + self._step.copy_to_host()).min())
+            self._next = int((self._columns.last.copy_to_host() + self._columns.step.copy_to_host()).min())
+        self._workers.copy_bodies()
         self._set_clock(tick, self._next, end, unit, smallest, steps)
         graphs = 1
         while True:
             for _ in range(graphs):
-                self._blocks()
-            self._state.stream.synchronize()
-            clock = self._clock.copy_to_host()
+                self._workers.blocks()
+            clock = self._workers.clock()
             self._next = int(clock[:3].min())
             left = steps - int(clock[BLOCKS_DONE])
             if left <= 0 or self._next > end or clock[FAILED] >= 0 or clock[EXCEEDED]:
@@ -211,21 +200,21 @@ class Blocks:
     def step_to(self, end: int) -> None:
         """Let the next steps of all bodies end at the time ``end``, in ticks."""
         self._state.stream.synchronize()
-        last, step = self._last.copy_to_host(), self._step.copy_to_host()
-        self._step.copy_to_device(np.where((last < end) & (step < PARKED), end - last, step))
+        last, step = self._columns.last.copy_to_host(), self._columns.step.copy_to_host()
+        self._columns.step.copy_to_device(np.where((last < end) & (step < PARKED), end - last, step))
         self._next = -1
 
     def present(self, now: int, tick: float) -> None:
         """Predict all bodies to one time, into the state's positions and velocities."""
         state = self._state
-        self._prediction.present[self._grid(state.count), THREADS, state.stream](
-            self._rows, state.body, state.velocity, self._last, now, tick
+        self._kernels.prediction.present[blocks_for(state.count), THREADS, state.stream](
+            self._columns.rows, state.body, state.velocity, self._columns.last, now, tick
         )
         orbits = self._joined()
         if len(orbits.first):
             relative = cuda.to_device(np.concatenate(orbits.at(now, tick)))
             first, second, share = map(cuda.to_device, (orbits.first, orbits.second, orbits.share))
-            resolve[self._grid(len(orbits.first)), THREADS, state.stream](
+            resolve[blocks_for(len(orbits.first)), THREADS, state.stream](
                 state.body, state.velocity, first, second, relative, share
             )
             state.stream.synchronize()  # the arrays are needed until then
@@ -234,46 +223,5 @@ class Blocks:
         clock = np.zeros(CLOCK, np.int64)
         clock[:3], clock[END], clock[UNIT], clock[SMALLEST], clock[BUDGET] = FAR, end, unit, smallest, budget
         clock[0], clock[FAILED] = following, -1
-        self._state.stream.synchronize()
-        self._clock.copy_to_device(clock)
         G, length2 = self._constants
-        self._scale.copy_to_device(np.array([tick, self._eta, G, length2]))
-
-    def _blocks(self) -> None:
-        """Twenty-four blocks, as one graph once the kernels are compiled."""
-        if SIMULATED or not self._warm:
-            for slot in range(3):
-                self._block(slot)
-            self._warm = True
-        else:
-            if self._graph is None:
-                self._graph = Graph(self._state.stream, self._many)
-            self._graph.replay()
-
-    def _many(self) -> None:
-        for k in range(BLOCKS_PER_GRAPH):
-            self._block(k % 3)
-
-    def _block(self, slot: int) -> None:
-        state = self._state
-        self._predict(self._prediction.predict, slot)
-        self._force(self._sums, slot)
-        grid = min(self._grid(state.count * 32), self._force_blocks)
-        self._finish[grid, THREADS, state.stream](
-            self._rows, self._mass, self._limit, self._p, self._partial, self._last, self._step, state.wanted_step,
-            self._listed, self._clock, self._scale, slot, self._force_blocks,
-        )  # fmt: skip
-
-    def _predict(self, kernel: Any, slot: int) -> None:
-        kernel[self._grid(self._state.count), THREADS, self._state.stream](
-            self._rows, self._mass, self._p, self._last, self._step, self._listed, self._clock, self._scale, slot
-        )
-
-    def _force(self, kernel: Any, slot: int) -> None:
-        kernel[self._force_blocks, 32 * self._tiling.warps, self._state.stream](
-            self._p, self._partial, self._listed, self._clock, self._scale, slot
-        )
-
-    @staticmethod
-    def _grid(threads: int) -> int:
-        return -(-threads // THREADS)
+        self._workers.set(clock, np.array([tick, self._eta, G, length2]))

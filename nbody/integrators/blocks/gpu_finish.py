@@ -23,7 +23,7 @@ from nbody.integrators.blocks.gpu_layout import (
     shares_of,
     tiling,
 )  # fmt: skip
-from nbody.integrators.blocks.gpu_sums import total
+from nbody.integrators.blocks.gpu_totals import totals
 from nbody.integrators.blocks.memory import rows_per_body
 
 
@@ -42,11 +42,11 @@ def largest(value, lane):
 
 
 @cache
-def finish_kernel(order: int, mixed: bool) -> Any:
-    """The kernel for one order and precision."""
+def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
+    """The kernel for one order, precision and number of parts."""
     correct_one, length = corrector(order, exact), step_length(order, math.sqrt, exact)
     rows_each, tile, group = rows_per_body(mixed), tiling(mixed).tile, tiling(mixed).group
-    double = np.float64
+    of_all, double = totals(parts).of_all, np.float64
 
     @exact
     def perturbation(i, p, mass, lane):
@@ -66,11 +66,12 @@ def finish_kernel(order: int, mixed: bool) -> Any:
         return largest(strongest, lane), largest(quickest, lane)
 
     @gpu.kernel
-    def finish(rows, mass, limit, p, partial, last, step, wanted, listed, clock, scale, slot, force_blocks):
+    def finish(rows, last, step, wanted, mass, limit, p, sums, listed, clock, scale, slot, division):
         """Correct the listed bodies, a component per lane, and choose their next steps."""
+        found = cuda.local.array(parts, double)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number = clock[3 + slot]
-        shares = shares_of(number, last.size, force_blocks, tile, group)
+        shares = shares_of(number, last.size, division.parts, division.room, tile, group)
         now, tick, G = clock[slot], scale[TICK], scale[STRENGTH]
         k = lane % 3
         first = cuda.blockIdx.x * WARPS
@@ -81,7 +82,7 @@ def finish_kernel(order: int, mixed: bool) -> Any:
             # A pair's centre of mass. (In the simulator all threads of a block must shuffle.)
             if SIMULATED or (first + warp < number and limit[i] > 0.0):
                 strongest, quickest = perturbation(i, p, mass, lane)
-            value = G * total(partial, n, shares, lane)
+            value = G * of_all(sums, n, i, division, shares, lane, found)
             a1, j1, s1 = gpu.shuffle(value, k), gpu.shuffle(value, 3 + k), gpu.shuffle(value, 6 + k)
             x, v, snap1, crackle, fourth, fifth = correct_one(
                 rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, step[i] * tick

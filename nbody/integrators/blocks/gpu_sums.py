@@ -14,8 +14,6 @@ from nbody.integrators.blocks.gpu_layout import (
     LENGTH2,
     REACHED,
     SINGLE,
-    STRENGTH,
-    WARPS,
     real_of,
     shares_of,
     tiling,
@@ -23,40 +21,6 @@ from nbody.integrators.blocks.gpu_layout import (
 from nbody.integrators.blocks.memory import rows_per_body
 from nbody.law import LAWS, pair_law, pair_slopes
 from nbody.unroll import unrolled
-
-
-@gpu.device_function
-def total(partial, n, shares, lane):
-    """The nine sums of the listed body n, sum k in lane k: lanes k, k + 9 and k + 18 add a third of the shares each."""
-    found = 0.0
-    if lane < 27:
-        share = lane // 9
-        while share < shares:
-            found += partial[(n * 9 + lane % 9) * shares + share]
-            share += 3
-    k = lane % 9
-    return gpu.shuffle(found, k) + (gpu.shuffle(found, k + 9) + gpu.shuffle(found, k + 18))
-
-
-@cache
-def store_kernel(mixed: bool) -> Any:
-    """The kernel that keeps the sums of all bodies as their acceleration, jerk and snap."""
-    tile, group = tiling(mixed).tile, tiling(mixed).group
-
-    @gpu.kernel
-    def store(rows, partial, listed, scale, force_blocks):
-        warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
-        number = rows.shape[1]
-        shares = shares_of(number, number, force_blocks, tile, group)
-        first = cuda.blockIdx.x * WARPS
-        while first < number:
-            n = min(first + warp, number - 1)
-            value = scale[STRENGTH] * total(partial, n, shares, lane)
-            if lane < 9 and first + warp < number:
-                rows[6 + lane, listed[n]] = value
-            first += cuda.gridDim.x * WARPS
-
-    return store
 
 
 def _pair_sums(law_name: str, order: int, mixed: bool) -> Any:
@@ -147,8 +111,9 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         return i
 
     @gpu.kernel(**gpu.FAST)
-    def force(p, partial, listed, clock, scale, slot):
-        """The sums of each share of all bodies: partial[(n * 9 + k) * shares + share] for the listed body n."""
+    def force(p, partial, listed, clock, scale, slot, division):
+        """The sums over each share of this device: partial[(n * 9 + k) * here + share] for the listed body n,
+        if ``here`` of them are this device's."""
         tile = cuda.shared.array((height, 4), real, alignment=16)
         rest = cuda.shared.array((warps, 9, 32), real)
         own, sums = cuda.local.array((bodies, 12), real), cuda.local.array((bodies, 9), real)  # these become registers
@@ -159,17 +124,18 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         number, count = clock[3 + slot], listed.shape[0]
         if cuda.blockIdx.x == 0 and t == 0:
             tick(clock, slot)
-        shares = shares_of(number, count, cuda.gridDim.x, tile_size, group_size)
+        shares = shares_of(number, count, division.parts, division.room, tile_size, group_size)
         groups, tiles = (number + group_size - 1) // group_size, (count + tile_size - 1) // tile_size
-        each = (tiles + shares - 1) // shares
+        here, first_share, all_shares = division.own * shares, division.first * shares, division.parts * shares
         length2, first_of_warp = real(scale[LENGTH2]), np.int32(warp * per_warp)
         mine = np.int32(first_of_warp + min(lane, np.int32(per_warp - 1)))
         work = cuda.blockIdx.x
-        while work < groups * shares:
-            group, share = work // shares, work % shares
+        while work < groups * here:
+            group, share = work // here, work % here
             for b in range(bodies):
                 listed_i[b] = begin(p, listed, number, group * group_size + 32 * b + lane, own, sums, b)
-            q, end = share * each, min(tiles, (share + 1) * each)
+            q = tiles * (first_share + share) // all_shares
+            end = tiles * (first_share + share + 1) // all_shares
             fetch(p, q * tile_size + mine, count, held)
             while q < end:
                 base = q * tile_size
@@ -197,7 +163,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
                     for w in range(warps):
                         found += rest[w, k, lane]
                     if n < number:
-                        partial[(n * 9 + k) * shares + share] = found
+                        partial[(n * 9 + k) * here + share] = found
                 cuda.syncthreads()
             work += cuda.gridDim.x
 

@@ -3,6 +3,21 @@
 FEWEST_SUMS = 32 * 9 * 4096
 """Partial sums on a GPU, for few bodies: nine sums of 32 bodies per block of threads that its multiprocessors hold."""
 
+PARTS = 8
+"""The parts into which the sums over many bodies are divided on a GPU, and the most devices that can share them."""
+
+NODE = 12
+"""Numbers per sum of a body that devices exchange: nine, and three more so that they write whole sectors of 32 bytes."""
+
+DIVIDED = {False: 32768, True: 131072}
+"""The fewest bodies for which the sums are divided into parts, in float64 (False) and in mixed precision (True)."""
+
+
+def parts_for(count: int, mixed: bool) -> int:
+    """The parts of the sums over a number of bodies: one if several devices would wait for each other longer than they
+    compute."""
+    return PARTS if count >= DIVIDED[mixed] else 1
+
 
 def rows_per_body(mixed: bool) -> int:
     """Rows of four numbers per body of the prediction on a GPU: position and mass, the rest of the position if mixed,
@@ -15,5 +30,14 @@ def working_bytes(device: str, particles: int, precision: str) -> int:
     and the limits of pairs."""
     if device == "cpu":
         return 8 * particles * (9 + 9 + 1 + 2)
-    prediction = 4 * rows_per_body(precision == "mixed") * (4 if precision == "mixed" else 8)
-    return particles * (prediction + 3 * 8) + 8 * max(9 * (particles + 31), FEWEST_SUMS)
+    mixed = precision == "mixed"
+    sums = max(9 * (particles + 31) * parts_for(particles, mixed), FEWEST_SUMS)
+    return particles * (4 * rows_per_body(mixed) * (4 if mixed else 8) + 3 * 8) + 8 * sums
+
+
+def bytes_to_help(particles: int, precision: str) -> int:
+    """Bytes on each other GPU: copies of the bodies, the working arrays, and at most this for the exchanged sums."""
+    parts = parts_for(particles, precision == "mixed")
+    if parts == 1:
+        return 0
+    return working_bytes("gpu", particles, precision) + 8 * particles * (18 + 2 + 1 + 2 * parts * NODE)

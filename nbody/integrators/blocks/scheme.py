@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool
 from nbody.errors import InputError, RunFailed
 from nbody.forces.engine import Engine
 from nbody.integrators.blocks.formulas import ETA, FOREVER, TICKS, first_steps
-from nbody.integrators.blocks.memory import working_bytes
+from nbody.integrators.blocks.memory import bytes_to_help, working_bytes
 from nbody.integrators.blocks.pairs import LOOK
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.integrator import Integrator, Motion
@@ -76,6 +76,11 @@ class BlockHermite(Integrator):
     def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
         """See :meth:`Integrator.working_bytes`."""
         return working_bytes(engine.device, particles, precision)
+
+    @classmethod
+    def bytes_to_help(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """See :meth:`Integrator.bytes_to_help`."""
+        return bytes_to_help(particles, precision)
 
     def prepare(self, motion: Motion) -> None:
         """See :meth:`Integrator.prepare`."""
@@ -184,6 +189,10 @@ class BlockHermite(Integrator):
         """See :meth:`Integrator.pairs_per_step`: all bodies act on those of a block."""
         blocks, single = self._made
         return single * motion.state.count / max(1, blocks)
+
+    def remark(self) -> str:
+        """See :meth:`Integrator.remark`: the number of GPUs, if it is not that of the scenario."""
+        return self._blocks.remark if self._blocks else ""
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The present stretch between two frames, and the pairs that joined and parted so far."""

@@ -1,0 +1,149 @@
+"""The devices that make block steps together: each holds all bodies and makes the same blocks.
+
+Each device predicts all bodies to the next time and lists the same ones, in an order of its own. It adds the forces on them
+over its part of all bodies, and stores these sums on all devices. When all have done so, each device corrects all listed
+bodies. So there is one exchange per block, as large as the block; the work is divided equally also if few bodies are listed;
+and every device chooses the same times from the same bits, whatever the number of devices.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nbody import gpu
+from nbody.errors import DeviceError
+from nbody.forces.direct.gpu_triangle import nodes_of
+from nbody.gpu import SIMULATED, Graph, cuda
+from nbody.integrators.blocks.gpu_layout import Division
+from nbody.integrators.blocks.gpu_predict import Prediction
+from nbody.integrators.blocks.gpu_worker import Columns, Kernels, Worker
+from nbody.integrators.blocks.memory import bytes_to_help
+
+BLOCKS_PER_GRAPH = 24
+"""A multiple of three, for the slots of the next time, and of two, for the gathered sums: both are used in turn."""
+
+
+def divided(parts: int, devices: int) -> list[Division]:
+    """The parts of each device, without the room."""
+    ends = [parts * n // devices for n in range(devices + 1)]
+    nodes = [node for begin, end in itertools.pairwise(ends) for node, _ in nodes_of(begin, end)]
+    kept = sum(1 << node for node in nodes)
+    return [Division(parts, begin, end - begin, 0, len(nodes), kept) for begin, end in itertools.pairwise(ends)]
+
+
+class Workers:
+    """All devices of a run.
+
+    Args:
+        devices: their numbers. The first one has the bodies, and the others copies of them.
+    """
+
+    def __init__(self, bodies: Columns, kernels: Kernels, devices: Sequence[int], stream: Any) -> None:
+        count, divisions = len(bodies.mass), divided(kernels.parts, len(devices))
+        needed = bytes_to_help(count, "mixed" if kernels.mixed else "float64")
+        self.first = Worker(bodies, kernels, divisions[0], stream)
+        self._all, self._helpers = [self.first], list[gpu.Helper]()
+        self._kernels, self._fork = kernels, gpu.Fork()
+        for device, division in zip(devices[1:], divisions[1:], strict=True):
+            helper = gpu.Helper(device)
+            with helper.current(), gpu.out_of_memory(f"the copies of {count} particles", needed):
+                copies = _room_for(count)
+                self._all.append(Worker(copies, kernels, division, helper.stream, helper))
+            self._helpers.append(helper)
+        self._graph: Graph | None = None
+        self._warm = False
+
+    def set(self, clock: np.ndarray, scale: np.ndarray) -> None:
+        """Set the clocks and scales."""
+        self.first.stream.synchronize()
+        for worker in self._all:
+            with worker.current():
+                worker.set(clock, scale)
+        self._join()
+
+    def copy_bodies(self) -> None:
+        """Let all devices have the bodies of the first one."""
+        self.first.stream.synchronize()
+        for worker in self._all[1:]:
+            with worker.current():
+                for there, here in zip(worker.bodies, self.first.bodies, strict=True):
+                    there.copy_to_device(here, worker.stream)
+        self._join()
+
+    def clock(self) -> np.ndarray:
+        """The clock, once all launches are done. Raises DeviceError if devices made different blocks."""
+        self.first.stream.synchronize()
+        clocks = []
+        for worker in self._all:
+            with worker.current():
+                clocks.append(worker.clock.copy_to_host())
+        for helper, clock in zip(self._helpers, clocks[1:], strict=True):
+            if not (clock == clocks[0]).all():
+                raise DeviceError(
+                    f"GPU {helper.device} has computed other steps than the first GPU, so one of them makes errors; "
+                    "test them with 'nbody doctor', and go on with one GPU"
+                )
+        return clocks[0]
+
+    def derivatives(self) -> None:
+        """Evaluate acceleration, jerk and snap of all bodies."""
+        self._begin()
+        sums = self._sums(self._kernels.first_prediction, self._kernels.first_sums, 0, 0)
+        for worker, found in zip(self._all, sums, strict=True):
+            with worker.current():
+                worker.store(found)
+        self._join()
+
+    def blocks(self) -> None:
+        """Make twenty-four blocks, as one graph once the kernels are compiled."""
+        if SIMULATED or not self._warm:
+            self._make(3)
+            self._warm = True
+        else:
+            if self._graph is None:
+                self._graph = Graph(self.first.stream, lambda: self._make(BLOCKS_PER_GRAPH))
+            self._graph.replay()
+
+    def _make(self, count: int) -> None:
+        self._begin()
+        for k in range(count):
+            slot = k % 3
+            sums = self._sums(self._kernels.prediction, self._kernels.sums, slot, k % 2)
+            for worker, found in zip(self._all, sums, strict=True):
+                with worker.current():
+                    worker.finish(found, slot)
+        self._join()
+
+    def _sums(self, prediction: Prediction, kernel: Any, slot: int, turn: int) -> list[Any]:
+        """Compute the sums of the next block. Returns them, an array on each device. A device may store those of the next
+        block before another one has read these; so ``turn`` alternates."""
+        gathered = [worker.gathered[turn] for worker in self._all]
+        for worker in self._all:
+            with worker.current():
+                worker.predict(prediction, slot)
+                worker.force(kernel, slot)
+                if self._helpers:
+                    worker.gather(tuple(gathered), slot)
+        if not self._helpers:
+            return [self.first.partial]
+        self._join()
+        self._begin()
+        return gathered
+
+    def _begin(self) -> None:
+        """Let the other devices wait for all work of the first one."""
+        if self._helpers:
+            self._fork.start(self._helpers, self.first.stream)
+
+    def _join(self) -> None:
+        """Let the first device wait for all work of the others."""
+        for helper in self._helpers:
+            helper.join(self.first.stream)
+
+
+def _room_for(count: int) -> Columns:
+    """Room for bodies on the current device, with the layout of a state's columns."""
+    rows, ticks = cuda.device_array((18, count), np.float64), cuda.device_array((2, count), np.int64)
+    return Columns(rows, ticks[0], ticks[1], *(cuda.device_array(count, np.float64) for _ in range(3)))
