@@ -236,7 +236,7 @@ def test_a_control_groups_limit_counts_without_the_page_cache(tmp_path):
 def test_the_time_to_stop_comes_from_the_present_step_without_what_was_compiled(monkeypatch):
     clock, said = [0.0], []
     monkeypatch.setattr(watch, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
-    state = SimpleNamespace(heard=False, requested=0, watch=None, frame_want=Want.ENERGY)
+    state = SimpleNamespace(requested=0, watch=None, frame_want=Want.ENERGY)
     motion = SimpleNamespace(state=state, work=lambda want: 1000, engine=SimpleNamespace(work=lambda *a: 0))
     stop = SimpleNamespace(heard=False, requested=False, now=False, silent=False)
     integrator = SimpleNamespace(work=lambda *a: 1000, leaves=None)
