@@ -238,7 +238,7 @@ def test_the_time_to_stop_comes_from_the_present_step_without_what_was_compiled(
     monkeypatch.setattr(watch, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     state = SimpleNamespace(requested=0, watch=None, frame_want=Want.ENERGY)
     motion = SimpleNamespace(state=state, work=lambda want: 1000, engine=SimpleNamespace(work=lambda *a: 0))
-    stop = SimpleNamespace(requested=False, now=False, silent=False)
+    stop = SimpleNamespace(heard=False, requested=False, now=False, silent=False)
     integrator = SimpleNamespace(work=lambda *a: 1000, leaves=None)
     seen = watch.Watch(integrator, motion, stop, lambda *a: None, said.append)
 
