@@ -57,6 +57,7 @@ class CpuTreeEngine(Engine):
     contends = range(2048, 1 << 62)  # with fewer bodies most cells are neighbours
     Options = TreeOptions  # type: ignore[assignment]
     offers = Want.POTENTIAL
+    divides_over_ranks = True
     subsets = True
     separate_potential = True
     rescales = True
@@ -161,7 +162,8 @@ class CpuTreeEngine(Engine):
         """The tree of the present positions; that of the last evaluation if they are the same."""
         tree = state.workspace
         if tree is None or state.moved or not np.array_equal(tree.position, state.position):
-            tree = Tree(state.position, state.mass, self.gravity, self.precision, self.options)  # type: ignore[arg-type]
+            assert isinstance(self.options, TreeOptions)
+            tree = Tree(state.position, state.mass, self.gravity, self.precision, self.options, team=self.team)
             state.workspace, state.moved = tree, False
         return tree
 
