@@ -94,7 +94,7 @@ def kernels():
     basis = Basis(4, softened=True, potential=True)
     tree = [*tree_kernels(3), *upward_kernels(basis, np.float32), region_kernel(basis, np.float32, False)]
     tree.append(walk_kernel(Plan(shape, basis, False)))
-    sums = [sum_kernel(tiling, "equal", np.float32, False, shared) for shared in (False, True)]
+    sums = [sum_kernel(tiling, "equal", np.float32, Want.ENERGY, shared) for shared in (False, True)]
     return [make_moves, *simple, *pairs, *tree, *sums, root_kernel("equal", np.float32, False)]
 
 

@@ -12,7 +12,20 @@ from nbody.forces import ENGINES
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.units import duration
 
-IDENTITY = ("suite", "name", "precision", "particles", "m", "n", "k", "threads", "problem", "backend", "setting", "gpus")
+IDENTITY = (
+    "suite",
+    "name",
+    "precision",
+    "particles",
+    "m",
+    "n",
+    "k",
+    "threads",
+    "problem",
+    "backend",
+    "setting",
+    "gpus",
+)
 """The attributes that are equal (where they exist) in two rows that measure the same thing."""
 
 NOISE = {"forces cpu": 0.10, "lecture cpu": 0.25, "lecture gpu": 0.15, "integrators cpu": 0.25}
