@@ -165,13 +165,13 @@ def test_a_run_on_two_gpus_has_the_bits_of_one_replayed_or_not(monkeypatch, prec
     from nbody.state import replay
 
     if launches > 1:
-        monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", 16 << 20)
+        monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", 4 << 20)
     found = set()
     for gpus, recorded in ((1, True), (2, True), (2, False)):
         monkeypatch.setattr(replay, "_is_long", lambda state, recorded=recorded: not recorded)
         bodies = random_bodies(40001)
         run = Simulation(bodies, dt=1e-3, softening=0.05, engine="gpu-symmetric", precision=precision, gpus=gpus)
         run.run(20)
-        assert len(run.state.workspace.parts[0].launches) >= launches // gpus
+        assert (len(run.state.workspace.parts[0].launches) > 1) == (launches > 1)
         found.add(b"".join(array.tobytes() for array in run.state.phase_space()))
     assert len(found) == 1

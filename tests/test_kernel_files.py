@@ -97,7 +97,7 @@ def kernels():
     order = [*bounds_kernels(), key_kernel(3), key_kernel(3, True), gather_kernel(np.float32)]
     tree = [*order, *cells, *upward_kernels(basis, np.float32), region_kernel(basis, np.float32, False)]
     tree.append(walk_kernel(Plan(shape, basis, False)))
-    sums = [sum_kernel(tiling, "equal", np.float32, False, shared) for shared in (False, True)]
+    sums = [sum_kernel(tiling, "equal", np.float32, Want.ENERGY, shared) for shared in (False, True)]
     return [make_moves, *simple, *pairs, *tree, *sums, root_kernel("equal", np.float32, False)]
 
 

@@ -166,7 +166,7 @@ class SymmetricEngine(GpuEngine):
         shape, plan, of_each = self.shape(want), state.workspace, want == Want.POTENTIAL
         return Kernels(
             self.pairs(shape, plan.tiling, plan.masses),
-            sum_kernel(plan.tiling, plan.masses, shape.real, of_each, plan.work.shares > 1),
+            sum_kernel(plan.tiling, plan.masses, shape.real, want, plan.work.shares > 1),
             root_kernel(plan.masses, shape.real, of_each),
             3 if want is Want.ACCELERATION else 4,
         )
@@ -212,7 +212,7 @@ class SymmetricEngine(GpuEngine):
         """Launch a device's part of the pairs; yields the interactions after each launch."""
         part, work, threads, stream = worker.part, plan.work, plan.tiling.chunk, worker.stream
         body, acceleration = self._massive(plan, worker)
-        add = kernel.add[(-(-work.count // LANES), kernel.components), (LANES, SLICES), stream]
+        add = kernel.add[-(-work.count // LANES), (LANES, SLICES), stream]
         units = np.int64(work.units)
         for launch, rows, columns, sums in part.launches:
             first, run = np.int64(launch.first), np.int64(launch.run)

@@ -38,7 +38,7 @@ DIVIDED = 32768
 they compute."""
 
 SHARES = 64
-"""The fewest shares. (More if a launch could not have one.)"""
+"""The fewest shares, and the most of a launch. (There are more shares only if a launch can have one of them alone.)"""
 
 WAVES, UNITS_PER_RUN, UNITS_PER_HALF = 64, 40, 20
 """With shares there are as many runs as fit on the card at a time, times the largest power of two, at most WAVES, that
