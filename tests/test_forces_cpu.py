@@ -120,7 +120,7 @@ def test_no_number_of_bodies_is_special(count):
 def test_every_body_has_room_in_a_tile():
     for count in [*range(1, 3000, 7), 16383, 16384, 16385, 20480, 100_000]:
         for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-            (tiles, _, room), *_ = cpu_tiles.Tiles.shapes(count, dtype)
+            tiles, _, room = cpu_tiles.Tiles.shape(count, dtype)
             size = -(-count // tiles)
             assert tiles * size >= count
             assert room >= cpu_tiles.STRIDE * -(-size // cpu_tiles.STRIDE)

@@ -133,6 +133,21 @@ def test_any_number_of_ranks_makes_the_same_file_and_is_recorded(whole, tmp_path
     assert read_checkpoint(path).meta["scope"] == read_checkpoint(whole[0]).meta["scope"]
 
 
+@pytest.mark.parametrize(
+    "options", [[], ["--integrator", "hermite4_block"], ["--engine", "cpu-tree", "--precision", "float32"]]
+)
+def test_work_that_is_worth_dividing_gives_the_same_file(tmp_path, options):
+    """More interactions than ``shares.WORTH``."""
+    (tmp_path / "large.yaml").write_text(
+        SCENARIO.replace("particles: 200", "particles: 4500").replace("steps: 20", "steps: 4")
+    )
+    command = ["-m", "nbody", "run", tmp_path / "large.yaml", *options, "--quiet", "-o"]
+    alone = subprocess.run([sys.executable, *command, tmp_path / "alone.h5"], cwd=ROOT, check=True)
+    code, _, messages = together(3, *command, tmp_path / "run.h5")
+    assert alone.returncode == code == 0 and messages == ""
+    assert first_difference(tmp_path / "alone.h5", tmp_path / "run.h5") is None
+
+
 def test_values_and_rows_reach_every_rank_and_so_does_the_first_error(tmp_path):
     for rank, found in enumerate(session("values,failures", tmp_path)):
         broadcast, squares, whole_rows, blocks = found["values"]

@@ -96,6 +96,11 @@ class Integrator(ABC):
         return math.inf if self._dt is None else self._dt
 
     @classmethod
+    def divides_over_ranks(cls, engine: type[Engine]) -> bool:
+        """True if ranks divide its forces: those of an engine that does, unless it computes its own."""
+        return engine.divides_over_ranks and not cls.own_forces
+
+    @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
         """Why this scheme cannot run on an engine in a precision; empty if it can."""
         if cls.needs & ~engine.offers:

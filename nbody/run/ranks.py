@@ -91,7 +91,7 @@ def _require_division(ranks: Team, planned: Plan) -> None:
         what = "an ensemble" if scenario.ensemble else f"engine '{planned.engine_name}'"
         remedy = "start it alone" if scenario.ensemble else f"choose --engine {' or '.join(able)}"
         raise InputError(f"{scenario.where('engine')}{what} does not divide its work over ranks; {remedy}")
-    if planned.integrator.own_forces:
+    if not planned.integrator.divides_over_ranks(planned.engine_kind):
         raise InputError(
             f"{scenario.where('integrator.scheme')}scheme '{scenario.integrator.scheme}' computes its own forces in one "
             "process, and does not divide them over ranks; start it alone"

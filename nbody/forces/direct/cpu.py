@@ -11,9 +11,18 @@ from nbody.errors import DeviceError
 from nbody.forces.direct.cpu_pairs import gravitate_for, missing_factor
 from nbody.forces.direct.cpu_rows import SUMS, components, rows_for
 from nbody.forces.direct.cpu_species import sums_by_length
-from nbody.forces.direct.cpu_tiles import Tiles, Units, pack, unpack
+from nbody.forces.direct.cpu_tiles import (
+    MOST_SHARES,
+    Shares,
+    Tiles,
+    Units,
+    add_shares,
+    pack,
+    unpack,
+)
 from nbody.forces.engine import Engine
 from nbody.law import LAWS, Gravity
+from nbody.parallel.shares import add_over_ranks, cover, share_count, worth_dividing
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import State, Want
@@ -72,6 +81,7 @@ class CpuEngine(Engine):
 
     offers = Want.POTENTIAL | Want.JERK
     subsets = True
+    divides_over_ranks = True
     softenings = True
     separate_potential = True
     rescales = True
@@ -80,7 +90,7 @@ class CpuEngine(Engine):
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
         super().__init__(gravity, precision, options)
         self._tiles: Tiles | None = None
-        self._count = 0
+        self._made_for: tuple[int, Shares] | None = None  # the number of bodies in the tiles, and the shares
 
     @classmethod
     def require_device(cls) -> None:
@@ -155,9 +165,12 @@ class CpuEngine(Engine):
             # (x[:, order] would have the numbers of a body side by side, which costs eight tenths of the speed.)
             x, v = (np.take(each, order, axis=1) for each in (x, v))
             mass, rows = mass[divided.massive], place[targets]
-        sums = np.empty((len(targets), SUMS), self.dtype)
-        rows_for(law, want)(rows, x, v, mass * self.dtype.type(units.mass), length2, sums)
-        state.report(len(targets) * len(mass))
+        team = worth_dividing(self.team, len(rows) * len(mass))
+        own = slice(*team.share(len(rows)))
+        sums = np.empty((len(rows), SUMS), self.dtype)
+        rows_for(law, want)(rows[own], x, v, mass * self.dtype.type(units.mass), length2, sums[own])
+        state.report(len(rows) * len(mass))
+        team.gather_rows(sums, team.bounds(len(rows)))
         return sums
 
     def _sums_by_length(
@@ -170,7 +183,12 @@ class CpuEngine(Engine):
             softening2 = np.ldexp(state.softening2, 2 * (math.frexp(units.position)[1] - 1))
         softening2 = np.maximum(softening2, self.dtype.type(_ldexp(1.0, 2 * NEAREST[self.precision])))
         mass = state.mass * self.dtype.type(units.mass)
-        return sums_by_length(kernel, targets, sources, x, v, mass, softening2, state.report)
+        team = worth_dividing(self.team, len(targets) * len(sources))
+        own = slice(*team.share(len(targets)))
+        sums = np.empty((len(targets), SUMS), self.dtype)
+        sums[own] = sums_by_length(kernel, targets[own], sources, x, v, mass, softening2, state.report)
+        team.gather_rows(sums, team.bounds(len(targets)))
+        return sums
 
     def _run(self, state: State, potential: bool) -> None:
         """The accelerations of all bodies, or the potential."""
@@ -207,18 +225,37 @@ class CpuEngine(Engine):
         phi: np.ndarray,
     ) -> None:  # fmt: skip
         """Each pair of the bodies with these positions and masses once, to ``acceleration`` or to ``phi``."""
-        if self._tiles is None or self._count != len(mass):
-            self._count = len(mass)
-            self._tiles = Tiles.allocate(self._count, self.dtype)
+        count = len(mass)
+        team = worth_dividing(self.team, count**2)
+        number, _, _ = Tiles.shape(count, self.dtype)
+        shares = share_count(number, MOST_SHARES)
+        own = Shares(*team.share(shares), shares)
+        if self._tiles is None or self._made_for != (count, own):
+            self._made_for = count, own
+            self._tiles = Tiles.allocate(count, self.dtype, own)
+        tiles = self._tiles
         law = LAWS.load(self.gravity.softening).name
         gravitate = gravitate_for(law, position.shape[1], potential)
         length2, units = self._scaled(state)
-        pack(position, mass, units, self._tiles)
-        rounds = list(self._tiles.rounds())
+        pack(position, mass, units, tiles)
+        rounds = list(tiles.rounds(own))
         for first, last in rounds:
-            gravitate(self._count, first, last, length2, self._tiles)
-            state.report(self._count**2 * (last - first) // rounds[-1][1])
-        unpack(self._tiles, units, potential, acceleration, phi)
+            gravitate(count, first, last, own, length2, tiles)
+            state.report(count**2 * (last - first) // rounds[-1][1])
+        add_shares(own, tiles)
+        bounds = [own.tile(share, number) for share in team.bounds(shares)]
+        size = -(-count // number)
+        slot = 0
+        if team.size > 1:
+            slot = own.last - own.first
+            nodes = [first - own.first for first, _ in cover(own.first, own.last)]
+            kept = slice(3, 4) if potential else slice(position.shape[1])
+            sums = tiles.sums_j[:, :, kept, :size]
+            total = add_over_ranks(team, shares, sums[:, nodes].swapaxes(0, 1), bounds)
+            sums[bounds[team.rank] : bounds[team.rank + 1], slot] = total
+        rows = [min(count, size * bound) for bound in bounds]
+        unpack(rows[team.rank], rows[team.rank + 1], slot, tiles, units, potential, acceleration, phi)
+        team.gather_rows(phi if potential else acceleration, rows)
 
     def _scaled(self, state: HostState) -> tuple[Any, Units]:
         """The softening length squared in the kernel's units, and these units."""
@@ -237,9 +274,7 @@ class CpuEngine(Engine):
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """See :meth:`Engine.bytes_needed`: the state and the tiles."""
-        dtype = np.dtype(precision)
-        tiles = sum(math.prod(shape) for shape in Tiles.shapes(particles, dtype)) * dtype.itemsize
-        return super().bytes_needed(particles, precision) + tiles
+        return super().bytes_needed(particles, precision) + Tiles.bytes_needed(particles, np.dtype(precision))
 
 
 def mark_coincident(

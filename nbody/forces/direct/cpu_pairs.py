@@ -3,9 +3,10 @@
 Bodies lie in tiles of a few hundred. For a pair of tiles the force of each pair of bodies is computed once and added to
 both sides. The pairs of tiles are ordered like the games of a round-robin tournament: the tiles form a circle, and each is
 paired first with itself, then with its next neighbour, then with the one after that; half way round every two tiles have
-been paired. At distance k, tile b adds the forces on its own bodies to ``sums_i[b]`` and those on the other tile's bodies to
-``sums_j[k, b + k]``. No two pairs of tiles at one distance write to the same place, so all cores work at once; and the
-result does not depend on which thread computes a pair, so the bits are the same for any number of threads.
+been paired. Tile b adds the forces on its own bodies to ``sums_i[b]`` and those on the bodies of tile c to
+``sums_j[c, share]``: a share is some contiguous tiles b, each thread computes whole shares, and the sums of all shares are
+added in one binary tree (:mod:`nbody.parallel.shares`). So no two threads write to the same place, and the bits are the same
+for any number of threads and of ranks.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ from nbody import law
 from nbody.forces.direct import cpu_roots, cpu_tiles
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
-from nbody.forces.direct.cpu_tiles import STRIDE
+from nbody.forces.direct.cpu_tiles import STRIDE, clear_share
 from nbody.law import pair_law
 
 LAW_FILES = [str(path) for path in sorted(Path(str(law.__file__)).parent.glob("*.py"))]
@@ -35,9 +36,9 @@ REAL = {types.float32: np.float32, types.float64: np.float64}
 
 @cache
 def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
-    """The compiled function ``gravitate(count, first, last, length2, tiles)`` for ``count`` bodies in their tiles: all pairs
-    of tiles at the distances ``first`` to ``last`` (not included), at most as many as there is room for sums; at distance 0
-    each tile is paired with itself. All distances in order are one force evaluation, however they are divided into calls.
+    """The compiled function ``gravitate(count, first, last, shares, length2, tiles)`` for ``count`` bodies in their tiles:
+    all pairs of the shares' tiles with those at the distances ``first`` to ``last`` (not included); at distance 0 each tile
+    is paired with itself. All distances in order are one force evaluation, however they are divided into calls.
 
     It sums the accelerations, or if ``potential`` the potential instead, in the kernel's units. (The compiler chooses one
     order for all sums of a loop: a kernel for both would round the accelerations differently, and recording a frame would
@@ -49,24 +50,40 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
     made_of = SOURCES + str(cpu_roots.bare_estimates()).encode()
     variant = f"{softening} {dimensions} {potential} {hashlib.sha256(made_of).hexdigest()}"
 
-    def gravitate(count, first, last, length2, tiles):
+    def gravitate(count, first, last, shares, length2, tiles):
         bodies, sums_i, sums_j, partial = tiles
-        number, slots = len(bodies), len(sums_j)
+        number = len(bodies)
         size = -(-count // number)  # bodies per tile; the last tiles may have fewer
         strides = -(-size // STRIDE)
         if number == 1:  # not worth waking the other threads
+            clear_share(0, shares, sums_i, sums_j)
             interact(variant, True, count, strides, bodies[0], bodies[0], sums_i[0], sums_i[0], partial[0], length2)
             return
-        for b in prange(number):  # the threads wait for each other at the end
-            rows, sums = min(size, max(0, count - b * size)), partial[get_thread_id()]
+        for share in prange(shares.first, shares.last):  # the threads wait for each other at the end
+            sums, slot = partial[get_thread_id()], share - shares.first
             if first == 0:
-                interact(variant, True, rows, strides, bodies[b], bodies[b], sums_i[b], sums_i[b], sums, length2)
-            for distance in range(max(first, 1), last):
-                if _computes_pair(b, distance, number):
-                    c, slot = (b + distance) % number, (distance - 1) % slots
-                    interact(
-                        variant, False, rows, strides, bodies[b], bodies[c], sums_i[b], sums_j[slot, c], sums, length2
-                    )
+                clear_share(share, shares, sums_i, sums_j)
+            for distance in range(first, last):
+                for b in range(share * number // shares.number, (share + 1) * number // shares.number):
+                    rows = min(size, max(0, count - b * size))
+                    if distance == 0:
+                        interact(
+                            variant, True, rows, strides, bodies[b], bodies[b], sums_i[b], sums_i[b], sums, length2
+                        )
+                    elif _computes_pair(b, distance, number):
+                        c = (b + distance) % number
+                        interact(
+                            variant,
+                            False,
+                            rows,
+                            strides,
+                            bodies[b],
+                            bodies[c],
+                            sums_i[b],
+                            sums_j[c, slot],
+                            sums,
+                            length2,
+                        )
 
     return disk_cached(gravitate, parallel=True, fastmath=FAST)
 

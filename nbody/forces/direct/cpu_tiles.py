@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import config
+from numba import config, njit, prange
 
 from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.parallel.shares import share_count
 
 TILE = 256
 """The most bodies per tile, for few particles. 128 costs 8 % of the speed (two Zen 4 cores, N = 20480)."""
@@ -27,25 +28,37 @@ MANY = 16384
 STRIDE = 64
 """Tiles are padded with massless bodies to a multiple of this number, so that the vector loop has no remainder."""
 
-ROUND = 8
-"""Distances per synchronization of the threads; each distance has separate sums, four numbers per body. Synchronization is
-slow while other programs run: beside two busy programs on two cores an evaluation took 304 ms with one distance per
-synchronization, and 153 ms with 8 (N = 20480)."""
+MOST_SHARES = 64
+"""The most shares of an evaluation, and so of threads and ranks together. Each has sums of all bodies: 1 GB in float32 for a
+million bodies, which one process has alone and several divide."""
 
 PIECE = 1 << 31
 """The most interactions per round, unless one distance has more: 0.2 s on two cores. (One distance has that many from 2
-million particles on, and takes 0.4 s for 4 million.)"""
+million particles on, and takes 0.4 s for 4 million.) Synchronization between rounds is slow while other programs run."""
 
 PAGE = 4096
 """Bytes; tiles are whole pages."""
+
+
+class Shares(NamedTuple):
+    """The shares ``first`` to ``last`` (not included) of ``number`` shares; a share is some contiguous tiles with
+    their pairs, see :mod:`nbody.forces.direct.cpu_pairs`."""
+
+    first: int
+    last: int
+    number: int
+
+    def tile(self, share: int, tiles: int) -> int:
+        """The first tile of a share."""
+        return share * tiles // self.number
 
 
 class Tiles(NamedTuple):
     """The particles and their sums during a force evaluation; :mod:`nbody.forces.direct.cpu_pairs` says how they are used.
 
     ``bodies``, (tiles, 4, room), holds x, y, z, m in the kernel's units; ``sums_i``, (tiles, 4, room), and ``sums_j``,
-    (distances, tiles, 4, room), hold ax, ay, az, φ; ``partial``, (threads, 4, room), holds the sums for the other tile of
-    the pair that a thread is computing.
+    (tiles, shares + 1, 4, room), hold ax, ay, az, φ; ``partial``, (threads, 4, room), holds the sums for the other tile of
+    the pair that a thread is computing. The last slot of ``sums_j`` is for the sum over the shares of all ranks.
     """
 
     bodies: np.ndarray
@@ -54,25 +67,36 @@ class Tiles(NamedTuple):
     partial: np.ndarray
 
     @classmethod
-    def allocate(cls, count: int, dtype: np.dtype) -> "Tiles":
-        """Empty tiles for ``count`` particles."""
-        return cls(*(aligned_zeros(shape, dtype) for shape in cls.shapes(count, dtype)))
+    def allocate(cls, count: int, dtype: np.dtype, shares: Shares) -> "Tiles":
+        """Empty tiles for ``count`` particles, and sums of some shares."""
+        return cls(*(aligned_zeros(shape, dtype) for shape in cls.shapes(count, dtype, shares)))
 
-    def rounds(self) -> Iterator[tuple[int, int]]:
-        """Ranges of distances, ``first`` to ``last`` (not included), between which the threads synchronize: at most ROUND
-        distances each, and fewer for many particles, so that a signal is handled in time. The first range begins with 0."""
+    def rounds(self, shares: Shares) -> Iterator[tuple[int, int]]:
+        """Ranges of distances, ``first`` to ``last`` (not included), between which the threads synchronize, so that a signal
+        is handled in time. The first range begins with 0."""
         tiles, _, room = self.bodies.shape
-        size = max(1, min(ROUND, PIECE // (2 * tiles * room * room)))
+        own = shares.tile(shares.last, tiles) - shares.tile(shares.first, tiles)
+        size = max(1, PIECE // max(1, 2 * own * room * room))
         end = tiles // 2 + 1
         return pairwise([0, *range(1 + size, end, size), end])
 
     @staticmethod
-    def shapes(count: int, dtype: np.dtype) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the arrays: one tile for few particles, else an even number, which divides well among cores."""
+    def shape(count: int, dtype: np.dtype) -> tuple[int, int, int]:
+        """The shape of the bodies: one tile for few particles, else an even number, which divides well among cores."""
         room = TILE_BYTES // dtype.itemsize if count >= MANY else TILE
-        tiles = 1 if count <= room else 2 * -(-count // (2 * room))
-        sums = (tiles, 4, room)
-        return sums, sums, (min(ROUND, tiles // 2), *sums), (config.NUMBA_NUM_THREADS, 4, room)
+        return 1 if count <= room else 2 * -(-count // (2 * room)), 4, room
+
+    @classmethod
+    def shapes(cls, count: int, dtype: np.dtype, shares: Shares) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the arrays."""
+        tiles, four, room = sums = cls.shape(count, dtype)
+        return sums, sums, (tiles, shares.last - shares.first + 1, four, room), (config.NUMBA_NUM_THREADS, four, room)
+
+    @classmethod
+    def bytes_needed(cls, count: int, dtype: np.dtype) -> int:
+        """Memory of the tiles in one process."""
+        shares = share_count(cls.shape(count, dtype)[0], MOST_SHARES)
+        return sum(map(math.prod, cls.shapes(count, dtype, Shares(0, shares, shares)))) * dtype.itemsize
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -95,10 +119,8 @@ class Units(NamedTuple):
 
 @disk_cached
 def pack(position, mass, units, tiles):
-    """Copy the bodies into their tiles, and set all sums to zero. (On one core: 1 % of an evaluation at N = 20480.)"""
-    bodies, sums_i, sums_j, _ = tiles
-    sums_i[:] = 0
-    sums_j[:] = 0
+    """Copy the bodies into their tiles. (On one core: 1 % of an evaluation at N = 20480.)"""
+    bodies = tiles.bodies
     count, dimensions = position.shape
     size = -(-count // len(bodies))
     for n in range(count):
@@ -108,21 +130,68 @@ def pack(position, mass, units, tiles):
         bodies[b, 3, i] = mass[n] * units.mass
 
 
-@disk_cached
-def unpack(tiles, units, potential, acceleration, phi):
-    """Add the sums, and write them in the caller's units: to ``phi`` if ``potential``, else to ``acceleration``."""
+@njit(error_model="numpy")
+def _touches(share, shares, tile, tiles):
+    """True if a share has sums for the bodies of a tile: the half circle from its first tile on."""
+    start, end = share * tiles // shares.number, (share + 1) * tiles // shares.number
+    return end > start and (tile - start - 1) % tiles < end - start - 1 + tiles // 2
+
+
+@njit(error_model="numpy")
+def clear_share(share, shares, sums_i, sums_j):
+    """In a kernel: set the sums of a share to zero."""
+    number = len(sums_i)
+    for b in range(share * number // shares.number, (share + 1) * number // shares.number):
+        sums_i[b] = 0
+    for b in range(number):
+        if _touches(share, shares, b, number):
+            sums_j[b, share - shares.first] = 0
+
+
+@njit(error_model="numpy")
+def _add(right, left, empty):
+    """left += right; ``empty``: left is zero, whatever it holds."""
+    if empty:
+        left[:] = 0
+    for k in range(4):
+        for i in range(left.shape[1]):
+            left[k, i] += right[k, i]
+
+
+def _add_shares(shares, tiles):
+    """Add the sums of the shares in pairs, like :func:`nbody.parallel.shares.add_nodes`: the sums of a node replace those of
+    its first share, and are complete for the nodes of :func:`nbody.parallel.shares.cover`."""
     _, sums_i, sums_j, _ = tiles
-    for slot in range(len(sums_j)):
-        for b in range(len(sums_i)):
-            for k in range(4):
-                for i in range(sums_i.shape[2]):  # (reshape() would import 30 ms of Numba for every run)
-                    sums_i[b, k, i] += sums_j[slot, b, k, i]
+    for b in prange(len(sums_i)):
+        sums, own, number = sums_j[b], shares.last - shares.first, len(sums_i)
+        filled = np.empty(own, np.bool_)
+        for k in range(own):
+            filled[k] = _touches(shares.first + k, shares, b, number)
+        width = 1
+        while width < own:
+            start = -(-shares.first // (2 * width)) * 2 * width - shares.first
+            for left in range(start, own - 2 * width + 1, 2 * width):
+                right = left + width
+                if filled[right]:
+                    _add(sums[right], sums[left], not filled[left])
+                filled[left] |= filled[right]
+            width *= 2
+
+
+add_shares = disk_cached(_add_shares, parallel=True)
+
+
+@disk_cached
+def unpack(first, last, slot, tiles, units, potential, acceleration, phi):
+    """Add ``sums_i`` and a slot of ``sums_j`` of the bodies ``first`` to ``last`` (not included), and write them in the
+    caller's units: to ``phi`` if ``potential``, else to ``acceleration``."""
+    _, sums_i, sums_j, _ = tiles
     count, dimensions = acceleration.shape
     size = -(-count // len(sums_i))
-    for n in range(count):
+    for n in range(first, last):
         b, i = n // size, n % size
         if potential:
-            phi[n] = sums_i[b, 3, i] * units.potential
+            phi[n] = (sums_i[b, 3, i] + sums_j[b, slot, 3, i]) * units.potential
         else:
             for k in range(dimensions):
-                acceleration[n, k] = sums_i[b, k, i] * units.acceleration
+                acceleration[n, k] = (sums_i[b, k, i] + sums_j[b, slot, k, i]) * units.acceleration

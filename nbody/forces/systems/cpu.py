@@ -23,7 +23,7 @@ class SystemsEngine(CpuEngine):
 
     precisions = ("float64",)
     offers = Want.POTENTIAL
-    subsets = softenings = rescales = False
+    subsets = softenings = rescales = divides_over_ranks = False
     systems = 1
 
     def load(self, particles: Particles) -> HostState:

@@ -15,15 +15,12 @@ from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_tiles import Units
 from nbody.forces.engine import Engine, ForceError, Targets, rounding_bound
 from nbody.forces.tree.options import TreeOptions, settings
-from nbody.forces.tree.tree import NEAREST, Tree, norms
+from nbody.forces.tree.tree import NEAREST, PER_BODY, Tree, norms
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import Column, State, Want
 from nbody.state.host import HostState
-
-PER_BODY = 1000
-"""Interactions per body, before any are counted."""
 
 NODE_BYTES, BODY_BYTES = 100, 64
 """Memory of the tree per body, by size of a number: cells (an eighth per body) and the bodies in order; and of its keys."""
@@ -61,6 +58,7 @@ class CpuTreeEngine(Engine):
     contends = range(2048, 1 << 62)  # with fewer bodies most cells are neighbours
     Options = TreeOptions  # type: ignore[assignment]
     offers = Want.POTENTIAL
+    divides_over_ranks = True
     subsets = True
     separate_potential = True
     rescales = True
@@ -166,7 +164,8 @@ class CpuTreeEngine(Engine):
         """The tree of the present positions; that of the last evaluation if they are the same."""
         tree = state.workspace
         if tree is None or state.moved or not np.array_equal(tree.position, state.position):
-            tree = Tree(state.position, state.mass, self.gravity, self.precision, self.options)  # type: ignore[arg-type]
+            assert isinstance(self.options, TreeOptions)
+            tree = Tree(state.position, state.mass, self.gravity, self.precision, self.options, team=self.team)
             state.workspace, state.moved = tree, False
         return tree
 

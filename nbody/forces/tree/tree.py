@@ -21,9 +21,15 @@ from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.upward import fields_of
 from nbody.forces.tree.walk import DISTANT, FLAT, Rules
 from nbody.law import LAWS, Gravity
+from nbody.parallel import ALONE as ONE_RANK
+from nbody.parallel import Team
+from nbody.parallel.shares import worth_dividing
 
 TASKS_PER_WORKER = 32
 """The number of subtrees per thread into which the targets are divided, at least; each begins with the cells above it."""
+
+PER_BODY = 1000
+"""Interactions per body, before any are counted."""
 
 FIRST_ROOM = 1 << 15
 """The room for lists at first; it doubles until every list fits."""
@@ -115,6 +121,8 @@ class Tree:
         gravity: the law, with one softening length.
         precision: ``float32`` or ``float64``.
         options: accuracy and what follows from it.
+        workers: threads; 0 for all.
+        team: ranks that have the same tree, and divide the bodies' fields among them.
 
     Attributes:
         work: what the last evaluation computed.
@@ -125,7 +133,7 @@ class Tree:
 
     def __init__(
         self, position: np.ndarray, mass: np.ndarray, gravity: Gravity, precision: str = "float64",
-        options: TreeOptions | None = None, workers: int = 0,
+        options: TreeOptions | None = None, workers: int = 0, team: Team = ONE_RANK,
     ) -> None:  # fmt: skip
         self.gravity, self.precision = gravity, precision
         self.settings: Settings = settings(options or TreeOptions(), precision)
@@ -136,7 +144,7 @@ class Tree:
         self.units = self._units(bulk)
         self.bodies = Bodies(self.position, self.mass, self.box, self.units, self.settings.leaf)
         self.work = Work(0, 0, 0, 0)
-        self._workers = workers or get_num_threads()
+        self._workers, self._team = workers or get_num_threads(), team
         self._room = FIRST_ROOM
 
     def accelerations(self, at: np.ndarray | None = None) -> np.ndarray:
@@ -189,10 +197,30 @@ class Tree:
             if scale is None
             else self.settings.error * (1.0 if bodies is self.bodies and active is None else ALONE)
         )
-        self._descend(
-            variant, sources, targets, bodies.tasks(self.settings.group, self._workers), at is None, error, result
-        )
+        wanted = len(order) if active is None else int(counted[-1])
+        team = worth_dividing(self._team, wanted * PER_BODY) if at is None else ONE_RANK
+        tasks = bodies.tasks(self.settings.group, self._workers * team.size)
+        self._descend(variant, sources, targets, tasks[team.rank :: team.size], at is None, error, result)
+        if team.size > 1:
+            self._gather(team, tasks, result)
         return result.field
+
+    def _gather(self, team: Team, tasks: np.ndarray, result: Result) -> None:
+        """Complete the field and the counts of what was computed; rank p of P has made the tasks p, p + P, p + 2 P, …
+        (Neighbours cost about the same, so that the ranks have about the same work.)"""
+        first, count = self.bodies.cells.first.astype(np.int64), self.bodies.cells.count
+        parts = []
+        for p in range(team.size):
+            places = [np.arange(first[cell], first[cell] + count[cell]) for cell in tasks[p :: team.size]]
+            found = np.concatenate([np.empty(0, np.int64), *places])
+            wanted = result.active[found + 1] > result.active[found] if len(result.active) else slice(None)
+            parts.append(result.order[found[wanted]])
+        bounds = np.cumsum([0, *map(len, parts)]).tolist()
+        rows = np.empty((bounds[-1], 4), result.field.dtype)
+        rows[bounds[team.rank] : bounds[team.rank + 1]] = result.field[parts[team.rank]]
+        team.gather_rows(rows, bounds)
+        result.field[np.concatenate(parts)] = rows
+        self.work = Work(*(sum(each) for each in zip(*team.all(tuple(self.work)), strict=True)))
 
     def _descend(
         self,
@@ -207,7 +235,7 @@ class Tree:
         descend = descend_for(variant.text())
         rules = self._rules(error, sources)
         while True:
-            room = Room.allocate(variant, min(self._workers, len(tasks)), self.settings.group, self._room)
+            room = Room.allocate(variant, max(1, min(self._workers, len(tasks))), self.settings.group, self._room)
             counter = np.zeros(1, np.int64)
             arguments = (
                 len(tasks),

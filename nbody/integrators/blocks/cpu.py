@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from nbody.integrators.blocks.cpu_kernels import DERIVATIVES, blocks_for, in_ticks, prediction_for, start_for
+from nbody.integrators.blocks.cpu_kernels import DERIVATIVES, Room, blocks_for, in_ticks, prediction_for, start_for
 from nbody.integrators.blocks.formulas import TICKS
 from nbody.integrators.blocks.pairs import PARKED, Bodies, Orbits, Pairs
 from nbody.integrators.integrator import Motion
+from nbody.parallel import shares
+from nbody.parallel.shares import worth_dividing
 
 
 class Blocks:
@@ -17,6 +19,10 @@ class Blocks:
         state: Any = motion.state
         self._state, count = state, state.count
         self._gravity, self._order, self._eta, self._shared = motion.engine.gravity, order, eta, shared
+        self._engine, self._room = (
+            motion.engine,
+            Room(np.empty((9, count)), np.empty(count, np.int64), np.empty((count, 9))),
+        )
         self._rows = state.derivatives.reshape(3 * DERIVATIVES, count)
         self._last, self._step = state.ticks.reshape(2, count)
         self.pairs = Pairs(self._gravity, order, eta, np.array(state.mass, np.float64), threshold)
@@ -45,7 +51,13 @@ class Blocks:
         self._last[:] = self._step[:] = 0
         self._orbits, self.pairs.parted = None, self.pairs.joined
         self._rows[:D], self._rows[3 : 3 + D] = state.position.T, state.velocity.T
-        start_for(gravity.softening)(self._rows, state.mass, gravity.length2, gravity.G)
+        p, _, sums = self._room
+        p[:6], p[6:] = self._rows[:6], 0.0
+        team = worth_dividing(self._engine.team, state.count**2)
+        for _ in range(2):  # the second one knows the accelerations
+            start_for(gravity.softening)(*team.share(state.count), p, state.mass, gravity.length2, gravity.G, sums)
+            team.gather_rows(sums, team.bounds(state.count))
+            self._rows[6:15], p[6:] = sums.T, sums.T[:3]
         return self._rows
 
     def set_wanted(self, wanted: np.ndarray) -> None:
@@ -82,19 +94,23 @@ class Blocks:
         steps of single bodies, and a body whose step would be too short, or -1."""
         if self._now < 0:
             self._now = int(self._last.max())
-        gravity, made, singles = self._gravity, 0, 0
+        gravity, made, singles, waiting = self._gravity, 0, 0, 0
+        team = self._engine.team
         while True:
             b = self._bodies()
             assert self._orbits is not None
-            blocks, self._now, single, failed, exceeded = blocks_for(gravity.softening, self._order)(
+            blocks, self._now, single, failed, exceeded, waiting = blocks_for(gravity.softening, self._order)(
                 b.rows, b.mass, b.last, b.step, b.wanted, b.limit, self._orbits.second, self._now, end, tick, steps - made,
                 unit, smallest, self._shared, self._eta, gravity.length2, gravity.G,
+                (team.rank, team.size, shares.WORTH), self._room, waiting,
             )  # fmt: skip
             made, singles = made + blocks, singles + single
             if exceeded:
                 self.pairs.part(b, self._now, tick, unit)
                 self._pairs_changed()
-            if not exceeded or failed >= 0:
+            if waiting:
+                team.gather_rows(self._room.sums[:waiting], team.bounds(waiting))
+            if not (exceeded or waiting) or failed >= 0:
                 return made, self._now, singles, failed
 
     def step_to(self, end: int) -> None:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
@@ -184,20 +185,15 @@ def in_ticks(h, tick, most):
 
 @cache
 def start_for(law_name: str) -> Callable:
-    """The compiled function ``start(rows, m, length2, G)``, which fills accelerations, jerks and snaps of ``rows`` (18, N)
-    from positions and velocities, in two passes over all pairs."""
+    """The compiled function ``start(first, last, p, m, length2, G, sums)``, which fills ``sums`` (N, 9) with acceleration,
+    jerk and snap of the bodies ``first`` to ``last`` (not included); p (9, N): see :func:`predict_all`."""
     variant = variant_of(law_name, 6)
 
-    def start(rows, m, length2, G):
-        p = np.zeros((9, m.size))
-        p[:6] = rows[:6]
-        for _ in range(2):  # the second one knows the accelerations
-            for i in prange(m.size):
-                sums = np.empty(9)
-                sum_forces(variant, i, p, m, length2, sums)
-                for k in range(9):
-                    rows[6 + k, i] = G * sums[k]
-            p[6:] = rows[6:9]
+    def start(first, last, p, m, length2, G, sums):
+        for i in prange(first, last):
+            sum_forces(variant, i, p, m, length2, sums[i])
+            for k in range(9):
+                sums[i, k] *= G
 
     return disk_cached(start, parallel=True)
 
@@ -237,15 +233,25 @@ def perturbation_now() -> Callable:
     return disk_cached(strongest)
 
 
+class Room(NamedTuple):
+    """Working memory: p (9, N), see :func:`predict_all`; the bodies of a block (N,); and their sums (N, 9)."""
+
+    p: np.ndarray
+    active: np.ndarray
+    sums: np.ndarray
+
+
 @cache
 def blocks_for(law_name: str, order: int) -> Callable:
     """The compiled function ``advance``; see its text below."""
     variant = variant_of(law_name, order)
 
     def advance(
-        rows, m, last, step, wanted, limit, parked, now, end, tick, steps, largest, smallest, shared, eta, length2, G
-    ):
-        """Make up to ``steps`` blocks, or all until the time ``end``, or until the perturbation of a pair is too strong.
+        rows, m, last, step, wanted, limit, parked, now, end, tick, steps, largest, smallest, shared, eta, length2, G,
+        ranks, room, waiting,
+    ):  # fmt: skip
+        """Make up to ``steps`` blocks, or all until the time ``end``, or until the perturbation of a pair is too strong, or
+        until other ranks' sums are needed.
 
         Args:
             rows: (18, N) position, velocity, acceleration, jerk, snap and crackle of each body at the end of its last step.
@@ -258,36 +264,49 @@ def blocks_for(law_name: str, order: int) -> Callable:
             now, end: the time reached, and where to stop, in ticks of ``tick`` units of time.
             largest, smallest: limits of a step in ticks.
             shared: all bodies make the shortest step.
+            ranks: this rank, their number, and the fewest pairs of a block that they divide.
+            room: see :class:`Room`; kept between calls.
+            waiting: the bodies of a block whose sums are complete now, 0 for none.
 
         Returns:
             The number of blocks, the time reached, the steps of single bodies, a body whose step would be shorter than the
-            smallest one, or -1, and whether a limit was exceeded.
+            smallest one, or -1, whether a limit was exceeded, and the bodies of a block of which each rank has summed its
+            part (then call again, ``waiting``, with all sums), or 0.
         """
         count = m.size
-        p, active, sums = np.empty((9, count)), np.empty(count, np.int64), np.empty((count, 9))
+        p, active, sums = room
+        rank, size, fewest = ranks
         blocks, single, exceeded = 0, 0, False
         while blocks < steps and not exceeded:
-            following = np.int64(1) << 62
-            for j in range(count):
-                following = min(following, last[j] + step[j])
-            if following > end:
-                break
-            now = following
-            number = 0
-            for j in range(count):
-                if shared or last[j] + step[j] == now:
-                    active[number], step[j] = j, now - last[j]
-                    number += 1
-            predict_all(variant, rows, p, last, now, tick)
-            for j in parked:
-                for k in range(3):
-                    p[k, j], p[3 + k, j], p[6 + k, j] = rows[k, j], 0.0, 0.0
-            if number * count < ALONE:
-                for k in range(number):
-                    sum_forces(variant, active[k], p, m, length2, sums[k])
-            else:
-                for k in prange(number):
-                    sum_forces(variant, active[k], p, m, length2, sums[k])
+            number = waiting
+            if not waiting:
+                following = np.int64(1) << 62
+                for j in range(count):
+                    following = min(following, last[j] + step[j])
+                if following > end:
+                    break
+                for j in range(count):
+                    if shared or last[j] + step[j] == following:
+                        active[number], step[j] = j, following - last[j]
+                        number += 1
+                predict_all(variant, rows, p, last, following, tick)
+                for j in parked:
+                    for k in range(3):
+                        p[k, j], p[3 + k, j], p[6 + k, j] = rows[k, j], 0.0, 0.0
+                divided = size > 1 and number * count >= fewest
+                first_row, last_row = 0, number
+                if divided:
+                    first_row, last_row = number * rank // size, number * (rank + 1) // size
+                if (last_row - first_row) * count < ALONE:
+                    for k in range(first_row, last_row):
+                        sum_forces(variant, active[k], p, m, length2, sums[k])
+                else:
+                    for k in prange(first_row, last_row):
+                        sum_forces(variant, active[k], p, m, length2, sums[k])
+                if divided:
+                    return blocks, now, single, -1, False, number
+            waiting = 0
+            now = last[active[0]] + step[active[0]]
             failed = -1
             for k in range(number):
                 i = active[k]
@@ -306,8 +325,8 @@ def blocks_for(law_name: str, order: int) -> Callable:
                     failed = i
             blocks, single = blocks + 1, single + number
             if failed >= 0:
-                return blocks, now, single, failed, exceeded
-        return blocks, now, single, -1, exceeded
+                return blocks, now, single, failed, exceeded, 0
+        return blocks, now, single, -1, exceeded, 0
 
     return disk_cached(advance, parallel=True)
 

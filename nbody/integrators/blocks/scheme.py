@@ -65,6 +65,11 @@ class BlockHermite(Integrator):
         self._short = self._contacts = False
 
     @classmethod
+    def divides_over_ranks(cls, engine: type[Engine]) -> bool:
+        """See :meth:`Integrator.divides_over_ranks`: ranks divide the forces on large blocks."""
+        return engine.device == "cpu"
+
+    @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
         """See :meth:`Integrator.refusal`."""
         offered = ("float64", "mixed") if cls.order == 4 and engine.device == "gpu" else ("float64",)

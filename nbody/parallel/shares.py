@@ -1,0 +1,73 @@
+"""Sums whose bits do not depend on the number of ranks: work in shares, which are added in one fixed binary tree.
+
+Work is cut into K shares, a power of two that follows from the number of bodies alone, and each share is summed in a fixed
+order. The shares are the leaves of a binary tree: a node is the sum of its left and its right half. A rank has a range of
+shares, adds what lies wholly inside its range (:func:`cover`), and sends these nodes to the ranks that own the rows; an
+owner adds the rest of the tree (:func:`add_nodes`). So every number of ranks makes the same additions.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nbody.parallel.team import ALONE, Team
+
+WORTH = 1 << 22
+"""Fewer interactions than this are computed by every rank: they take a millisecond on one core, and an exchange a tenth."""
+
+
+def worth_dividing(team: Team, interactions: int) -> Team:
+    """The team, if it should divide a number of interactions; else :data:`~nbody.parallel.ALONE`. All ranks must ask with
+    the same number."""
+    return team if interactions >= WORTH else ALONE
+
+
+def share_count(pieces: int, most: int) -> int:
+    """K: the largest power of two that is at most ``pieces`` and at most ``most``, and at least 1."""
+    return 1 << max(0, min(pieces, most).bit_length() - 1)
+
+
+def cover(first: int, last: int) -> list[tuple[int, int]]:
+    """The largest nodes of the tree that lie in the shares [first, last), in order: the first share and the number of shares
+    of each, a power of two that divides the first share."""
+    nodes = []
+    while first < last:
+        size = 1 << ((last - first).bit_length() - 1)
+        if first:
+            size = min(size, first & -first)
+        nodes.append((first, size))
+        first += size
+    return nodes
+
+
+def add_nodes(nodes: Sequence[tuple[int, int]], values: Sequence[np.ndarray]) -> np.ndarray:
+    """The root of the tree from nodes that cover it, in order, with their values, arrays of one shape. Overwrites values."""
+    waiting: list[tuple[int, int, np.ndarray]] = []
+    for (first, size), value in zip(nodes, values, strict=True):
+        total = value
+        while waiting and waiting[-1][1] == size and waiting[-1][0] % (2 * size) == 0:
+            first, _, left = waiting.pop()
+            total = np.add(left, total, out=left)
+            size *= 2
+        waiting.append((first, size, total))
+    [(_, _, root)] = waiting
+    return root
+
+
+def add_over_ranks(team: Team, shares: int, values: np.ndarray, bounds: list[int]) -> np.ndarray:
+    """The sum over all shares, in the rows that this rank owns.
+
+    Args:
+        shares: K; rank p has the shares [b_p, b_(p+1)) of ``team.bounds(K)``.
+        values: (n, R, …) the n nodes of this rank's :func:`cover`.
+        bounds: rank p owns the rows [bounds[p], bounds[p + 1]) of R.
+    """
+    starts = team.bounds(shares)
+    covers = [cover(starts[p], starts[p + 1]) for p in range(team.size)]
+    room = max(map(len, covers))  # blocks have one shape for each receiver
+    padded = np.zeros((room, *values.shape[1:]), values.dtype)
+    padded[: len(values)] = values
+    sent = [np.ascontiguousarray(padded[:, bounds[q] : bounds[q + 1]]) for q in range(team.size)]
+    received = team.exchange(sent)
+    nodes = [node for each in covers for node in each]
+    return add_nodes(nodes, [block[k] for each, block in zip(covers, received, strict=True) for k in range(len(each))])

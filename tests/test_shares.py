@@ -1,0 +1,236 @@
+"""Work that is divided among ranks gives the bits of one process; the ranks are pretended (``pretended_team.py``)."""
+
+import hashlib
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from pretended_team import run_ranks
+
+from nbody.forces import ENGINES
+from nbody.forces.direct import cpu_tiles
+from nbody.forces.direct.cpu_pairs import gravitate_for
+from nbody.forces.direct.cpu_rows import SUMS, rows_for
+from nbody.initial.plummer import Plummer
+from nbody.integrators import INTEGRATORS
+from nbody.integrators.integrator import Motion
+from nbody.law import Gravity
+from nbody.parallel import ALONE, shares
+from nbody.parallel.shares import add_nodes, add_over_ranks, cover, share_count
+from nbody.particles import Particles
+from nbody.state import Column, Want
+
+NEWTON, SOFTENED = Gravity(1.0, 3, "none"), Gravity(2.0, 3, "plummer", 0.05)
+LAWS = [("plummer", 0.05), ("spline", 0.1), ("cutoff", 0.01), ("none", 0.0)]
+
+
+def tree_sum(values):
+    """The referee: left half plus right half."""
+    if len(values) == 1:
+        return values[0].copy()
+    half = len(values) // 2
+    return tree_sum(values[:half]) + tree_sum(values[half:])
+
+
+def bodies(count: int, dimensions: int = 3, massless: float = 0.0, names: tuple[str, ...] = ("",)) -> Particles:
+    random = np.random.default_rng(count)
+    mass = random.uniform(0.5, 1.5, count) * (random.uniform(size=count) >= massless)
+    rows = random.normal(size=(2, count, dimensions))
+    return Particles(mass, *rows, species=np.arange(count) % len(names), species_names=names)
+
+
+@pytest.fixture
+def all_divided(monkeypatch):
+    """Divide also what does not pay."""
+    monkeypatch.setattr(shares, "WORTH", 0)
+
+
+@pytest.mark.parametrize("number", [1 << k for k in range(9)])
+def test_any_ranks_add_shares_like_one(number):
+    values = np.random.default_rng(number).normal(size=(number, 5)).astype(np.float32)
+    expected = tree_sum(values)
+    for ranks in range(1, 10):
+        bounds = [number * p // ranks for p in range(ranks + 1)]
+        covers = [cover(a, b) for a, b in pairwise(bounds)]
+        nodes = [node for each in covers for node in each]
+        assert [first for first, _ in nodes] == [sum(size for _, size in nodes[:k]) for k in range(len(nodes))]
+        assert all(size & (size - 1) == 0 and first % size == 0 for first, size in nodes)
+        assert max(map(len, covers)) <= max(1, 2 * number.bit_length() - 3)
+        sums = [tree_sum(values[first : first + size]) for first, size in nodes]
+        assert np.array_equal(add_nodes(nodes, sums), expected)
+    assert share_count(2 * number - 1, 1 << 20) == share_count(1 << 20, number) == number
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 7, 16])
+def test_each_rank_gets_the_sum_of_all_shares_in_its_rows(ranks):
+    number, rows = 32, 45
+    values = np.random.default_rng(3).normal(size=(number, rows, 2)).astype(np.float32)
+    bounds = [rows * p * p // ranks**2 for p in range(ranks + 1)]  # uneven, and some empty
+
+    def part(team):
+        own = cover(*team.share(number))
+        mine = np.array([tree_sum(values[first : first + size]) for first, size in own]).reshape(-1, rows, 2)
+        return add_over_ranks(team, number, mine, bounds)
+
+    assert np.array_equal(np.concatenate(run_ranks(ranks, part)), tree_sum(values))
+
+
+def evaluated(name, particles, gravity, precision, wants, targets=None):
+    """The rank's function: all results of an engine, one evaluation after the other."""
+
+    def run(team):
+        engine = ENGINES.load(name)(gravity, precision)
+        engine.team = team
+        state = engine.load(particles)
+        found = []
+        for want in wants:
+            if Want.JERK in want:
+                state.add(Column("jerk", "D"))
+            state.position *= state.dtype.type(0.99)
+            state.invalidate()
+            engine.evaluate(state, want, targets)
+            found += [state.acceleration.copy(), state.potential.copy()]
+            found += [state.jerk.copy()] if Want.JERK in want else []
+        return hashlib.sha256(b"".join(each.tobytes() for each in found)).hexdigest()
+
+    return run
+
+
+def assert_same_on(ranks, run):
+    expected = run(ALONE)
+    for size in ranks:
+        assert set(run_ranks(size, run)) == {expected}, f"{size} ranks"
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize(("softening", "length"), LAWS)
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_the_cpu_engine_gives_the_same_bits_on_any_ranks(softening, length, dimensions, precision, all_divided):
+    gravity = Gravity(dimensions=dimensions, softening=softening, length=length)
+    wants = [Want.ACCELERATION, Want.POTENTIAL, Want.ACCELERATION]
+    for count in (1, 257, 2345):
+        run = evaluated("cpu", bodies(count, dimensions), gravity, precision, wants)
+        assert_same_on((2, 3, 16) if count > 1 else (2,), run)
+
+
+@pytest.mark.parametrize("massless", [0.0, 0.5])
+@pytest.mark.parametrize("length", [0.05, {"a": 0.05, "b": 0.2}])
+def test_rows_are_divided_with_the_same_bits(length, massless, all_divided):
+    names = ("a", "b") if isinstance(length, dict) else ("",)
+    particles = bodies(1025, 3, massless, names)
+    gravity = Gravity(softening="plummer", length=length)
+    for wants, targets in (([Want.POTENTIAL], None), ([Want.JERK], None), ([Want.ACCELERATION], np.arange(5, 1025, 7))):
+        assert_same_on((3, 5), evaluated("cpu", particles, gravity, "float64", wants, targets))
+    assert_same_on((2,), evaluated("cpu", particles, gravity, "float32", [Want.POTENTIAL]))
+
+
+def placed(arrays, order, gap):
+    """Copies of arrays in one piece of memory, in another order, ``gap`` bytes apart."""
+    sizes = [-(-each.nbytes // 64) * 64 + gap for each in arrays]
+    memory = cpu_tiles.aligned_zeros((sum(sizes),), np.dtype(np.uint8))
+    memory[:] = 255  # NaN between the arrays
+    found, start = [None] * len(arrays), 0
+    for k in order:
+        place = memory[start : start + arrays[k].nbytes].view(arrays[k].dtype).reshape(arrays[k].shape)
+        place[...] = arrays[k]
+        found[k], start = place, start + sizes[k]
+    return found
+
+
+def assert_no_bit_depends_on_places(kernel, arrays):
+    """Vectorized loops check at run time whether arrays overlap, and sum in another order if they might."""
+    results = set()
+    for order in permutations(range(len(arrays))):
+        for gap in (0, 64, 4096):
+            each = placed(arrays, order, gap)
+            kernel(*each)
+            results.add(hashlib.sha256(b"".join(array.tobytes() for array in each)).hexdigest())
+    assert len(results) == 1
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_the_bits_do_not_depend_on_where_arrays_lie(precision):
+    """Two processes have other heaps."""
+    count, real = 600, np.dtype(precision)
+    position = bodies(count).position.astype(real)
+    own = cpu_tiles.Shares(0, 4, 4)
+    tiles = cpu_tiles.Tiles.allocate(count, real, own)
+    cpu_tiles.pack(position, np.ones(count, real), cpu_tiles.Units(1.0, 1.0, 1.0, 1.0), tiles)
+    gravitate = gravitate_for("plummer", 3, False)
+
+    def pairs(*arrays):
+        each = cpu_tiles.Tiles(*arrays)
+        gravitate(count, 0, 3, own, real.type(0.01), each)
+        each.partial[...] = 0  # of the last pair of each thread
+
+    assert_no_bit_depends_on_places(pairs, tiles)
+
+
+def test_the_bits_of_rows_do_not_depend_on_where_arrays_lie():
+    count = 600
+    rows = rows_for("plummer", Want.JERK)
+    arrays = [*np.random.default_rng(2).normal(size=(2, 3, count)), np.ones(count), np.zeros((9, SUMS))]
+    assert_no_bit_depends_on_places(lambda x, v, m, sums: rows(np.arange(0, count, 67), x, v, m, 0.01, sums), arrays)
+
+
+def test_few_interactions_are_left_to_every_rank():
+    run = evaluated("cpu", bodies(300), Gravity(softening="plummer", length=0.05), "float64", [Want.ACCELERATION])
+
+    class Silent(type(ALONE)):
+        rank, size = 1, 2
+        gather_rows = exchange = all = None  # nothing is exchanged
+
+    assert run(Silent()) == run(ALONE)
+
+
+def test_a_part_of_the_shares_needs_no_more_rounds_than_all():
+    count, dtype = 2345, np.dtype(np.float64)
+    for own in (cpu_tiles.Shares(0, 8, 8), cpu_tiles.Shares(3, 4, 8), cpu_tiles.Shares(3, 3, 8)):
+        tiles = cpu_tiles.Tiles.allocate(count, dtype, own)
+        rounds = list(tiles.rounds(own))
+        assert rounds[0][0] == 0 and rounds[-1][1] == len(tiles.bodies) // 2 + 1
+        assert all(a[1] == b[0] for a, b in pairwise(rounds))
+
+
+@pytest.mark.parametrize(("precision", "gravity"), [("float64", NEWTON), ("float32", SOFTENED)])
+def test_the_tree_gives_the_same_bits_on_any_ranks(precision, gravity, all_divided):
+    """All bodies twice (first with a geometric criterion), the potential, then some of the bodies."""
+    wants = [Want.ACCELERATION, Want.ACCELERATION] + [Want.POTENTIAL] * (precision == "float32")
+    particles = bodies(3000)
+    assert_same_on((2, 5), evaluated("cpu-tree", particles, gravity, precision, wants))
+    some = np.arange(0, 3000, 3)
+    assert_same_on((3,), evaluated("cpu-tree", particles, gravity, precision, [Want.ACCELERATION] * 2, some))
+
+
+def test_ranks_agree_on_what_the_tree_computed(all_divided):
+    def run(team):
+        engine = ENGINES.load("cpu-tree")(SOFTENED, "float32")
+        engine.team = team
+        state = engine.load(bodies(3000))
+        engine.evaluate(state)
+        return engine.work(state)
+
+    assert set(run_ranks(4, run)) == {run(ALONE)}
+
+
+@pytest.mark.parametrize("scheme", ["hermite4_block", "hermite6_block", "leapfrog_block"])
+def test_block_steps_move_bodies_to_the_same_bits_on_any_ranks(scheme, monkeypatch):
+    """Blocks of more than half of the bodies are divided, smaller ones are left to every rank."""
+    count = 96
+    monkeypatch.setattr(shares, "WORTH", count * count // 2)
+    gravity = Gravity(softening="plummer", length=1e-2)
+    particles = Plummer().generate(count, gravity, np.random.default_rng(5))
+
+    def run(team):
+        kind = INTEGRATORS.load(scheme)
+        engine = ENGINES.load("cpu")(gravity, "float64")
+        engine.team = team
+        motion = Motion(engine, engine.load(particles))
+        integrator = kind(0.125)
+        integrator.prepare(motion)
+        integrator.start(motion)
+        integrator.advance(motion, 40 if scheme != "leapfrog_block" else 2, 0.25)
+        assert scheme == "leapfrog_block" or integrator.pairs_per_step(motion) < count**2  # there are smaller blocks
+        return hashlib.sha256(motion.state.position.tobytes() + motion.state.velocity.tobytes()).hexdigest()
+
+    assert_same_on((2, 3), run)
