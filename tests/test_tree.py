@@ -271,6 +271,7 @@ def recorded(path, scenario, engine):
     shares ``WITHIN`` of the bodies inside."""
     Simulation(scenario.override(engine=engine), path).run()
     with Trajectory(path) as run:
+        assert run.complete  # a signal ends a run early, without an error
         energy, mass = run.observable("total_energy"), np.asarray(run.mass, float)
         first, last = (np.asarray(run[k].velocity, float) for k in (0, -1))
         position = np.asarray(run[-1].position, float)
