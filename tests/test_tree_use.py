@@ -160,7 +160,7 @@ def test_direct_sums_ignore_the_accuracy_and_the_recorded_scenario_names_them(ti
         ({"accuracy": 1e-3, "engine": "cpu"}, "--accuracy: engine 'cpu' sums over all pairs .* leave it out"),
         ({"integrator": "hermite4", "engine": "cpu-tree"}, "scheme 'hermite4': a tree gives accelerations only"),
         ({"integrator": "ias15", "engine": "cpu-tree"}, "scheme 'ias15': a tree gives accelerations only"),
-        ({"assignments": ["engine.theta=0.5"]}, "unknown key; the keys here are name, accuracy"),
+        ({"assignments": ["engine.theta=0.5"]}, "unknown key; the keys here are name, gpus, accuracy"),
     ],
 )
 def test_a_wrong_value_is_one_line(timed, given, line):
