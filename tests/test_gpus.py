@@ -1,6 +1,8 @@
 """Several GPUs in one run: how their shares are added, what users may ask for, and the same bits for any number of them."""
 
 import json
+import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -87,6 +89,27 @@ def test_devices_are_counted_and_alike(cards):
         with pytest.raises(InputError) as refused:
             devices_for(asked, "here: ")
         assert str(refused.value).startswith(line) and "\n" not in str(refused.value)
+
+
+def test_a_library_that_two_devices_share_is_unloaded_once():
+    from nbody.gpu.peers import _unload_once
+
+    class Module(SimpleNamespace):
+        """One that may be referred to weakly."""
+
+    unloaded = []
+
+    def context(*libraries):
+        made = [Module(object_code=SimpleNamespace(handle=library)) for library in libraries]
+        for module in made:
+            module._finalizer = weakref.finalize(module, unloaded.append, module.object_code.handle)
+        return SimpleNamespace(modules=dict(enumerate(made)))
+
+    contexts = [context(1, 2), context(2, 3), context(1)]
+    _unload_once(contexts)
+    for each in contexts:
+        each.modules.clear()
+    assert sorted(unloaded) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

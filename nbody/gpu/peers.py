@@ -6,6 +6,7 @@ therefore has the work of all. Copies between devices are direct where the devic
 or PCI Express); elsewhere the driver makes them through the host's memory.
 """
 
+import atexit
 import contextlib
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -124,6 +125,7 @@ def connect(devices: Sequence[int]) -> bool:
         return True
     from cuda.bindings import driver
 
+    atexit.register(_unload_once, [cuda.gpus[number].get_primary_context() for number in dict.fromkeys(devices)])
     access = True
     for one in set(devices):
         for other in set(devices) - {one}:
@@ -134,6 +136,19 @@ def connect(devices: Sequence[int]) -> bool:
             fine = driver.CUresult.CUDA_SUCCESS, driver.CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
             access = access and enabled in fine
     return access
+
+
+def _unload_once(contexts: Sequence[Any]) -> None:
+    """Let each library of kernels be unloaded once when the process ends. Numba loads one library for all devices of a kind
+    and would unload it for each: the driver aborts with "double free or corruption"."""
+    unloaded = set()
+    for context in contexts:
+        for module in list(context.modules.values()):
+            with contextlib.suppress(Exception):  # a later version of Numba: as it was
+                library = int(module.object_code.handle)
+                if library in unloaded:
+                    module._finalizer.detach()
+                unloaded.add(library)
 
 
 def bandwidth(one: int, other: int, size: int = 64 << 20) -> float:

@@ -39,10 +39,6 @@ SLICES = 8
 LEVELS = 8
 """More than the tree of the shares of a launch has levels above those of one thread; see :data:`SHARES`."""
 
-GROUP = 4
-"""Shares that a thread adds at a time, so that it waits for several reads at once. (One H200, N = 65536, GROUP 1: 22 µs more
-per evaluation.)"""
-
 DEPTH = 32
 """More nodes than a stack ever has."""
 
@@ -151,25 +147,7 @@ def sum_kernel(tiling: Tiling, masses: str, real: type, wanted: Want, shared: bo
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
     before, block_with = gpu.device_function(units_before), gpu.device_function(block_of)
     factor_of = last_factor(masses, column_components, real)
-
-    @gpu.device_function
-    def add_group(share, shares, ends, terms, at, components, of_share, begins):
-        """Add the terms of GROUP shares from ``share`` on, a term of each in turn: the reads of all are under way."""
-        longest = np.int32(0)
-        for g in range(GROUP):
-            q = min(share + g, np.int32(SHARES - 1))
-            longest = max(longest, ends[1, q] - ends[0, q]) if share + g < shares else longest
-            if begins:
-                for c in range(4):
-                    of_share[g, c] = 0.0
-        for t in range(longest):
-            for g in range(GROUP):
-                q = min(share + g, np.int32(SHARES - 1))
-                term, there = ends[0, q] + t, share + g < shares and ends[0, q] + t < ends[1, q]
-                term = term if there else np.int32(0)
-                for c in range(components):
-                    value = terms[term, c, at]
-                    of_share[g, c] += np.float64(value) if there else 0.0
+    stride = 1 if shared else SLICES
 
     @gpu.kernel
     def add(body, rows, columns, places, nodes, acceleration, G, units, run, first, share, shares, slot, mergers, root):
@@ -177,7 +155,6 @@ def sum_kernel(tiling: Tiling, masses: str, real: type, wanted: Want, shared: bo
         tiles = cuda.shared.array((2, SHARES), np.int32)
         runs = cuda.shared.array((2, SHARES), np.int32)
         waiting = cuda.local.array((LEVELS, 4), np.float64)
-        of_share = cuda.local.array((GROUP, 4), np.float64)
         total = cuda.local.array(4, np.float64)
         lane, piece = np.int32(cuda.threadIdx.x), np.int32(cuda.threadIdx.y)
         i, n = cuda.blockIdx.x * LANES + lane, body.shape[0]
@@ -195,38 +172,30 @@ def sum_kernel(tiling: Tiling, masses: str, real: type, wanted: Want, shared: bo
             runs[0, own] = max(lowest, places[q, 2]) - run + tile - first
             runs[1, own] = min(highest + 1, places[q + 1, 2]) - run + tile - first
         cuda.syncthreads()
+        begin, offset, each = np.int32(0), piece, np.int32(1)
+        if shared:
+            each = max(np.int32(1), np.int32(shares) // np.int32(SLICES))  # shares of a thread, a power of two
+            begin, offset = piece * each, np.int32(0)
         for c in range(4):
             total[c] = 0.0
-        if i < n and shared:
-            each = max(np.int32(GROUP), np.int32(shares) // np.int32(SLICES))  # shares of a thread, a power of two
-            for k in range(0, each, GROUP):
-                add_group(
-                    piece * each + k,
-                    np.int32(shares),
-                    tiles,
-                    columns,
-                    max(column, 0),
-                    column_components,
-                    of_share,
-                    True,
-                )
-                add_group(piece * each + k, np.int32(shares), runs, rows, row, row_components, of_share, False)
-                for c in range(row_components):
-                    total[c] = (of_share[0, c] + of_share[1, c]) + (of_share[2, c] + of_share[3, c])
-                level = 0
-                while k // GROUP >> level & 1:
+        if i < n and begin < shares:
+            for k in range(each):
+                for c in range(4):
+                    total[c] = 0.0
+                for above in range(tiles[0, begin + k] + offset, tiles[1, begin + k], stride):
+                    for c in range(column_components):
+                        total[c] += columns[above, c, column]
+                for block in range(runs[0, begin + k] + offset, runs[1, begin + k], stride):
                     for c in range(row_components):
-                        total[c] = waiting[level, c] + total[c]
-                    level += 1
-                for c in range(row_components):
-                    waiting[level, c] = total[c]
-        elif i < n:
-            for above in range(tiles[0, 0] + piece, tiles[1, 0], SLICES):
-                for c in range(column_components):
-                    total[c] += columns[above, c, column]
-            for block in range(runs[0, 0] + piece, runs[1, 0], SLICES):
-                for c in range(row_components):
-                    total[c] += rows[block, c, row]
+                        total[c] += rows[block, c, row]
+                if shared:
+                    level = 0
+                    while k >> level & 1:
+                        for c in range(row_components):
+                            total[c] = waiting[level, c] + total[c]
+                        level += 1
+                    for c in range(row_components):
+                        waiting[level, c] = total[c]
         for c in range(row_components):
             of_slice[c, piece, lane] = total[c]
         cuda.syncthreads()
