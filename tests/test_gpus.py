@@ -14,8 +14,9 @@ from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.direct import gpu_triangle
 from nbody.forces.direct.gpu_options import GpuOptions
-from nbody.forces.direct.gpu_triangle import nodes_of, push
+from nbody.forces.direct.gpu_triangle import push
 from nbody.law import Gravity
+from nbody.parallel.shares import cover
 from nbody.state import Want
 
 
@@ -41,7 +42,7 @@ def test_every_division_adds_the_shares_in_the_same_tree(shares, devices, step):
         stack, texts = [], []
         while begin < end:
             stop = min(end, (begin // step + 1) * step)
-            merged([(node, text(*node)) for node in nodes_of(begin, stop)], stack, texts)
+            merged([(node, text(*node)) for node in cover(begin, stop)], stack, texts)
             begin = stop
         everything += zip(stack, texts, strict=True)
     stack, texts = [], []

@@ -1,4 +1,4 @@
-"""Commands that several processes of a launcher run together: one voice, and one end."""
+"""Commands that several processes of a launcher run together: only rank 0 prints, and all ranks exit together."""
 
 import traceback
 from collections.abc import Iterator

@@ -45,7 +45,8 @@ def devices_for(gpus: Gpus, where: str = "") -> tuple[int, ...]:
     if missing := [str(number) for number in wanted if number >= there]:
         raise InputError(f"{where}there is no GPU {', '.join(missing)}; this machine has {shown}, counted from 0")
     kinds = {number: _kind(number) for number in wanted}
-    if other := next((number for number in wanted if kinds[number] != kinds[wanted[0]]), None):
+    other = next((number for number in wanted if kinds[number] != kinds[wanted[0]]), None)
+    if other is not None:
         raise InputError(
             f"{where}GPU {wanted[0]} is a {kinds[wanted[0]][0]} and GPU {other} a {kinds[other][0]}; GPUs that compute one "
             "run together must be of one kind (choose some by their numbers: --gpus 0,2)"
@@ -73,7 +74,7 @@ def on(number: int) -> Iterator[None]:
             yield
     except Exception as error:
         driver = type(error).__module__.startswith(("numba.cuda", "cuda."))
-        if isinstance(error, NBodyError) or not driver:
+        if isinstance(error, NBodyError) or not driver or "MEMORY" in str(error).upper():
             raise
         raise DeviceError(f"GPU {number} has failed: {' '.join(str(error).split())[:200]}") from error
 

@@ -1,7 +1,7 @@
 """Ranks that work together through MPI.
 
-No call blocks: each is started, and tested until it has ended. So signals are heard while a rank waits, and if another one
-never comes, a line names it and the run ends.
+Calls are non-blocking and polled, so signals are handled while a rank waits. If another rank does not arrive, the run ends
+with an error that names it.
 
 Values (:meth:`MpiTeam.all`, :meth:`MpiTeam.broadcast`) travel with a header that says whether a rank has failed. So all
 ranks that prepare a run learn of an error on one of them, and end in the same way (:meth:`MpiTeam.agreed`). Rows of forces

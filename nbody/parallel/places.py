@@ -27,9 +27,9 @@ def share_cores(ranks: Team) -> None:
 
 def choose_gpu(local_rank: int) -> None:
     """Let this process see one GPU of its host, by its number among the ranks of the host. Call this before anything uses
-    CUDA. If the launcher has given it one GPU (``srun --gpus-per-task=1``), that is kept."""
+    CUDA. If the launcher has given it one GPU (``srun --gpus-per-task=1``), or none, that is kept."""
     listed = [card for card in os.environ.get(CARDS, "").split(",") if card]
-    if not listed:
+    if CARDS not in os.environ:
         os.environ[CARDS] = str(local_rank)
     elif len(listed) > 1:
         os.environ[CARDS] = listed[local_rank] if local_rank < len(listed) else ""

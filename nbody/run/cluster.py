@@ -88,9 +88,10 @@ class Cluster:
         while not self._done(made, cancelled):
             if stop.requested and not cancelled:
                 cancelled = time.monotonic()
-                made.cancel(check=False)
+                with self._lock:
+                    made.cancel(check=False)
             time.sleep(POLL_SECONDS)
-        note.unlink()
+        note.unlink(missing_ok=True)
         if cancelled:
             return 130
         return 1 if made.exception() else int(made.result())

@@ -14,6 +14,7 @@ from nbody.forces.by_accuracy import (
 )
 from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator
+from nbody.parallel import team
 from nbody.run.gpus import Chosen, with_gpus
 from nbody.scenario import Scenario
 from nbody.scenario.fields import unknown_key, validated
@@ -115,6 +116,8 @@ def _wanted_accuracy(scenario: Scenario) -> float | None:
 
 def refusal(integrator: Integrator, kind: type[Engine], scenario: Scenario, precision: str) -> str:
     """Why the scheme, or the law, cannot have an engine in a precision; empty if it can."""
+    if kind.approximate and team().size > 1 and not kind.divides_over_ranks:
+        return "it does not divide its work over ranks; start the run alone"
     if kind.approximate and (integrator.own_forces or integrator.needs & ~kind.offers):
         return "a tree gives accelerations only, and this scheme needs more; choose leapfrog, yoshida4 or yoshida6"
     if kind.approximate and scenario.gravity.per_species:

@@ -50,8 +50,9 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
         notify(f"gpus: one GPU computes, since engine '{chosen.name}' does not divide its work")
         return alone
     if not getattr(kind, "helped", False):
-        why = f" ({chosen.why})" if auto else f"; choose --engine {DIVIDES} or auto"
-        raise InputError(f"{where}engine '{chosen.name}' computes on one device{why}; or leave gpus out")
+        remedy = "leave gpus out" if auto else f"choose --engine {DIVIDES} or auto, or leave gpus out"
+        why = f" ({chosen.why})" if auto else ""
+        raise InputError(f"{where}engine '{chosen.name}' computes on one device{why}; {remedy}")
     if gpu.why_unavailable():
         return chosen  # the engine says so
     there = len(gpu.devices_for(gpus, where))
@@ -67,12 +68,16 @@ def _without_gpus(written: EngineChoice) -> EngineChoice:
 
 
 def with_those_there(scenario: Scenario, notify: Notify) -> Scenario:
-    """A recorded scenario for this machine: with all of its GPUs, if those of the recording are not there. (The bits do not
-    depend on their number.)"""
+    """A recorded scenario for this machine: with all of its GPUs, if those of the recording are not there, and with one for
+    each rank. (The bits do not depend on their number.)"""
     gpus = scenario.engine.options.get("gpus")
+    if gpus is None:
+        return scenario
+    if team().size > 1:
+        return scenario.override(gpus=1)
     from nbody import gpu
 
-    if gpus in (None, "all") or gpu.why_unavailable():
+    if gpus == "all" or gpu.why_unavailable():
         return scenario
     try:
         gpu.devices_for(gpus)

@@ -56,6 +56,9 @@ def require_same_machines(ranks: Team, engine: Engine, scope: dict[str, str]) ->
         return
     from nbody import gpu
 
+    card = gpu.facts()
+    kind = {"card": card.name, "multiprocessors": str(card.multiprocessors), "GiB": str(card.memory_total >> 30)}
+    _require_same(ranks, kind, "the bits of a run are those of one kind of card")
     cards = ranks.all((ranks.hosts[ranks.rank], gpu.uuid()))
     for rank, card in enumerate(cards):
         if (other := cards.index(card)) < rank and not gpu.SIMULATED:
@@ -86,7 +89,11 @@ def raise_on_all(ranks: Team, error: BaseException) -> NoReturn:
 
 def _require_division(ranks: Team, planned: Plan) -> None:
     scenario, count = planned.scenario, planned.count
-    able = [name for name, entry in ENGINES.items() if not entry.variants and ENGINES.load(name).divides_over_ranks]
+    able = [
+        name
+        for name, entry in ENGINES.items()
+        if not (entry.variants or entry.experimental) and ENGINES.load(name).divides_over_ranks
+    ]
     if not planned.engine_kind.divides_over_ranks or scenario.ensemble:
         what = "an ensemble" if scenario.ensemble else f"engine '{planned.engine_name}'"
         remedy = "start it alone" if scenario.ensemble else f"choose --engine {' or '.join(able)}"

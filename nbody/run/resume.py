@@ -72,7 +72,9 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
         step, scope = int(facts["step"]), dict(facts["scope"])
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
-        scenario = with_those_there(_scenario(run).override(**changes), notify)
+        scenario = _scenario(run).override(**changes)
+        if changes["gpus"] is None:
+            scenario = with_those_there(scenario, notify)
         _check_end(scenario.integrator.end if changes["end"] is not None else None, facts)
         particles = _start(run)
         planned = plan(scenario, particles, measure=False)

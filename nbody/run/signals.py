@@ -39,13 +39,14 @@ class StopRequest:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[StopRequest]:
+def stop_on_signals(deferred: bool = False) -> Iterator[StopRequest]:
     """Inside this block :data:`SIGNALS` only request a stop; the earlier handlers are restored afterwards.
 
     A signal that was ignored stays ignored: ``nohup`` ignores SIGHUP, and a shell's background job SIGINT. Outside the main
     thread, where Python does not allow handlers, nothing changes.
     """
     request = StopRequest()
+    request.deferred = deferred
     if threading.current_thread() is not threading.main_thread():
         yield request
         return

@@ -366,7 +366,7 @@ class Simulation:
         if self.engine.device == "gpu":
             from nbody import gpu
 
-            gpu.use_device()  # in this thread
+            gpu.use_device(getattr(self.engine, "devices", (0,))[0])  # in this thread
         schedule, clock, first = self._schedule(steps, until), Clock(), self.step
         with self.team.agreed():
             self.recording.go_on(schedule)
@@ -375,8 +375,7 @@ class Simulation:
         if self.colliding is not None:
             self.colliding.stopped = False
         try:
-            with pace.stopping() if pace else stop_on_signals() as stop, self._open_recording():
-                stop.deferred = self.team.size > 1
+            with pace.stopping() if pace else stop_on_signals(self.team.size > 1) as stop, self._open_recording():
 
                 def show(doing: str = "", fraction: float = 0.0) -> None:
                     progress(self._progress(clock, schedule, doing, fraction))
@@ -387,7 +386,8 @@ class Simulation:
                         try:
                             yield beat
                         except GeneratorExit:  # the caller has stopped iterating
-                            left = stop.requested = True
+                            left = True
+                            stop.request()
         except KeyboardInterrupt:
             self._report_interrupt()
             raise
@@ -447,9 +447,10 @@ class Simulation:
         if self.step > first:
             self._checkpoint()
         self.team.working = False
-        self.recording.close(complete=self._ended(schedule))
-        if failure is not None:
-            raise failure
+        with self.team.agreed():
+            self.recording.close(complete=self._ended(schedule))
+            if failure is not None:
+                raise failure
         yield self._beat(clock, schedule)
 
     def _steps_in_a_beat(self, clock: Clock, stop: StopRequest, pace: Pace | None) -> int:

@@ -109,9 +109,13 @@ class Sweep:
         with stop_on_signals() as stop, ThreadPoolExecutor(slots.qsize()) as pool:
             start = self.cluster.attempt if self.cluster else attempt
             made = [pool.submit(_made, task, self._arguments(task), start, slots, stop) for task in self.tasks]
+            refused = []
             for done, future in enumerate(as_completed(made), 1):
+                refused += [error] if (error := future.exception()) else []
                 if not stop.requested:
-                    notify(f"{done} of {len(made)}: {future.result()}")
+                    notify(f"{done} of {len(made)}: {error or future.result()}")
+        if len(refused) == len(made):
+            raise refused[0]
         return not stop.requested
 
     def table(self) -> list[Row]:

@@ -26,11 +26,11 @@ from nbody.forces.direct.gpu_triangle import (
     Tiling,
     Work,
     block_of,
-    nodes_of,
     push,
     units_before,
 )
 from nbody.gpu import cuda
+from nbody.parallel.shares import cover
 from nbody.state import Want
 
 SLICES = 8
@@ -97,7 +97,7 @@ def planned_sums(launches: list[Launch], shares: int) -> tuple[list[list[Sum]], 
     depth, found = 0, []
     for launch in launches:
         added: list[Sum] = []
-        for node in nodes_of(launch.begin, launch.end):
+        for node in cover(launch.begin, launch.end):
             slot, mergers = len(stack), push(stack, node)
             root = stack == [(0, shares)]
             added.append(Sum(*node, slot, mergers, root))

@@ -228,16 +228,6 @@ Node = tuple[int, int]
 """The first share of a node of the tree of shares, and the number of its shares, a power of two that divides the first."""
 
 
-def nodes_of(begin: int, end: int) -> Iterator[Node]:
-    """The largest nodes that the shares ``begin`` to ``end`` consist of, in order."""
-    while begin < end:
-        size = begin & -begin or 1 << end.bit_length()
-        while size > end - begin:
-            size //= 2
-        yield begin, size
-        begin += size
-
-
 def push(stack: list[Node], node: Node) -> int:
     """Put the next node on a stack, and merge it with its sibling, the result with its own, and so on. Returns the number of
     mergers."""

@@ -29,6 +29,9 @@ from nbody.parallel import ALONE as ONE_RANK
 from nbody.parallel import Team
 from nbody.parallel.shares import worth_dividing
 
+WORKERS_PER_RANK = 16
+"""Threads for which the targets are divided if there are several ranks, which must all divide them in the same way."""
+
 TASKS_PER_WORKER = 32
 """The number of subtrees per thread into which the targets are divided, at least; each begins with the cells above it."""
 
@@ -214,7 +217,8 @@ class Tree:
         )
         wanted = len(order) if active is None else int(counted[-1])
         team = worth_dividing(self._team, wanted * PER_BODY) if at is None else ONE_RANK
-        tasks = bodies.tasks(self.settings.group, self._workers * team.size)
+        workers = self._workers if team.size == 1 else WORKERS_PER_RANK * team.size
+        tasks = bodies.tasks(self.settings.group, workers)
         self._descend(variant, sources, targets, tasks[team.rank :: team.size], at is None, error, result)
         if team.size > 1:
             self._gather(team, tasks, result)

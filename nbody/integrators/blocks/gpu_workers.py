@@ -14,12 +14,12 @@ import numpy as np
 
 from nbody import gpu
 from nbody.errors import DeviceError
-from nbody.forces.direct.gpu_triangle import nodes_of
 from nbody.gpu import SIMULATED, Graph, cuda
 from nbody.integrators.blocks.gpu_layout import Division
 from nbody.integrators.blocks.gpu_predict import Prediction
 from nbody.integrators.blocks.gpu_worker import Columns, Kernels, Worker
 from nbody.integrators.blocks.memory import bytes_to_help
+from nbody.parallel.shares import cover
 
 BLOCKS_PER_GRAPH = 24
 """A multiple of three, for the slots of the next time, and of two, for the gathered sums: both are used in turn."""
@@ -28,7 +28,7 @@ BLOCKS_PER_GRAPH = 24
 def divided(parts: int, devices: int) -> list[Division]:
     """The parts of each device, without the room."""
     ends = [parts * n // devices for n in range(devices + 1)]
-    nodes = [node for begin, end in itertools.pairwise(ends) for node, _ in nodes_of(begin, end)]
+    nodes = [node for begin, end in itertools.pairwise(ends) for node, _ in cover(begin, end)]
     kept = sum(1 << node for node in nodes)
     return [Division(parts, begin, end - begin, 0, len(nodes), kept) for begin, end in itertools.pairwise(ends)]
 
