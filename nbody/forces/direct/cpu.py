@@ -253,9 +253,8 @@ class CpuEngine(Engine):
             sums = tiles.sums_j[:, :, kept, :size]
             total = add_over_ranks(team, shares, sums[:, nodes].swapaxes(0, 1), bounds)
             sums[bounds[team.rank] : bounds[team.rank + 1], slot] = total
-        rows = [min(count, size * bound) for bound in bounds]
-        unpack(rows[team.rank], rows[team.rank + 1], slot, tiles, units, potential, acceleration, phi)
-        team.gather_rows(phi if potential else acceleration, rows)
+        unpack(bounds[team.rank], bounds[team.rank + 1], slot, tiles, units, potential, acceleration, phi)
+        team.gather_rows(phi if potential else acceleration, [min(count, size * bound) for bound in bounds])
 
     def _scaled(self, state: HostState) -> tuple[Any, Units]:
         """The softening length squared in the kernel's units, and these units."""

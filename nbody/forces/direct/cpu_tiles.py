@@ -36,6 +36,9 @@ PIECE = 1 << 31
 """The most interactions per round, unless one distance has more: 0.2 s on two cores. (One distance has that many from 2
 million particles on, and takes 0.4 s for 4 million.) Synchronization between rounds is slow while other programs run."""
 
+WAKING = 32
+"""The sums of fewer tiles are added by one core: waking the others would take as long."""
+
 PAGE = 4096
 """Bytes; tiles are whole pages."""
 
@@ -158,24 +161,33 @@ def _add(right, left, empty):
             left[k, i] += right[k, i]
 
 
+@njit(error_model="numpy")
+def _add_of_tile(b, shares, sums_j):
+    sums, own, number = sums_j[b], shares.last - shares.first, len(sums_j)
+    filled = np.empty(own, np.bool_)
+    for k in range(own):
+        filled[k] = _touches(shares.first + k, shares, b, number)
+    width = 1
+    while width < own:
+        start = -(-shares.first // (2 * width)) * 2 * width - shares.first
+        for left in range(start, own - 2 * width + 1, 2 * width):
+            right = left + width
+            if filled[right]:
+                _add(sums[right], sums[left], not filled[left])
+            filled[left] |= filled[right]
+        width *= 2
+
+
 def _add_shares(shares, tiles):
     """Add the sums of the shares in pairs, like :func:`nbody.parallel.shares.add_nodes`: the sums of a node replace those of
     its first share, and are complete for the nodes of :func:`nbody.parallel.shares.cover`."""
-    _, sums_i, sums_j, _ = tiles
-    for b in prange(len(sums_i)):
-        sums, own, number = sums_j[b], shares.last - shares.first, len(sums_i)
-        filled = np.empty(own, np.bool_)
-        for k in range(own):
-            filled[k] = _touches(shares.first + k, shares, b, number)
-        width = 1
-        while width < own:
-            start = -(-shares.first // (2 * width)) * 2 * width - shares.first
-            for left in range(start, own - 2 * width + 1, 2 * width):
-                right = left + width
-                if filled[right]:
-                    _add(sums[right], sums[left], not filled[left])
-                filled[left] |= filled[right]
-            width *= 2
+    _, _, sums_j, _ = tiles
+    if len(sums_j) < WAKING:
+        for b in range(len(sums_j)):
+            _add_of_tile(b, shares, sums_j)
+        return
+    for b in prange(len(sums_j)):
+        _add_of_tile(b, shares, sums_j)
 
 
 add_shares = disk_cached(_add_shares, parallel=True)
@@ -183,15 +195,16 @@ add_shares = disk_cached(_add_shares, parallel=True)
 
 @disk_cached
 def unpack(first, last, slot, tiles, units, potential, acceleration, phi):
-    """Add ``sums_i`` and a slot of ``sums_j`` of the bodies ``first`` to ``last`` (not included), and write them in the
+    """Add ``sums_i`` and a slot of ``sums_j`` of the tiles ``first`` to ``last`` (not included), and write them in the
     caller's units: to ``phi`` if ``potential``, else to ``acceleration``."""
     _, sums_i, sums_j, _ = tiles
     count, dimensions = acceleration.shape
     size = -(-count // len(sums_i))
-    for n in range(first, last):
-        b, i = n // size, n % size
-        if potential:
-            phi[n] = (sums_i[b, 3, i] + sums_j[b, slot, 3, i]) * units.potential
-        else:
-            for k in range(dimensions):
-                acceleration[n, k] = (sums_i[b, k, i] + sums_j[b, slot, k, i]) * units.acceleration
+    for b in range(first, last):
+        own, others, start = sums_i[b], sums_j[b, slot], b * size
+        for i in range(min(size, max(0, count - start))):
+            if potential:
+                phi[start + i] = (own[3, i] + others[3, i]) * units.potential
+            else:
+                for k in range(dimensions):
+                    acceleration[start + i, k] = (own[k, i] + others[k, i]) * units.acceleration
