@@ -201,11 +201,11 @@ def test_jacobis_integral_is_kept_to_the_order_of_the_scheme(scheme, order):
 
 def test_the_bits_do_not_depend_on_how_steps_are_grouped():
     whole, single = orbit("yoshida4", 0.05, 8), orbit("yoshida4", 0.05, 8)
-    whole.integrator.advance(whole._motion, 8)
+    whole.integrator.advance(whole.motion, 8)
     for _ in range(8):
-        single.integrator.advance(single._motion, 1)
+        single.integrator.advance(single.motion, 1)
     framed = orbit("yoshida4", 0.05, 8)
-    framed.integrator.frames(framed._motion, 4, 2)
+    framed.integrator.frames(framed.motion, 4, 2)
     assert np.array_equal(whole.state.position, single.state.position)
     assert np.array_equal(whole.state.position, framed.state.position)
 

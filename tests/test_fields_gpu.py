@@ -67,6 +67,7 @@ def test_the_fields_kernel_rounds_as_the_cpu_does(real):
                 float64[:, ::1],
                 types.int32,
                 types.int32,
+                numbers[:, ::1],
             ),
         )
     except Exception as error:

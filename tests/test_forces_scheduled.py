@@ -207,6 +207,7 @@ def hopper(monkeypatch, scheduled):
     monkeypatch.setattr(scheduled.ScheduledEngine, "_ordered", set())
     monkeypatch.setattr(gpu, "SIMULATED", False)
     monkeypatch.setattr(gpu, "require", lambda what: None)
+    monkeypatch.setattr(gpu, "use_device", lambda number: None)
     monkeypatch.setattr(gpu, "facts", lambda: card)
     monkeypatch.setattr(SymmetricEngine, "load", lambda engine, n: SimpleNamespace(count=n, workspace=plan))
     monkeypatch.setattr(scheduled.ScheduledEngine, "acting", lambda engine, state: state.count)

@@ -106,7 +106,7 @@ def test_an_option_replaces_a_value_and_is_named_in_its_stead():
 def test_every_option_reaches_its_value():
     given = {
         "particles": 3, "seed": 4, "steps": 5, "dt": 0.25, "integrator": "taylor", "end": 2.0, "engine": "cpu",
-        "precision": "float64", "every": 2, "G": 3.0, "softening": "none", "accuracy": 1e-3,
+        "precision": "float64", "every": 2, "G": 3.0, "softening": "none", "accuracy": 1e-3, "gpus": 2,
     }  # fmt: skip
     assert set(given) == set(OPTIONS)
     for option, path in OPTIONS.items():

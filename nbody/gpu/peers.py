@@ -30,9 +30,9 @@ def devices_for(gpus: Gpus, where: str = "") -> tuple[int, ...]:
     Raises:
         InputError: there are fewer, or they are cards of several kinds, whose bits would differ; begins with ``where``.
     """
-    there = device_count()
     if gpus is None or gpus == 1:
         return (0,)
+    there = device_count()
     if isinstance(gpus, int | str):
         wanted = tuple(range(there if gpus == "all" else int(gpus)))
     else:

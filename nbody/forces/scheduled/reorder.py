@@ -26,7 +26,7 @@ TUNINGS = (
 """The parameters that are timed. Of 284 sets, timed with five kernels of ``gpu-symmetric`` on one H200, these six suffice:
 for each kernel one of them is at most 1.1 % slower than the fastest of all."""
 
-FEWEST_RSQRTS = 4
+FEWEST_RSQRTS = 8
 """A block with at least this number of reciprocal square roots is an unrolled loop over pairs."""
 
 NARROWEST = 4
