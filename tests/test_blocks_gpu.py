@@ -197,7 +197,7 @@ def test_in_the_simulator():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "simulator or restored", __file__]
     found = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout
-    assert found.stdout.partition("\n")[0].count(".") == 6, found.stdout
+    assert found.stdout.partition("\n")[0].count(".") >= 6, found.stdout
 
 
 @pytest.mark.gpu

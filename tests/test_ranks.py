@@ -134,7 +134,12 @@ def test_any_number_of_ranks_makes_the_same_file_and_is_recorded(whole, tmp_path
 
 
 @pytest.mark.parametrize(
-    "options", [[], ["--integrator", "hermite4_block"], ["--engine", "cpu-tree", "--precision", "float32"]]
+    "options",
+    [
+        [],
+        ["--integrator", "hermite4_block"],
+        pytest.param(["--engine", "cpu-tree", "--precision", "float32"], marks=pytest.mark.campaign),
+    ],
 )
 def test_work_that_is_worth_dividing_gives_the_same_file(tmp_path, options):
     """More interactions than ``shares.WORTH``."""
