@@ -84,7 +84,7 @@ def examine_ranks() -> Iterator[Finding]:
     card = "no GPU" if gpu.why_unavailable() else gpu.facts().name
     own = {"host": ranks.hosts[ranks.rank], "cores": machine.cores(), "gpu": card}
     for rank, facts in enumerate(ranks.all(own)):
-        text = f"on {facts['host']}, {facts['cores']} core{'s' * (facts['cores'] != 1)} of its own, {facts['gpu']}"
+        text = f"on {facts['host']}, {facts['cores']} core{'s' * (facts['cores'] != 1)}, {facts['gpu']}"
         yield Finding(f"rank {rank}", GOOD, text, facts=facts)
     latency, speed = exchange_speed(ranks)
     text = f"{ranks.library}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each rank"

@@ -28,16 +28,16 @@ def values(ranks, folder):
 
 def failures(ranks, folder):
     """The errors that all ranks get: of the first rank that fails, in the middle of exchanges of values too."""
-    told = []
+    messages = []
     for failing in ([1], [0, 2], [0, 1, 2]):
         try:
             with ranks.agreed():
                 if ranks.rank in failing:
                     raise InputError("this value is wrong")
-                ranks.broadcast("a value that nobody has any more")
+                ranks.broadcast("a value of rank 0")
         except InputError as error:
-            told.append(str(error))
-    return told
+            messages.append(str(error))
+    return messages
 
 
 def wrong_states(ranks, folder):

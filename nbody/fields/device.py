@@ -55,9 +55,9 @@ def add_fields(
 ) -> None:
     """Add the fields at the time ``state.now``; see :meth:`nbody.fields.added.AddedFields.add`."""
     some = targets is not None
-    rows = (
-        cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets if some else state.body
-    )
+    rows = targets if some else state.body  # without targets only its length is read
+    if isinstance(targets, np.ndarray):
+        rows = cuda.to_device(targets.astype(np.int32))
     blocks, components = -(-rows.shape[0] // THREADS), np.int32(state.dimensions if accelerations else 0)
     build(functions, some)[blocks, THREADS, state.stream](
         state.body, state.acceleration, *state.moment(), parameters, components, np.int32(potential), rows

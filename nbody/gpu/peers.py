@@ -1,6 +1,6 @@
 """Several devices of one host: which there are, a stream on each, and the order of work between them.
 
-One device is the first: it is current in the threads of a run. The others are helpers, each with a stream of its own, which
+One device is the first: it is current in the threads of a run. The others are helpers, each with its own stream, which
 waits for events of the first one's stream and is waited for by it. A CUDA graph that is recorded on the first one's stream
 therefore has the work of all. Copies between devices are direct where the devices have access to each other's memory (NVLink
 or PCI Express); elsewhere the driver makes them through the host's memory.

@@ -98,7 +98,7 @@ class Cluster:
 
     def _done(self, made: Any, cancelled: float) -> bool:
         if cancelled and time.monotonic() > cancelled + CANCEL_SECONDS:
-            return True  # without Slurm's accounting nobody knows
+            return True  # without Slurm's accounting the end of a job is unknown
         with self._lock:
             return bool(made.done(force_check=bool(cancelled)))
 

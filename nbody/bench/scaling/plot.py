@@ -18,6 +18,7 @@ def plot(report: Report, path: Path) -> None:
     for count, precision in distinct(rows, "particles", "precision"):
         of = [row for row in rows if (row.particles, row.precision) == (count, precision) and row.speedup]
         axes.plot([row.gpus for row in of], [row.speedup for row in of], "o-", label=f"N = {count}, {precision}")
+    axes.set_xticks(sorted({row.gpus for row in rows}))
     axes.set(xlabel="GPUs", ylabel="speed-up", title=f"Whole steps on several GPUs\n{report.device}")
     axes.legend()
     figure.savefig(path, dpi=150)

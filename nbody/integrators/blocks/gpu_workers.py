@@ -1,6 +1,6 @@
 """The devices that make block steps together: each holds all bodies and makes the same blocks.
 
-Each device predicts all bodies to the next time and lists the same ones, in an order of its own. It adds the forces on them
+Each device predicts all bodies to the next time and lists the same ones, each in another order. It adds the forces on them
 over its part of all bodies, and stores these sums on all devices. When all have done so, each device corrects all listed
 bodies. So there is one exchange per block, as large as the block; the work is divided equally also if few bodies are listed;
 and every device chooses the same times from the same bits, whatever the number of devices.
