@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +22,7 @@ from nbody.forces.reference import direct_sum
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS
 from nbody.law import LAWS, Gravity
-from nbody.parallel import team
+from nbody.parallel import Team, nccl, team
 from nbody.parallel.speed import exchange_speed
 from nbody.run.plan import plan
 from nbody.scenario import Scenario
@@ -71,6 +71,7 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _movies()
     yield _notebook()
     yield _mpi()
+    yield from _nccl()
     yield _disk(folder)
 
 
@@ -81,14 +82,54 @@ def examine_ranks() -> Iterator[Finding]:
     ranks = team()
     if ranks.size == 1:
         return
-    card = "no GPU" if gpu.why_unavailable() else gpu.facts().name
-    own = {"host": ranks.hosts[ranks.rank], "cores": machine.cores(), "gpu": card}
-    for rank, facts in enumerate(ranks.all(own)):
+    card, uuid = ("no GPU", "") if gpu.why_unavailable() else (gpu.facts().name, gpu.uuid())
+    own = {"host": ranks.hosts[ranks.rank], "cores": machine.cores(), "gpu": card, "uuid": uuid}
+    everyone = ranks.all(own)
+    for rank, facts in enumerate(everyone):
         text = f"on {facts['host']}, {facts['cores']} core{'s' * (facts['cores'] != 1)}, {facts['gpu']}"
         yield Finding(f"rank {rank}", GOOD, text, facts=facts)
     latency, speed = exchange_speed(ranks)
     text = f"{ranks.library}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each rank"
     yield Finding("exchange", GOOD, text, facts={"mpi": ranks.library, "latency_s": latency, "bytes_per_s": speed})
+    if len({facts["uuid"] for facts in everyone} - {""}) == ranks.size:
+        yield _exchange_of_gpus(ranks)
+
+
+def _exchange_of_gpus(ranks: Team) -> Finding:
+    """The speed of the exchange of rows on the ranks' GPUs. All ranks call this together."""
+    from nbody import gpu
+    from nbody.forces.direct.gpu_ranks import Ranks
+
+    dividing, stream = Ranks(ranks), gpu.cuda.stream()
+
+    def prepared(rows: np.ndarray) -> Callable[[], None]:
+        array, bounds = gpu.cuda.to_device(rows), ranks.bounds(len(rows))
+
+        def exchange() -> None:
+            dividing.complete(array, bounds, stream)
+            dividing.wait()
+            gpu.wait_for(gpu.mark(stream))
+
+        return exchange
+
+    latency, speed = exchange_speed(ranks, prepared)
+    way = dividing.nccl.name if dividing.nccl else "through host memory"
+    text = f"{way}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each GPU"
+    return Finding("exchange gpus", GOOD, text, facts={"way": way, "latency_s": latency, "bytes_per_s": speed})
+
+
+def _nccl() -> Iterator[Finding]:
+    """How ranks with a GPU each exchange rows; nothing without a GPU."""
+    from nbody import gpu
+
+    if gpu.why_unavailable():
+        return
+    found, problem = nccl.version()
+    if found:
+        yield Finding("nccl", GOOD, f"NCCL {found}: ranks exchange from GPU to GPU", facts={"nccl": found})
+        return
+    text = f"ranks with a GPU each exchange through host memory ({problem})"
+    yield Finding("nccl", MISSING, text, machine.install_extra("nccl13"), {"nccl": None, "reason": problem})
 
 
 def _mpi() -> Finding:

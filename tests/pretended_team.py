@@ -1,6 +1,7 @@
 """Ranks pretended in one process, so that divided work can be tested without MPI: a thread per rank, of which one runs at a
 time, until all have arrived at the same exchange."""
 
+import ctypes
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -61,6 +62,27 @@ class Pretended(Team):
         received = [sent[self.rank].copy() for sent in self.all(blocks)]
         assert all(block.shape == blocks[self.rank].shape for block in received)
         return received
+
+
+class Copies:
+    """What stands for :class:`nbody.parallel.nccl.Nccl` in a pretended team: messages are copies in this process's memory."""
+
+    def __init__(self, team: Team) -> None:
+        self._team, self.sent = team, 0
+
+    def send(self, sent: list, received: list, stream: int) -> None:
+        """See :meth:`Nccl.send`."""
+        brought = self._team.all([(part.rank, ctypes.string_at(part.address, part.size)) for part in sent])
+        own = [[data for rank, data in theirs if rank == self._team.rank] for theirs in brought]
+        for address, size, rank in received:
+            data = own[rank].pop(0)
+            assert len(data) == size
+            ctypes.memmove(address, data, size)
+        assert not any(own)
+        self.sent += len(sent)
+
+    def check(self) -> None:
+        """See :meth:`Nccl.check`."""
 
 
 def run_ranks(size: int, function: Callable[[Team], Any]) -> list[Any]:

@@ -11,14 +11,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import random_bodies
-from pretended_team import run_ranks
+from pretended_team import Copies, run_ranks
 from test_forces_gpu import BOUND, LENGTHS, ONE_BODY_A_THREAD, relative_error
 from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
 
 from nbody import gpu
 from nbody.forces import ENGINES, accelerations
-from nbody.forces.direct import gpu_engine, gpu_symmetric, gpu_triangle
+from nbody.forces.direct import gpu_engine, gpu_ranks, gpu_symmetric, gpu_triangle
 from nbody.forces.direct.gpu_triangle import Tiling
 from nbody.gpu import SIMULATED
 from nbody.law import Gravity
@@ -134,7 +134,10 @@ def pretended(monkeypatch):
     """A function that computes forces on as many devices, or ranks with one each, as wanted: all of them the simulator's
     only one."""
 
-    def computed(devices, bodies, precision, want, engine="gpu-symmetric", gravity=PRETENDED, budget=None, ranks=1):
+    def computed(
+        devices, bodies, precision, want, engine="gpu-symmetric", gravity=PRETENDED, budget=None, ranks=1, nccl=False
+    ):
+        monkeypatch.setattr(gpu_ranks, "connected", Copies if nccl else lambda team: None)
         monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
         monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
         for module in (gpu_triangle, gpu_engine):
@@ -147,6 +150,10 @@ def pretended(monkeypatch):
             made.team = team
             state = made.load(bodies)
             made.evaluate(state, want)
+            if nccl:
+                assert state.ranks.nccl.sent and state.ranks._pending
+            state.synchronize()
+            assert not (state.ranks and state.ranks._pending)
             return *state.forces(), state
 
         found = run_ranks(ranks, of_rank)
@@ -169,9 +176,10 @@ def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pre
         found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
         assert len(state.workspace.parts) == devices and state.workspace.work.shares > 1
         assert (len(state.workspace.parts[0].launches) > 1) == (budget is not None)
-    a, phi, state = pretended(1, bodies, precision, want, ranks=3)
-    assert state.ranks and len(state.workspace.parts) == 1 and state.workspace.parts[0].launches
-    found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
+    for nccl in (False, True):
+        a, phi, state = pretended(1, bodies, precision, want, ranks=3, nccl=nccl)
+        assert state.ranks and len(state.workspace.parts) == 1 and state.workspace.parts[0].launches
+        found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
     assert len(found) == 1
     right, _ = forces("reference", bodies, "plummer", "float64")
     assert relative_error(a, right) < BOUND["float64" if precision == "float64" else "float32"]
@@ -183,7 +191,9 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
     bodies = random_bodies(70)
     bodies.mass[20:40] = 0.0
     found = {pretended(devices, bodies, "float64", Want.POTENTIAL)[0].tobytes() for devices in (1, 2)}
-    found.add(pretended(1, bodies, "float64", Want.POTENTIAL, ranks=2)[0].tobytes())
+    found |= {
+        pretended(1, bodies, "float64", Want.POTENTIAL, ranks=2, nccl=nccl)[0].tobytes() for nccl in (False, True)
+    }
     bodies.species[::2], names = 1, ("a", "b")
     bodies = replace(bodies, species_names=names)
     gravity = Gravity(1.0, 3, "plummer", {"a": 0.1, "b": 0.2})
@@ -195,8 +205,10 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
 @pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-unrolled"])
 def test_devices_divide_rows(pretended, engine):
     found = {
-        pretended(devices, random_bodies(300), "float32", Want.ACCELERATION, engine, ranks=ranks)[0].tobytes()
-        for devices, ranks in ((1, 1), (2, 1), (1, 2))
+        pretended(devices, random_bodies(300), "float32", Want.ACCELERATION, engine, ranks=ranks, nccl=nccl)[
+            0
+        ].tobytes()
+        for devices, ranks, nccl in ((1, 1, False), (2, 1, False), (1, 2, False), (1, 2, True))
     }
     assert len(found) == 1
 

@@ -16,7 +16,7 @@ _LATER = {
         "Launch", "Resources", "assembled", "launches", "machine_code", "ptx", "resources",
     ),
     "device": (
-        "FAST", "Facts", "blocks_at_most", "bounded", "cuda", "facts", "multiprocessor_limits", "out_of_memory",
+        "FAST", "Facts", "address", "blocks_at_most", "bounded", "cuda", "facts", "multiprocessor_limits", "out_of_memory",
         "resident_blocks", "threads_per_multiprocessor", "use_device", "uuid", "version_in",
     ),
     "direct": ("DirectLaunch", "allow_shared", "current_device"),

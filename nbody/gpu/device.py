@@ -158,6 +158,11 @@ def out_of_memory(what: str, needed: int) -> Iterator[None]:
         ) from error
 
 
+def address(array: Any) -> int:
+    """Where an array on the device begins."""
+    return int(array._ary.ctypes.data if SIMULATED else array.__cuda_array_interface__["data"][0])
+
+
 def uuid() -> str:
     """The current device's unique identifier, in the form of NVIDIA's management library."""
     return cuda.get_current_device().uuid

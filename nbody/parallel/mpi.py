@@ -185,6 +185,12 @@ class MpiTeam(Team):
 
     # --- Waiting, and the end ---
 
+    def wait(self, arrived: Callable[[], bool]) -> None:
+        """See :meth:`Team.wait`."""
+        self._lost = True
+        self._poll(arrived, self.patience)
+        self._lost = False
+
     def _wait(self, request: Any, limit: float) -> None:
         self._poll(request.Test, limit)
 

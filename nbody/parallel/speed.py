@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,20 +14,25 @@ ROWS = 1 << 19
 REPEATS = 9
 
 
-def exchange_speed(ranks: Team) -> tuple[float, float]:
+Prepared = Callable[[np.ndarray], Callable[[], None]]
+"""A function that returns one that completes rows on all ranks."""
+
+
+def exchange_speed(ranks: Team, prepared: Prepared | None = None) -> tuple[float, float]:
     """The seconds of an exchange of one row per rank, and the bytes per second that arrive at each rank when all get the
-    rows of the others. The medians of several; all ranks call this together."""
-    latency = _seconds(ranks, ranks.size)
+    rows of the others, by default through the team. The medians of several; all ranks call this together."""
+    prepared = prepared or (lambda rows: lambda: ranks.gather_rows(rows, ranks.bounds(len(rows))))
+    latency = _seconds(ranks, prepared(np.zeros((ranks.size, 3))))
     rows = ROWS // ranks.size * ranks.size
     received = rows * 3 * 8 * (ranks.size - 1) / ranks.size
-    return latency, received / _seconds(ranks, rows)
+    return latency, received / _seconds(ranks, prepared(np.zeros((rows, 3))))
 
 
-def _seconds(ranks: Team, count: int) -> float:
-    rows, bounds, times = np.zeros((count, 3)), ranks.bounds(count), []
+def _seconds(ranks: Team, exchange: Callable[[], None]) -> float:
+    times = []
     for _ in range(REPEATS):
         ranks.all(None)
         began = time.perf_counter()
-        ranks.gather_rows(rows, bounds)
+        exchange()
         times.append(time.perf_counter() - began)
     return ranks.broadcast(statistics.median(times))

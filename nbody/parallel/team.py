@@ -4,7 +4,9 @@ A rank must never take a branch that the others do not take. So what depends on 
 decided by rank 0 (:meth:`Team.broadcast`) or from the values of all (:meth:`Team.all`).
 """
 
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
@@ -59,6 +61,12 @@ class Team(ABC):
     def abort(self, code: int) -> NoReturn:
         """End all ranks now. Whatever is to be said or closed comes before."""
         raise SystemExit(code)
+
+    def wait(self, arrived: Callable[[], bool]) -> None:
+        """Return when ``arrived()`` is true, for what ranks exchange in another way; all ranks wait together. Ranks of MPI
+        raise RunFailed after their time limit."""
+        while not arrived():
+            time.sleep(1e-4)
 
     @abstractmethod
     def broadcast(self, value: Any) -> Any:

@@ -242,10 +242,14 @@ class DeviceState(State):
 
     def report(self, interactions: int) -> None:
         """See :meth:`State.report`. Without a watch it does nothing."""
+        if self.ranks:
+            self.ranks.wait()  # with a time limit, which marks do not have
         if self.watch is not None:
             self.requested += interactions
             self._marks.add(interactions, self._add_computed)
 
     def synchronize(self, soon: bool = False) -> None:
         """See :meth:`State.synchronize`. It does not wait for frames on their way to the host."""
+        if self.ranks:
+            self.ranks.wait()
         self._marks.wait_for_all(soon, self._add_computed)

@@ -1,6 +1,8 @@
 """Several processes in one force evaluation, each with a GPU: every rank has all bodies, computes its part, and gets what
-the others have computed through host memory."""
+the others have computed, from their devices by NCCL if all ranks have it, else through host memory."""
 
+import itertools
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ import numpy as np
 from nbody import gpu
 from nbody.gpu import cuda
 from nbody.parallel import Team
+from nbody.parallel.nccl import Message, Nccl, connected
 
 
 class Ranks:
@@ -20,22 +23,101 @@ class Ranks:
     def __init__(self, team: Team) -> None:
         self._team, self.size, self.rank = team, team.size, team.rank
         self._pinned: dict[tuple, np.ndarray] = {}
+        self._pending: list[tuple[Any, Any]] = []  # events before and after an exchange
+
+    @cached_property
+    def nccl(self) -> Nccl | None:
+        """None if rows go through host memory. (Connected at the first exchange: a GPU with two ranks is found before.)"""
+        return connected(self._team)
 
     def complete(self, array: Any, bounds: list[int], stream: Any) -> None:
-        """Complete the rows of a device array on every rank: rank p has computed the rows [bounds[p], bounds[p + 1]). Waits
-        for the stream, so this cannot be recorded in a graph."""
-        begin = bounds[0]
-        rows = array[begin : bounds[-1]]
+        """Complete the rows of a device array on every rank when ``stream`` reaches this point: rank p has computed the rows
+        [bounds[p], bounds[p + 1])."""
+        spans, own = list(itertools.pairwise(bounds)), self.rank
+        if self.nccl:
+            begin, row = gpu.address(array), array.strides[0]
+            parts = [Message(begin + first * row, (last - first) * row, q) for q, (first, last) in enumerate(spans)]
+            others = [part for part in parts if part.rank != own]
+            self._send([parts[own]._replace(rank=other.rank) for other in others], others, stream)
+            return
+        rows = array[bounds[0] : bounds[-1]]
         host = self._host(rows.shape, rows.dtype)
-        first, last = (bounds[self.rank + k] - begin for k in (0, 1))
+        first, last = (row - bounds[0] for row in spans[own])
         if last > first:
             rows[first:last].copy_to_host(host[first:last], stream)
         gpu.wait_for(gpu.mark(stream))
-        self._team.gather_rows(host, [each - begin for each in bounds])
+        self._team.gather_rows(host, [each - bounds[0] for each in bounds])
         rows.copy_to_device(host, stream)
+
+    def exchange(
+        self, nodes: Any, counts: list[int], components: int, found: Any, bounds: list[int], stream: Any
+    ) -> None:
+        """Send each rank the sums of its rows when ``stream`` reaches this point.
+
+        Args:
+            nodes: (S, 4, N) on the device; the first ``counts[rank]`` have this rank's sums.
+            components: how many of the 4 are needed.
+            found: (Σ counts, 4, R) on the device; gets the nodes of all ranks, in the R rows of this one.
+            bounds: rank p has the rows [bounds[p], bounds[p + 1]).
+        """
+        starts = [0, *itertools.accumulate(counts)]
+        if self.nccl:
+            sent = _lines(nodes, range(counts[self.rank]), components)
+            received = _lines(found, range(starts[-1]), components)
+            self._send(
+                [
+                    Message(line + 8 * first, 8 * (last - first), q)
+                    for q, (first, last) in enumerate(itertools.pairwise(bounds))
+                    for line in sent
+                ],
+                [
+                    Message(line, 8 * found.shape[2], p)
+                    for p, (first, last) in enumerate(itertools.pairwise(starts))
+                    for line in received[first * components : last * components]
+                ],
+                stream,
+            )
+            return
+        own = self._host((max(counts), *nodes.shape[1:]), nodes.dtype)  # blocks have one shape for each receiver
+        nodes[: counts[self.rank]].copy_to_host(own[: counts[self.rank]], stream)
+        gpu.wait_for(gpu.mark(stream))
+        blocks = self._team.exchange([own[:, :components, a:b] for a, b in itertools.pairwise(bounds)])
+        host = self._host(found.shape, found.dtype)
+        for p, block in enumerate(blocks):
+            host[starts[p] : starts[p + 1], :components] = block[: counts[p]]
+        found.copy_to_device(host, stream)
+
+    def _send(self, sent: list[Message], received: list[Message], stream: Any) -> None:
+        assert self.nccl is not None
+        computed = gpu.mark(stream)
+        self.nccl.send(
+            [part for part in sent if part.size],
+            [part for part in received if part.size],
+            int(getattr(stream, "handle", 0)),
+        )
+        self._pending.append((computed, gpu.mark(stream)))
+
+    def wait(self) -> None:
+        """Return when the device has what NCCL sends. Raises RunFailed if another rank does not answer: a computation may
+        take as long as it needs, an exchange may not."""
+        while self._pending:
+            computed, arrived = self._pending.pop(0)
+            gpu.wait_for(computed)
+            self._team.wait(partial(self._has_arrived, arrived))
+
+    def _has_arrived(self, event: Any) -> bool:
+        assert self.nccl is not None
+        self.nccl.check()
+        return gpu.is_done(event)
 
     def _host(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         key = shape, np.dtype(dtype)
         if key not in self._pinned:
             self._pinned[key] = cuda.pinned_array(shape, dtype)
         return self._pinned[key]
+
+
+def _lines(array: Any, nodes: range, components: int) -> list[int]:
+    """The addresses of the first components of some nodes."""
+    begin, (node, line, _) = gpu.address(array), array.strides
+    return [begin + k * node + c * line for k in nodes for c in range(components)]

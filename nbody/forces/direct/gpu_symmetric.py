@@ -11,6 +11,7 @@ One H200, 3-D, Plummer's softening, interactions/s: float32 3.16e12 at N = 26214
 force error at 262144, for the positions as stored: float32 9e-8, mixed 3e-8 (the rounding of single pairs).
 """
 
+import math
 from collections.abc import Iterator
 from functools import cache, cached_property
 from itertools import accumulate, pairwise
@@ -50,12 +51,13 @@ def tiling_for(count: int, precision: str, masses: str = "product", per_species:
 
 
 class Rest(NamedTuple):
-    """The nodes that the first device, or every rank, adds in the end (slots, 4, N); their order, see
-    :func:`~nbody.forces.direct.gpu_pair_sums.root_kernel`; and where those of each device or rank begin."""
+    """What is added in the end, by the first device for all bodies or by each rank for its rows: the nodes (slots, 4, rows);
+    their order, see :func:`~nbody.forces.direct.gpu_pair_sums.root_kernel`; how many each rank has; and its first row."""
 
     nodes: Any
     order: Any
-    slots: list[int]
+    counts: list[int]
+    rows: list[int]
 
 
 class Plan(NamedTuple):
@@ -124,11 +126,14 @@ class SymmetricEngine(GpuEngine):
             raise InputError(f"{work.count} bodies can be divided among {work.shares} GPUs at most, not {size}")
         first = bounds(work.shares, size)
         planned = [planned_sums(list(work.launches(*pair)), work.shares) for pair in pairwise(first)]
-        starts = [0, *accumulate(slots for _, _, slots in planned)]
-        needed = part_bytes(work, *(dtype.itemsize for dtype in dtypes)) + 32 * starts[-1] * work.count
+        counts, slots = [len(left) for _, left, _ in planned], [slots for _, _, slots in planned]
+        rows = bounds(work.count, size if state.ranks else 1, LANES)
+        starts = [0, *accumulate(counts if state.ranks else slots)]
+        shape = starts[-1], 4, rows[rank + 1] - rows[rank]
+        needed = part_bytes(work, *(dtype.itemsize for dtype in dtypes)) + 8 * math.prod(shape)
         with gpu.out_of_memory(f"the sums of {work.count} particles", needed):
-            nodes = cuda.device_array((starts[-1], 4, work.count), np.float64)
-            own = nodes[starts[rank] : starts[rank + 1]]
+            nodes = cuda.device_array(shape, np.float64)
+            own = cuda.device_array((slots[rank], 4, work.count), np.float64) if state.ranks else nodes[: starts[1]]
             parts = [Part(work, first[rank], first[rank + 1], dtypes, own)]
             for k, worker in enumerate(workers, 1):
                 begin, end = starts[k], starts[k + 1]
@@ -142,7 +147,7 @@ class SymmetricEngine(GpuEngine):
             for start, (_, left, _) in zip(starts, planned, strict=False)
             for slot, node in enumerate(left)
         ]
-        rest = Rest(nodes, cuda.to_device(np.array(order, np.int64)), starts)
+        rest = Rest(nodes, cuda.to_device(np.array(order, np.int64)), counts, rows)
         return [*parts, *(worker.part for worker in workers)], rest
 
     def _resident_blocks(self, tiling: Tiling, masses: str) -> int:
@@ -193,13 +198,17 @@ class SymmetricEngine(GpuEngine):
             state.ranks.complete(bodies.acceleration, self._tiled.row_bounds(state, bodies.acting), stream)
 
     def _finish(self, kernel: Kernels, plan: Plan, worker: Worker, state: DeviceState, G: Any) -> None:
-        """Add the nodes of all devices or ranks."""
+        """Add the nodes of all devices; or of all ranks in this one's rows, and complete the accelerations."""
         assert plan.rest is not None
-        nodes, order, slots = plan.rest
-        if state.ranks:
-            state.ranks.complete(nodes, slots, state.stream)
-        blocks, (body, acceleration) = -(-plan.work.count // 128), self._massive(plan, worker)
-        kernel.root[(blocks, kernel.components), 128, state.stream](body, nodes, order, acceleration, G)
+        (nodes, order, counts, rows), ranks = plan.rest, state.ranks
+        body, acceleration = self._massive(plan, worker)
+        first, last = rows[worker.number : worker.number + 2]
+        if ranks:
+            ranks.exchange(worker.part.nodes, counts, kernel.components, nodes, rows, state.stream)
+        grid = -(-(last - first) // 128), kernel.components
+        kernel.root[grid, 128, state.stream](body[first:last], nodes, order, acceleration[first:last], G)
+        if ranks:
+            ranks.complete(acceleration, rows, state.stream)
 
     def _massive(self, plan: Plan, worker: Worker) -> tuple[Any, Any]:
         """The rows of the bodies whose pairs are computed, of a worker's arrays."""
