@@ -65,10 +65,10 @@ class Pretended(Team):
 
 
 class Copies:
-    """What stands for :class:`nbody.parallel.nccl.Nccl` in a pretended team: messages are copies in this process's memory."""
+    """:class:`nbody.parallel.nccl.Nccl` of a pretended team: messages are copies in this process's memory."""
 
     def __init__(self, team: Team) -> None:
-        self._team, self.sent = team, 0
+        self._team = team
 
     def send(self, sent: list, received: list, stream: int) -> None:
         """See :meth:`Nccl.send`."""
@@ -79,7 +79,6 @@ class Copies:
             assert len(data) == size
             ctypes.memmove(address, data, size)
         assert not any(own)
-        self.sent += len(sent)
 
     def check(self) -> None:
         """See :meth:`Nccl.check`."""

@@ -1,4 +1,4 @@
-"""NCCL between ranks with a GPU each: when it is used, how its calls are polled, and the same bits as through host memory."""
+"""NCCL between ranks with a GPU each: when it is used, how its calls are polled, and the bits of one process."""
 
 import os
 import subprocess
