@@ -51,10 +51,10 @@ def available() -> bool:
     return not why_unavailable()
 
 
-def require(what: str) -> None:
+def require(what: str, remedy: str = "use --engine cpu") -> None:
     """Raise a :class:`DeviceError` that says that ``what`` needs a GPU, unless there is one."""
     reason = why_unavailable()
     if reason:
         raise DeviceError(
-            f"{what} needs an NVIDIA GPU, and none can be used here ({reason}); use --engine cpu, or see 'nbody doctor'"
+            f"{what} needs an NVIDIA GPU, and none can be used here ({reason}); {remedy}, or see 'nbody doctor'"
         )

@@ -160,14 +160,17 @@ class MpiTeam(Team):
         self._wait(self._comm.Iallgatherv(self._mpi.IN_PLACE, places), self.patience)
         self._lost = False
 
-    def exchange(self, blocks: list[np.ndarray]) -> list[np.ndarray]:
+    def exchange(self, blocks: list[np.ndarray], found: list[np.ndarray] | None = None) -> list[np.ndarray]:
         """See :meth:`Team.exchange`."""
         own = blocks[self.rank]
-        found = [own if q == self.rank else np.empty_like(own, order="C") for q in range(self.size)]
+        if found is None:
+            found = [own if q == self.rank else np.empty_like(own, order="C") for q in range(self.size)]
+        else:
+            found[self.rank][...] = own
         kind, requests, self._lost = self._row_type(own), [], True
         for k in range(1, self.size):
             source = (self.rank - k) % self.size
-            requests.append(self._comm.Irecv([found[source], len(own), kind], source))
+            requests.append(self._comm.Irecv([found[source], len(found[source]), kind], source))
         for k in range(1, self.size):
             target = (self.rank + k) % self.size
             block = np.ascontiguousarray(blocks[target])

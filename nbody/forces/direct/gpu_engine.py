@@ -23,6 +23,7 @@ from nbody.forces.direct.gpu_ranks import Ranks
 from nbody.forces.direct.gpu_triangle import DIVIDED
 from nbody.forces.engine import Engine
 from nbody.law import Gravity, pair_law
+from nbody.parallel import launch
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import SIDES, State, Want, frame_bytes, frames_per_block, itemsize
@@ -106,7 +107,8 @@ class GpuEngine(Engine):
     @classmethod
     def require_device(cls) -> None:
         """See :meth:`Engine.require_device`."""
-        gpu.require(f"engine '{cls.name}'")
+        remedy = "start as many ranks per host as it has GPUs, or " if launch() else ""
+        gpu.require(f"engine '{cls.name}'", f"{remedy}use --engine cpu")
 
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`."""

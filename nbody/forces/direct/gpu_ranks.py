@@ -2,6 +2,7 @@
 the others have computed, from their devices by NCCL if all ranks have it, else through host memory."""
 
 import itertools
+import math
 from functools import cached_property, partial
 from typing import Any
 
@@ -50,41 +51,50 @@ class Ranks:
         rows.copy_to_device(host, stream)
 
     def exchange(
-        self, nodes: Any, counts: list[int], components: int, found: Any, bounds: list[int], stream: Any
-    ) -> None:
+        self, nodes: Any, counts: list[int], components: int, room: Any, bounds: list[int], stream: Any
+    ) -> Any:
         """Send each rank the sums of its rows when ``stream`` reaches this point.
 
         Args:
             nodes: (S, 4, N) on the device; the first ``counts[rank]`` have this rank's sums.
-            components: how many of the 4 are needed.
-            found: (Σ counts, 4, R) on the device; gets the nodes of all ranks, in the R rows of this one.
+            components: C, how many of the 4 are needed.
+            room: (M, 4, R) on the device, for M = Σ counts nodes of the R rows of this rank.
             bounds: rank p has the rows [bounds[p], bounds[p + 1]).
+
+        Returns:
+            The nodes of all ranks, (M, C, R), in this room.
         """
-        starts = [0, *itertools.accumulate(counts)]
-        if self.nccl:
-            sent = _lines(nodes, range(counts[self.rank]), components)
-            received = _lines(found, range(starts[-1]), components)
-            self._send(
-                [
-                    Message(line + 8 * first, 8 * (last - first), q)
-                    for q, (first, last) in enumerate(itertools.pairwise(bounds))
-                    for line in sent
-                ],
-                [
-                    Message(line, 8 * found.shape[2], p)
-                    for p, (first, last) in enumerate(itertools.pairwise(starts))
-                    for line in received[first * components : last * components]
-                ],
-                stream,
-            )
-            return
-        own = self._host((max(counts), *nodes.shape[1:]), nodes.dtype)  # blocks have one shape for each receiver
-        nodes[: counts[self.rank]].copy_to_host(own[: counts[self.rank]], stream)
+        shape = sum(counts), components, room.shape[2]
+        found = room.reshape(room.size)[: math.prod(shape)].reshape(*shape)
+        exchange = self._exchange_directly if self.nccl else self._exchange_through_host
+        exchange(nodes, counts, found, list(itertools.pairwise(bounds)), stream)
+        return found
+
+    def _exchange_directly(self, nodes: Any, counts: list[int], found: Any, spans: list, stream: Any) -> None:
+        (_, components, rows), size = found.shape, found.dtype.itemsize
+        sums = _lines(nodes, counts[self.rank], components)
+        senders = [p for p, count in enumerate(counts) for _ in range(count * components)]
+        self._send(
+            [
+                Message(a + first * size, (last - first) * size, q)
+                for q, (first, last) in enumerate(spans)
+                for a in sums
+            ],
+            [Message(a, rows * size, p) for a, p in zip(_lines(found, sum(counts), components), senders, strict=True)],
+            stream,
+        )
+
+    def _exchange_through_host(self, nodes: Any, counts: list[int], found: Any, spans: list, stream: Any) -> None:
+        own = self._host((counts[self.rank], *nodes.shape[1:]), nodes.dtype)
+        nodes[: len(own)].copy_to_host(own, stream)
         gpu.wait_for(gpu.mark(stream))
-        blocks = self._team.exchange([own[:, :components, a:b] for a, b in itertools.pairwise(bounds)])
+        blocks, components = [], found.shape[1]
+        for q, (first, last) in enumerate(spans):
+            blocks.append(self._host((len(own), components, last - first), own.dtype, q))
+            blocks[q][...] = own[:, :components, first:last]
         host = self._host(found.shape, found.dtype)
-        for p, block in enumerate(blocks):
-            host[starts[p] : starts[p + 1], :components] = block[: counts[p]]
+        starts = [0, *itertools.accumulate(counts)]
+        self._team.exchange(blocks, [host[first:last] for first, last in itertools.pairwise(starts)])
         found.copy_to_device(host, stream)
 
     def _send(self, sent: list[Message], received: list[Message], stream: Any) -> None:
@@ -110,14 +120,15 @@ class Ranks:
         self.nccl.check()
         return gpu.is_done(event)
 
-    def _host(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        key = shape, np.dtype(dtype)
+    def _host(self, shape: tuple[int, ...], dtype: np.dtype, use: int = -1) -> np.ndarray:
+        """Memory of the host that is used again: new memory is slower."""
+        key = shape, np.dtype(dtype), use
         if key not in self._pinned:
             self._pinned[key] = cuda.pinned_array(shape, dtype)
         return self._pinned[key]
 
 
-def _lines(array: Any, nodes: range, components: int) -> list[int]:
-    """The addresses of the first components of some nodes."""
+def _lines(array: Any, nodes: int, components: int) -> list[int]:
+    """The addresses of the first components of the first nodes."""
     begin, (node, line, _) = gpu.address(array), array.strides
-    return [begin + k * node + c * line for k in nodes for c in range(components)]
+    return [begin + k * node + c * line for k in range(nodes) for c in range(components)]

@@ -204,7 +204,7 @@ class SymmetricEngine(GpuEngine):
         body, acceleration = self._massive(plan, worker)
         first, last = rows[worker.number : worker.number + 2]
         if ranks:
-            ranks.exchange(worker.part.nodes, counts, kernel.components, nodes, rows, state.stream)
+            nodes = ranks.exchange(worker.part.nodes, counts, kernel.components, nodes, rows, state.stream)
         grid = -(-(last - first) // 128), kernel.components
         kernel.root[grid, 128, state.stream](body[first:last], nodes, order, acceleration[first:last], G)
         if ranks:
