@@ -23,6 +23,9 @@ def values(ranks, folder):
     ranks.gather_rows(rows, bounds)
     blocks = [np.full((q + 2, 3), 10 * ranks.rank + q, np.float32) for q in range(ranks.size)]
     found = ranks.exchange(blocks)
+    of_senders = [np.zeros((p + 1, 2)) for p in range(ranks.size)]  # as many rows as the sender wants
+    ranks.exchange([np.full((ranks.rank + 1, 2), 10.0 * ranks.rank + q) for q in range(ranks.size)], of_senders)
+    assert all((block == 10 * p + ranks.rank).all() for p, block in enumerate(of_senders))
     return [*said, bool((rows == np.arange(1001)[:, None]).all()), [[len(b), float(b[0, 0])] for b in found]]
 
 

@@ -142,6 +142,7 @@ def pretended(monkeypatch):
         monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
         for module in (gpu_triangle, gpu_engine):
             monkeypatch.setattr(module, "DIVIDED", 1)
+        monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(gpu_ranks.FEWEST, 1))
         if budget:
             monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", budget)
 

@@ -142,7 +142,7 @@ def test_two_ranks_with_a_gpu_each_make_the_file_of_one(tmp_path, engine, precis
 
     if gpu.device_count() < 2:
         pytest.skip("needs two GPUs")
-    run = ["-m", "nbody", "run", "plummer", "--particles", "40001", "--steps", "6", "--every", "3", "--quiet"]
+    run = ["-m", "nbody", "run", "plummer", "--particles", "100001", "--steps", "6", "--every", "3", "--quiet"]
     run += ["--engine", engine, "--precision", precision, "-o"]
     subprocess.run([sys.executable, *run, tmp_path / "one.h5"], cwd=test_ranks.ROOT, check=True, capture_output=True)
     for name, switch in (("two", os.environ.get(nccl.SWITCH, "")), ("host", "0")):

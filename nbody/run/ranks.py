@@ -18,6 +18,7 @@ from nbody.parallel.launcher import ALONE_VARIABLE
 from nbody.particles import Particles
 from nbody.run.plan import Plan
 from nbody.scenario import Scenario
+from nbody.state import State
 
 
 def require_same_run(ranks: Team, scenario: Scenario, particles: Particles | None) -> None:
@@ -65,6 +66,18 @@ def require_same_machines(ranks: Team, engine: Engine, scope: dict[str, str]) ->
             raise InputError(
                 f"ranks {other} and {rank} have the same GPU of host {card[0]}; start as many ranks per host as it has GPUs"
             )
+
+
+def undivided(ranks: Team, engine: Engine, state: State) -> str:
+    """A line if ranks with a GPU each compute the same forces, since there are few bodies; else nothing."""
+    if ranks.size == 1 or engine.device != "gpu" or getattr(state, "ranks", None):
+        return ""
+    from nbody.forces.direct.gpu_ranks import FEWEST  # imports Numba
+
+    return (
+        f"ranks: each of them computes all forces; from {FEWEST[engine.precision]} bodies on it is worth dividing the work "
+        "(several GPUs of one host: --gpus, from fewer bodies on)"
+    )
 
 
 def require_same_state(ranks: Team, step: int, arrays: Mapping[str, np.ndarray]) -> None:

@@ -23,7 +23,14 @@ from nbody.run.notebook import default_notify
 from nbody.run.output import Output, Start
 from nbody.run.plan import Notify, plan
 from nbody.run.progress import Clock, Progress, Summary
-from nbody.run.ranks import raise_on_all, require_same_machines, require_same_run, require_same_state, shared_plan
+from nbody.run.ranks import (
+    raise_on_all,
+    require_same_machines,
+    require_same_run,
+    require_same_state,
+    shared_plan,
+    undivided,
+)  # fmt: skip
 from nbody.run.recording import RecordedElsewhere, Recording
 from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, whole_steps
 from nbody.run.signals import StopRequest, stop_on_signals
@@ -158,6 +165,8 @@ class Simulation:
         self._load(start)
         self.recording = Recording(self, file) if first else RecordedElsewhere(self, self._resumed)
         require_same_machines(self.team, self.engine, self.scope())
+        if line := undivided(self.team, self.engine, self.state):
+            notify(line)
 
     def _load(self, start: Start | None) -> None:
         """Bring the bodies to the engine, at the beginning or where a recording goes on."""

@@ -19,7 +19,7 @@ from nbody import gpu
 from nbody.forces.direct.gpu_helpers import Helpers
 from nbody.forces.direct.gpu_massless import Division
 from nbody.forces.direct.gpu_options import GpuOptions
-from nbody.forces.direct.gpu_ranks import Ranks
+from nbody.forces.direct.gpu_ranks import FEWEST, Ranks
 from nbody.forces.direct.gpu_triangle import DIVIDED
 from nbody.forces.engine import Engine
 from nbody.law import Gravity, pair_law
@@ -121,7 +121,7 @@ class GpuEngine(Engine):
             state.division = Division(particles.mass.astype(self.dtype), self.dtype, softening2)
         if self.helped and len(self.devices) > 1 and self.acting(state) >= DIVIDED:
             state.helpers = Helpers(self.devices, state, self.gravity.per_species)
-        if self.divides_over_ranks and self.team.size > 1 and self.acting(state) >= DIVIDED:
+        if self.divides_over_ranks and self.team.size > 1 and self.acting(state) >= FEWEST[self.precision]:
             state.ranks = Ranks(self.team)
         return state
 
