@@ -101,6 +101,13 @@ def stopped(ranks, folder):
     ranks.gather_rows(np.zeros((30, 3)), ranks.bounds(30))
 
 
+def stopped_elsewhere(ranks, folder):
+    """The same, and the others wait for something else than MPI (NCCL)."""
+    if ranks.rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    ranks.wait(lambda: False)
+
+
 def small(path, **options):
     from nbody import Scenario, Simulation
 

@@ -9,9 +9,11 @@ import pytest
 import test_ranks
 from pretended_team import run_ranks
 
+from nbody import doctor, gpu
 from nbody.errors import RunFailed
 from nbody.parallel import Alone, nccl
 from nbody.parallel.nccl import Message
+from nbody.run.ranks import undivided
 from nbody.trajectory import first_difference
 
 RESULTS = SimpleNamespace(Success=0, RemoteError=6, InProgress=7)
@@ -132,14 +134,34 @@ def test_an_error_of_nccl_is_one_line_that_says_how_to_go_on_without(bindings):
         made.check()
 
 
+def test_doctor_says_how_gpus_exchange(bindings, monkeypatch):
+    monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
+    [found] = doctor._nccl()
+    assert found.state == doctor.GOOD and "NCCL 2.28.9" in found.text
+    monkeypatch.setenv(nccl.SWITCH, "0")
+    [found] = doctor._nccl()
+    assert found.state == doctor.MISSING and "through host memory (NBODY_NCCL=0)" in found.text
+    assert "[nccl13]" in found.remedy
+    monkeypatch.setattr(gpu, "why_unavailable", lambda: "no driver")
+    assert not list(doctor._nccl())
+
+
+@pytest.mark.parametrize(
+    "size,device,ranks,said",
+    [(2, "gpu", None, True), (2, "gpu", "some", False), (2, "cpu", None, False), (1, "gpu", None, False)],
+)
+def test_ranks_with_gpus_that_do_not_divide_few_bodies_say_so(size, device, ranks, said):
+    engine = SimpleNamespace(device=device, precision="float32")
+    line = undivided(SimpleNamespace(size=size), engine, SimpleNamespace(ranks=ranks))
+    assert ("from 98304 bodies on" in line) == said == bool(line)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(test_ranks.MPIRUN is None, reason="no mpirun here")
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tiled"])
 def test_two_ranks_with_a_gpu_each_make_the_file_of_one(tmp_path, engine, precision):
     """Through NCCL, if it is installed, and through host memory."""
-    from nbody import gpu
-
     if gpu.device_count() < 2:
         pytest.skip("needs two GPUs")
     run = ["-m", "nbody", "run", "plummer", "--particles", "100001", "--steps", "6", "--every", "3", "--quiet"]
