@@ -241,7 +241,7 @@ class DeviceState(State):
     # --- Progress ---
 
     def report(self, interactions: int) -> None:
-        """See :meth:`State.report`. Without a watch it does nothing."""
+        """See :meth:`State.report`. Without a watch and ranks it does nothing."""
         if self.ranks:
             self.ranks.wait()  # with a time limit, which marks do not have
         if self.watch is not None:
