@@ -344,7 +344,7 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
             state.acceleration.copy_to_device(before)
             engine.evaluate(state, Want.POTENTIAL)
             helping = state.helpers.workers if state.helpers else []
-            trees = [state.workspace, *(worker.part[0] for worker in helping)]
+            trees = [state.workspace, *(worker.part.tree for worker in helping)]
             return state.forces(), [tree.cells.work.copy_to_host()[0] for tree in trees]
 
         of_ranks = run_ranks(ranks, of_rank)

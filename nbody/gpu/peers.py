@@ -96,19 +96,11 @@ class Helper:
         """Make the device current inside a ``with`` block; see :func:`on`."""
         return on(self.device)
 
-    def mark(self) -> None:
-        """Note the work that is queued on this stream: :meth:`wait` is for this."""
-        with self.current():
-            self._done.record(self.stream)
-
-    def wait(self, stream: Any) -> None:
-        """Let a stream of the first device wait until the last mark."""
-        self._done.wait(stream)
-
     def join(self, stream: Any) -> None:
         """Let a stream of the first device wait for all work that is queued on this one."""
-        self.mark()
-        self.wait(stream)
+        with self.current():
+            self._done.record(self.stream)
+        self._done.wait(stream)
 
 
 class Fork:

@@ -65,13 +65,6 @@ class HelpingWorker(Worker):
             else:
                 self.length2 = length2
 
-    def read_accelerations(self, acceleration: Any) -> None:
-        """Copy the first device's, for kernels that need those of the evaluation before. They may change after a
-        :meth:`~nbody.gpu.peers.Helper.wait`."""
-        with self.current():
-            self.acceleration.copy_to_device(acceleration, self.stream)
-            self.helper.mark()
-
     def results(self, array: Any) -> Any:
         """Where this device's kernels write what belongs into an array of the first device: there, if it has access."""
         if self._direct:

@@ -7,7 +7,7 @@ regions as the others. The groups and regions at the end of a run are walked by 
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,17 @@ def unpack(rows, index, acceleration, first, parts, chunk):
         run = k // chunk
         number = run % parts
         if number >= first:
-            of_share = rows.shape[0] // parts
-            acceleration[index[k], column] = rows[number * of_share + run // parts * chunk + k % chunk, column]
+            at = number * (rows.shape[0] // parts) + run // parts * chunk + k % chunk
+            acceleration[index[k], column] = rows[at, column]
+
+
+class Part(NamedTuple):
+    """What a device has for its share: a tree, the place of its rows, and the streams that copy accelerations, for which
+    its walk waits."""
+
+    tree: Tree
+    rows: Any
+    copying: list[gpu.Helper]
 
 
 class Division:
@@ -58,53 +67,51 @@ class Division:
     """
 
     def __init__(self, state: DeviceState, tree: Tree, tree_on: Callable[[Any], Tree]) -> None:
-        dividing, self._tree = state.helpers or state.ranks, tree
-        self._parts, self._first = dividing.size, state.ranks.rank if state.ranks else 0
+        self._parts = (state.helpers or state.ranks).size
         self._chunk = max(tree.cells.region, -(-state.count // (self._parts * RUNS)))
-        runs = -(-state.count // (self._chunk * self._parts))
-        self.bounds = [runs * self._chunk * part for part in range(self._parts + 1)]
-        """The first row of each share, and their number."""
-        with gpu.out_of_memory(
-            f"the accelerations of {state.count} particles", 4 * self.bounds[-1] * state.dtype.itemsize
-        ):
-            self._rows = cuda.device_array((self.bounds[-1], 4), state.dtype)
-        tree.cells.share = self._share(self._first)
+        size = -(-state.count // (self._chunk * self._parts)) * self._chunk
+        self._bounds = [size * part for part in range(self._parts + 1)]
+        with gpu.out_of_memory(f"the forces on {state.count} particles", 4 * self._bounds[-1] * state.dtype.itemsize):
+            self._rows = cuda.device_array((self._bounds[-1], 4), state.dtype)  # the shares, one after the other
+        self._number = state.ranks.rank if state.ranks else 0
+        self._part = self._part_of(self._number, tree)
         for worker in state.helpers.workers if state.helpers else ():
+            copying = gpu.Helper(worker.helper.device)
+            self._part.copying.append(copying)
             with worker.current():
-                helping = tree_on(worker.stream)
-                helping.cells.share = self._share(worker.number)
-                worker.part = helping, worker.results(self._rows_of(worker.number))
+                part = self._part_of(worker.number, tree_on(worker.stream))
+                worker.part = part._replace(rows=worker.results(part.rows), copying=[copying])
 
     def counted(self, state: DeviceState) -> int:
         """The interactions that all devices have counted in the evaluation before the last one. Of ranks, this one's times
         their number."""
-        own = int(self._tree.cells.last_work[0])
         if state.ranks:
-            return own * self._parts
-        return own + sum(int(worker.part[0].cells.last_work[0]) for worker in state.helpers.workers)
+            return int(self._part.tree.cells.last_work[0]) * self._parts
+        parts = [self._part, *(worker.part for worker in state.helpers.workers)]
+        return sum(int(part.tree.cells.last_work[0]) for part in parts)
 
     def compute(
         self, state: DeviceState, build: Callable[[Tree, Any], None], walk: Callable[[Tree, Any], None]
     ) -> None:
         """Enqueue an evaluation: ``build(tree, body)`` and ``walk(tree, acceleration)`` on each device."""
         body, acceleration, stream = state.body, state.acceleration, state.stream
-        first = Worker(self._first, stream, body, acceleration, None, (self._tree, self._rows_of(self._first)))
+        first = Worker(self._number, stream, body, acceleration, None, self._part)
         helping = state.helpers.begin(body, None, stream) if state.helpers else []
         for worker in helping:
-            worker.read_accelerations(acceleration)
+            [copying] = worker.part.copying
+            worker.helper.join(copying.stream)  # after the bodies, while the tree is built
+            with worker.current():
+                worker.acceleration.copy_to_device(acceleration, copying.stream)
 
         def pieces(worker: Worker) -> Iterator[int]:
-            tree, rows = worker.part
+            tree, rows, copying = worker.part
             build(tree, worker.body)
             yield 0
-            if worker is first:  # its accelerations change now
-                for other in helping:
-                    other.helper.wait(stream)
+            for each in copying:  # the walk of the first device changes its accelerations
+                each.join(worker.stream)
             walk(tree, worker.acceleration)
             if worker is not first or state.ranks:
-                self._launch(
-                    pack, rows.shape[0], worker.stream, worker.acceleration, tree.cells.index, rows, worker.number
-                )
+                self._launch(pack, worker.stream, worker.acceleration, tree.cells.index, rows, worker.number)
                 worker.send_results()
             yield 0
 
@@ -112,17 +119,14 @@ class Division:
         if helping:
             state.helpers.end(stream)
         else:
-            state.ranks.complete(self._rows, self.bounds, stream)
-        of_others = 1 if helping else 0
-        self._launch(unpack, state.count, stream, self._rows, self._tree.cells.index, acceleration, of_others)
+            state.ranks.complete(self._rows, self._bounds, stream)
+        self._launch(unpack, stream, self._rows, self._part.tree.cells.index, acceleration, 1 if helping else 0)
 
-    def _launch(self, kernel: Any, count: int, stream: Any, *arguments: Any) -> None:
-        *arrays, number = arguments
+    def _launch(self, kernel: Any, stream: Any, source: Any, index: Any, target: Any, number: int) -> None:
+        threads = 4 * (target.shape[0] if kernel is pack else index.shape[0])
         numbers = np.int64(number), np.int64(self._parts), np.int64(self._chunk)
-        kernel[-(-4 * count // THREADS), THREADS, stream](*arrays, *numbers)
+        kernel[-(-threads // THREADS), THREADS, stream](source, index, target, *numbers)
 
-    def _share(self, number: int) -> Share:
-        return Share(number, self._parts, self._chunk)
-
-    def _rows_of(self, number: int) -> Any:
-        return self._rows[self.bounds[number] : self.bounds[number + 1]]
+    def _part_of(self, number: int, tree: Tree) -> Part:
+        tree.cells.share = Share(number, self._parts, self._chunk)
+        return Part(tree, self._rows[self._bounds[number] : self._bounds[number + 1]], [])

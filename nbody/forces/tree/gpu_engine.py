@@ -188,7 +188,8 @@ class TreeEngine(GpuEngine):
         tree: Tree = state.workspace
 
         def build(tree: Tree, body: Any) -> None:
-            tree.build(body, self.gravity.G, self.settings.group)
+            make = tree.rebuild if state.ranks else tree.build  # an evaluation with ranks cannot be a graph
+            make(body, self.gravity.G, self.settings.group)
 
         def walk(tree: Tree, acceleration: Any) -> None:
             self._walk(tree, tree.cells, acceleration, want, keep)
