@@ -86,11 +86,12 @@ class Simulation:
         overwrite: replace an existing output instead of keeping it under a numbered name.
         notify: gets one line about each automatic choice (``auto``'s engine, a new name of an older file) and each possible
             problem. By default the lines are printed in a notebook, and are dropped elsewhere.
-        particles: the bodies to start from, instead of the scenario's.
+        particles: the bodies to start from, instead of the scenario's; or how many it has.
         start: where to continue, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
-        values: values that replace those of the scenario: ``dt``, ``steps`` or ``end``, ``G``, ``softening`` (``0.01``,
-            ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` … (:mod:`nbody.scenario.keywords`).
+        values: values that replace those of the scenario: ``seed``, ``dt``, ``steps`` or ``end``, ``G``, ``softening``
+            (``0.01``, ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` …
+            (:mod:`nbody.scenario.keywords`).
 
     Attributes:
         plan: engine, integrator, schedule and sizes.
@@ -111,11 +112,13 @@ class Simulation:
         output: str | Path | None = None,
         overwrite: bool = False,
         notify: Notify | None = None,
-        particles: Particles | None = None,
+        particles: Particles | int | None = None,
         start: Start | None = None,
         repeats: bool = False,
         **values: Any,
     ) -> None:
+        if not isinstance(particles, Particles):
+            particles, values = None, {"particles": particles, **values}
         self.team = team()
         notify = (notify or default_notify()) if self.team.first else _say_nothing
         with self.team.agreed():
@@ -124,7 +127,7 @@ class Simulation:
             if isinstance(scenario, Particles):
                 particles = scenario.check("particles: ")
                 scenario = _scenario_of(particles, values)
-            elif values:
+            else:
                 scenario = scenario.with_keywords(values)
             if particles is not None and start is None and not repeats:
                 scenario = scenario.with_arrays(particles.count)
@@ -678,7 +681,9 @@ def _described(scenario: Any) -> Scenario | Particles:
 
 
 def _scenario_of(particles: Particles, values: dict[str, Any]) -> Scenario:
-    """The scenario of particles and keyword arguments."""
+    """The scenario of particles and keyword arguments. Raises InputError."""
+    if made := next((name for name in ("particles", "seed") if values.get(name) is not None), None):
+        raise InputError(f"{made}: the {particles.count} particles are given; leave it out")
     base = {
         "initial": {"source": "arrays", "particles": particles.count},
         "gravity": {"dimensions": particles.dimensions},

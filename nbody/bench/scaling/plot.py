@@ -22,4 +22,4 @@ def plot(report: Report, path: Path) -> None:
     axes.set_xticks(sorted({row.gpus for row in rows}))
     axes.set(xlabel="GPUs", ylabel="speed-up", title=f"Whole steps on several GPUs\n{report.device}")
     axes.legend()
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, format="png", dpi=130, metadata={"Description": report.device})

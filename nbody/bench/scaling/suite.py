@@ -16,8 +16,9 @@ DT, EVERY = 1e-5, 10
 SECONDS, FEWEST = 2.0, 20
 """A run on one GPU has steps for about this time, at least FEWEST."""
 
-PILOT = 5
-"""Steps of the run that compiles the kernels and estimates the speed."""
+PILOT, WARM = 5, 4 * EVERY
+"""Steps of the run that compiles the kernels and estimates the speed; and of the one that records the graphs, as a run of
+days does once, if these steps are many."""
 
 Notify = Callable[[str], None]
 
@@ -52,6 +53,8 @@ def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tupl
     pilot = run.run(PILOT)
     if gpus == 1 and pilot.steps_per_s:
         steps = max(FEWEST, round(SECONDS * pilot.steps_per_s))
+    if steps > WARM:
+        run.run(WARM)
     summary = run.run(steps)
     row = ScalingRow(
         name=engine, device=summary.device, precision=precision, particles=count, gpus=gpus, steps=steps,
