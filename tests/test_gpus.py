@@ -144,7 +144,7 @@ def test_what_cannot_be_is_one_line(capsys, tmp_path, arguments, line):
         ("auto", "gpu-tree", 10**6, "gpu-tree", 0),
         ("auto", "gpu-split", 10**6, "gpu-symmetric", 0),
         ("tree", "gpu-tree", 10**6, "gpu-tree", 0),
-        ("tree", "gpu-tree", 50_000, "gpu-tree", 1),
+        ("tree", "gpu-tree", 100_000, "gpu-tree", 1),
         ("gpu-symmetric", "gpu-symmetric", 50_000, "gpu-symmetric", 0),
     ],
 )
@@ -214,6 +214,7 @@ def test_two_gpus_divide_a_tree_with_the_bits_of_one(monkeypatch, precision):
     """With an outlier, which has a tree of its own. Also without access to each other's memory."""
     from nbody.forces.direct import gpu_helpers
 
+    monkeypatch.setattr(ENGINES.load("gpu-tree"), "divided_from", 1)
     bodies, found = random_bodies(140001), []
     bodies.position[70000] = 1e6
     for gpus, direct in ((1, True), (2, True), (2, False)):
@@ -234,12 +235,14 @@ def test_a_run_with_a_tree_on_two_gpus_has_the_bits_of_one_replayed_or_not_or_re
     bodies, found, path = random_bodies(140001), set(), tmp_path / "run.h5"
     halo = [{"field": "plummer", "mass": 1.0, "b": 0.5}]
     given = {"dt": 1e-3, "softening": 0.05, "engine": "gpu-tree", "precision": precision, "fields": halo}
+    monkeypatch.setattr(ENGINES.load("gpu-tree"), "divided_from", 1)
     for gpus, recorded in ((1, True), (2, True), (2, False)):
-        monkeypatch.setattr(replay, "_is_long", lambda state, recorded=recorded: not recorded)
-        run = Simulation(bodies, gpus=gpus, **given)
-        run.run(40)
+        with monkeypatch.context() as patch:
+            patch.setattr(replay, "_is_long", lambda state, recorded=recorded: not recorded)
+            run = Simulation(bodies, gpus=gpus, **given)
+            run.run(40)
+        assert (run.state.helpers is not None) == (gpus > 1)
         found.add(b"".join(array.tobytes() for array in run.state.phase_space()))
-    monkeypatch.undo()
     Simulation(bodies, gpus=2, output=path, every=10, **given).run(20)
     again = resume(path, steps=40, gpus="1", notify=lambda line: None)
     again.run()
