@@ -15,6 +15,7 @@ from nbody.forces import ENGINES
 from nbody.forces.direct import gpu_triangle
 from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.forces.direct.gpu_triangle import push
+from nbody.integrators import INTEGRATORS
 from nbody.law import Gravity
 from nbody.parallel.shares import cover
 from nbody.run.gpus import Chosen, with_gpus
@@ -126,7 +127,7 @@ def test_a_library_that_two_devices_share_is_unloaded_once():
         ),
         (
             ["--set", "engine.gpus=2", "--engine", "cpu-tree"],
-            "--set engine.gpus: engine 'cpu-tree' computes on one device",
+            "--set engine.gpus: engine 'cpu-tree' computes on one device; choose --engine gpu-tree or auto",
         ),
     ],
 )
@@ -160,6 +161,13 @@ def test_the_engine_decides_from_how_many_bodies_on_its_work_is_divided(
     found = with_gpus(Scenario.load("plummer"), Chosen(chosen, "it is fast", options, "float32"), count, lines.append)
     assert found.name == engine and found.options.options == {"gpus": 2}
     assert [line.split(";")[0] for line in lines] == ["gpus: one of 2 GPUs computes"] * said
+
+
+def test_block_steps_with_a_tree_say_what_is_not_divided():
+    scheme = INTEGRATORS.load("leapfrog_block")(0.1)
+    for helpers, line in ((None, ""), (object(), "gpus: the first one computed the forces on blocks")):
+        scheme._lengths = SimpleNamespace(state=SimpleNamespace(helpers=helpers))
+        assert scheme.remark().split(";")[0] == line
 
 
 def test_one_gpu_is_no_option_of_an_engine_that_has_none(capsys, tmp_path):

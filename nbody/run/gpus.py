@@ -46,7 +46,8 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
         raise InputError(f"{where}each rank has one GPU; start as many ranks as there are GPUs, and leave gpus out")
     auto = chosen.options.name in AUTOMATIC
     if not getattr(kind, "helped", False):
-        remedy = "leave gpus out" if auto else f"choose --engine {DIVIDES} or auto, or leave gpus out"
+        able = "gpu-tree" if kind.approximate else DIVIDES
+        remedy = "leave gpus out" if auto else f"choose --engine {able} or auto, or leave gpus out"
         why = f" ({chosen.why})" if auto else ""
         raise InputError(f"{where}engine '{chosen.name}' computes on one device{why}; {remedy}")
     if gpu.why_unavailable():
