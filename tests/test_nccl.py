@@ -151,7 +151,7 @@ def test_doctor_says_how_gpus_exchange(bindings, monkeypatch):
     [(2, "gpu", None, True), (2, "gpu", "some", False), (2, "cpu", None, False), (1, "gpu", None, False)],
 )
 def test_ranks_with_gpus_that_do_not_divide_few_bodies_say_so(size, device, ranks, said):
-    engine = SimpleNamespace(device=device, precision="float32")
+    engine = SimpleNamespace(device=device, divided_by_ranks_from=98304)
     line = undivided(SimpleNamespace(size=size), engine, SimpleNamespace(ranks=ranks))
     assert ("from 98304 bodies on" in line) == said == bool(line)
 

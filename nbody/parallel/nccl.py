@@ -11,6 +11,7 @@ from functools import cache
 from typing import NamedTuple, NoReturn
 
 from nbody.errors import RunFailed
+from nbody.gpu import SIMULATED
 from nbody.parallel.team import Team
 
 SWITCH = "NBODY_NCCL"
@@ -32,6 +33,8 @@ def version() -> tuple[str, str]:
     """The version of the NCCL library that this process can load, such as ``2.28.9``; or an empty one, and why."""
     if os.environ.get(SWITCH) == "0":
         return "", f"{SWITCH}=0"
+    if SIMULATED:
+        return "", "Numba's simulator computes"
     try:
         from nccl.bindings import nccl
 

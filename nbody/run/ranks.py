@@ -72,11 +72,10 @@ def undivided(ranks: Team, engine: Engine, state: State) -> str:
     """A line if ranks with a GPU each compute the same forces, since there are few bodies; else nothing."""
     if ranks.size == 1 or engine.device != "gpu" or getattr(state, "ranks", None):
         return ""
-    from nbody.forces.direct.gpu_ranks import FEWEST  # imports Numba
-
+    fewest: int = engine.divided_by_ranks_from  # type: ignore[attr-defined]
     return (
-        f"ranks: each of them computes all forces; from {FEWEST[engine.precision]} bodies on it is worth dividing the work "
-        "(several GPUs of one host: --gpus, from fewer bodies on)"
+        f"ranks: each of them computes all forces; from {fewest} bodies on it is worth dividing the work (several GPUs of "
+        "one host: --gpus)"
     )
 
 

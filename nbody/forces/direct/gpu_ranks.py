@@ -3,7 +3,7 @@ the others have computed, from their devices by NCCL if all ranks have it, else 
 
 import itertools
 import math
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ class Ranks:
         self._pinned: dict[tuple, np.ndarray] = {}
         self._pending: list[tuple[Any, Any]] = []  # events before and after an exchange
 
-    @cached_property
+    @property
     def nccl(self) -> Nccl | None:
         """None if rows go through host memory. (Connected at the first exchange: a GPU with two ranks is found before.)"""
         return connected(self._team)
