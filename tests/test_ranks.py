@@ -221,9 +221,9 @@ def test_ranks_with_different_scenarios_are_refused_with_one_line(whole, tmp_pat
         ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, None),  # a batch script without srun
         ({"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}, ("srun", 3, 4)),
         ({"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}, None),
-        ({"PMI_SIZE": "2", "PMI_RANK": "1"}, ("mpirun (PMI)", 1, 2)),
+        ({"PMI_SIZE": "2", "PMI_RANK": "1"}, ("mpirun or srun (PMI)", 1, 2)),
         ({"PMI_SIZE": "2", "PMI_RANK": "1", "NBODY_RANKS": "1"}, None),
-        ({"PMIX_RANK": "5"}, ("mpirun (PMIx)", 5, 0)),
+        ({"PMIX_RANK": "5"}, ("mpirun or srun (PMIx)", 5, 0)),
         ({"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_RANK": "7", "PMIX_RANK": "7"}, ("Open MPI's mpirun", 7, 8)),
     ],
 )
@@ -250,6 +250,17 @@ def test_the_ranks_of_a_host_share_the_cores_to_which_they_are_not_bound(monkeyp
     assert machine.cores() == 2
 
 
+@pytest.mark.parametrize("bound,cores", [({0, 1, 2, 3, 4, 5, 6, 7}, 2), ({2}, 1)])
+def test_a_process_of_srun_that_runs_alone_uses_its_part_of_the_job(monkeypatch, bound, cores):
+    for name, value in {"STEP_NUM_TASKS": "5", "STEP_NUM_NODES": "2", "CPUS_ON_NODE": "6"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    monkeypatch.setattr(machine, "sharing", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: bound)
+    places.keep_to_job()
+    assert machine.cores() == cores
+
+
 @pytest.mark.parametrize(
     "visible,local_rank,seen", [(None, 1, "1"), ("", 1, ""), ("4,6", 1, "6"), ("4,6", 2, ""), ("GPU-5", 3, "GPU-5")]
 )
@@ -270,6 +281,9 @@ def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path,
     assert alone.returncode == 2 and not (tmp_path / "run.h5").exists()
     assert "Open MPI's mpirun has started 2 processes, but MPI (" in alone.stderr.splitlines()[-1]
     monkeypatch.setitem(sys.modules, "mpi4py", None)
+    slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0", "PYTHONPATH": str(ROOT)}
+    alone = subprocess.run(command, env=os.environ | slurm, capture_output=True, text=True, timeout=60)
+    assert alone.returncode == 2 and alone.stderr.count("\n") == 1 and "'srun --mpi=pm" in alone.stderr
     with pytest.raises(InputError, match=r"srun has started 4 processes, and mpi4py is missing.*\[mpi\]"):
         MpiTeam(launcher.Launch("srun", 0, 4))
 

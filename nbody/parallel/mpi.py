@@ -192,10 +192,10 @@ class MpiTeam(Team):
         self._poll(lambda: self._mpi.Request.Testall(requests), self.patience)
 
     def _poll(self, arrived: Callable[[], bool], limit: float) -> None:
-        """Return when a call has ended. Raises RunFailed after ``limit`` seconds."""
+        """Return when a call has ended. Raises RunFailed after ``limit`` seconds, or if another rank has died."""
         self._calls += 1
         began, announced = time.perf_counter(), False
-        while not arrived():
+        while not self._tested(arrived):
             waited = time.perf_counter() - began
             if waited < SPIN:
                 os.sched_yield()  # another rank may need this core to arrive
@@ -208,6 +208,16 @@ class MpiTeam(Team):
                 raise RunFailed(
                     f"rank {self.rank} has waited {limit:g} s for {self._absent()}; {PATIENCE_VARIABLE} sets the limit"
                 )
+
+    def _tested(self, arrived: Callable[[], bool]) -> bool:
+        """One test of a call. Raises RunFailed if MPI reports an error: some find a dead rank before the launcher does."""
+        try:
+            return arrived()
+        except self._mpi.Exception as error:
+            raise RunFailed(
+                f"an exchange with another rank has failed ({printable(str(error))}): it was killed, or its host or "
+                "network has failed; resume from the last checkpoint"
+            ) from None
 
     def _announce(self) -> None:
         """Tell the others that this rank waits, so that each of them can name the one that does not."""
@@ -234,6 +244,9 @@ class MpiTeam(Team):
         error = getattr(sys, "last_value", None)
         if error is not None and not is_agreed(error):
             self.abort(1)
+        if not self._mpi.Is_finalized():
+            for kind in self._row_types.values():
+                kind.Free()  # some MPIs warn of what is left
 
 
 def _patience() -> float:

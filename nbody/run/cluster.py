@@ -17,6 +17,9 @@ from nbody.errors import InputError, did_you_mean, printable
 from nbody.run.signals import StopRequest
 
 CLUSTERS = ("slurm", "local")
+WARNINGS = (signal.SIGUSR2, signal.SIGTERM)
+"""What a job gets before its time limit, and at its limit or when it is cancelled."""
+
 POLL_SECONDS = 1.0
 CANCEL_SECONDS = 60.0
 """How long a cancelled job is waited for."""
@@ -31,9 +34,15 @@ def job(task: Any, arguments: list[str], fresh: bool) -> int:
     def ask(number: int, frame: Any) -> None:
         stop.requested = True  # however often: SIGUSR2 comes before the time limit, SIGTERM at the limit
 
-    for number in (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT):
+    for number in (*WARNINGS, signal.SIGINT):
         signal.signal(number, ask)
-    return attempt(task, arguments, fresh, {}, stop)
+    return attempt(task, arguments, fresh, {}, stop, _ignore_warnings)
+
+
+def _ignore_warnings() -> None:
+    """Slurm sends its signals to all processes of a job, and the job passes one on to its run."""
+    for number in WARNINGS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Cluster:
