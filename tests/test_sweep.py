@@ -227,6 +227,7 @@ def test_a_slurm_job_has_the_options_of_sbatch_and_is_found_again_by_its_number(
         (["--cluster", "slurn"], "did you mean 'slurm'"),
         (["--cluster", "slurm"], "needs the time limit of a job"),
         (["--cluster", "slurm", "--cluster-option", "time"], "must be KEY=VALUE"),
+        (["--cluster", "slurm", "--cluster-option", "ntasks=4"], "each run of a sweep is one process"),
         (["--cluster", "slurm", "--cluster-option", "time=9"], "srun"),
         (["--cluster-option", "time=9"], "needs --cluster"),
     ],
