@@ -141,6 +141,15 @@ def test_one_gpu_is_no_option_of_an_engine_that_has_none(capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["engine"] == "cpu"
 
 
+def test_a_run_is_repeated_on_the_gpus_that_are_asked_for(capsys, tmp_path):
+    path = str(tmp_path / "run.h5")
+    given = ["-n", "33", "--steps", "1", "--engine", "cpu", "--gpus", "1", "-q", "-o", path]
+    assert main(["run", "plummer", *given]) == 0 == main(["rerun", path, "--gpus", "1", "--verify", "-q"])
+    assert "hold the same bits" in capsys.readouterr().out
+    assert main(["rerun", path, "--gpus", "2", "-q", "--overwrite"]) == 2
+    assert "gpus: engine 'cpu' computes on one device" in capsys.readouterr().err
+
+
 @pytest.fixture
 def two_gpus():
     """Skip a test on a machine with fewer."""
