@@ -20,6 +20,7 @@ _LATER = {
         "resident_blocks", "threads_per_multiprocessor", "use_device", "uuid", "version_in",
     ),
     "direct": ("DirectLaunch", "allow_shared", "current_device"),
+    "failures": ("GpuFailed", "check", "is_of_driver", "failure"),
     "graph": ("Graph", "milliseconds", "times"),
     "kernel_files": ("kernel",),
     "peers": ("Fork", "Gpus", "Helper", "bandwidth", "connect", "device_count", "devices_for", "on"),

@@ -18,6 +18,7 @@ from nbody.integrators.integrator import FixedStep, Motion
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.calls import Callback, Calls, calls_of
+from nbody.run.gpus import naming_failed
 from nbody.run.guards import doubts
 from nbody.run.notebook import default_notify
 from nbody.run.output import Output, Start
@@ -375,7 +376,11 @@ class Simulation:
         if self.colliding is not None:
             self.colliding.stopped = False
         try:
-            with pace.stopping() if pace else stop_on_signals(self.team.size > 1) as stop, self._open_recording():
+            with (
+                pace.stopping() if pace else stop_on_signals(self.team.size > 1) as stop,
+                naming_failed(getattr(self.engine, "devices", ()), self.output),
+                self._open_recording(),
+            ):
 
                 def show(doing: str = "", fraction: float = 0.0) -> None:
                     progress(self._progress(clock, schedule, doing, fraction))
