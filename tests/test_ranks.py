@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError
 from nbody.parallel import Alone, launcher, places
+from nbody.run.ranks import require_same_machines
 from nbody.run.resume import resume
 from nbody.trajectory import first_difference, read_checkpoint
 
@@ -270,6 +272,23 @@ def test_each_rank_of_a_host_sees_another_gpu(monkeypatch, visible, local_rank, 
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     places.choose_gpu(local_rank)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
+
+
+class Cards(Hosts):
+    """A team whose ranks are alike, and have the given cards."""
+
+    def all(self, value):
+        return self._answers if isinstance(value, tuple) else [value] * self.size
+
+
+def test_two_ranks_on_one_gpu_are_refused(monkeypatch):
+    card = SimpleNamespace(name="H200", multiprocessors=132, memory_total=1 << 37)
+    monkeypatch.setattr("nbody.gpu.facts", lambda: card, raising=False)
+    monkeypatch.setattr("nbody.gpu.uuid", lambda: "", raising=False)
+    engine, hosts = SimpleNamespace(device="gpu"), ["a", "b", "a"]
+    require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "2")]), engine, {})
+    with pytest.raises(InputError, match="ranks 0 and 2 have the same GPU of host a; start as many ranks"):
+        require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "1")]), engine, {})
 
 
 def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path, capfd):

@@ -220,15 +220,21 @@ class MpiTeam(Team):
             ) from None
 
     def _announce(self) -> None:
-        """Tell the others that this rank waits, so that each of them can name the one that does not."""
-        own = np.zeros(1, np.int8)
-        self._notes = [self._side.Isend(own, q, self._calls % 32768) for q in range(self.size) if q != self.rank]
+        """Tell the others that this rank waits in this call, so that each of them can name the one that does not."""
+        own = np.array([self._calls])
+        self._notes += [self._side.Isend(own, q) for q in range(self.size) if q != self.rank]
 
     def _absent(self) -> str:
         """The ranks that do not wait."""
-        others = (q for q in range(self.size) if q != self.rank)
-        absent = [str(q) for q in others if not self._side.Iprobe(q, self._calls % 32768)]
+        absent = [str(q) for q in range(self.size) if q != self.rank and self._announced(q) != self._calls]
         return f"rank{'s' * (len(absent) > 1)} {', '.join(absent)}" if absent else "the others, which all wait too"
+
+    def _announced(self, rank: int) -> int:
+        """The last call in which a rank has said that it waits; 0 if there is none."""
+        call = np.zeros(1, np.int64)
+        while self._side.Iprobe(rank):
+            self._side.Recv(call, rank)
+        return int(call[0])
 
     def abort(self, code: int) -> NoReturn:
         """See :meth:`Team.abort`."""
