@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from nbody import Scenario, Simulation, Trajectory, machine
-from nbody.errors import InputError
+from nbody.errors import InputError, RunFailed
 from nbody.parallel import Alone, launcher, places
 from nbody.run.ranks import require_same_machines
 from nbody.run.resume import resume
@@ -305,6 +306,28 @@ def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path,
     assert alone.returncode == 2 and alone.stderr.count("\n") == 1 and "'srun --mpi=pm" in alone.stderr
     with pytest.raises(InputError, match=r"srun has started 4 processes, and mpi4py is missing.*\[mpi\]"):
         MpiTeam(launcher.Launch("srun", 0, 4))
+
+
+@pytest.mark.parametrize(
+    "environment,known",
+    [({}, False), ({"SLURM_PROCID": "0"}, False), ({"PMI_RANK": "0"}, True), ({"PMIX_RANK": "0"}, True)],
+)
+def test_open_mpi_is_not_started_by_a_srun_that_it_can_not_ask(environment, known):
+    """It would end each process with a page of text."""
+    from nbody.parallel.library import _check_pmi
+
+    mpi = SimpleNamespace(Get_library_version=lambda: "Open MPI v4.1.4, package: Debian OpenMPI")
+    with nullcontext() if known else pytest.raises(InputError, match="v4.1.4 can't connect.*'srun --mpi=pmix'"):
+        _check_pmi(launcher.Launch("srun", 0, 4), mpi, environment)
+
+
+def test_an_exchange_with_a_dead_rank_is_one_line():
+    from nbody.parallel.mpi import MpiTeam
+
+    ranks = object.__new__(MpiTeam)
+    ranks._mpi = SimpleNamespace(Exception=ArithmeticError)
+    with pytest.raises(RunFailed, match=r"another rank has failed \(division by zero\): it was killed"):
+        ranks._tested(lambda: 1 / 0)
 
 
 @pytest.mark.parametrize(

@@ -232,8 +232,9 @@ def test_a_slurm_job_has_the_options_of_sbatch_and_is_found_again_by_its_number(
         (["--cluster-option", "time=9"], "needs --cluster"),
     ],
 )
-def test_a_wrong_cluster_is_one_line(scenario, capsys, options, message):
+def test_a_wrong_cluster_is_one_line(scenario, capsys, monkeypatch, options, message):
     pytest.importorskip("submitit")
+    monkeypatch.setenv("PATH", "")  # without Slurm
     assert main(["sweep", str(scenario), "--vary", "initial.seed=1", "-o", str(scenario.parent / "s"), *options]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and message in said
