@@ -317,7 +317,7 @@ def test_open_mpi_is_not_started_by_a_srun_that_it_can_not_ask(environment, know
     from nbody.parallel.library import _check_pmi
 
     mpi = SimpleNamespace(Get_library_version=lambda: "Open MPI v4.1.4, package: Debian OpenMPI")
-    with nullcontext() if known else pytest.raises(InputError, match="v4.1.4 can't connect.*'srun --mpi=pmix'"):
+    with nullcontext() if known else pytest.raises(InputError, match=r"v4.1.4 can't connect.*'srun --mpi=pmix'"):
         _check_pmi(launcher.Launch("srun", 0, 4), mpi, environment)
 
 
@@ -326,7 +326,7 @@ def test_an_exchange_with_a_dead_rank_is_one_line():
 
     ranks = object.__new__(MpiTeam)
     ranks._mpi = SimpleNamespace(Exception=ArithmeticError)
-    with pytest.raises(RunFailed, match=r"another rank has failed \(division by zero\): it was killed"):
+    with pytest.raises(RunFailed, match="an exchange with another rank has failed: it was killed"):
         ranks._tested(lambda: 1 / 0)
 
 

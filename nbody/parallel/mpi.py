@@ -215,9 +215,9 @@ class MpiTeam(Team):
             return arrived()
         except self._mpi.Exception as error:
             raise RunFailed(
-                f"an exchange with another rank has failed ({printable(str(error))}): it was killed, or its host or "
-                "network has failed; resume from the last checkpoint"
-            ) from None
+                "an exchange with another rank has failed: it was killed, or its host or network has failed; resume from "
+                "the last checkpoint"
+            ) from error
 
     def _announce(self) -> None:
         """Tell the others that this rank waits in this call, so that each of them can name the one that does not."""
