@@ -20,7 +20,7 @@ _LATER = {
         "resident_blocks", "threads_per_multiprocessor", "use_device", "uuid", "version_in",
     ),
     "direct": ("DirectLaunch", "allow_shared", "current_device"),
-    "graph": ("Graph", "milliseconds", "times"),
+    "graph": ("Graph", "is_recording", "milliseconds", "times"),
     "kernel_files": ("kernel",),
     "peers": ("Fork", "Gpus", "Helper", "bandwidth", "connect", "device_count", "devices_for", "on"),
     "waiting": ("is_done", "mark", "wait_for"),
