@@ -102,10 +102,10 @@ class Particles:
                 "must both be (N, 2) or both (N, 3)"
             )
         for name in ("mass", "position", "velocity"):
-            finite = np.isfinite(getattr(self, name)).reshape(n, -1).all(axis=1)
+            finite = np.isfinite(getattr(self, name)).reshape(n, -1)
             if not finite.all():
                 raise InputError(
-                    f"{where}{name} of particle {int(np.argmin(finite))} (counted from 0) "
+                    f"{where}{name} of particle {int(np.argmin(finite.all(axis=1)))} (counted from 0) "
                     "is not a finite number; correct or remove that row"
                 )
         if (self.mass < 0).any():
@@ -117,7 +117,9 @@ class Particles:
         self._check_radius(where)
         if not self.mass.any():
             raise InputError(f"{where}every mass is zero; at least one particle needs a mass")
-        ids = np.sort(self.id)  # np.unique() would import another 10 ms of NumPy
+        ids = self.id
+        if not (ids[1:] > ids[:-1]).all():
+            ids = np.sort(ids)  # np.unique() would import another 10 ms of NumPy
         if (ids[1:] == ids[:-1]).any():
             raise InputError(f"{where}ids repeat; every particle needs its own")
         self._check_species(where)

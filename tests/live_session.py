@@ -36,9 +36,7 @@ def acts(pane):
         return source.caption(0).step
 
     def rests():
-        return (
-            run.begun and not run.pace.playing and not run.simulation._within_a_step and step() == run.simulation.step
-        )
+        return run.begun and not run.pace.playing and not run.simulation.within_a_step and step() == run.simulation.step
 
     before = [0]
 
@@ -51,7 +49,7 @@ def acts(pane):
 
     yield "shown", "", lambda: pane.renderer is not None
     if end == "interrupt":
-        yield "records", "O", lambda: run.recording and run.simulation._within_a_step
+        yield "records", "O", lambda: run.recording and run.simulation.within_a_step
         return
     yield "runs", "", lambda: step() > 0
     yield "paused", "Space", lambda: rests() and remember()
@@ -94,7 +92,7 @@ def drive(pane):
 
     def drew(event):
         """Count the pictures that are drawn during one step."""
-        step = (run.simulation.step, run.simulation._within_a_step)
+        step = (run.simulation.step, run.simulation.within_a_step)
         state["drawn"] = state["drawn"] + 1 if step == state["step"] and step[1] else 0
         state["step"] = step
         seen["most drawn in a step"] = max(seen.get("most drawn in a step", 0), state["drawn"])

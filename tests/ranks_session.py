@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from stepping import after_steps
 
 from nbody.errors import InputError, NBodyError
 from nbody.parallel import team
@@ -43,14 +44,11 @@ def failures(ranks, folder):
 def wrong_states(ranks, folder):
     """One rank computes wrongly: the run ends before a checkpoint has the wrong state."""
     simulation = small(folder / "wrong.h5")
-    advance = simulation._advance
 
-    def advance_wrongly(*arguments):
-        made = advance(*arguments)
+    def spoil(made):
         simulation.state.position[7, 0] += 1e-9 * (ranks.rank == 2)
-        return made
 
-    simulation._advance = advance_wrongly
+    after_steps(simulation, spoil)
     return failed(simulation)
 
 

@@ -3,7 +3,6 @@ that was there, no true word about what is left."""
 
 import errno
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stepping import interrupt_at
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
@@ -38,15 +38,8 @@ def simulation(path=None, **options):
 
 def stopped_by_ctrl_c(run, step):
     """``run``, which gets one SIGINT when it has made ``step``; every step is made by itself."""
-    advance = run._advance
-
-    def advance_and_interrupt(*arguments):
-        made = advance(*arguments)
-        if run.step >= step:
-            os.kill(os.getpid(), signal.SIGINT)
-        return made
-
-    run.frames_per_block, run._advance = 1, advance_and_interrupt
+    run.frames_per_block = 1
+    interrupt_at(run, step)
     return run.run()
 
 

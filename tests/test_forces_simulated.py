@@ -137,8 +137,8 @@ def pretended(monkeypatch):
     def computed(devices, bodies, precision, want, engine="gpu-symmetric", gravity=PRETENDED, budget=None, ranks=1):
         monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
         monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
-        for module in (gpu_triangle, gpu_engine):
-            monkeypatch.setattr(module, "DIVIDED", 1)
+        monkeypatch.setattr(gpu_triangle, "DIVIDED", 1)
+        monkeypatch.setattr(gpu_engine.GpuEngine, "divided_from", 1)
         if budget:
             monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", budget)
 

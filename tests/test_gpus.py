@@ -19,8 +19,12 @@ from nbody.forces import ENGINES
 from nbody.forces.direct import gpu_triangle
 from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.forces.direct.gpu_triangle import push
+from nbody.integrators import INTEGRATORS
 from nbody.law import Gravity
 from nbody.parallel.shares import cover
+from nbody.run.gpus import Chosen, with_gpus
+from nbody.scenario import Scenario
+from nbody.scenario.groups import EngineChoice
 from nbody.state import Want
 
 
@@ -127,7 +131,7 @@ def test_a_library_that_two_devices_share_is_unloaded_once():
         ),
         (
             ["--set", "engine.gpus=2", "--engine", "cpu-tree"],
-            "--set engine.gpus: engine 'cpu-tree' computes on one device",
+            "--set engine.gpus: engine 'cpu-tree' computes on one device; choose --engine gpu-tree or auto",
         ),
     ],
 )
@@ -137,6 +141,37 @@ def test_what_cannot_be_is_one_line(capsys, tmp_path, arguments, line):
     error = capsys.readouterr().err
     assert f"error: {line}" in error and error.count("\n") == 1
     assert not (tmp_path / "run.h5").exists()
+
+
+@pytest.mark.parametrize(
+    "written,chosen,count,engine,said",
+    [
+        ("auto", "gpu-tree", 10**6, "gpu-tree", 0),
+        ("auto", "gpu-split", 10**6, "gpu-symmetric", 0),
+        ("tree", "gpu-tree", 10**6, "gpu-tree", 0),
+        ("tree", "gpu-tree", 100_000, "gpu-tree", 1),
+        ("gpu-symmetric", "gpu-symmetric", 50_000, "gpu-symmetric", 0),
+    ],
+)
+def test_the_engine_decides_from_how_many_bodies_on_its_work_is_divided(
+    monkeypatch, cards, written, chosen, count, engine, said
+):
+    """A tree that ``auto`` has chosen for an accuracy stays; other engines of ``auto`` are replaced by one that divides."""
+    from nbody import gpu
+
+    cards("H200", "H200")
+    monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
+    options, lines = EngineChoice(name=written, gpus=2), []
+    found = with_gpus(Scenario.load("plummer"), Chosen(chosen, "it is fast", options, "float32"), count, lines.append)
+    assert found.name == engine and found.options.options == {"gpus": 2}
+    assert [line.split(";")[0] for line in lines] == ["gpus: one of 2 GPUs computes"] * said
+
+
+def test_block_steps_with_a_tree_say_what_is_not_divided():
+    scheme = INTEGRATORS.load("leapfrog_block")(0.1)
+    for helpers, line in ((None, ""), (object(), "gpus: the first one computed the forces on blocks")):
+        scheme._lengths = SimpleNamespace(state=SimpleNamespace(helpers=helpers))
+        assert scheme.remark().split(";")[0] == line
 
 
 def test_one_gpu_is_no_option_of_an_engine_that_has_none(capsys, tmp_path):
@@ -161,7 +196,7 @@ from nbody.forces.direct import gpu_engine, gpu_helpers
 from nbody.gpu import failures, peers, waiting
 
 peers.device_count, peers._kind = (lambda: 3), (lambda number: "a card")
-gpu_engine.DIVIDED = 1
+gpu_engine.GpuEngine.divided_from = 1
 error = type("CudaAPIError", (Exception,), {"__module__": "numba.cuda.cudadrv.driver"})("[700] Call to cuX results in Y")
 options = ["--engine", "gpu-tiled", "--gpus", "3", "--precision", "float64", "-n", "9", "--steps", "3", "--every", "1", "-q"]
 
@@ -239,6 +274,50 @@ def test_two_gpus_give_the_bits_of_one(precision, masses):
 def test_two_gpus_divide_rows_with_the_bits_of_one(engine):
     one, two = (forces_of(random_bodies(40001), "float32", gpus, engine) for gpus in (1, 2))
     assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float32", "mixed"])
+def test_two_gpus_divide_a_tree_with_the_bits_of_one(monkeypatch, precision):
+    """With an outlier, which has a tree of its own. Also without access to each other's memory."""
+    from nbody.forces.direct import gpu_helpers
+
+    monkeypatch.setattr(ENGINES.load("gpu-tree"), "divided_from", 1)
+    bodies, found = random_bodies(140001), []
+    bodies.position[70000] = 1e6
+    for gpus, direct in ((1, True), (2, True), (2, False)):
+        if not direct:
+            monkeypatch.setattr(gpu_helpers.gpu, "connect", lambda devices: False)
+        found.append(forces_of(bodies, precision, gpus, "gpu-tree"))
+    assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float32", "mixed"])
+def test_a_run_with_a_tree_on_two_gpus_has_the_bits_of_one_replayed_or_not_or_resumed(monkeypatch, tmp_path, precision):
+    """40 steps in graphs; the same without a graph; and 20 on two GPUs, 20 on one."""
+    from nbody.run.resume import resume
+    from nbody.state import replay
+
+    bodies, found, path = random_bodies(140001), set(), tmp_path / "run.h5"
+    halo = [{"field": "plummer", "mass": 1.0, "b": 0.5}]
+    given = {"dt": 1e-3, "softening": 0.05, "engine": "gpu-tree", "precision": precision, "fields": halo}
+    monkeypatch.setattr(ENGINES.load("gpu-tree"), "divided_from", 1)
+    for gpus, recorded in ((1, True), (2, True), (2, False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(replay, "_is_long", lambda state, recorded=recorded: not recorded)
+            run = Simulation(bodies, gpus=gpus, **given)
+            run.run(40)
+        assert (run.state.helpers is not None) == (gpus > 1)
+        found.add(b"".join(array.tobytes() for array in run.state.phase_space()))
+    Simulation(bodies, gpus=2, output=path, every=10, **given).run(20)
+    again = resume(path, steps=40, gpus="1", notify=lambda line: None)
+    again.run()
+    assert again.state.helpers is None
+    found.add(b"".join(array.tobytes() for array in again.state.phase_space()))
+    assert len(found) == 1
 
 
 @pytest.mark.usefixtures("two_gpus")

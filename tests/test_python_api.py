@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
-from nbody import Scenario, Simulation, Trajectory, simulate
+from nbody import Scenario, Simulation, Trajectory, plummer, simulate
 from nbody.errors import InputError
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference
@@ -47,7 +47,8 @@ def test_a_softening_may_be_written_in_short(softening):
     "keywords,line",
     [
         ({"dt": -1}, "^dt: must be greater than 0, got -1$"),
-        ({"epsilon": 0.1}, "^unknown keyword 'epsilon'.*one of: dt, steps"),
+        ({"epsilon": 0.1}, "^unknown keyword 'epsilon'.*one of: particles, seed, dt, steps"),
+        ({"particles": 10}, "^particles: the 24 particles are given; leave it out$"),
         ({"softening": "plummer"}, "length: is missing.*needs one"),
         ({"softening": "plummer:x"}, "'x' is not a length"),
         ({"engine": "cuda"}, "^engine: unknown engine 'cuda'"),
@@ -57,6 +58,12 @@ def test_a_softening_may_be_written_in_short(softening):
 def test_a_wrong_keyword_is_told_by_its_name(keywords, line):
     with pytest.raises(InputError, match=line):
         Simulation(bodies(), **KEYS | keywords)
+
+
+def test_the_number_of_particles_and_the_seed_of_a_scenario_are_keywords():
+    run = Simulation("plummer", particles=24, seed=5, **KEYS)
+    assert run.bodies.count == 24
+    assert (run.bodies.position == plummer(24, seed=5).position).all()
 
 
 def test_a_run_needs_to_know_how_far():

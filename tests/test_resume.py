@@ -1,17 +1,18 @@
 """A run that was stopped, killed or extended ends with the bits of one that never was."""
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from stepping import interrupt_at
 
 from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
+from nbody.run.loop import Loop
 from nbody.run.recording import Recording
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference, read_checkpoint
@@ -36,15 +37,7 @@ def simulate(path, text=SCENARIO, **options):
 def interrupted_after(path, steps, **options):
     """A run that gets SIGINT after so many steps, as by Ctrl-C."""
     simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml").override(**options), path)
-    advance = simulation._advance
-
-    def advance_and_interrupt(*arguments):
-        made = advance(*arguments)
-        if simulation.step >= steps:
-            os.kill(os.getpid(), signal.SIGINT)
-        return made
-
-    simulation._advance = advance_and_interrupt
+    interrupt_at(simulation, steps)
     assert simulation.run().interrupted
     return path
 
@@ -245,17 +238,17 @@ def test_no_frame_is_kept_twice_when_a_longer_run_was_killed_before_its_first_ch
 
 
 @pytest.mark.parametrize("frames", [0, 1])
-def test_who_is_interrupted_before_the_first_checkpoint_is_not_told_to_resume(tmp_path, frames):
+def test_who_is_interrupted_before_the_first_checkpoint_is_not_told_to_resume(tmp_path, monkeypatch, frames):
     """Least of all with somebody else's recording, which is at that place from before."""
     path = simulate(tmp_path / "run.h5")
     lines = []
     simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml"), path, overwrite=True, notify=lines.append)
     work = "_record" if frames == 0 else "_checkpoint"
 
-    def interrupted():
+    def interrupted(loop):
         raise KeyboardInterrupt
 
-    setattr(simulation, work, interrupted)
+    monkeypatch.setattr(Loop, work, interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulation.run()
     assert lines[-1] == "interrupted at step 0, before the first checkpoint"

@@ -1,10 +1,8 @@
 """When frames are recorded and a run ends: counted in steps or in time; and what a plan says beforehand."""
 
-import os
-import signal
-
 import numpy as np
 import pytest
+from stepping import interrupt_at
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError
@@ -137,15 +135,7 @@ def test_a_hermite_run_that_was_left_goes_on_to_the_same_bits(tmp_path, integrat
     chosen, broken = scenario(integrator, record), tmp_path / "broken.h5"
     Simulation(chosen, tmp_path / "whole.h5").run()
     simulation = Simulation(chosen, broken)
-    advance = simulation._advance
-
-    def advance_and_interrupt(schedule, at_most):
-        made = advance(schedule, 1)
-        if simulation.step >= stopped:
-            os.kill(os.getpid(), signal.SIGINT)
-        return made
-
-    simulation._advance = advance_and_interrupt
+    interrupt_at(simulation, stopped, at_most=1)
     assert simulation.run().interrupted
     with Trajectory(broken) as run:
         assert not run.complete

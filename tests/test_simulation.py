@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stepping import after_steps
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import RunFailed
@@ -133,8 +134,8 @@ def test_a_run_without_an_output_still_measures_its_energy():
 def test_frames_made_in_blocks_are_those_of_the_schedule(tmp_path, every):
     """Sixteen frames at a time where the steps between are few and fast; and the last, off schedule."""
     run = Simulation(scenario(steps=2065, every=every, particles=8), tmp_path / "run.h5")
-    sizes, advance = [], run._advance
-    run._advance = lambda *arguments: sizes.append(advance(*arguments)) or sizes[-1]
+    sizes = []
+    after_steps(run, sizes.append)
     run.run()
     with Trajectory(tmp_path / "run.h5") as whole:
         assert list(whole.step) == [*range(0, 2066, every), *([2065] if 2065 % every else [])] and whole.verify() == []

@@ -4,11 +4,9 @@ A variant of the kernels takes 20 s to compile. So all tests share one, float32 
 potential); ``pytest -m campaign`` repeats what depends on the arithmetic in float64 without softening, and in 2-D.
 """
 
-import os
-import signal
-
 import numpy as np
 import pytest
+from stepping import interrupt_at
 
 import nbody
 from nbody import Scenario, Simulation, Trajectory
@@ -249,15 +247,7 @@ def test_a_run_that_was_stopped_ends_with_the_bits_of_one_that_was_not(tmp_path)
     whole, broken = tmp_path / "whole.h5", tmp_path / "broken.h5"
     Simulation(Scenario.from_text(SCENARIO, "test.yaml"), whole).run()
     simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml"), broken)
-    advance = simulation._advance
-
-    def advance_and_interrupt(*arguments):
-        made = advance(*arguments)
-        if simulation.step >= 6:
-            os.kill(os.getpid(), signal.SIGINT)
-        return made
-
-    simulation._advance = advance_and_interrupt
+    interrupt_at(simulation, 6)
     simulation.run()
     resume(broken).run()
     assert first_difference(whole, broken) is None

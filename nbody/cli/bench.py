@@ -38,7 +38,7 @@ OPTIONS: dict[str, Any] = {
     "cpu": Annotated[bool, _option("Measure the CPU's engines.", "--cpu")],
     "gpu": Annotated[bool, _option("Measure the GPU's engines.", "--gpu")],
     "particles": _numbers("Numbers of particles, such as 1024 20480."),
-    "engines": _names("Only these engines, and the cpu engine.", completion.engines),
+    "engines": _names("Only these engines; the force suite adds the cpu engine.", completion.engines),
     "sizes": _numbers("The n of the n x n matrices."),
     "rungs": _names("Only these rungs.", completion.rungs),
     "accuracy": Annotated[

@@ -77,7 +77,7 @@ def particles_of(position: Any, mass: Any, at: Any, where: str = WHERE) -> tuple
         y = points_of(at, x.shape[1], where)
         points = len(y)
         x, m = np.concatenate([x, y]), np.concatenate([m, np.zeros(points)])
-    return Particles(m, x, np.zeros_like(x)).check(where), points
+    return Particles(m, x, np.zeros(x.shape)).check(where), points  # (zeros that no one writes take no memory)
 
 
 def points_of(at: Any, dimensions: int, where: str) -> np.ndarray:

@@ -122,9 +122,18 @@ def _largest(values: np.ndarray) -> float:
     return max(float(values.max()), -float(values.min()))
 
 
+SAMPLE = 4096
+"""The bodies whose distances stand for all: every (N/4096)th."""
+
+
 def _typical_distance(particles: Particles) -> float:
     """Twice the median distance from the centre of mass; of bodies most of which are there, the largest distance."""
     scale = _largest(particles.position) or 1.0  # so that no square overflows or vanishes
-    x, m = particles.position / scale, particles.mass / particles.mass.max()
-    distance = np.linalg.norm(x - (m / m.sum()) @ x, axis=1)
-    return min(scale * float(2 * np.median(distance) or distance.max()), np.finfo(float).max)
+    m = particles.mass / particles.mass.max()
+    centre = (m / m.sum()) @ particles.position / scale
+
+    def distances(every: int) -> np.ndarray:
+        return np.linalg.norm(particles.position[::every] / scale - centre, axis=1)
+
+    typical = 2 * np.median(distances(max(particles.count // SAMPLE, 1))) or distances(1).max()
+    return min(scale * float(typical), np.finfo(float).max)

@@ -21,7 +21,7 @@ _LATER = {
     ),
     "direct": ("DirectLaunch", "allow_shared", "current_device"),
     "failures": ("GpuFailed", "check", "is_of_driver", "failure"),
-    "graph": ("Graph", "milliseconds", "times"),
+    "graph": ("Graph", "is_recording", "milliseconds", "times"),
     "kernel_files": ("kernel",),
     "peers": ("Fork", "Gpus", "Helper", "bandwidth", "connect", "device_count", "devices_for", "on"),
     "waiting": ("is_done", "mark", "wait_for"),

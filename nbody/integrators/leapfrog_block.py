@@ -106,6 +106,11 @@ class LeapfrogBlock(FixedStep):
         """See :meth:`Integrator.pairs_per_step`."""
         return self.bodies_per_step(motion) / motion.state.count * motion.engine.work(motion.state)
 
+    def remark(self) -> str:
+        """See :meth:`Integrator.remark`: what several GPUs do not divide."""
+        helped = self._lengths is not None and getattr(self._lengths.state, "helpers", None) is not None
+        return "gpus: the first one computed the forces on blocks; all of them, those on all bodies" if helped else ""
+
     def bodies_per_step(self, motion: Motion) -> float:
         """See :meth:`Integrator.bodies_per_step`."""
         return self._rows / self._steps if self._steps else float(motion.state.count)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Notify = Callable[[str], None]
 
 DIVIDES = "gpu-symmetric"
-"""The fastest engine whose work several GPUs divide."""
+"""The fastest engine of direct sums whose work several GPUs divide."""
 
 
 class Chosen(NamedTuple):
@@ -41,7 +41,6 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
     if "gpus" not in options:
         return chosen
     from nbody import gpu
-    from nbody.forces.direct.gpu_triangle import DIVIDED  # imports Numba
 
     gpus = validated(GpuOptions, {"gpus": options["gpus"]}, scenario.source, ("engine",)).gpus
     kind: Any = ENGINES.load(chosen.name)
@@ -51,19 +50,17 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
     if team().size > 1:
         raise InputError(f"{where}each rank has one GPU; start as many ranks as there are GPUs, and leave gpus out")
     auto = chosen.options.name in AUTOMATIC
-    if auto and kind.device == "gpu" and kind.approximate:
-        notify(f"gpus: one GPU computes, since engine '{chosen.name}' does not divide its work")
-        return alone
     if not getattr(kind, "helped", False):
-        remedy = "leave gpus out" if auto else f"choose --engine {DIVIDES} or auto, or leave gpus out"
+        able = "gpu-tree" if kind.approximate else DIVIDES
+        remedy = "leave gpus out" if auto else f"choose --engine {able} or auto, or leave gpus out"
         why = f" ({chosen.why})" if auto else ""
         raise InputError(f"{where}engine '{chosen.name}' computes on one device{why}; {remedy}")
     if gpu.why_unavailable():
         return chosen  # the engine says so
     there = len(gpu.devices_for(gpus, where))
-    if count < DIVIDED and there > 1:
-        notify(f"gpus: one of {there} GPUs computes; from {DIVIDED} bodies on it is worth dividing the work")
-    elif auto and chosen.name != DIVIDES:
+    if count < kind.divided_from and there > 1:
+        notify(f"gpus: one of {there} GPUs computes; from {kind.divided_from} bodies on it is worth dividing the work")
+    elif auto and not kind.approximate and chosen.name != DIVIDES:
         return chosen._replace(name=DIVIDES, why="it divides its work")
     return chosen
 

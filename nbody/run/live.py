@@ -19,10 +19,11 @@ from nbody.errors import InputError, NBodyError
 from nbody.initial import check_initial, make_particles
 from nbody.particles import Particles
 from nbody.run.live_pace import UNLIMITED, LivePace
+from nbody.run.loop import Beat
 from nbody.run.plan import Notify
 from nbody.run.progress import Progress, Summary
 from nbody.run.signals import StopRequest, stop_on_signals
-from nbody.run.simulation import Beat, Simulation
+from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.state import State
 

@@ -1,12 +1,10 @@
-"""The simulation: makes the steps of a run and records its frames."""
+"""The simulation: a run with its engine, scheme, state and recording. Its loop is :mod:`nbody.run.loop`."""
 
 import math
-import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,59 +12,29 @@ from nbody import machine
 from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError
-from nbody.integrators.integrator import FixedStep, Motion
+from nbody.integrators.integrator import Motion
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.calls import Callback, Calls, calls_of
-from nbody.run.gpus import naming_failed
 from nbody.run.guards import doubts
+from nbody.run.loop import Beat, Loop, Pace
 from nbody.run.notebook import default_notify
 from nbody.run.output import Output, Start
 from nbody.run.plan import Notify, plan
-from nbody.run.progress import Clock, Progress, Summary
-from nbody.run.ranks import raise_on_all, require_same_machines, require_same_run, require_same_state, shared_plan
+from nbody.run.progress import Progress, Summary
+from nbody.run.ranks import require_same_machines, require_same_run, shared_plan
 from nbody.run.recording import RecordedElsewhere, Recording
 from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, whole_steps
-from nbody.run.signals import StopRequest, stop_on_signals
-from nbody.run.watch import Watch
+from nbody.run.summary import summary_of
 from nbody.scenario import FromArrays, Scenario
-from nbody.state import State, frames_per_block
+from nbody.state import frames_per_block
 from nbody.trajectory.events import no_events, table_of_events
 
 if TYPE_CHECKING:
     from nbody.run.colliding import Colliding
 
-MOST_STEPS = 256
-"""The maximum number of steps in one block of frames. (Python needs about 0.1 ms for each when a GPU records them.)"""
-
 OWN = "integrator."
 """The prefix of the integrator's arrays in a checkpoint."""
-
-
-class Beat(NamedTuple):
-    """The run between two steps, as :meth:`Simulation.beats` yields it several times per second."""
-
-    state: State
-    progress: Progress
-    energies: Energies
-
-
-class Pace(Protocol):
-    """Decides when a run makes its next steps: while a window shows it, or a user has paused it."""
-
-    def stopping(self) -> AbstractContextManager[StopRequest]:
-        """A context with the request that stops the run."""
-
-    def steps(self) -> int:
-        """Return when the next steps may be made, and how many at most before the next beat. Called between two steps."""
-
-
-def _paced(pace: Pace, clock: Clock) -> int:
-    began = time.perf_counter()
-    try:
-        return pace.steps()
-    finally:
-        clock.exclude(time.perf_counter() - began)
 
 
 class Simulation:
@@ -87,11 +55,12 @@ class Simulation:
         overwrite: replace an existing output instead of keeping it under a numbered name.
         notify: gets one line about each automatic choice (``auto``'s engine, a new name of an older file) and each possible
             problem. By default the lines are printed in a notebook, and are dropped elsewhere.
-        particles: the bodies to start from, instead of the scenario's.
+        particles: the bodies to start from, instead of the scenario's; or how many it has.
         start: where to continue, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
-        values: values that replace those of the scenario: ``dt``, ``steps`` or ``end``, ``G``, ``softening`` (``0.01``,
-            ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` … (:mod:`nbody.scenario.keywords`).
+        values: values that replace those of the scenario: ``seed``, ``dt``, ``steps`` or ``end``, ``G``, ``softening``
+            (``0.01``, ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` …
+            (:mod:`nbody.scenario.keywords`).
 
     Attributes:
         plan: engine, integrator, schedule and sizes.
@@ -99,6 +68,8 @@ class Simulation:
         engine, integrator, state, motion: what computes the forces, makes the steps, and is moved.
         colliding: the collisions; None if the scenario does not look for them.
         recording: what goes to the file.
+        begun: True once the scheme has prepared its first step; ``resumed``: it had done so in an earlier process.
+        within_a_step: True if a second Ctrl-C has ended a step between two pieces of a force.
         team: the ranks that make this simulation.
 
     Raises:
@@ -106,17 +77,22 @@ class Simulation:
         DeviceError: the scenario names a GPU engine, and there is no GPU.
     """
 
+    loop: ClassVar[type[Loop]] = Loop
+    """What makes the steps of a call."""
+
     def __init__(
         self,
         scenario: Scenario | Particles | str | Path,
         output: str | Path | None = None,
         overwrite: bool = False,
         notify: Notify | None = None,
-        particles: Particles | None = None,
+        particles: Particles | int | None = None,
         start: Start | None = None,
         repeats: bool = False,
         **values: Any,
     ) -> None:
+        if not isinstance(particles, Particles):
+            particles, values = None, {"particles": particles, **values}
         self.team = team()
         notify = (notify or default_notify()) if self.team.first else _say_nothing
         with self.team.agreed():
@@ -125,14 +101,13 @@ class Simulation:
             if isinstance(scenario, Particles):
                 particles = scenario.check("particles: ")
                 scenario = _scenario_of(particles, values)
-            elif values:
+            else:
                 scenario = scenario.with_keywords(values)
             if particles is not None and start is None and not repeats:
                 scenario = scenario.with_arrays(particles.count)
             self.scenario, self.notify = scenario, notify
             self._prepare(particles, None if output is None else (output, overwrite), start)
-        self._begun = self._running = self._within_a_step = False
-        self._calls: Calls | None = None
+        self.begun = self.within_a_step = self._running = False
         self._summary: Summary | None = None
 
     def _prepare(
@@ -157,7 +132,7 @@ class Simulation:
                 "in equilibrium"
             )
         self._load(start)
-        self.recording = Recording(self, file) if first else RecordedElsewhere(self, self._resumed)
+        self.recording = Recording(self, file) if first else RecordedElsewhere(self, self.resumed)
         require_same_machines(self.team, self.engine, self.scope())
 
     def _load(self, start: Start | None) -> None:
@@ -184,7 +159,7 @@ class Simulation:
             self.integrator.expect_contacts()
         self.integrator.prepare(self.motion)
         self.frames_per_block = frames_per_block(self.state.count, self.state.dtype.name)
-        self._resumed = start is not None
+        self.resumed = start is not None
         if start is not None:
             self._restore(start)
 
@@ -362,37 +337,27 @@ class Simulation:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
         if steps is not None and steps < 0:
             raise InputError(f"run: steps must be zero or more, got {steps}")
-        if self._within_a_step:
+        if self.within_a_step:
             raise InputError(f"run: the state is between steps {self.step} and {self.step + 1}; make a new simulation")
         if self.engine.device == "gpu":
             from nbody import gpu
 
             gpu.use_device(getattr(self.engine, "devices", (0,))[0])  # in this thread
-        schedule, clock, first = self._schedule(steps, until), Clock(), self.step
+        schedule, first, single = self._schedule(steps, until), self.step, self.integrator.single
+        loop = self.loop(self, schedule, calls, pace)
         with self.team.agreed():
             self.recording.go_on(schedule)
-        left, single = False, self.integrator.single
-        self._running, self._calls = True, calls
         if self.colliding is not None:
             self.colliding.stopped = False
+        left, self._running = False, True
         try:
-            with (
-                pace.stopping() if pace else stop_on_signals(self.team.size > 1) as stop,
-                naming_failed(getattr(self.engine, "devices", ()), self.output),
-                self._open_recording(),
-            ):
-
-                def show(doing: str = "", fraction: float = 0.0) -> None:
-                    progress(self._progress(clock, schedule, doing, fraction))
-
-                self._watch = Watch(self.integrator, self.motion, stop, show, self.notify)
-                for beat in self._run(schedule, clock, stop, pace):
-                    if not left:
-                        try:
-                            yield beat
-                        except GeneratorExit:  # the caller has stopped iterating
-                            left = True
-                            stop.request()
+            for beat in loop.beats(progress):
+                if not left:
+                    try:
+                        yield beat
+                    except GeneratorExit:  # the caller has stopped iterating
+                        left = True
+                        loop.stop.request()
         except KeyboardInterrupt:
             self._report_interrupt()
             raise
@@ -400,99 +365,16 @@ class Simulation:
             self.state.watch = None
             self._running = False
         self.recording.settle()
-        interrupted = stop.requested and not schedule.ended(self.step, self.time)
-        self._summary = self.team.broadcast(self._summarize(clock, self.step - first, single, interrupted))
+        interrupted = loop.stop.requested and not schedule.ended(self.step, self.time)
+        self._summary = self.team.broadcast(summary_of(self, loop.clock, self.step - first, single, interrupted))
         if line := self.integrator.remark():
             self.notify(line)
-        if clock.settled and self.team.first and not stop.requested and not self.integrator.own_forces:
+        if loop.clock.settled and self.team.first and not loop.stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary)
 
     def _check_idle(self) -> None:
         if self._running:
             raise InputError("this simulation is running; end that run first (stop iterating over its beats)")
-
-    def _run(self, schedule: Schedule, clock: Clock, stop: StopRequest, pace: Pace | None) -> Iterator[Beat]:
-        """The loop, from the first frame until the file is closed."""
-        first = self.step
-        self.team.working = True
-        if not self._resumed and not self._begun:
-            with np.errstate(all="ignore"):  # the first frame reports what is not finite
-                self.integrator.start(self.motion)
-        self._begun = True
-        if not self.recording.begun:
-            self._record()
-            self._checkpoint()
-        queued = at_most = 0
-        failure: BaseException | None = None
-        while not self._ended(schedule) and not stop.requested:
-            if not queued:
-                at_most = self._steps_in_a_beat(clock, stop, pace)
-                if stop.requested:
-                    break
-            self._within_a_step = True  # stays True if a second Ctrl-C ends the step between two pieces of a force
-            queued += self._advance(schedule, at_most - queued if pace else at_most)
-            self._within_a_step = False
-            if self._calls and self._calls.due(self.state):
-                try:
-                    wanted = self._calls.function(self.particles) is not False
-                except Exception as error:  # the file is finished in good order first
-                    failure, wanted = error, False
-                if not wanted:
-                    stop.request()
-                at_most = min(at_most, queued)  # all ranks hear of it before the next step
-            if queued >= at_most or (self.team.size == 1 and clock.due()):
-                clock.look(self.step - first, self.state, soon=queued > 1)
-                queued = 0
-                yield self._beat(clock, schedule)
-                if self.team.broadcast(self.recording.checkpoint_due()):
-                    self._checkpoint()
-        clock.look(self.step - first, self.state)  # before closing the file, whose time is not part of a step
-        if not schedule.due(self.step, self.time):  # interrupted between frames
-            self._record()
-        if self.step > first:
-            self._checkpoint()
-        self.team.working = False
-        with self.team.agreed():
-            self.recording.close(complete=self._ended(schedule))
-            if failure is not None:
-                raise failure
-        yield self._beat(clock, schedule)
-
-    def _steps_in_a_beat(self, clock: Clock, stop: StopRequest, pace: Pace | None) -> int:
-        """The number of steps until the next beat. Several ranks take that of rank 0, and stop if one of them is to stop.
-
-        Raises the error of the recording, which rank 0 alone has.
-        """
-        at_most = clock.steps_in_a_beat()
-        if pace is not None:
-            return min(at_most, _paced(pace, clock))
-        if self.team.size == 1:
-            return at_most
-        said = self.team.all((at_most, stop.heard, self.recording.error))
-        stop.requested |= any(heard for _, heard, _ in said)
-        at_most, _, error = said[0]
-        if error is not None:
-            raise_on_all(self.team, error)
-        return at_most
-
-    def _checkpoint(self) -> None:
-        if self.team.size > 1:
-            require_same_state(self.team, self.step, self.checkpoint_arrays())
-        self.recording.checkpoint()
-
-    def _open_recording(self) -> AbstractContextManager:
-        if self.engine.approximate and not self._resumed and not self._begun:
-            self.team.working = True
-            with np.errstate(all="ignore"):
-                self.motion.evaluate()  # the file says how accurate the forces are; a run without a file has the same bits
-            self.team.working = False
-        with self.team.agreed():
-            return self.recording.open()
-
-    def _ended(self, schedule: Schedule) -> bool:
-        """True if the run has reached its end, or two bodies have touched and the scenario says ``stop``."""
-        touched = self.colliding is not None and self.colliding.stopped
-        return touched or schedule.ended(self.step, self.time)
 
     def _schedule(self, steps: int | None, until: float | None) -> Schedule:
         """The plan's schedule, or that of the next ``steps`` steps, or that until a time."""
@@ -511,7 +393,7 @@ class Simulation:
             return StepSchedule(every, last)
         if isinstance(schedule, TimeSchedule):
             return replace(schedule, end=until)
-        if not self._resumed and "every" in dict(self.scenario.source.values.get("record") or {}):
+        if not self.resumed and "every" in dict(self.scenario.source.values.get("record") or {}):
             raise InputError(
                 "integrate: how many steps this scheme makes until a time is not known, so 'every' can't be used; give "
                 "record={'dt': TIME} instead"
@@ -519,59 +401,7 @@ class Simulation:
         interval = self.scenario.record.dt or (until - self.time) / FRAMES
         return TimeSchedule(interval or 1.0, until, self.time)
 
-    @np.errstate(all="ignore")  # numbers that go wrong stop the run at its next frame
-    def _advance(self, schedule: Schedule, at_most: int) -> int:
-        """Make up to ``at_most`` steps: a whole block of frames, or the steps before the next frame, or the step to it; and
-        none beyond the next call.
-
-        Returns the number of steps."""
-        begun, integrator = self.step, self.integrator
-        between, until = schedule.next(self.step, self.time)
-        if self._calls:
-            steps, until = self._calls.next(self.state, until)
-            at_most = min(at_most, steps)
-        if self.colliding is not None or not (isinstance(integrator, FixedStep) and isinstance(schedule, StepSchedule)):
-            between = min(between, at_most)
-            self._watch.step(begun + 1, False, min(between, 1))
-            if self.colliding is None:
-                integrator.advance(self.motion, between, until)
-            else:
-                self._advance_colliding(self.colliding, between, until)
-            if schedule.due(self.step, self.time):
-                self._record()
-            return self.step - begun
-        frames, every, per_block = 1, 1, self.frames_per_block
-        if schedule.regular_after(begun) >= per_block and per_block * schedule.every <= min(at_most, MOST_STEPS):
-            frames, every = per_block, schedule.every
-        elif between := min(between - 1, at_most):
-            self._watch.step(begun + between, False, between)
-            integrator.advance(self.motion, between)
-            return between
-        self._watch.step(begun + frames * every, True, frames * every)
-        snapshots = integrator.frames(self.motion, frames, every)
-        numbers = range(begun + every, self.step + 1, every)
-        times = (integrator.time_at(self.state, k) for k in numbers)
-        self.recording.snapshots(zip(numbers, times, snapshots, strict=True))
-        return self.step - begun
-
-    def _advance_colliding(self, colliding: "Colliding", steps: int, until: float) -> None:
-        """Make up to ``steps`` steps; after one in which bodies touch, no more."""
-        span = self.integrator.advance_to_contact(self.motion, steps, until, colliding.now)
-        if span is None:
-            return
-        motion = colliding.resolve(span, self.motion, self.integrator, self.recording)
-        if motion is not None:
-            self.motion, self.state = motion, motion.state
-            self._watch.follow(motion)
-
     # --- What goes to the file ---
-
-    def _record(self) -> None:
-        with np.errstate(all="ignore"):
-            if self.state.frame_want not in self.state.current:
-                self._watch.frame(self.step)
-            self.motion.evaluate(self.state.frame_want)
-            self.recording.frame()
 
     def checkpoint_arrays(self) -> dict[str, np.ndarray]:
         """The arrays of a checkpoint: the state's columns and the integrator's arrays."""
@@ -603,67 +433,12 @@ class Simulation:
             **self.engine.scope(),
         }
 
-    # --- What goes to the user ---
-
-    def _beat(self, clock: Clock, schedule: Schedule) -> Beat:
-        return Beat(self.state, self._progress(clock, schedule, "", 0.0), self.energies)
-
-    def _progress(self, clock: Clock, schedule: Schedule, doing: str, fraction: float) -> Progress:
-        return Progress(
-            step=self.step,
-            steps=schedule.last if isinstance(schedule, StepSchedule) else None,
-            time=self.time,
-            steps_per_s=clock.steps_per_s,
-            interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self.motion),
-            bodies_per_s=self._bodies_per_s(clock),
-            energy_error=self.energies.error,
-            fraction_done=schedule.fraction(self.step, self.time),
-            doing=doing,
-            fraction=fraction,
-            observed=self.recording.observed,
-            units=self.scenario.units,
-        )
-
-    def _bodies_per_s(self, clock: Clock) -> float | None:
-        """The bodies whose forces a tree computes per second; None with direct sums."""
-        return clock.steps_per_s * self.integrator.bodies_per_step(self.motion) if self.engine.approximate else None
-
     def _report_interrupt(self) -> None:
         """Report the interrupt and, if there is a checkpoint, how to continue."""
         if self.recording.can_go_on:
             self.notify(f"interrupted at step {self.step}; continue with: nbody resume {self.output}")
         elif self.output is not None:
             self.notify(f"interrupted at step {self.step}, before the first checkpoint")
-
-    def _summarize(self, clock: Clock, done: int, single: int | None, interrupted: bool) -> Summary:
-        """``done``: steps of this call; ``single``: steps of single bodies before it."""
-        individual = self.integrator.single is not None
-        return Summary(
-            name=self.scenario.name,
-            output=None if self.output is None else str(self.output),
-            engine=self.engine_name,
-            device=self.engine.devices_name(self.state),
-            precision=self.scenario.precision,
-            integrator=self.scenario.integrator.scheme,
-            particles=self.bodies.count,
-            steps=done,
-            step=self.step,
-            time=self.time,
-            wall_s=clock.seconds(),
-            steps_per_s=clock.steps_per_s,
-            interactions_per_s=clock.steps_per_s * self.integrator.pairs_per_step(self.motion),
-            bodies_per_s=self._bodies_per_s(clock),
-            energy_initial=self.energies.initial,
-            energy_final=self.energies.latest + (self.colliding.now.energy if self.colliding else 0.0),
-            energy_error=self.energies.error,
-            frames=self.frames,
-            interrupted=interrupted,
-            energy_error_largest=self.energies.largest_error,
-            blocks=done if individual else None,
-            body_steps=(self.integrator.single or 0) - (single or 0) if individual else None,
-            time_unit=self.scenario.units.time if self.scenario.units else "",
-            **(self.colliding.summary() if self.colliding else {}),
-        )
 
 
 def _say_nothing(line: str) -> None:
@@ -683,7 +458,9 @@ def _described(scenario: Any) -> Scenario | Particles:
 
 
 def _scenario_of(particles: Particles, values: dict[str, Any]) -> Scenario:
-    """The scenario of particles and keyword arguments."""
+    """The scenario of particles and keyword arguments. Raises InputError."""
+    if made := next((name for name in ("particles", "seed") if values.get(name) is not None), None):
+        raise InputError(f"{made}: the {particles.count} particles are given; leave it out")
     base = {
         "initial": {"source": "arrays", "particles": particles.count},
         "gravity": {"dimensions": particles.dimensions},

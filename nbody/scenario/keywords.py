@@ -7,6 +7,8 @@ from nbody.errors import InputError, unknown
 from nbody.scenario.source import Keys
 
 KEYWORDS: dict[str, Keys] = {
+    "particles": ("initial", "particles"),
+    "seed": ("initial", "seed"),
     "dt": ("integrator", "dt"),
     "steps": ("integrator", "steps"),
     "end": ("integrator", "end"),

@@ -63,7 +63,8 @@ class Replays:
             for _ in range(count):
                 step()
 
-        name = key, count, state.current, tuple(state.waiting), state.origin
+        origin = state.origin if state.time_dependent else None
+        name = key, count, state.current, tuple(state.waiting), origin
         replay = self._replays.get(name)
         if replay is None:
             replay = self._replays[name] = self._record(state, steps)

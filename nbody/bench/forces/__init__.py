@@ -45,7 +45,8 @@ def prepare(
     if up_to is not None:
         particles, engines, precision = selection.scaling(up_to, particles, engines, precision, on)
     counts = selection.counts(particles, "gpu" in on)
-    own = selection.contestants(engines, precision, on, max(counts), accuracy)
+    most = max(counts) if up_to is None else 1  # else an engine takes part as long as it fits
+    own = selection.contestants(engines, precision, on, most, accuracy)
     rivals, absent = selection.rivals(precision, on) if not engines else ([], [])
     if "cpu-tree" in engines:
         rivals, absent = trees.peers()

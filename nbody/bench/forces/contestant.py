@@ -15,6 +15,7 @@ from nbody.bench.forces.row import ForceRow
 from nbody.bench.timing import device_times
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine, rounding_bound
+from nbody.forces.memory import fits
 from nbody.law import Gravity
 from nbody.state import State
 
@@ -97,6 +98,10 @@ class Contestant(ABC):
     def release(self) -> None:
         """Release the bodies."""
 
+    def fits(self, count: int) -> bool:
+        """True if there is memory for ``count`` particles."""
+        return True
+
     def wait(self) -> None:  # noqa: B027  (a CPU is done when its call returns)
         """Wait until the enqueued work is done."""
 
@@ -127,7 +132,7 @@ class Contestant(ABC):
         first, fastest = self._pilot(min(PILOT, largest))
         self.compile_s = max(0.0, first - fastest)
         count = largest // FULLER if self.backend == "gpu" else 0
-        while self.expected(count) > PATIENCE:
+        while count and (self.expected(count) > PATIENCE or not self.fits(count)):
             count //= FULLER
         if count > PILOT:
             self._pilot(count)
@@ -203,6 +208,10 @@ class EngineContestant(Contestant):
     def release(self) -> None:
         """See :meth:`Contestant.release`."""
         self._state = None
+
+    def fits(self, count: int) -> bool:
+        """See :meth:`Contestant.fits`."""
+        return fits(self.kind, count, self.precision)
 
     def wait(self) -> None:
         """See :meth:`Contestant.wait`."""

@@ -69,6 +69,8 @@ def checked(
     )  # fmt: skip
     if c.expected(count) > longest:
         return row.noted(f"left out: one evaluation would take about {c.expected(count):.0f} s")
+    if not c.fits(count):
+        return row.noted("left out: it needs more memory than is free")
     notify(f"N = {count}: checking {c.name} {c.precision}")
     c.load(problem)
     c.timed()

@@ -13,6 +13,7 @@ def prepare(
     *,
     gpus: str = "",
     particles: Sequence[int] = (),
+    engines: Sequence[str] = (),
     precision: Sequence[str] = (),
 ) -> Callable[[Callable[[str], None]], Any]:
     """Measure whole steps on one GPU of this machine, on two, and so on.
@@ -26,10 +27,14 @@ def prepare(
       nbody bench scaling --gpus 1,2,4
 
       nbody bench --gpus 1,2 --particles 262144
+
+      nbody bench --gpus 1,2 --engines gpu-tree --particles 1e6 1e7
     """
     from nbody import gpu
     from nbody.bench import card, report
     from nbody.bench.scaling import suite
+    from nbody.forces import ENGINES
+    from nbody.run.gpus import DIVIDES
 
     card.require_gpu("nbody bench scaling")
     there = gpu.device_count()
@@ -41,6 +46,9 @@ def prepare(
         raise InputError(f"--gpus: this machine has {there} GPU{'s' * (there != 1)}, got '{gpus}'")
     if unknown := [name for name in precision if name not in suite.PRECISIONS]:
         raise InputError(f"--precision: one of {', '.join(suite.PRECISIONS)}, got '{unknown[0]}'")
+    for name in engines:
+        if not getattr(ENGINES.load(name, "--engines: "), "helped", False):
+            raise InputError(f"--engines: '{name}' computes on one device; leave it out")
     counts, known = particles or suite.COUNTS, [number for number in wanted if number <= there]
-    measured = precision or suite.PRECISIONS[:1]
-    return lambda notify: report.Report(report.machine(), suite.measure(known, counts, measured, notify))
+    kinds = [(engine, each) for engine in engines or [DIVIDES] for each in precision or suite.PRECISIONS[:1]]
+    return lambda notify: report.Report(report.machine(), suite.measure(known, counts, kinds, notify))

@@ -15,10 +15,11 @@ def plot(report: Report, path: Path) -> None:
     axes = figure.add_subplot()
     most = max((row.gpus for row in rows), default=1)
     axes.plot([1, most], [1, most], color="0.7", linewidth=1, label="ideal")
-    for count, precision in distinct(rows, "particles", "precision"):
-        of = [row for row in rows if (row.particles, row.precision) == (count, precision) and row.speedup]
-        axes.plot([row.gpus for row in of], [row.speedup for row in of], "o-", label=f"N = {count}, {precision}")
+    for each in distinct(rows, "name", "precision", "particles"):
+        of = [row for row in rows if (row.name, row.precision, row.particles) == each and row.speedup]
+        label = "{}, {}, N = {}".format(*each)
+        axes.plot([row.gpus for row in of], [row.speedup for row in of], "o-", label=label)
     axes.set_xticks(sorted({row.gpus for row in rows}))
     axes.set(xlabel="GPUs", ylabel="speed-up", title=f"Whole steps on several GPUs\n{report.device}")
     axes.legend()
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, format="png", dpi=130, metadata={"Description": report.device})

@@ -11,28 +11,29 @@ from nbody.run.simulation import Simulation
 COUNTS = (65536, 262144, 1 << 20)
 PRECISIONS = ("float32", "mixed", "float64")
 
-ENGINE, DT, EVERY = "gpu-symmetric", 1e-5, 10
+DT, EVERY = 1e-5, 10
 
 SECONDS, FEWEST = 2.0, 20
 """A run on one GPU has steps for about this time, at least FEWEST."""
 
-PILOT = 5
-"""Steps of the run that compiles the kernels and estimates the speed."""
+PILOT, WARM = 5, 4 * EVERY
+"""Steps of the run that compiles the kernels and estimates the speed; and of the one that records the graphs, as a run of
+days does once, if these steps are many."""
 
 Notify = Callable[[str], None]
 
 
 def measure(
-    gpus: Sequence[int], counts: Sequence[int], precisions: Sequence[str], notify: Notify = lambda _: None
+    gpus: Sequence[int], counts: Sequence[int], kinds: Sequence[tuple[str, str]], notify: Notify = lambda _: None
 ) -> list[ScalingRow]:
-    """Rows for all numbers of bodies and GPUs. ``notify`` gets a line before each measurement."""
+    """Rows for all numbers of bodies and GPUs, of each engine and precision. ``notify`` gets a line before each."""
     rows = []
-    for precision in precisions:
+    for engine, precision in kinds:
         for count in counts:
             steps, one, bits = FEWEST, None, b""
             for number in gpus:
-                notify(f"N = {count}: {precision} on {number} GPU{'s' * (number != 1)}")
-                row, found = _run(count, precision, number, steps)
+                notify(f"N = {count}: {engine}, {precision} on {number} GPU{'s' * (number != 1)}")
+                row, found = _run(count, engine, precision, number, steps)
                 if one is None:
                     one, bits = row, found
                     steps = row.steps
@@ -42,19 +43,21 @@ def measure(
     return rows
 
 
-def _run(count: int, precision: str, gpus: int, steps: int) -> tuple[ScalingRow, bytes]:
+def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tuple[ScalingRow, bytes]:
     """A row, and the bits of the last positions. On one GPU the number of steps follows from the speed."""
     problem = cluster(count)
     run = Simulation(
-        problem.particles, dt=DT, softening=problem.gravity.length, engine=ENGINE, precision=precision, gpus=gpus,
+        problem.particles, dt=DT, softening=problem.gravity.length, engine=engine, precision=precision, gpus=gpus,
         every=EVERY,
     )  # fmt: skip
     pilot = run.run(PILOT)
     if gpus == 1 and pilot.steps_per_s:
         steps = max(FEWEST, round(SECONDS * pilot.steps_per_s))
+    if steps > WARM:
+        run.run(WARM)
     summary = run.run(steps)
     row = ScalingRow(
-        name=ENGINE, device=summary.device, precision=precision, particles=count, gpus=gpus, steps=steps,
+        name=engine, device=summary.device, precision=precision, particles=count, gpus=gpus, steps=steps,
         seconds=ratio(1.0, summary.steps_per_s), interactions_per_s=summary.interactions_per_s,
     )  # fmt: skip
     return row, run.state.phase_space()[0].tobytes()

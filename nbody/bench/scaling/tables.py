@@ -8,6 +8,7 @@ from nbody.units import duration, rate
 
 COLUMNS = (
     Column("N", "particles"),
+    Column("engine", "name", left=True),
     Column("precision", "precision", left=True),
     Column("GPUs", "gpus"),
     Column("a whole\nstep", lambda row: "WRONG" if row.wrong else duration(row.seconds)),

@@ -88,7 +88,10 @@ class GpuEngine(Engine):
     """The function that builds the engine's kernel for a :class:`Shape`."""
 
     helped: ClassVar[bool] = False
-    """True if several GPUs can divide its work: ``load`` then makes ``state.helpers`` for :data:`DIVIDED` bodies or more."""
+    """True if several GPUs can divide its work: ``load`` then makes ``state.helpers`` if that is worth it."""
+
+    divided_from: ClassVar[int] = DIVIDED
+    """The fewest bodies with mass whose forces several GPUs, or ranks, divide."""
 
     divides: ClassVar[bool] = False
     """True if its launches leave out bodies without mass, if there are many: ``load`` then makes a ``state.division``."""
@@ -117,9 +120,9 @@ class GpuEngine(Engine):
             if gravity.per_species:
                 softening2 = gravity.squares(particles.species, particles.species_names)
             state.division = Division(particles.mass.astype(self.dtype), self.dtype, softening2)
-        if self.helped and len(self.devices) > 1 and self.acting(state) >= DIVIDED:
+        if self.helped and len(self.devices) > 1 and self.acting(state) >= self.divided_from:
             state.helpers = Helpers(self.devices, state, self.gravity.per_species)
-        if self.divides_over_ranks and self.team.size > 1 and self.acting(state) >= DIVIDED:
+        if self.divides_over_ranks and self.team.size > 1 and self.acting(state) >= self.divided_from:
             state.ranks = Ranks(self.team)
         return state
 

@@ -3,21 +3,25 @@
 One evaluation: the box, Morton keys, sort, gather (:mod:`.gpu_keys`, :mod:`.gpu_sort`); cells (:mod:`.gpu_build`); moments
 from the leaves upward (:mod:`.gpu_moments`); a walk per region and per group of neighbours (:mod:`.gpu_regions`,
 :mod:`.gpu_walk`). The launches are the same for any positions, so a CUDA graph replays them. Some bodies, or points, are
-sorted and divided into groups in the same way, and walk the same tree.
+sorted and divided into groups in the same way, and walk the same tree. Several GPUs, or ranks, divide the groups of all
+bodies (:mod:`.gpu_division`); the forces on some bodies, or at points, are computed by the first GPU, or by every rank.
 
 The acceptance test needs |a| of the evaluation before, which the state's accelerations hold, also in a checkpoint. If they
 are all zero, the first evaluation opens cells by an angle, and a second one follows at once.
 """
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Bodies, GpuEngine
+from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.forces.engine import ForceError
 from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
+from nbody.forces.tree.gpu_division import Division
 from nbody.forces.tree.gpu_regions import region_kernel
 from nbody.forces.tree.gpu_tree import Cells, Tree
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, Plan, walk_kernel
@@ -57,6 +61,15 @@ def gpu_settings(options: TreeOptions, precision: str) -> Settings:
     )  # fmt: skip
 
 
+DIVIDED = 262144
+"""The fewest bodies whose forces several GPUs divide. One H200 and two, accuracy 1e-3: 0.94 and 0.83 ms with this many, 0.75
+and 0.72 ms with half as many; 2.30 and 1.67 ms with 1M, of which each builds the tree for 0.58 ms."""
+
+
+class GpuTreeOptions(TreeOptions, GpuOptions):
+    """The options of ``gpu-tree``: those of a tree, and the GPUs that divide its work."""
+
+
 SPARSE = 64
 """Targets that are fewer than the bodies by this factor have smaller groups."""
 
@@ -65,10 +78,12 @@ class TreeEngine(GpuEngine):
     """An octree and Cartesian multipoles to an accuracy that the user names. The net force Σ m a, which is an error, is
     subtracted: :mod:`.gpu_momentum`."""
 
-    Options = TreeOptions  # type: ignore[assignment]
+    Options = GpuTreeOptions  # type: ignore[assignment]
     name = "gpu-tree"
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed")
     approximate = subsets = True
+    helped = divides_over_ranks = True
+    divided_from = DIVIDED
     contends = range(8192, 1 << 62)  # below, the launches of a tree take longer than direct sums on any card
     rescales = True
     separate_potential = True
@@ -103,18 +118,25 @@ class TreeEngine(GpuEngine):
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`."""
         state = super().load(particles)
-        state.workspace = Tree(state, self.settings.leaf, self.basis(), self.wide)
+        state.workspace = tree = self._tree(state.count, state.stream)
+        if state.helpers or state.ranks:
+            tree.division = Division(state, tree, partial(self._tree, state.count))
         state.interactions = interactions(0, state.count)
         return state
+
+    def _tree(self, count: int, stream: Any) -> Tree:
+        return Tree(count, self.settings.leaf, self.basis(), self.wide, stream)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
         """See :func:`~nbody.forces.tree.options.interactions`; of the evaluation before the last one."""
         evaluations = super().work(state, want, current) // state.count**2
-        return evaluations * interactions(int(state.workspace.cells.last_work[0]), state.count)
+        tree = state.workspace
+        counted = tree.division.counted(state) if tree.division else int(tree.cells.last_work[0])
+        return evaluations * interactions(counted, state.count)
 
     def build_tree(self, state: DeviceState) -> None:
         """Enqueue the build of the tree for the present positions."""
-        state.workspace.rebuild(state.body, self.gravity.G, self.settings.group)
+        state.workspace.build(state.body, self.gravity.G, self.settings.group)
 
     def at(
         self, state: DeviceState, points: np.ndarray, want: Want = Want.ACCELERATION
@@ -125,9 +147,9 @@ class TreeEngine(GpuEngine):
         rows[:, : state.dimensions] = points
         result, tree = cuda.to_device(np.zeros_like(rows)), state.workspace
         cells = tree.cells_of(cuda.to_device(rows), self._group(len(points), state.count))
-        self._walk(state, cells, result, Want.ACCELERATION, shift=state.count)  # learns |a|
+        self._walk(tree, cells, result, Want.ACCELERATION, shift=state.count)  # learns |a|
         cells.restart()
-        self._walk(state, cells, result, want, shift=state.count)
+        self._walk(tree, cells, result, want, shift=state.count)
         state.synchronize()
         found = result.copy_to_host()
         return found[:, : state.dimensions].copy(), found[:, 3].copy()
@@ -163,31 +185,39 @@ class TreeEngine(GpuEngine):
         rows = cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets
         cells = tree.cells_of(state.body, self._group(rows.shape[0], state.count), rows)
         if not known:
-            self._walk(state, cells, state.acceleration, Want.ACCELERATION)
+            self._walk(tree, cells, state.acceleration, Want.ACCELERATION)
             cells.restart()
-        self._walk(state, cells, state.acceleration, want)
+        self._walk(tree, cells, state.acceleration, want)
         state.report(interactions(int(cells.last_work[0]), cells.count))
 
     def _evaluate(self, state: DeviceState, want: Want, keep: bool = False) -> None:
         tree: Tree = state.workspace
-        tree.build(state.body, self.gravity.G, self.settings.group)
-        self._walk(state, tree.cells, state.acceleration, want, keep)
+
+        def build(tree: Tree, body: Any) -> None:
+            tree.build(body, self.gravity.G, self.settings.group)
+
+        def walk(tree: Tree, acceleration: Any) -> None:
+            self._walk(tree, tree.cells, acceleration, want, keep)
+
+        if tree.division:
+            tree.division.compute(state, build, walk)
+        else:
+            build(tree, state.body)
+            walk(tree, state.acceleration)
         if not keep:
             momentum.balance(state.body, state.acceleration, tree.forces, state.stream)
         state.report(self.work(state))
 
-    def _walk(
-        self, state: DeviceState, targets: Cells, result: Any, want: Want, keep: bool = False, shift: int = 0
-    ) -> None:
-        """Enqueue the forces of the tree of a state on ``targets``. The rows ``targets.index`` of ``result`` hold the
+    def _walk(self, tree: Tree, targets: Cells, result: Any, want: Want, keep: bool = False, shift: int = 0) -> None:
+        """Enqueue the forces of a tree on the share of ``targets``. The rows ``targets.index`` of ``result`` hold the
         accelerations of the evaluation before, and receive those of this one (``keep``: only the potential)."""
-        tree, s, shape = state.workspace, self.settings, self.shape(want)
+        s, shape = self.settings, self.shape(want)
         basis, geometric = self.basis(shape.potential), s.theta is not None
         bound = np.float32(s.error if s.theta is None else s.theta)
-        law = np.float64(self.gravity.length2), np.float64(self.reach), bound
+        law = np.float64(self.gravity.length2), np.float64(self.reach), bound, *map(np.int32, targets.share)
         shared = targets.centres, targets.locals, targets.lists, targets.listed, targets.work
         bodies = targets.sorted, targets.index, result
-        grid = RESIDENT * gpu.facts().multiprocessors, THREADS, state.stream
+        grid = RESIDENT * gpu.facts().multiprocessors, THREADS, targets.stream
         regions, walk = region_kernel(basis, tree.wide, geometric), walk_kernel(Plan(shape, basis, geometric, keep))
         regions[grid](targets.counts, targets.regions, *bodies, *shared, *tree.sources, *law)
         walk[grid](
@@ -213,6 +243,12 @@ class TreeEngine(GpuEngine):
         """See :meth:`Engine.bytes_needed`; with leaves of 32 and order 4."""
         wide = np.float64 if precision == "mixed" else np.float32
         return super().bytes_needed(particles, precision) + Tree.bytes_needed(particles, 32, Basis(4, 3, True), wide)
+
+    @classmethod
+    def bytes_to_help(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.bytes_to_help`: also a tree."""
+        wide = np.float64 if precision == "mixed" else np.float32
+        return super().bytes_to_help(particles, precision) + Tree.bytes_needed(particles, 32, Basis(4, 3, True), wide)
 
     @classmethod
     def target_bytes(cls, particles: int, precision: str) -> int:

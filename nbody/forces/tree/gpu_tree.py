@@ -13,9 +13,9 @@ from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_moments import rows_of, upward_kernels
 from nbody.forces.tree.gpu_regions import LIST
 from nbody.forces.tree.gpu_sort import Sort
+from nbody.forces.tree.gpu_target import ALL, Share
 from nbody.forces.tree.gpu_walk import GROUP
 from nbody.gpu import cuda, out_of_memory
-from nbody.state.device import DeviceState
 
 CELL_THREADS = 128
 """Threads per block of the kernels with a thread per cell."""
@@ -55,12 +55,16 @@ class Cells:
         leaf: cells with more bodies are divided.
         basis, wide: the expansions, and the type of coordinates.
         stream: the stream of all launches.
+
+    Attributes:
+        share: the targets whose forces are computed.
     """
 
     def __init__(self, capacity: int, leaf: int, basis: Basis, wide: type, stream: Any) -> None:
         n = sizes(capacity, leaf)
         self.capacity = self.count = capacity
         self.leaf, self.dimensions, self.wide, self.stream, self.region = leaf, basis.dimensions, wide, stream, REGION
+        self.share: Share = ALL
         with out_of_memory(f"a tree of {capacity} particles", Cells.bytes_needed(capacity, leaf, basis, wide)):
             array = cuda.device_array
             self._keys, self._index = array((2, n.bodies), np.uint64), array((2, n.bodies), np.uint32)
@@ -133,18 +137,18 @@ class Cells:
 
 
 class Tree:
-    """The tree over all bodies of a state: :attr:`cells`, and their moments. ``leaf``, ``basis`` and ``wide`` as in
-    :class:`Cells`.
+    """The tree over ``count`` bodies: :attr:`cells`, and their moments. The rest as in :class:`Cells`.
 
     Attributes:
         box: see :mod:`.gpu_keys`.
         begun: True once accelerations of an earlier evaluation exist.
         targets: the cells of other targets; None before there are any.
+        division: how several devices divide the forces; None if this one computes all.
     """
 
-    def __init__(self, state: DeviceState, leaf: int, basis: Basis, wide: type) -> None:
-        n = sizes(state.count, leaf)
-        self.basis, self.wide, self.stream = basis, wide, state.stream
+    def __init__(self, count: int, leaf: int, basis: Basis, wide: type, stream: Any) -> None:
+        n = sizes(count, leaf)
+        self.basis, self.wide, self.stream = basis, wide, stream
         parts = min(keys.PARTS, -(-n.bodies // keys.THREADS))
         with out_of_memory(f"a tree of {n.bodies} particles", Tree.bytes_needed(n.bodies, leaf, basis, wide)):
             array = cuda.device_array
@@ -153,9 +157,10 @@ class Tree:
             self.place = array((n.cells, 4), wide)
             self.norms = array((n.cells * rows_of(basis.order), 4), np.float32)
             self.moments = array((n.cells * rows_of(len(basis.moments)), 4), np.float32)
-        self.cells = Cells(state.count, leaf, basis, wide, state.stream)
+        self.cells = Cells(count, leaf, basis, wide, stream)
         self.begun = False
         self.targets: Cells | None = None
+        self.division: Any = None
         self._graph: gpu.Graph | None = None
 
     @staticmethod
@@ -171,7 +176,17 @@ class Tree:
         return cells.counts, cells.nodes, self.place, self.norms, self.moments, cells.sorted, cells.index, self.box
 
     def build(self, body: Any, G: float, group: int) -> None:
-        """Enqueue the build of the tree for the positions of ``body``, with groups of at most ``group`` bodies."""
+        """Enqueue the build of the tree for the positions of ``body``, always the same array, with groups of at most
+        ``group`` bodies. Unless a graph is recorded, this is a graph of its own, and one launch from the second time on."""
+        if gpu.SIMULATED or gpu.is_recording(self.stream):
+            self._launch(body, G, group)
+        elif self._graph is not None:
+            self._graph.replay()
+        else:
+            self._launch(body, G, group)
+            self._graph = gpu.Graph(self.stream, lambda: self._launch(body, G, group))
+
+    def _launch(self, body: Any, G: float, group: int) -> None:
         bounds, frame = keys.bounds_kernels()
         bounds[self.parts.shape[0], keys.THREADS, self.stream](body, self.parts)
         widest = 2.0 ** (120 // self.basis.order)
@@ -179,15 +194,6 @@ class Tree:
         self.cells.order(body, self.box)
         self.cells.divide(group)
         self._sum()
-
-    def rebuild(self, *given: Any) -> None:
-        """:meth:`build`, which from the second time on is one launch of a graph."""
-        if self._graph is not None:
-            self._graph.replay()
-            return
-        self.build(*given)
-        if not gpu.SIMULATED:
-            self._graph = gpu.Graph(self.stream, lambda: self.build(*given))
 
     def cells_of(self, body: Any, group: int, rows: Any = None) -> Cells:
         """Other targets in the box of the tree: all rows of ``body`` (T, 4), or some; their cells are enqueued."""

@@ -32,7 +32,7 @@ from nbody.forces.tree.gpu_build import GROUPS, REGIONS, TICKET
 from nbody.forces.tree.gpu_keys import ACCELERATION, LENGTH, POTENTIAL
 from nbody.forces.tree.gpu_moments import device_operators, tuples
 from nbody.forces.tree.gpu_near import direct_pairs, on_bodies, quadrupole_pairs, staged_quadrupole
-from nbody.forces.tree.gpu_target import STACK, target_functions
+from nbody.forces.tree.gpu_target import STACK, in_share, target_functions
 from nbody.gpu import cuda
 
 GROUP = 128
@@ -69,12 +69,13 @@ class Plan(NamedTuple):
 @cache
 def walk_kernel(plan: Plan) -> Any:
     """``walk(counts, groups, targets, index, acceleration, region_at, centres, locals, lists, listed, work, tree_counts,
-    nodes, place, norms, moments, sorted, source_index, box, length2, reach, error, shift)``.
+    nodes, place, norms, moments, sorted, source_index, box, length2, reach, error, number, parts, chunk, shift)``.
 
     The first eleven are the targets: counts and arrays of their :class:`~nbody.forces.tree.gpu_tree.Cells`, and the array
     for the results, whose row of target k is ``index[k]``; ``work`` counts interactions. Then the tree: cells and bodies;
     the source of row i is the target of row i - ``shift``. ``reach``: beyond this distance the law is that of the
-    expansions; ``error``: the bound relative to |a|, or the opening angle.
+    expansions; ``error``: the bound relative to |a|, or the opening angle; ``number``, ``parts`` and ``chunk``: a
+    :class:`~nbody.forces.tree.gpu_target.Share`.
     """
     shape, basis = plan.shape, plan.basis
     potential, mixed, keep = shape.potential, shape.mixed, plan.keep
@@ -109,7 +110,7 @@ def walk_kernel(plan: Plan) -> Any:
     def walk(
         counts, groups, targets, index, acceleration, region_at, centres, locals_, lists, listed, work,
         tree_counts, nodes, place, norms, moments, sorted_body, source_index, box, length2_of_run, reach_of_run, error,
-        shift,
+        number, parts, chunk, shift,
     ):  # fmt: skip
         bodies = cuda.shared.array((WARPS, GROUP, 4), real, alignment=16)
         sums = cuda.shared.array((WARPS, PLACES, 4), real, alignment=16)
@@ -133,6 +134,8 @@ def walk_kernel(plan: Plan) -> Any:
             if ticket >= min(counts[GROUPS], groups.shape[0]):
                 break
             first, count, region_first = groups[ticket, 0], groups[ticket, 1], groups[ticket, 2]
+            if not in_share(first, number, parts, chunk) and not in_share(first + count - 1, number, parts, chunk):
+                continue
 
             # --- the group: its box, radius and smallest acceleration ---
             width_bits = width_for(count)
@@ -273,7 +276,7 @@ def walk_kernel(plan: Plan) -> Any:
 
             # --- the sums of the lanes, and the result ---
             expansion = target.total(expansion)
-            if lane == 0:
+            if lane == 0 and in_share(first, number, parts, chunk):  # two devices may walk this group
                 cuda.atomic.add(work, 0, done[warp])
             for k in range(lane, count, 32):
                 result = (f0, f0, f0, f0)
