@@ -50,9 +50,9 @@ def status(number: int) -> str:
 
     try:
         with cuda.gpus[number]:
-            (code,) = driver.cuStreamQuery(driver.CUstream(0))
+            code, *_ = driver.cuMemGetInfo()  # like any call; and, unlike one about streams, while a graph is recorded
     except Exception as error:
         if not is_of_driver(error):
             raise
         return str(error)
-    return "" if code in (driver.CUresult.CUDA_SUCCESS, driver.CUresult.CUDA_ERROR_NOT_READY) else code.name
+    return "" if code == driver.CUresult.CUDA_SUCCESS else str(code.name)
