@@ -154,14 +154,21 @@ def _radix_pass(keys, order, to_keys, to_order, shift, counts):
             counts[c, digit] = 0
         for i in range(c * size, min((c + 1) * size, len(keys))):
             counts[c, (keys[i] >> shift) & mask] += 1
-    total = 0
-    for digit in range(counts.shape[1]):
-        for c in range(chunks):
+    first = np.zeros(1 << DIGIT, np.int64)  # bodies of each digit in the chunks before; row by row, as vectors
+    for c in range(chunks):
+        for digit in range(1 << DIGIT):
             number = counts[c, digit]
-            counts[c, digit] = total
-            total += number
+            counts[c, digit] = first[digit]
+            first[digit] += number
+    total = 0
+    for digit in range(1 << DIGIT):
+        number = first[digit]
+        first[digit] = total
+        total += number
     for c in prange(chunks):
         places = counts[c]
+        for digit in range(1 << DIGIT):
+            places[digit] += first[digit]
         for i in range(c * size, min((c + 1) * size, len(keys))):
             digit = (keys[i] >> shift) & mask
             place = places[digit]

@@ -261,21 +261,15 @@ class Tree:
                 counter,
                 tasks,
                 same,
-                sources,
-                targets,
+                *sources,
+                *targets,
                 rules,
                 self.settings.group,
                 FEW,
                 room,
                 result,
             )
-            workers = len(room.counts)
-            if workers == 1:
-                fits = descend(0, *arguments)
-            else:
-                with ThreadPoolExecutor(workers) as threads:
-                    fits = all(list(threads.map(lambda w, rest=arguments: descend(w, *rest), range(workers))))
-            if fits:
+            if descend(*arguments):
                 break
             self._room *= 4
         self.work = Work(*map(int, room.counts.sum(0)[:4]))
