@@ -19,7 +19,8 @@ from nbody.forces.direct.cpu_tiles import Units as Factors
 from nbody.forces.tree.descent import descend_for
 from nbody.forces.tree.octree import Cells, cells_of
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
-from nbody.forces.tree.order import Box, gathered, picked, root_box, sorted_bodies
+from nbody.forces.tree.box import Box, root_box
+from nbody.forces.tree.order import gathered, picked, sorted_bodies
 from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Result, Room, Side
 from nbody.forces.tree.upward import fields_of
