@@ -6,13 +6,13 @@ from functools import cache
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, prange, types
+from numba import njit, types
 from numba.extending import intrinsic
 
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.tree.pieces import Variant, piece
-from nbody.forces.tree.room import DEPTH, Side
+from nbody.forces.tree.room import DEPTH
 from nbody.forces.tree.target import visit_for
 
 
@@ -31,19 +31,13 @@ def next_number(typing_context, counter):
 
 @cache
 def descend_for(variant: str) -> Callable:
-    """The compiled function ``descend(last, counter, tasks, same, *sources, *targets, rules, group, few, room, result)``:
-    the workers take tasks until none is left. Returns False if a list is full. (Numba's parallel loops know no tuples of
-    tuples.)"""
+    """The compiled function ``descend(w, sources, targets, last, counter, tasks, same, rules, group, few, room, result)``:
+    worker w takes tasks until none is left. Returns False if a list is full. Several threads call it at once."""
 
-    def descend(last, counter, tasks, same, xs, cs, fs, xt, ct, ft, rules, group, few, room, result):
-        full = 0
-        for w in prange(len(room.counts)):
-            sources, targets = Side(xs, cs, fs), Side(xt, ct, ft)
-            if not work(variant, w, last, counter, tasks, same, sources, targets, rules, group, few, room, result):
-                full += 1
-        return full == 0
+    def descend(w, sources, targets, last, counter, tasks, same, rules, group, few, room, result):
+        return work(variant, w, last, counter, tasks, same, sources, targets, rules, group, few, room, result)
 
-    return disk_cached(descend, parallel=True, fastmath=FAST)
+    return disk_cached(descend, fastmath=FAST)
 
 
 def _work(variant: Variant) -> Callable:

@@ -6,7 +6,6 @@ tree.potential(at=points)       # (M,)
 """
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Result, Room, Side
 from nbody.forces.tree.upward import fields_of
 from nbody.forces.tree.walk import DISTANT, FLAT, Rules
+from nbody.forces.tree.workers import run
 from nbody.law import LAWS, Gravity
 from nbody.parallel import ALONE as ONE_RANK
 from nbody.parallel import Team
@@ -257,20 +257,8 @@ class Tree:
         while True:
             room = Room.allocate(variant, max(1, min(self._workers, len(tasks))), self.settings.group, self._room)
             counter = np.zeros(1, np.int64)
-            arguments = (
-                len(tasks),
-                counter,
-                tasks,
-                same,
-                *sources,
-                *targets,
-                rules,
-                self.settings.group,
-                FEW,
-                room,
-                result,
-            )
-            if descend(*arguments):
+            group, last = self.settings.group, len(tasks)
+            if run(descend, sources, targets, last, counter, tasks, same, rules, group, FEW, room, result):
                 break
             self._room *= 4
         self.work = Work(*map(int, room.counts.sum(0)[:4]))
