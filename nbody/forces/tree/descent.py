@@ -59,9 +59,9 @@ def _work(variant: Variant) -> Callable:
                 cell = np.int64(target_cells.parent[cell])
                 length += 1
             start, cell = length, np.int64(tasks[task])
-            for depth in range(length, -1, -1):
-                if path[depth] != cell:  # cells above that the last task has too are done
-                    path[depth], start = cell, depth
+            for d in range(length, -1, -1):
+                if path[d] != cell:  # the cells above that the last task has too are done
+                    path[d], start = cell, np.int64(d)
                 cell = np.int64(target_cells.parent[cell])
             stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = path[start], bounds[start], bounds[start + 1], start
             waiting = 1

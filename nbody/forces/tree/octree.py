@@ -63,7 +63,7 @@ def _build(keys, leaf, dimensions, table, levels, ends):
         number = end
         for cell in range(begin, end):
             child[cell] = number if children[cell] else 0
-            number += np.int64(children[cell])
+            number += int(children[cell])
         if number > table.shape[1]:
             return number, depth
         if end - begin < FEW:
