@@ -19,7 +19,7 @@ from nbody.forces.engine import ROUNDOFF, rounding_bound
 from nbody.forces.reference import ReferenceEngine
 from nbody.forces.tree.box import root_box
 from nbody.forces.tree.cpu_engine import CpuTreeEngine
-from nbody.forces.tree.octree import cells_of
+from nbody.forces.tree.octree import FEW, cells_of
 from nbody.forces.tree.options import TreeOptions, settings
 from nbody.forces.tree.order import sorted_bodies
 from nbody.forces.tree.tree import Tree
@@ -221,7 +221,7 @@ def test_children_divide_the_bodies_of_their_cell_and_leaves_are_small():
     cells = cells_of(keys, 16, 3)
     first, count = cells.first.astype(int), cells.count.astype(int)
     assert np.array_equal(np.sort(order), np.arange(40_000)) and (keys[1:] >= keys[:-1]).all()
-    assert np.diff(cells.levels).max() > 1000 and (count[cells.children == 0] <= 16).all()
+    assert np.diff(cells.levels).max() > FEW and (count[cells.children == 0] <= 16).all()
     for cell in np.flatnonzero(cells.children):
         below = np.arange(cells.child[cell], cells.child[cell] + cells.children[cell])
         assert len(below) > 1 and (cells.parent[below] == cell).all() and first[below[0]] == first[cell]

@@ -11,7 +11,7 @@ from numba import njit, prange
 
 from nbody.forces.direct.cpu_cache import disk_cached
 
-FEW = 256
+FEW = 2048
 """A level of fewer cells is divided by one thread: more would cost more than they gain."""
 
 
