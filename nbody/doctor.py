@@ -209,7 +209,7 @@ def _several() -> Iterator[Finding]:
         gpu.devices_for("all")
         access = gpu.connect(range(count))
         speeds = [gpu.bandwidth(0, other) for other in range(1, count)]
-    except (DeviceError, InputError) as error:
+    except (DeviceError, InputError, gpu.GpuFailed) as error:
         yield Finding("gpus", MISSING, f"{count} GPUs, not used together: {error}", facts={"gpus": count})
         return
     way = "directly" if access else "through the host's memory"

@@ -117,8 +117,12 @@ sharing = 1
 
 
 def cores() -> int:
-    """The number of processor cores that this process may use."""
+    """The number of processor cores that this process may use: those to which it is bound, and in a Slurm job no more than
+    the job has on this host."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    granted = os.environ.get("SLURM_CPUS_ON_NODE", "")
+    if granted.isdecimal():
+        count = min(count, int(granted))
     return max(1, count // sharing)
 
 

@@ -195,3 +195,21 @@ def test_the_plan_counts_the_working_arrays_of_blocks():
     schemes = ({"scheme": "leapfrog", "dt": 0.125, "steps": 1}, {"scheme": "hermite6_block", "end": 1.0})
     needed = [plan(Scenario.from_dict(base | {"integrator": each})).memory["memory"] for each in schemes]
     assert needed[1] - needed[0] >= 1000 * 8 * (9 + 9 + 1 + 2 + 18 + 3)
+
+
+def test_the_first_of_several_gpus_has_room_for_the_sums_that_they_exchange():
+    """Twice, in turn, twelve numbers per body and part."""
+    from nbody.forces import ENGINES
+    from nbody.integrators.blocks.memory import DIVIDED
+    from nbody.run.plan import plan
+    from nbody.scenario import Scenario
+
+    count, kind = DIVIDED[False], ENGINES.load("gpu-symmetric")
+    integrator = {"scheme": "hermite4_block", "end": 1.0}
+    base = {"initial": {"generator": "uniform", "particles": count}, "precision": "float64", "integrator": integrator}
+    planned = plan(Scenario.from_dict(base | {"engine": "cpu"}), measure=False)
+    needed = [
+        replace(planned, engine_kind=kind, engine_options=kind.Options(**gpus)).memory["GPU memory"]
+        for gpus in ({}, {"gpus": 2})
+    ]
+    assert needed[1] - needed[0] == 2 * 12 * 8 * 8 * count

@@ -172,6 +172,9 @@ def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(
         motion.state.step, motion.state.time = firsts[0][2]
         scheme.advance(motion, 1, 0.005)
         seconds.append((motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)))
+        for worker in scheme._blocks._workers._all:
+            exchanged = sum(array.nbytes for array in worker.gathered)
+            assert bool(exchanged) == (size > 1) and exchanged <= memory.bytes_to_exchange(bodies.count, precision)
     for ends in (firsts, seconds):
         for end in ends[1:]:
             assert end[2] == ends[0][2]

@@ -1,7 +1,11 @@
 """Several GPUs in one run: how their shares are added, what users may ask for, and the same bits for any number of them."""
 
 import json
+import os
+import subprocess
+import sys
 import weakref
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -174,6 +178,63 @@ def test_one_gpu_is_no_option_of_an_engine_that_has_none(capsys, tmp_path):
     given = ["run", "plummer", "-n", "33", "--steps", "1", "--engine", "cpu", "--gpus", "1", "--json", "-q"]
     assert main([*given, "-o", str(tmp_path / "run.h5")]) == 0
     assert json.loads(capsys.readouterr().out)["engine"] == "cpu"
+
+
+def test_a_run_is_repeated_on_the_gpus_that_are_asked_for(capsys, tmp_path):
+    path = str(tmp_path / "run.h5")
+    given = ["-n", "33", "--steps", "1", "--engine", "cpu", "--gpus", "1", "-q", "-o", path]
+    assert main(["run", "plummer", *given]) == 0 == main(["rerun", path, "--gpus", "1", "--verify", "-q"])
+    assert "hold the same bits" in capsys.readouterr().out
+    assert main(["rerun", path, "--gpus", "2", "-q", "--overwrite"]) == 2
+    assert "gpus: engine 'cpu' computes on one device" in capsys.readouterr().err
+
+
+FAILING = """
+import contextlib, json
+from nbody.cli import main
+from nbody.forces.direct import gpu_engine, gpu_helpers
+from nbody.gpu import failures, peers, waiting
+
+peers.device_count, peers._kind = (lambda: 3), (lambda number: "a card")
+gpu_engine.GpuEngine.divided_from = 1
+error = type("CudaAPIError", (Exception,), {"__module__": "numba.cuda.cudadrv.driver"})("[700] Call to cuX results in Y")
+options = ["--engine", "gpu-tiled", "--gpus", "3", "--precision", "float64", "-n", "9", "--steps", "3", "--every", "1", "-q"]
+
+def failing(function, number, calls):
+    calls = iter(range(calls))
+    def wrapped(*arguments):
+        if (number is None or arguments[0].number == number) and next(calls, None) is None:
+            failures.status = lambda device: "[999] unspecified" if device == 2 else ""
+            with arguments[0].current() if number else contextlib.nullcontext():
+                raise error
+        return function(*arguments)
+    return wrapped
+
+codes = [main(["run", "plummer", *options, "-o", "whole.h5"])]
+for room, name, number, others in ((gpu_helpers.HelpingWorker, "read", 1, "0,2"), (waiting, "is_done", None, "0,1")):
+    path, whole = f"{name}.h5", getattr(room, name)
+    setattr(room, name, failing(whole, number, 2))
+    codes.append(main(["run", "plummer", *options, "-o", path]))
+    setattr(room, name, whole)
+    failures.status = lambda device: ""
+    codes += [main(["resume", path, "--gpus", others, "-q"]), main(["diff", "whole.h5", path])]
+print(json.dumps(codes))
+"""
+
+
+def test_a_gpu_that_fails_is_named_and_the_others_go_on_with_the_same_bits(tmp_path):
+    """Once in a launch, and once in a wait, whose error does not say which device it is about."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert json.loads(done.stdout.splitlines()[-1]) == [0, 1, 0, 0, 1, 0, 0], done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("error")] == [
+        "error: GPU 1 has failed: [700] Call to cuX results in Y. The frames so far are kept; go on with the others: "
+        "nbody resume read.h5 --gpus 0,2",
+        "error: GPU 2 has failed: [999] unspecified. The frames so far are kept; go on with the others: "
+        "nbody resume is_done.h5 --gpus 0,1",
+    ]
 
 
 @pytest.fixture

@@ -7,13 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from nbody import Scenario, Simulation, Trajectory, machine
-from nbody.errors import InputError
+from nbody.errors import InputError, RunFailed
 from nbody.parallel import Alone, launcher, places
+from nbody.run.ranks import require_same_machines
 from nbody.run.resume import resume
 from nbody.trajectory import first_difference, read_checkpoint
 
@@ -222,9 +225,9 @@ def test_ranks_with_different_scenarios_are_refused_with_one_line(whole, tmp_pat
         ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, None),  # a batch script without srun
         ({"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}, ("srun", 3, 4)),
         ({"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}, None),
-        ({"PMI_SIZE": "2", "PMI_RANK": "1"}, ("mpirun (PMI)", 1, 2)),
+        ({"PMI_SIZE": "2", "PMI_RANK": "1"}, ("mpirun or srun (PMI)", 1, 2)),
         ({"PMI_SIZE": "2", "PMI_RANK": "1", "NBODY_RANKS": "1"}, None),
-        ({"PMIX_RANK": "5"}, ("mpirun (PMIx)", 5, 0)),
+        ({"PMIX_RANK": "5"}, ("mpirun or srun (PMIx)", 5, 0)),
         ({"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_RANK": "7", "PMIX_RANK": "7"}, ("Open MPI's mpirun", 7, 8)),
     ],
 )
@@ -251,6 +254,17 @@ def test_the_ranks_of_a_host_share_the_cores_to_which_they_are_not_bound(monkeyp
     assert machine.cores() == 2
 
 
+@pytest.mark.parametrize("bound,cores", [({0, 1, 2, 3, 4, 5, 6, 7}, 2), ({2}, 1)])
+def test_a_process_of_srun_that_runs_alone_uses_its_part_of_the_job(monkeypatch, bound, cores):
+    for name, value in {"STEP_NUM_TASKS": "5", "STEP_NUM_NODES": "2", "CPUS_ON_NODE": "6"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    monkeypatch.setattr(machine, "sharing", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: bound)
+    places.keep_to_job()
+    assert machine.cores() == cores
+
+
 @pytest.mark.parametrize(
     "visible,local_rank,seen", [(None, 1, "1"), ("", 1, ""), ("4,6", 1, "6"), ("4,6", 2, ""), ("GPU-5", 3, "GPU-5")]
 )
@@ -262,6 +276,23 @@ def test_each_rank_of_a_host_sees_another_gpu(monkeypatch, visible, local_rank, 
     assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 
+class Cards(Hosts):
+    """A team whose ranks are alike, and have the given cards."""
+
+    def all(self, value):
+        return self._answers if isinstance(value, tuple) else [value] * self.size
+
+
+def test_two_ranks_on_one_gpu_are_refused(monkeypatch):
+    card = SimpleNamespace(name="H200", multiprocessors=132, memory_total=1 << 37)
+    monkeypatch.setattr("nbody.gpu.facts", lambda: card, raising=False)
+    monkeypatch.setattr("nbody.gpu.uuid", lambda: "", raising=False)
+    engine, hosts = SimpleNamespace(device="gpu"), ["a", "b", "a"]
+    require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "2")]), engine, {})
+    with pytest.raises(InputError, match="ranks 0 and 2 have the same GPU of host a; start as many ranks"):
+        require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "1")]), engine, {})
+
+
 def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path, capfd):
     from nbody.parallel.mpi import MpiTeam
 
@@ -271,8 +302,33 @@ def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path,
     assert alone.returncode == 2 and not (tmp_path / "run.h5").exists()
     assert "Open MPI's mpirun has started 2 processes, but MPI (" in alone.stderr.splitlines()[-1]
     monkeypatch.setitem(sys.modules, "mpi4py", None)
+    slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0", "PYTHONPATH": str(ROOT)}
+    alone = subprocess.run(command, env=os.environ | slurm, capture_output=True, text=True, timeout=60)
+    assert alone.returncode == 2 and alone.stderr.count("\n") == 1 and "'srun --mpi=pm" in alone.stderr
     with pytest.raises(InputError, match=r"srun has started 4 processes, and mpi4py is missing.*\[mpi\]"):
         MpiTeam(launcher.Launch("srun", 0, 4))
+
+
+@pytest.mark.parametrize(
+    "environment,known",
+    [({}, False), ({"SLURM_PROCID": "0"}, False), ({"PMI_RANK": "0"}, True), ({"PMIX_RANK": "0"}, True)],
+)
+def test_open_mpi_is_not_started_by_a_srun_that_it_can_not_ask(environment, known):
+    """It would end each process with a page of text."""
+    from nbody.parallel.library import _check_pmi
+
+    mpi = SimpleNamespace(Get_library_version=lambda: "Open MPI v4.1.4, package: Debian OpenMPI")
+    with nullcontext() if known else pytest.raises(InputError, match=r"v4.1.4 can't connect.*'srun --mpi=pmix'"):
+        _check_pmi(launcher.Launch("srun", 0, 4), mpi, environment)
+
+
+def test_an_exchange_with_a_dead_rank_is_one_line():
+    from nbody.parallel.mpi import MpiTeam
+
+    ranks = object.__new__(MpiTeam)
+    ranks._mpi = SimpleNamespace(Exception=ArithmeticError)
+    with pytest.raises(RunFailed, match="an exchange with another rank has failed: it was killed"):
+        ranks._tested(lambda: 1 / 0)
 
 
 @pytest.mark.parametrize(

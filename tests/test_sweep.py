@@ -159,7 +159,7 @@ def test_a_job_whose_run_fails_is_submitted_again(scenario, monkeypatch):
 
 
 def test_a_job_that_reaches_its_time_limit_is_resumed_by_the_next_and_that_is_no_failure(scenario, monkeypatch):
-    """The first job gets the cluster's warning when it has recorded 500 steps."""
+    """The first job gets the cluster's warning when it has recorded 500 steps: Slurm sends it to all processes of a job."""
     pytest.importorskip("submitit")
     monkeypatch.setattr("nbody.run.sweep.ATTEMPTS", 1)
     monkeypatch.setattr("nbody.run.cluster.POLL_SECONDS", 0.05)
@@ -171,8 +171,9 @@ def test_a_job_that_reaches_its_time_limit_is_resumed_by_the_next_and_that_is_no
     def warn(self, made, cancelled):
         if not warned and recorded(task.path) > 500:
             warned.append(made.job_id)
-            (process,) = Path(f"/proc/{made.job_id}/task/{made.job_id}/children").read_text().split()
-            os.kill(int(process), signal.SIGUSR2)
+            (process,) = children(made.job_id)
+            for each in (*children(process), process):
+                os.kill(int(each), signal.SIGUSR2)
         return done(self, made, cancelled)
 
     monkeypatch.setattr(Cluster, "_done", warn)
@@ -181,6 +182,10 @@ def test_a_job_that_reaches_its_time_limit_is_resumed_by_the_next_and_that_is_no
     assert len(list((planned.folder / "jobs").glob("*_submitted.pkl"))) == 2
     with Trajectory(task.path) as run:
         assert len(run) == 81 and run.verify() == []
+
+
+def children(process):
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()
 
 
 def recorded(path):
@@ -222,12 +227,14 @@ def test_a_slurm_job_has_the_options_of_sbatch_and_is_found_again_by_its_number(
         (["--cluster", "slurn"], "did you mean 'slurm'"),
         (["--cluster", "slurm"], "needs the time limit of a job"),
         (["--cluster", "slurm", "--cluster-option", "time"], "must be KEY=VALUE"),
+        (["--cluster", "slurm", "--cluster-option", "ntasks=4"], "each run of a sweep is one process"),
         (["--cluster", "slurm", "--cluster-option", "time=9"], "srun"),
         (["--cluster-option", "time=9"], "needs --cluster"),
     ],
 )
-def test_a_wrong_cluster_is_one_line(scenario, capsys, options, message):
+def test_a_wrong_cluster_is_one_line(scenario, capsys, monkeypatch, options, message):
     pytest.importorskip("submitit")
+    monkeypatch.setenv("PATH", "")  # without Slurm
     assert main(["sweep", str(scenario), "--vary", "initial.seed=1", "-o", str(scenario.parent / "s"), *options]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and message in said

@@ -15,8 +15,11 @@ from nbody.errors import InputError
 from nbody.forces import resolve
 from nbody.forces.engine import ROUNDOFF, rounding_bound
 from nbody.forces.reference import ReferenceEngine
+from nbody.forces.tree.box import root_box
 from nbody.forces.tree.cpu_engine import CpuTreeEngine
+from nbody.forces.tree.octree import FEW, cells_of
 from nbody.forces.tree.options import TreeOptions, settings
+from nbody.forces.tree.order import sorted_bodies
 from nbody.forces.tree.tree import Tree
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -200,13 +203,27 @@ def test_momentum_is_conserved_to_rounding(law, precision):
     assert np.linalg.norm(particles.mass @ a) < bound * (particles.mass @ np.linalg.norm(a, axis=1))
 
 
-def test_the_bits_are_the_same_again_and_with_one_and_two_threads():
+def test_the_bits_and_the_work_are_the_same_again_and_with_any_number_of_workers():
     particles = bodies(sphere())
-    found = [
-        Tree(particles.position, particles.mass, SOFTENED, "float32", workers=workers).accelerations()
-        for workers in (1, 2, 2)
-    ]
-    assert np.array_equal(found[0], found[1]) and np.array_equal(found[1], found[2])
+    found = []
+    for workers in (1, 2, 2, 5):
+        tree = Tree(particles.position, particles.mass, SOFTENED, "float32", workers=workers)
+        found.append((tree.accelerations().tobytes(), tree.work))
+    assert len(set(found)) == 1
+
+
+def test_children_divide_the_bodies_of_their_cell_and_leaves_are_small():
+    """So many bodies that threads share the sort and the wide levels; their keys are in the order of the curve."""
+    position = np.random.default_rng(3).normal(size=(40_000, 3)).astype(np.float32)
+    keys, order = sorted_bodies(position, root_box(position)[0])
+    cells = cells_of(keys, 16, 3)
+    first, count = cells.first.astype(int), cells.count.astype(int)
+    assert np.array_equal(np.sort(order), np.arange(40_000)) and (keys[1:] >= keys[:-1]).all()
+    assert np.diff(cells.levels).max() > FEW and (count[cells.children == 0] <= 16).all()
+    for cell in np.flatnonzero(cells.children):
+        below = np.arange(cells.child[cell], cells.child[cell] + cells.children[cell])
+        assert len(below) > 1 and (cells.parent[below] == cell).all() and first[below[0]] == first[cell]
+        assert (first[below[1:]] == (first + count)[below[:-1]]).all() and count[below].sum() == count[cell]
 
 
 def test_a_tree_answers_for_its_bodies_and_for_any_points():

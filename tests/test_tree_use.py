@@ -117,6 +117,33 @@ def test_a_precision_that_is_written_is_kept_and_so_is_the_default_without_an_ac
         plan(Scenario.from_dict(SCENARIO | {"engine": {"name": "auto", "accuracy": 1e-20}}))
 
 
+@pytest.mark.parametrize("engine", ["tree", "cpu-tree"])
+def test_a_tree_that_is_named_takes_the_lowest_precision_that_has_the_accuracy_and_says_so(timed, engine):
+    for accuracy, precision in ((1e-3, "float32"), (1e-7, "float64")):
+        told = []
+        scenario = Scenario.from_dict(SCENARIO | {"engine": {"name": engine, "accuracy": accuracy}})
+        planned = plan(scenario, notify=told.append)
+        assert (planned.engine_name, planned.scenario.precision) == ("cpu-tree", precision)
+        because = "precision: float64 (a tree has an accuracy of 2e-06 at best in float32)"
+        assert told == ([because] if precision == "float64" else [])
+    assert plan(scenario.override(particles=2000)).resolved()["precision"] == "float64"
+    with pytest.raises(InputError, match="a tree in float32 has no accuracy of 1e-07; ask for 2e-06 or more"):
+        plan(scenario.override(precision="float32"))
+
+
+def test_a_tree_that_has_no_precision_with_the_accuracy_is_refused(timed):
+    told = []
+    for engine, line in (
+        (
+            {"name": "gpu-tree", "accuracy": 1e-7},
+            "engine 'gpu-tree' has no accuracy of 1e-07; ask for 2e-06 or more, or",
+        ),
+        ({"name": "tree", "accuracy": 1e-20}, "a tree in float64 has no accuracy of 1e-20; ask for 1e-10 or more"),
+    ):
+        with pytest.raises(InputError, match=line):
+            plan(Scenario.from_dict(SCENARIO | {"engine": engine}), notify=told.append)
+
+
 def test_info_says_which_precision_a_scenario_gets_and_why(tmp_path, capsys):
     path = tmp_path / "cluster.yaml"
     path.write_text(dump(SCENARIO | {"engine": {"name": "auto", "accuracy": 1e-8}}))
@@ -219,6 +246,15 @@ def test_accelerations_of_few_bodies_by_accuracy_are_direct_sums():
     x, m = BODIES.position[:100], BODIES.mass[:100]
     found = nbody.accelerations(x, m, accuracy=1e-3)
     assert np.array_equal(found, nbody.accelerations(x, m))
+
+
+def test_a_tree_in_python_has_an_accuracy_beyond_float32_unless_that_is_asked_for():
+    x, m = BODIES.position[:10], BODIES.mass[:10]
+    for function in (nbody.Tree, nbody.accelerations):
+        given = {"engine": "tree", "accuracy": 1e-7}
+        with pytest.raises(InputError, match="float32 has no accuracy of 1e-07; ask for 2e-06"):
+            function(x, m, precision="float32", **given)
+    assert "float64" in repr(nbody.Tree(x, m, **given))
 
 
 @pytest.mark.parametrize(

@@ -40,12 +40,12 @@ def together() -> Iterator[None]:
     from nbody.parallel import is_agreed, launch, team
 
     launched = launch()
+    if launched and launched.rank:
+        streams.mute()
+    ranks = team()
     if launched is None:
         yield
         return
-    if launched.rank:
-        streams.mute()
-    ranks = team()
     try:
         with ranks.agreed():
             yield

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.resume import Quiet, Recording
+from nbody.cli.resume import Gpus, Quiet, Recording
 from nbody.cli.streams import result
 
 
@@ -18,6 +18,7 @@ def rerun(
         bool, typer.Option("--verify", help="Compare both recordings bit by bit; exit with 1 if they differ.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
+    gpus: Gpus = None,
     quiet: Quiet = False,
 ) -> int:
     """Repeat a recorded run: same first frame, scenario and engine. --verify compares the two recordings.
@@ -26,7 +27,7 @@ def rerun(
 
       nbody rerun output/run.h5 --verify
 
-      nbody rerun output/run.h5 -o output/again.h5
+      nbody rerun output/run.h5 -o output/again.h5 --gpus 1
     """
     from nbody.cli.progress import progress_bar, say, show_summary
     from nbody.parallel import team
@@ -34,7 +35,7 @@ def rerun(
     from nbody.trajectory import first_difference
 
     target = output or run.with_name(f"{run.stem}.again{run.suffix}")
-    simulation = repeated(run, target, overwrite, (lambda line: None) if quiet else say)
+    simulation = repeated(run, target, overwrite, (lambda line: None) if quiet else say, gpus)
     with progress_bar(hidden=quiet) as progress:
         summary = simulation.run(progress=progress)
     code = show_summary(summary)

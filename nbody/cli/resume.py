@@ -14,6 +14,14 @@ Recording = Annotated[
         help="The recording, an .h5 file of 'nbody run'.", show_default=False, autocompletion=files(*RECORDINGS)
     ),
 ]
+Gpus = Annotated[
+    str | None,
+    typer.Option(
+        help="The GPUs that compute this time: their number, all, or which ones: 0,2; by default as many as before.",
+        metavar="<gpus>",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the summary: no progress bar, no messages.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
@@ -25,14 +33,7 @@ def resume(
     ] = None,
     end: Annotated[Any, quantity_option("The time at which the run ends.", "--end", "--until")] = None,
     every: Annotated[int | None, count_option("Steps between recorded frames, from here on.")] = None,
-    gpus: Annotated[
-        str | None,
-        typer.Option(
-            help="The GPUs that compute from here on: their number, all, or which ones: 0,2.",
-            metavar="<gpus>",
-            show_default=False,
-        ),
-    ] = None,
+    gpus: Gpus = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> int:

@@ -38,7 +38,7 @@ def sweep(
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            help="An option of 'sbatch' for each job: time=2:00:00, partition=gpu, gpus-per-node=1.",
+            help="An option of 'sbatch' for each job: time=2:00:00, cpus-per-task=8, partition=gpu, gpus-per-node=1.",
             show_default=False,
         ),
     ] = None,

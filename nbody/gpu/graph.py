@@ -59,6 +59,14 @@ class Graph:
             self._driver.cuGraphExecDestroy(self._graph)
 
 
+def is_recording(stream: Any) -> bool:
+    """True if launches on a stream are recorded in a graph at present, rather than made."""
+    from cuda.bindings import driver
+
+    _, status = driver.cuStreamIsCapturing(int(stream.handle))
+    return bool(status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
+
+
 def milliseconds(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stream: Any = 0) -> float:
     """Median of :func:`times`."""
     return float(np.median(times(work, repeats, inner, stream)))

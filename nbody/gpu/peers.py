@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from nbody.errors import DeviceError, InputError, NBodyError
+from nbody.errors import InputError
 from nbody.gpu.device import SIMULATED, cuda, facts, use_device
+from nbody.gpu.failures import HELPING, failure, is_of_driver
 
 Gpus = int | str | Sequence[int] | None
 """What a user asks for: a number of devices, ``all``, the devices' own numbers, or None for one."""
@@ -67,16 +68,15 @@ def on(number: int) -> Iterator[None]:
     """Make a device current inside this ``with`` block. Any failure there becomes one line that names the device.
 
     Raises:
-        DeviceError: the driver reports an error.
+        GpuFailed: the driver reports an error.
     """
     try:
         with contextlib.nullcontext() if SIMULATED else cuda.gpus[number]:
             yield
     except Exception as error:
-        driver = type(error).__module__.startswith(("numba.cuda", "cuda."))
-        if isinstance(error, NBodyError) or not driver or "MEMORY" in str(error).upper():
+        if not is_of_driver(error):
             raise
-        raise DeviceError(f"GPU {number} has failed: {' '.join(str(error).split())[:200]}") from error
+        raise failure(number, error) from error
 
 
 class Helper:
@@ -91,6 +91,7 @@ class Helper:
         self.device = device
         with self.current():
             self.stream, self._done = cuda.stream(), _event()
+        HELPING.add(self)
 
     def current(self) -> contextlib.AbstractContextManager[None]:
         """Make the device current inside a ``with`` block; see :func:`on`."""

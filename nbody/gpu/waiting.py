@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nbody.gpu.device import SIMULATED, cuda
+from nbody.gpu.failures import check_helpers
 
 SPIN = 1e-3
 """Seconds of polling without a pause, as in the driver: the shortest pause takes 0.06 ms."""
@@ -18,6 +19,9 @@ LATENESS = 1e-3
 
 LONGEST_PAUSE = 5e-3
 """Seconds."""
+
+CHECK = 1.0
+"""Seconds between two questions to the other devices whether they still work."""
 
 
 def mark(stream: Any) -> Any:
@@ -42,11 +46,14 @@ def is_done(event: Any) -> bool:
 def wait_for(event: Any, meanwhile: Callable[[], object] = lambda: None) -> None:
     """Return when an event has occurred; call ``meanwhile`` from time to time until then.
 
-    An exception of ``meanwhile`` or of a signal handler ends the wait.
+    An exception of ``meanwhile`` or of a signal handler ends the wait. Raises GpuFailed if a helper has failed.
     """
-    began = time.perf_counter()
+    began, checked = time.perf_counter(), 0.0
     while not is_done(event):
         waited = time.perf_counter() - began
         if waited > SPIN:
             meanwhile()
+            if waited > checked + CHECK:
+                checked = waited
+                check_helpers()
             time.sleep(min(LATENESS * waited, LONGEST_PAUSE))

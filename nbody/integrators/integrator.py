@@ -118,6 +118,11 @@ class Integrator(ABC):
         """Bytes on each other GPU, if several make the steps."""
         return 0
 
+    @classmethod
+    def bytes_to_exchange(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """Bytes that the first GPU needs besides its working arrays, if several make the steps."""
+        return 0
+
     def prepare(self, motion: Motion) -> None:
         """Add the scheme's columns to the state. Raises InputError if the engine does not offer what it needs."""
         if reason := self.refusal(type(motion.engine), motion.engine.precision):

@@ -17,11 +17,13 @@ def team() -> Team:
     Raises:
         InputError: the processes can't work together: mpi4py is missing, or the launcher belongs to another MPI.
     """
+    from nbody.parallel.places import choose_gpu, keep_to_job, share_cores
+
     launched = launch()
     if launched is None:
+        keep_to_job()
         return ALONE
     from nbody.parallel.mpi import MpiTeam
-    from nbody.parallel.places import choose_gpu, share_cores
 
     found = MpiTeam(launched)
     atexit.register(found.abort_after_a_crash)

@@ -10,11 +10,13 @@ from typing import NamedTuple
 ALONE_VARIABLE = "NBODY_RANKS"
 """``NBODY_RANKS=1`` lets each process of a launcher run alone: independent runs side by side."""
 
+SRUN = "srun"
+
 VARIABLES = (
     ("Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
-    ("mpirun (PMI)", "PMI_SIZE", "PMI_RANK"),
-    ("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),  # a batch script without srun has SLURM_NTASKS
-    ("mpirun (PMIx)", "", "PMIX_RANK"),
+    ("mpirun or srun (PMI)", "PMI_SIZE", "PMI_RANK"),  # MPICH's mpirun on a cluster has variables of a srun too
+    (SRUN, "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),  # a batch script without srun has SLURM_NTASKS
+    ("mpirun or srun (PMIx)", "", "PMIX_RANK"),
 )
 """Launchers, with the variables of the number of processes and of this one's rank."""
 

@@ -1,14 +1,15 @@
 """The MPI library of the processes that a launcher has started: loading it, and whether it belongs to the launcher."""
 
+import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from nbody import machine
 from nbody.errors import InputError, printable
-from nbody.parallel.launcher import ALONE_VARIABLE, Launch
+from nbody.parallel.launcher import ALONE_VARIABLE, SRUN, Launch
 
 
 def start_mpi(launched: Launch) -> Any:
@@ -21,9 +22,13 @@ def start_mpi(launched: Launch) -> Any:
     try:
         import mpi4py
 
-        mpi4py.rc.thread_level = "serialized"  # the recorder's thread does not call MPI; UCX may lack more
+        mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+        from mpi4py import MPI
+
+        _check_pmi(launched, MPI)
         with _killed_by_ctrl_c():  # MPI's start waits for all ranks, and Python hears no signal meanwhile
-            from mpi4py import MPI
+            if not MPI.Is_initialized():  # a user's program may have started it
+                MPI.Init_thread(MPI.THREAD_SERIALIZED)  # the recorder's thread does not call MPI; UCX may lack more
     except ModuleNotFoundError:
         raise InputError(
             f"{several}, and mpi4py is missing, through which they work together: {machine.install_extra('mpi')}"
@@ -36,10 +41,26 @@ def start_mpi(launched: Launch) -> Any:
     size = MPI.COMM_WORLD.Get_size()
     if launched.size and size != launched.size:
         raise InputError(
-            f"{launched.launcher} has started {launched.size} processes, but MPI ({name_of(MPI)}) sees {size}: they belong "
-            f"to different MPIs; use the mpirun of this one, or for independent runs set {ALONE_VARIABLE}=1"
+            f"{launched.launcher} has started {launched.size} processes, but MPI ({name_of(MPI)}) sees {size}: "
+            f"{_remedy(launched, MPI)}, or for independent runs set {ALONE_VARIABLE}=1"
         )
     return MPI
+
+
+def _check_pmi(launched: Launch, mpi: Any, environment: Mapping[str, str] = os.environ) -> None:
+    """Raise an InputError where Open MPI's start would end each process with a page of text: srun has offered no PMI."""
+    offered = any(name.startswith(("PMI_", "PMIX_")) for name in environment)
+    if launched.launcher == SRUN and not offered and "Open MPI" in name_of(mpi):
+        raise InputError(
+            f"srun has started {launched.size} processes that {name_of(mpi)} can't connect: {_remedy(launched, mpi)}"
+        )
+
+
+def _remedy(launched: Launch, mpi: Any) -> str:
+    if launched.launcher != SRUN:
+        return "they belong to different MPIs; use the mpirun of this one"
+    kind = "pmix" if "Open MPI" in name_of(mpi) else "pmi2"
+    return f"start them with 'srun --mpi={kind}' ('srun --mpi=list' shows what there is) or with the mpirun of this MPI"
 
 
 def name_of(mpi: Any) -> str:

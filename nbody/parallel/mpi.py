@@ -201,10 +201,10 @@ class MpiTeam(Team):
         self._poll(lambda: self._mpi.Request.Testall(requests), self.patience)
 
     def _poll(self, arrived: Callable[[], bool], limit: float) -> None:
-        """Return when a call has ended. Raises RunFailed after ``limit`` seconds."""
+        """Return when a call has ended. Raises RunFailed after ``limit`` seconds, or if another rank has died."""
         self._calls += 1
         began, announced = time.perf_counter(), False
-        while not arrived():
+        while not self._tested(arrived):
             waited = time.perf_counter() - began
             if waited < SPIN:
                 os.sched_yield()  # another rank may need this core to arrive
@@ -218,16 +218,32 @@ class MpiTeam(Team):
                     f"rank {self.rank} has waited {limit:g} s for {self._absent()}; {PATIENCE_VARIABLE} sets the limit"
                 )
 
+    def _tested(self, arrived: Callable[[], bool]) -> bool:
+        """One test of a call. Raises RunFailed if MPI reports an error: some find a dead rank before the launcher does."""
+        try:
+            return arrived()
+        except self._mpi.Exception as error:
+            raise RunFailed(
+                "an exchange with another rank has failed: it was killed, or its host or network has failed; resume from "
+                "the last checkpoint"
+            ) from error
+
     def _announce(self) -> None:
-        """Tell the others that this rank waits, so that each of them can name the one that does not."""
-        own = np.zeros(1, np.int8)
-        self._notes = [self._side.Isend(own, q, self._calls % 32768) for q in range(self.size) if q != self.rank]
+        """Tell the others that this rank waits in this call, so that each of them can name the one that does not."""
+        own = np.array([self._calls])
+        self._notes += [self._side.Isend(own, q) for q in range(self.size) if q != self.rank]
 
     def _absent(self) -> str:
         """The ranks that do not wait."""
-        others = (q for q in range(self.size) if q != self.rank)
-        absent = [str(q) for q in others if not self._side.Iprobe(q, self._calls % 32768)]
+        absent = [str(q) for q in range(self.size) if q != self.rank and self._announced(q) != self._calls]
         return f"rank{'s' * (len(absent) > 1)} {', '.join(absent)}" if absent else "the others, which all wait too"
+
+    def _announced(self, rank: int) -> int:
+        """The last call in which a rank has said that it waits; 0 if there is none."""
+        call = np.zeros(1, np.int64)
+        while self._side.Iprobe(rank):
+            self._side.Recv(call, rank)
+        return int(call[0])
 
     def abort(self, code: int) -> NoReturn:
         """See :meth:`Team.abort`."""
@@ -243,6 +259,9 @@ class MpiTeam(Team):
         error = getattr(sys, "last_value", None)
         if error is not None and not is_agreed(error):
             self.abort(1)
+        if not self._mpi.Is_finalized():
+            for kind in self._row_types.values():
+                kind.Free()  # some MPIs warn of what is left
 
 
 def _patience() -> float:

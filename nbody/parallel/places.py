@@ -15,6 +15,23 @@ def share_cores(ranks: Team) -> None:
     own = frozenset(os.sched_getaffinity(0))
     places = zip(ranks.hosts, ranks.all(own), strict=True)
     machine.sharing = sum(host == ranks.hosts[ranks.rank] and not own.isdisjoint(cores) for host, cores in places)
+    _limit_threads()
+
+
+def keep_to_job() -> None:
+    """Let a process that runs alone use the cores of its Slurm job only, and its part of them if ``srun`` has started
+    several side by side. (Most clusters bind each to its cores; then this changes nothing.)"""
+    tasks, nodes, granted = (
+        int(os.environ.get(f"SLURM_{name}", "0")) for name in ("STEP_NUM_TASKS", "STEP_NUM_NODES", "CPUS_ON_NODE")
+    )
+    if not granted:
+        return
+    if nodes and len(os.sched_getaffinity(0)) >= granted:
+        machine.sharing = -(-tasks // nodes)
+    _limit_threads()
+
+
+def _limit_threads() -> None:
     if THREADS in os.environ:
         return
     if "numba" in sys.modules:  # it has read the variable

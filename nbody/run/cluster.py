@@ -17,6 +17,12 @@ from nbody.errors import InputError, did_you_mean, printable
 from nbody.run.signals import StopRequest
 
 CLUSTERS = ("slurm", "local")
+TASKS = ("nodes", "ntasks", "ntasks-per-node")
+"""Options of sbatch that would start several processes."""
+
+WARNINGS = (signal.SIGUSR2, signal.SIGTERM)
+"""What a job gets before its time limit, and at its limit or when it is cancelled."""
+
 POLL_SECONDS = 1.0
 CANCEL_SECONDS = 60.0
 """How long a cancelled job is waited for."""
@@ -31,9 +37,15 @@ def job(task: Any, arguments: list[str], fresh: bool) -> int:
     def ask(number: int, frame: Any) -> None:
         stop.requested = True  # however often: SIGUSR2 comes before the time limit, SIGTERM at the limit
 
-    for number in (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT):
+    for number in (*WARNINGS, signal.SIGINT):
         signal.signal(number, ask)
-    return attempt(task, arguments, fresh, {}, stop)
+    return attempt(task, arguments, fresh, {}, stop, _ignore_warnings)
+
+
+def _ignore_warnings() -> None:
+    """Slurm sends its signals to all processes of a job, and the job passes one on to its run."""
+    for number in WARNINGS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Cluster:
@@ -58,6 +70,8 @@ class Cluster:
         pairs = dict(option.partition("=")[::2] for option in options)
         if not all(key and value for key, value in pairs.items()):
             raise InputError("--cluster-option: must be KEY=VALUE, as in partition=gpu or time=2:00:00")
+        if several := [key for key in TASKS if pairs.get(key, "1") != "1"]:
+            raise InputError(f"--cluster-option {several[0]}: each run of a sweep is one process; leave it out")
         if name == "slurm" and "time" not in pairs:
             raise InputError("--cluster slurm needs the time limit of a job: --cluster-option time=2:00:00")
         setup = ["export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"] if "cpus-per-task" in pairs else []

@@ -13,6 +13,7 @@ from nbody.forces.by_accuracy import (
     refusal_for,
 )
 from nbody.forces.engine import Engine
+from nbody.forces.tree.options import TreeOptions
 from nbody.integrators.integrator import Integrator
 from nbody.parallel import team
 from nbody.run.gpus import Chosen, with_gpus
@@ -24,22 +25,26 @@ from nbody.scenario.groups import EngineChoice
 def chosen_engine(
     scenario: Scenario, integrator: Integrator, count: int, notify: Callable[[str], None], measure: bool
 ) -> Chosen:
-    """The engine of a run. A precision that the scenario names is kept; so is the default, unless ``auto`` is asked for an
-    accuracy that float32 does not have.
+    """The engine of a run. A precision that the scenario names is kept; so is the default, unless ``auto`` or a tree is
+    asked for an accuracy that float32 does not have.
 
     Raises:
         InputError: there is no such engine, or it has no such accuracy.
     """
     written = scenario.engine
     accuracy = _wanted_accuracy(scenario) if written.name in AUTOMATIC else None
+    precision: str = scenario.precision
 
     def direct(precision: str, measure: bool = measure) -> tuple[str, str]:
         return _without_accuracy(scenario, integrator, precision, count, notify, measure)
 
     if accuracy is None:
-        name, why = direct(scenario.precision)
+        name, why = direct(precision)
         _refuse_accuracy(scenario, name)
-        return with_gpus(scenario, Chosen(name, why, written, scenario.precision), count, notify)
+        precision = _precision_of_tree(scenario, name, notify)
+        if precision != scenario.precision:
+            name, why = direct(precision)
+        return with_gpus(scenario, Chosen(name, why, written, precision), count, notify)
 
     def offered(precision: str) -> bool:
         kind = ENGINES.load(direct(precision, False)[0])
@@ -47,7 +52,6 @@ def chosen_engine(
             return False
         return not integrator.refusal(kind, precision)
 
-    precision: str = scenario.precision
     of_tree = precision
     if _precision_is_free(scenario):
         precision, of_tree = lowest_precisions(accuracy, offered)
@@ -94,6 +98,26 @@ def _refuse_accuracy(scenario: Scenario, name: str) -> None:
             f"{scenario.where('engine.accuracy')}engine '{name}' sums over all pairs and has no accuracy to choose; leave "
             "it out, or choose engine tree or auto"
         )
+
+
+def _precision_of_tree(scenario: Scenario, name: str, notify: Callable[[str], None]) -> str:
+    """The lowest precision in which the tree that a scenario names has its accuracy, if the scenario names no precision;
+    otherwise, and for other engines, that of the scenario. Raises InputError."""
+    kind, lower, written = ENGINES.load(name), scenario.precision, scenario.engine
+    asked = {key: value for key, value in written.options.items() if key == "accuracy"}
+    if not asked or not issubclass(kind.Options, TreeOptions) or not _precision_is_free(scenario):
+        return lower
+    accuracy = validated(TreeOptions, asked, scenario.source, ("engine",)).accuracy
+    if accuracy >= (least := finest(lower, True)):
+        return lower
+    precision = lowest_precisions(accuracy, lambda each: True)[1]
+    if written.name == name and precision not in kind.precisions:
+        where = scenario.where("engine.accuracy")
+        raise InputError(
+            f"{where}engine '{name}' has no accuracy of {accuracy:g}; ask for {least:g} or more, or choose engine tree"
+        )
+    notify(f"precision: {precision} (a tree has an accuracy of {least:g} at best in {lower})")
+    return precision
 
 
 def _precision_is_free(scenario: Scenario) -> bool:

@@ -1,15 +1,20 @@
 """Several GPUs of this machine for one run: which engines divide their work among them, and from how many bodies on."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nbody.errors import InputError
+from nbody.errors import InputError, RunFailed
 from nbody.forces import AUTOMATIC, ENGINES
 from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.parallel import team
 from nbody.scenario import Scenario
 from nbody.scenario.fields import validated
 from nbody.scenario.groups import EngineChoice
+
+if TYPE_CHECKING:
+    from nbody.gpu import GpuFailed
 
 Notify = Callable[[str], None]
 
@@ -58,6 +63,39 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
     elif auto and not kind.approximate and chosen.name != DIVIDES:
         return chosen._replace(name=DIVIDES, why="it divides its work")
     return chosen
+
+
+@contextmanager
+def naming_failed(devices: Sequence[int], path: str | Path | None) -> Iterator[None]:
+    """Inside this block a failure of one of several GPUs ends the run with one line: which one, and how to go on.
+
+    Raises:
+        RunFailed: a GPU has failed.
+    """
+    try:
+        yield
+    except Exception as error:
+        from nbody import gpu
+
+        if len(devices) < 2 or not (isinstance(error, gpu.GpuFailed) or gpu.is_of_driver(error)):
+            raise
+        failed = _failed(error, devices)
+        others = ",".join(str(number) for number in devices if number != failed.number)
+        remedy = f"go on with the others: nbody resume {path} --gpus {others}" if path else "go on with the others"
+        raise RunFailed(f"{failed}. The frames so far are kept; {remedy}") from error
+
+
+def _failed(error: Exception, devices: Sequence[int]) -> "GpuFailed":
+    """Which device an error is about. One that a wait reports may come from any: the devices are asked."""
+    from nbody import gpu
+
+    if isinstance(error, gpu.GpuFailed):
+        return error
+    try:
+        gpu.check(devices[1:])
+    except gpu.GpuFailed as found:
+        return found
+    return gpu.failure(devices[0], error)
 
 
 def _without_gpus(written: EngineChoice) -> EngineChoice:

@@ -10,6 +10,7 @@ import numpy as np
 from nbody.diagnostics.energy import Energies
 from nbody.integrators.integrator import FixedStep
 from nbody.run.calls import Calls
+from nbody.run.gpus import naming_failed
 from nbody.run.progress import Clock, Progress
 from nbody.run.ranks import raise_on_all, require_same_state
 from nbody.run.schedule import Schedule, StepSchedule
@@ -66,7 +67,11 @@ class Loop:
     def beats(self, progress: Callable[[Progress], None]) -> Iterator[Beat]:
         """Make the steps, and yield several times per second between two. ``progress`` is called during long steps."""
         run = self._run
-        with self._pace.stopping() if self._pace else stop_on_signals(self._team.size > 1) as self.stop, self._open():
+        with (
+            self._pace.stopping() if self._pace else stop_on_signals(self._team.size > 1) as self.stop,
+            naming_failed(getattr(run.engine, "devices", ()), run.output),
+            self._open(),
+        ):
 
             def show(doing: str = "", fraction: float = 0.0) -> None:
                 progress(progress_of(run, self.clock, self._schedule, doing, fraction))

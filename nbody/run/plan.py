@@ -71,7 +71,7 @@ class Plan:
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
         found = needs(self.engine_kind, self.count, self.scenario.precision, self._added, self._working)
-        if "gpus" in self.engine_options.model_dump(exclude_none=True):
+        if self._on_several_gpus:
             count, precision = self.count, self.scenario.precision
             steps = self.integrator.bytes_to_help(self.engine_kind, count, precision)
             found["each other GPU"] = self.engine_kind.bytes_to_help(count, precision) + steps
@@ -80,7 +80,13 @@ class Plan:
     @property
     def _working(self) -> int:
         """Bytes of the integrator's working arrays."""
-        return self.integrator.working_bytes(self.engine_kind, self.count, self.scenario.precision)
+        asked = self.engine_kind, self.count, self.scenario.precision
+        exchanged = self.integrator.bytes_to_exchange(*asked) if self._on_several_gpus else 0
+        return self.integrator.working_bytes(*asked) + exchanged
+
+    @property
+    def _on_several_gpus(self) -> bool:
+        return "gpus" in self.engine_options.model_dump(exclude_none=True)
 
     @property
     def _added(self) -> tuple[Column, ...]:

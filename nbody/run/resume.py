@@ -113,15 +113,17 @@ def _check_end(end: float | None, facts: Mapping[str, Any]) -> None:
         )
 
 
-def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = print) -> Simulation:
+def rerun(
+    path: Path, output: Path, overwrite: bool = False, notify: Notify = print, gpus: int | str | None = None
+) -> Simulation:
     """The simulation that repeats the recording at ``path``, from its first frame to its last, and records it in ``output``.
-    (A run that was stopped has fewer frames than were planned.)
+    (A run that was stopped has fewer frames than were planned.) ``gpus``: as of :func:`resume`.
 
     Raises:
         InputError: not a recording, or ``output`` is the same file.
     """
     with team().agreed():
-        found = team().broadcast(_repeated(path, output, notify) if team().first else None)
+        found = team().broadcast(_repeated(path, output, notify, gpus) if team().first else None)
     scenario, particles, stored = found
     simulation = Simulation(scenario, output, overwrite, notify, particles=particles, repeats=True)
     scheme = simulation.integrator
@@ -135,12 +137,15 @@ def rerun(path: Path, output: Path, overwrite: bool = False, notify: Notify = pr
     return simulation
 
 
-def _repeated(path: Path, output: Path, notify: Notify) -> tuple[Scenario, Particles, dict[str, Any]]:
+def _repeated(
+    path: Path, output: Path, notify: Notify, gpus: int | str | None
+) -> tuple[Scenario, Particles, dict[str, Any]]:
     """The scenario, the bodies and the provenance of the recording at ``path``. Raises InputError as :func:`rerun`."""
     if output.resolve() == path.resolve():
         raise InputError(f"{output}: is the recording itself; give another --output")
     with Trajectory(path) as run:
-        scenario = with_those_there(_scenario(run), notify)
+        scenario = _scenario(run)
+        scenario = with_those_there(scenario, notify) if gpus is None else scenario.override(gpus=gpus)
         chosen = scenario.integrator
         with one_line(path):
             made, reached = int(run.step[-1]), float(run.time[-1])

@@ -27,7 +27,9 @@ def simulate(
         scenario: what to simulate, as for :class:`~nbody.run.simulation.Simulation`.
         until: the time at which the run ends; or
         steps: the number of steps. A scenario may have its own end.
-        output: the file; by default a temporary file, which is removed when the trajectory is closed.
+        output: the file; by default a temporary file, which is removed when the trajectory is closed. If several processes
+            make the run (``mpirun``), the first one writes it and all open it; if they are on several hosts, give a file in
+            a folder that all hosts see.
         values: the other arguments of :class:`~nbody.run.simulation.Simulation`.
 
     Raises:
@@ -44,6 +46,7 @@ def simulate(
     else:
         simulation.integrate(until)
     assert path is not None
-    trajectory = Trajectory(path)
+    with team().agreed():
+        trajectory = Trajectory(path)
     trajectory.temporary = folder
     return trajectory

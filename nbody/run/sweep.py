@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -200,22 +201,29 @@ def _made(
         slots.put(environment)
 
 
-def attempt(task: Task, arguments: list[str], fresh: bool, environment: dict[str, str], stop: StopRequest) -> int:
-    """Resume a run, or begin it: if there is nothing to resume, or ``fresh``. Returns the exit code."""
+def attempt(
+    task: Task,
+    arguments: list[str],
+    fresh: bool,
+    environment: dict[str, str],
+    stop: StopRequest,
+    prepare: Callable[[], object] | None = None,
+) -> int:
+    """Resume a run, or begin it: if there is nothing to resume, or ``fresh``. Its process calls ``prepare`` first. Returns
+    the exit code."""
     status = _status(task.path)
     if status in ("complete", "running"):
         return 0
     go_on = ["resume", str(task.path)] if status in ("stopped", "killed") and not fresh else arguments
-    return _process([*go_on, "--quiet", "--json"], task.path.with_suffix(".log"), environment, stop)
+    begun = partial(subprocess.Popen, env={**os.environ, **environment}, start_new_session=True, preexec_fn=prepare)
+    return _process([*go_on, "--quiet", "--json"], task.path.with_suffix(".log"), begun, stop)
 
 
-def _process(arguments: list[str], log: Path, environment: dict[str, str], stop: StopRequest) -> int:
+def _process(arguments: list[str], log: Path, begun: Callable[..., Any], stop: StopRequest) -> int:
     """Run ``nbody`` with its output in a file, and return its exit code. A requested stop is passed on, once."""
     with log.open("w") as file:
         command = [sys.executable, "-m", "nbody", *arguments]
-        child = subprocess.Popen(
-            command, stdout=file, stderr=file, env={**os.environ, **environment}, start_new_session=True
-        )
+        child = begun(command, stdout=file, stderr=file)
         passed_on = False
         while True:
             try:

@@ -3,8 +3,9 @@
 Bodies far away act together. An octree divides the bodies into cells; the moments of a cell act on another cell as a whole,
 and only bodies of neighbouring cells are summed over one by one. A pair of cells is accepted if the estimated error of the
 acceleration is a small fraction of |a| itself, which is known from the evaluation before (Dehnen 2002, 2014). Read
-``formulas.py`` (the expansions), ``order.py`` and ``octree.py`` (the cells), ``upward.py`` (their moments), ``walk.py``
-(which cell acts on which), ``near.py`` and ``far.py`` (the sums), ``descent.py`` (all of it, cell by cell).
+``formulas.py`` (the expansions), ``box.py``, ``order.py``, ``sort.py`` and ``octree.py`` (the cells), ``upward.py`` (their
+moments), ``walk.py`` (which cell acts on which), ``near.py`` and ``far.py`` (the sums), ``descent.py`` (all of it, cell by
+cell), ``workers.py`` (its threads).
 """
 
 import numpy as np
@@ -14,7 +15,8 @@ from nbody.forces.direct.cpu import CpuEngine, mark_coincident
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.engine import Engine, ForceError, Targets, rounding_bound
 from nbody.forces.tree.options import TreeOptions, interactions, settings
-from nbody.forces.tree.tree import NEAREST, Tree, norms
+from nbody.forces.tree.tree import Tree, norms
+from nbody.forces.tree.units import NEAREST
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
@@ -121,7 +123,7 @@ class CpuTreeEngine(Engine):
         tree = self._tree(state)
         phi = tree.field(True, self._scale(state, tree))[:, 3]
         state.potential[...] = phi * self.dtype.type(tree.units.potential)
-        mark_coincident(state, self.gravity, tree.factors, NEAREST[self.precision])
+        mark_coincident(state, self.gravity, tree.units.factors, NEAREST[self.precision])
         state.report(tree.work.interactions)
 
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
@@ -135,7 +137,7 @@ class CpuTreeEngine(Engine):
         if Want.ENERGY in want:
             phi = tree.field(True, self._scale(state, tree, active), active=active)[targets, 3]
             state.potential[targets] = phi * self.dtype.type(tree.units.potential)
-            mark_coincident(state, self.gravity, tree.factors, NEAREST[self.precision], targets)
+            mark_coincident(state, self.gravity, tree.units.factors, NEAREST[self.precision], targets)
 
     def _field(self, state: TreeState, tree: Tree, active: np.ndarray | None) -> np.ndarray:
         """Accelerations in the kernel's units; the first time twice: |a| for the criterion from a geometric one."""

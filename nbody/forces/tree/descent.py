@@ -31,10 +31,10 @@ def next_number(typing_context, counter):
 
 @cache
 def descend_for(variant: str) -> Callable:
-    """The compiled function ``descend(w, last, counter, tasks, same, sources, targets, rules, group, few, room, result)``:
+    """The compiled function ``descend(w, sources, targets, last, counter, tasks, same, rules, group, few, room, result)``:
     worker w takes tasks until none is left. Returns False if a list is full. Several threads call it at once."""
 
-    def descend(w, last, counter, tasks, same, sources, targets, rules, group, few, room, result):
+    def descend(w, sources, targets, last, counter, tasks, same, rules, group, few, room, result):
         return work(variant, w, last, counter, tasks, same, sources, targets, rules, group, few, room, result)
 
     return disk_cached(descend, fastmath=FAST)
@@ -48,16 +48,22 @@ def _work(variant: Variant) -> Callable:
     def work(w, last, counter, tasks, same, sources, targets, rules, group, few, room, result):
         target_cells = targets.cells
         stack, active = room.stack[w], result.active
-        path = np.empty(DEPTH, np.int64)
+        path = np.full(DEPTH, -1, np.int64)  # from the root to the cell of the last task
+        bounds = np.zeros(DEPTH + 2, np.int64)  # of the undecided sources of each cell of the path
+        bounds[1] = 1
+        room.undecided[w, 0] = 0
         task = next_number(counter)
         while task < last:
             length, cell = np.int64(0), np.int64(tasks[task])
-            while cell != 0:  # from the task's cell up to the root
-                path[length] = cell
-                length += 1
+            while cell != 0:
                 cell = np.int64(target_cells.parent[cell])
-            room.undecided[w, 0] = 0
-            stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, 0, 1, 0
+                length += 1
+            start, cell = length, np.int64(tasks[task])
+            for d in range(length, -1, -1):
+                if path[d] != cell:  # the cells above that the last task has too are done
+                    path[d], start = cell, np.int64(d)
+                cell = np.int64(target_cells.parent[cell])
+            stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = path[start], bounds[start], bounds[start + 1], start
             waiting = 1
             while waiting:
                 waiting -= 1
@@ -69,13 +75,13 @@ def _work(variant: Variant) -> Callable:
                 down = visit(w, cell, begin, end, depth, same, sources, targets, rules, group, few, room, result)
                 if down == -2:
                     return False
-                if depth < length and target_cells.first[cell] != target_cells.first[path[0]]:
+                if depth < length and first != target_cells.first[path[length]]:
                     room.counts[w, 0], room.counts[w, 3] = far, tests  # another task counts this cell
                 if down < 0:
                     continue
                 child, children = np.int64(target_cells.child[cell]), np.int64(target_cells.children[cell])
                 if depth < length:  # on the way to the task's cell
-                    child, children = path[length - 1 - depth], np.int64(1)
+                    child, children, bounds[depth + 2] = path[depth + 1], np.int64(1), down
                 for k in range(children - 1, -1, -1):
                     stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = child + k, end, down
                     stack[waiting, 3] = depth + 1

@@ -136,7 +136,7 @@ class TreeEngine(GpuEngine):
 
     def build_tree(self, state: DeviceState) -> None:
         """Enqueue the build of the tree for the present positions."""
-        state.workspace.rebuild(state.body, self.gravity.G, self.settings.group)
+        state.workspace.build(state.body, self.gravity.G, self.settings.group)
 
     def at(
         self, state: DeviceState, points: np.ndarray, want: Want = Want.ACCELERATION
@@ -194,8 +194,7 @@ class TreeEngine(GpuEngine):
         tree: Tree = state.workspace
 
         def build(tree: Tree, body: Any) -> None:
-            make = tree.rebuild if state.ranks else tree.build  # an evaluation with ranks cannot be a graph
-            make(body, self.gravity.G, self.settings.group)
+            tree.build(body, self.gravity.G, self.settings.group)
 
         def walk(tree: Tree, acceleration: Any) -> None:
             self._walk(tree, tree.cells, acceleration, want, keep)

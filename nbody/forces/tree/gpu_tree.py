@@ -176,7 +176,17 @@ class Tree:
         return cells.counts, cells.nodes, self.place, self.norms, self.moments, cells.sorted, cells.index, self.box
 
     def build(self, body: Any, G: float, group: int) -> None:
-        """Enqueue the build of the tree for the positions of ``body``, with groups of at most ``group`` bodies."""
+        """Enqueue the build of the tree for the positions of ``body``, always the same array, with groups of at most
+        ``group`` bodies. Unless a graph is recorded, this is a graph of its own, and one launch from the second time on."""
+        if gpu.SIMULATED or gpu.is_recording(self.stream):
+            self._launch(body, G, group)
+        elif self._graph is not None:
+            self._graph.replay()
+        else:
+            self._launch(body, G, group)
+            self._graph = gpu.Graph(self.stream, lambda: self._launch(body, G, group))
+
+    def _launch(self, body: Any, G: float, group: int) -> None:
         bounds, frame = keys.bounds_kernels()
         bounds[self.parts.shape[0], keys.THREADS, self.stream](body, self.parts)
         widest = 2.0 ** (120 // self.basis.order)
@@ -184,15 +194,6 @@ class Tree:
         self.cells.order(body, self.box)
         self.cells.divide(group)
         self._sum()
-
-    def rebuild(self, *given: Any) -> None:
-        """:meth:`build`, which from the second time on is one launch of a graph."""
-        if self._graph is not None:
-            self._graph.replay()
-            return
-        self.build(*given)
-        if not gpu.SIMULATED:
-            self._graph = gpu.Graph(self.stream, lambda: self.build(*given))
 
     def cells_of(self, body: Any, group: int, rows: Any = None) -> Cells:
         """Other targets in the box of the tree: all rows of ``body`` (T, 4), or some; their cells are enqueued."""

@@ -7,8 +7,12 @@ more children: no chains of single children, however close bodies are. Bodies wi
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit, prange
 
 from nbody.forces.direct.cpu_cache import disk_cached
+
+FEW = 2048
+"""A level of fewer cells is divided by one thread: more would cost more than they gain."""
 
 
 class Cells(NamedTuple):
@@ -34,61 +38,87 @@ def cells_of(keys: np.ndarray, leaf: int, dimensions: int) -> Cells:
     room = len(keys) // 4 + 64
     while True:
         table, levels = np.empty((5, room), np.uint32), np.zeros(80, np.int64)
-        number, depth = build(keys, leaf, dimensions, table, levels)
+        number, depth = build(keys, leaf, dimensions, table, levels, np.empty((room, 8), np.uint32))
         if number <= room:
             rows = [np.ascontiguousarray(row[:number]) for row in table]
             return Cells(*rows, levels=levels[: depth + 1].copy())  # type: ignore[misc]
         room = 2 * len(keys) + 64  # enough for any bodies: each cell above a leaf has two children or more
 
 
-def _build(keys, leaf, dimensions, table, levels):
+def _build(keys, leaf, dimensions, table, levels, ends):
     """Fill the table: first, count, child, children, parent. Returns the number of cells and levels; the number exceeds the
-    room if that is too small."""
+    room if that is too small. ``ends`` (room, 8) is working memory: where the children of the cells of a level end."""
     first, count, child, children, parent = table[0], table[1], table[2], table[3], table[4]
-    bits, digits = np.uint64(dimensions), 1 << dimensions
-    top = 63 if dimensions == 3 else 62
-    room = table.shape[1]
     first[0], count[0], parent[0] = 0, len(keys), 0
-    number, depth = 1, 0
-    begin, end = 0, 1
+    depth, begin, end = 0, 0, 1
     while begin < end:
         levels[depth] = begin
         depth += 1
+        if end - begin < FEW:
+            for k in range(end - begin):
+                children[begin + k] = _divide(keys, first[begin + k], count[begin + k], leaf, dimensions, ends[k])
+        else:
+            for k in prange(end - begin):
+                children[begin + k] = _divide(keys, first[begin + k], count[begin + k], leaf, dimensions, ends[k])
+        number = end
         for cell in range(begin, end):
-            start, last = np.int64(first[cell]), np.int64(first[cell]) + np.int64(count[cell])
-            child[cell], children[cell] = 0, 0
-            differing = keys[start] ^ keys[last - 1]
-            if last - start <= leaf or differing == 0:
-                continue
-            if number + digits > room:
-                return room + 1, depth
-            level = 0  # of the highest differing digit
-            while differing >> np.uint64(top - dimensions * (level + 1)) == 0:
-                level += 1
-            shift = np.uint64(top - dimensions * (level + 1))
-            mask = (np.uint64(1) << bits) - np.uint64(1)
-            child[cell] = number
-            while start < last:
-                digit = (keys[start] >> shift) & mask
-                low, high = np.int64(start + 1), last  # the end of the child: the first key with a greater digit
-                if (keys[last - 1] >> shift) & mask == digit:
-                    low = last
-                step = np.int64(8)
-                while low < high:  # gallop, then bisect
-                    probe = min(low + step, high) - 1
-                    if (keys[probe] >> shift) & mask == digit:
-                        low = probe + 1
-                        step *= 2
-                    else:
-                        high = probe
-                        step = (high - low + 1) // 2
-                first[number], count[number], parent[number] = start, low - start, cell
-                number += 1
-                children[cell] += 1
-                start = low
+            child[cell] = number if children[cell] else 0
+            number += int(children[cell])
+        if number > table.shape[1]:
+            return number, depth
+        if end - begin < FEW:
+            for k in range(end - begin):
+                _adopt(begin + k, ends[k], first, count, child, children, parent)
+        else:
+            for k in prange(end - begin):
+                _adopt(begin + k, ends[k], first, count, child, children, parent)
         begin, end = end, number
-    levels[depth] = number
-    return number, depth
+    levels[depth] = end
+    return end, depth
 
 
-build = disk_cached(_build)
+@njit(error_model="numpy")
+def _divide(keys, first, count, leaf, dimensions, ends):
+    """Find where the children of a cell end; returns their number."""
+    start, last = np.int64(first), np.int64(first) + np.int64(count)
+    differing = keys[start] ^ keys[last - 1]
+    if last - start <= leaf or differing == 0:
+        return 0
+    top = 63 if dimensions == 3 else 62
+    level = 0  # of the highest differing digit
+    while differing >> np.uint64(top - dimensions * (level + 1)) == 0:
+        level += 1
+    shift = np.uint64(top - dimensions * (level + 1))
+    mask = np.uint64((1 << dimensions) - 1)
+    number = 0
+    while start < last:
+        digit = (keys[start] >> shift) & mask
+        low, high = np.int64(start + 1), last  # the end of the child: the first key with a greater digit
+        if (keys[last - 1] >> shift) & mask == digit:
+            low = last
+        step = np.int64(8)
+        while low < high:  # gallop, then bisect
+            probe = min(low + step, high) - 1
+            if (keys[probe] >> shift) & mask == digit:
+                low = probe + 1
+                step *= 2
+            else:
+                high = probe
+                step = (high - low + 1) // 2
+        ends[number] = low
+        number += 1
+        start = low
+    return number
+
+
+@njit(error_model="numpy")
+def _adopt(cell, ends, first, count, child, children, parent):
+    """Write the children of a cell."""
+    start = first[cell]
+    for k in range(np.int64(children[cell])):
+        each = np.int64(child[cell]) + k
+        first[each], count[each], parent[each] = start, ends[k] - start, cell
+        start = ends[k]
+
+
+build = disk_cached(_build, parallel=True)

@@ -11,63 +11,11 @@ from numba import njit, prange
 
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_tiles import aligned_zeros
-
-DIGIT = 11
-"""Bits per pass of the sort: 2048 counters fit the first-level cache."""
-
-PASSES = 3
-"""The sort's passes. The 33 highest bits tell cells of 1/2048 of the root apart; bodies with the same are few, and are
-sorted by their other bits one run at a time."""
-
-CHUNKS = 32
-"""Parts of the bodies that threads count and move: fixed, so that the work does not depend on the number of threads."""
-
-FEW = 1 << 14
-"""Fewer bodies than this are one chunk: threads would cost more than they gain."""
-
-SAMPLE = 4096
-"""Bodies from which the size of the bulk is taken."""
-
-OUTSKIRTS = 1024.0
-"""The root cell is at most this much larger than the cell that holds 90 % of the sample; bodies beyond are in its border
-cells. So one body far away does not take the resolution of the keys from all others."""
+from nbody.forces.tree.box import Box
+from nbody.forces.tree.sort import sort
 
 PAD = 64
 """Massless bodies after the last one, so that vector loops may read beyond it."""
-
-
-class Box(NamedTuple):
-    """The root cell: its lowest corner (3,) and its side."""
-
-    low: np.ndarray
-    side: float
-
-
-def root_box(position: np.ndarray) -> tuple[Box, float]:
-    """The root cell of bodies at ``position`` (N, D), a cube around them, without outliers; and the size of their bulk."""
-    low, high = (_along(position, each).astype(np.float64) for each in (np.minimum, np.maximum))
-    sample = position[:: max(1, len(position) // SAMPLE)].astype(np.float64)
-    centre = np.median(sample, axis=0)
-    bulk = float(np.quantile(np.abs(sample - centre).max(1), 0.9))
-    if bulk > 0:
-        low, high = np.maximum(low, centre - OUTSKIRTS * bulk), np.minimum(high, centre + OUTSKIRTS * bulk)
-    side = float((high - low).max())
-    if not side > 0:
-        side = max(1e-30, 1e-6 * float(np.abs(centre).max()))
-    corner = np.zeros(3)
-    corner[: len(low)] = low - 0.0005 * side
-    return Box(corner, 1.001 * side), bulk or side
-
-
-def _along(position: np.ndarray, extreme: np.ufunc) -> np.ndarray:
-    """The smallest or largest of each coordinate. (Rows of 64 bodies are compared as vectors: twice as fast as columns.)"""
-    count, dimensions = position.shape
-    whole = count // 64 * 64
-    rows = (
-        extreme.reduce(position[:whole].reshape(-1, 64 * dimensions), 0).reshape(64, dimensions) if whole else position
-    )
-    found: np.ndarray = extreme.reduce(np.concatenate([rows, position[whole:]]), 0)
-    return found
 
 
 class Order(NamedTuple):
@@ -85,17 +33,9 @@ def key_bits(dimensions: int) -> int:
 def sorted_bodies(position: np.ndarray, box: Box) -> Order:
     """The bodies at ``position`` (N, D) along the curve."""
     count, dimensions = position.shape
-    keys, spare_keys = np.empty(count, np.uint64), np.empty(count, np.uint64)
-    order, spare = np.empty(count, np.uint32), np.empty(count, np.uint32)
+    keys, order = np.empty(count, np.uint64), np.empty(count, np.uint32)
     make_keys(position, box.low, box.side, keys, order)
-    counts = np.empty((CHUNKS if count >= FEW else 1, 1 << DIGIT), np.int64)
-    top = key_bits(dimensions)
-    for each in range(PASSES):
-        shift = np.uint64(top - DIGIT * (PASSES - each))
-        radix_pass(keys, order, spare_keys, spare, shift, counts)
-        keys, order, spare_keys, spare = spare_keys, spare, keys, order
-    sort_runs(keys, order, spare_keys, spare, np.uint64(top - DIGIT * PASSES), len(counts))
-    return Order(keys, order)
+    return Order(*sort(keys, order, key_bits(dimensions)))
 
 
 @njit(error_model="numpy")
@@ -143,90 +83,6 @@ def _make_keys(position, low, side, keys, order):
 
 
 make_keys = disk_cached(_make_keys, parallel=True)
-
-
-def _radix_pass(keys, order, to_keys, to_order, shift, counts):
-    """One stable pass: by the 11 bits of the keys from ``shift`` on."""
-    chunks, mask = len(counts), np.uint64((1 << DIGIT) - 1)
-    size = -(-len(keys) // chunks)
-    for c in prange(chunks):
-        for digit in range(1 << DIGIT):
-            counts[c, digit] = 0
-        for i in range(c * size, min((c + 1) * size, len(keys))):
-            counts[c, (keys[i] >> shift) & mask] += 1
-    total = 0
-    for digit in range(counts.shape[1]):
-        for c in range(chunks):
-            number = counts[c, digit]
-            counts[c, digit] = total
-            total += number
-    for c in prange(chunks):
-        places = counts[c]
-        for i in range(c * size, min((c + 1) * size, len(keys))):
-            digit = (keys[i] >> shift) & mask
-            place = places[digit]
-            places[digit] = place + 1
-            to_keys[place] = keys[i]
-            to_order[place] = order[i]
-
-
-radix_pass = disk_cached(_radix_pass, parallel=True)
-
-
-@njit(error_model="numpy")
-def _insertion_sort(keys, order, first, last):
-    for i in range(first + 1, last):
-        key, body = keys[i], order[i]
-        j = i
-        while j > first and keys[j - 1] > key:
-            keys[j], order[j] = keys[j - 1], order[j - 1]
-            j -= 1
-        keys[j], order[j] = key, body
-
-
-@njit(error_model="numpy")
-def _merge_sort(keys, order, spare_keys, spare, first, last):
-    """Stable, bottom up; for the rare long runs."""
-    step = 32
-    for start in range(first, last, step):
-        _insertion_sort(keys, order, start, min(start + step, last))
-    while step < last - first:
-        for start in range(first, last, 2 * step):
-            middle, end = min(start + step, last), min(start + 2 * step, last)
-            i, j = start, middle
-            for k in range(start, end):
-                if i < middle and (j >= end or keys[i] <= keys[j]):
-                    spare_keys[k], spare[k] = keys[i], order[i]
-                    i += 1
-                else:
-                    spare_keys[k], spare[k] = keys[j], order[j]
-                    j += 1
-        for k in range(first, last):
-            keys[k], order[k] = spare_keys[k], spare[k]
-        step *= 2
-
-
-def _sort_runs(keys, order, spare_keys, spare, shift, chunks):
-    """Sort each run of bodies whose keys have the same bits from ``shift`` on by the lower bits."""
-    count = len(keys)
-    size = -(-count // chunks)
-    for c in prange(chunks):
-        i = c * size
-        end = min((c + 1) * size, count)
-        while 0 < i < end and keys[i] >> shift == keys[i - 1] >> shift:
-            i += 1  # the run belongs to the chunk in which it begins
-        while i < end:
-            last = i + 1
-            while last < count and keys[last] >> shift == keys[i] >> shift:
-                last += 1
-            if last - i > 64:
-                _merge_sort(keys, order, spare_keys, spare, i, last)
-            elif last - i > 1:
-                _insertion_sort(keys, order, i, last)
-            i = last
-
-
-sort_runs = disk_cached(_sort_runs, parallel=True)
 
 
 def gathered(position: np.ndarray, mass: np.ndarray, order: np.ndarray, unit: float, mass_unit: float) -> np.ndarray:

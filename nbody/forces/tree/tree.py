@@ -6,24 +6,23 @@ tree.potential(at=points)       # (M,)
 """
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import get_num_threads
 
 from nbody.forces.direct.cpu import mark_coincident
-from nbody.forces.direct.cpu_tiles import Units as Factors
+from nbody.forces.tree.bodies import Bodies
+from nbody.forces.tree.box import root_box
+from nbody.forces.tree.criterion import rules_for
 from nbody.forces.tree.descent import descend_for
-from nbody.forces.tree.octree import Cells, cells_of
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
-from nbody.forces.tree.order import Box, gathered, picked, root_box, sorted_bodies
 from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Result, Room, Side
-from nbody.forces.tree.upward import fields_of
-from nbody.forces.tree.walk import DISTANT, FLAT, Rules
+from nbody.forces.tree.units import NEAREST, units_for
+from nbody.forces.tree.workers import run
 from nbody.law import LAWS, Gravity
 from nbody.parallel import ALONE as ONE_RANK
 from nbody.parallel import Team
@@ -32,30 +31,15 @@ from nbody.parallel.shares import worth_dividing
 WORKERS_PER_RANK = 16
 """Threads for which the targets are divided if there are several ranks, which must all divide them in the same way."""
 
-TASKS_PER_WORKER = 32
-"""The number of subtrees per thread into which the targets are divided, at least; each begins with the cells above it."""
+FEW = 8
+"""Leaves with at most this number of bodies take part in direct sums rather than in M2P, which costs more."""
 
 FIRST_ROOM = 1 << 15
 """The room for lists at first; it doubles until every list fits."""
 
-FEW = 8
-"""Leaves with at most this number of bodies take part in direct sums rather than in M2P, which costs more."""
-
-FIRST_THETA = 0.6
-"""The geometric criterion of a first evaluation, when |a| is not known."""
-
-NEAREST = {"float32": -42, "float64": -60}
-"""Bodies closer than 2 to this power, in the kernel's unit of length, count as coincident; see the ``cpu`` engine."""
-
-UNIT = 4
-"""The bulk of the bodies is in a ball of 2 to this power kernel units, nearly."""
-
 ALONE = 0.4
 """The criterion's error for some bodies or points, in units of that for all: it takes the smallest |a| of the targets in a
 cell, which of many bodies is well below the typical one."""
-
-CANCELLED = 0.01
-"""Accelerations less than this times G M/R², with the mass and radius of all bodies, need not be more accurate."""
 
 
 class Work(NamedTuple):
@@ -70,50 +54,6 @@ class Work(NamedTuple):
     def interactions(self) -> int:
         """All but the tests."""
         return self.cells + self.multipoles + self.pairs
-
-
-class Units(NamedTuple):
-    """Powers of two that are the kernel's units, and factors from its sums to the caller's."""
-
-    length: int
-    mass: int
-    acceleration: float
-    potential: float
-
-
-class Bodies:
-    """Bodies in Morton order and their cells: the sources and the targets of a tree.
-
-    Args:
-        position: (N, D) in the precision of the kernel.
-        mass: (N,) the same; zeros for points that are no bodies.
-        box: the root cell.
-        units: the kernel's units.
-        leaf: cells with more bodies are divided.
-    """
-
-    def __init__(self, position: np.ndarray, mass: np.ndarray, box: Box, units: Units, leaf: int) -> None:
-        self.order = sorted_bodies(position, box)
-        self.bodies = gathered(
-            position, mass, self.order.order, math.ldexp(1.0, -units.length), math.ldexp(1.0, -units.mass)
-        )
-        self.cells: Cells = cells_of(self.order.keys, leaf, position.shape[1])
-
-    def side(self, variant: Variant, scale: np.ndarray) -> Side:
-        """The tree for kernels; ``scale`` (N,) is |a| of the bodies in the kernel's units."""
-        scale = picked(scale, self.order.order)
-        return Side(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
-
-    def tasks(self, group: int, workers: int) -> np.ndarray:
-        """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""
-        count = self.cells.count
-        most = (
-            max(group, len(self.order.order) // TASKS_PER_WORKER // workers) if workers > 1 else len(self.order.order)
-        )
-        above = count[self.cells.parent] > most
-        above[0] = True
-        chosen = np.flatnonzero(above & ((count <= most) | (self.cells.children == 0)))
-        return chosen[np.argsort(self.cells.first[chosen], kind="stable")].astype(np.int64)
 
 
 class Tree:
@@ -145,7 +85,7 @@ class Tree:
         self.position = np.array(position, self.real, order="C")
         self.mass = np.array(mass, self.real)
         self.box, bulk = root_box(self.position)
-        self.units = self._units(bulk)
+        self.units = units_for(bulk, float(self.mass.max(initial=0.0)), gravity.G)
         self.bodies = Bodies(self.position, self.mass, self.box, self.units, self.settings.leaf)
         self.work = Work(0, 0, 0, 0)
         self._workers, self._team = workers or get_num_threads(), team
@@ -165,14 +105,8 @@ class Tree:
             x, m = np.concatenate([x, np.array(at, self.real)]), np.append(m, np.zeros(len(at), self.real))
             phi, asked = np.append(np.zeros_like(self.mass), phi), slice(len(self.mass), None)
         found = SimpleNamespace(position=x, mass=m, potential=phi)
-        mark_coincident(found, self.gravity, self.factors, NEAREST[self.precision], asked)
+        mark_coincident(found, self.gravity, self.units.factors, NEAREST[self.precision], asked)
         return phi[asked]
-
-    @property
-    def factors(self) -> Factors:
-        """The units as factors of the ``cpu`` engine."""
-        length, mass, acceleration, potential = self.units
-        return Factors(2.0**-length, 2.0**-mass, acceleration, potential)
 
     def scale(self, at: np.ndarray | None = None) -> np.ndarray | None:
         """|a| of bodies or points in the kernel's units, from a geometric criterion; None if that is all a user wants."""
@@ -252,71 +186,18 @@ class Tree:
         result: Result,
     ) -> None:
         descend = descend_for(variant.text())
-        rules = self._rules(error, sources)
+        rules = rules_for(self.gravity, self.units, self.settings.theta, error, sources.fields.records[0])
         while True:
             room = Room.allocate(variant, max(1, min(self._workers, len(tasks))), self.settings.group, self._room)
             counter = np.zeros(1, np.int64)
-            arguments = (
-                len(tasks),
-                counter,
-                tasks,
-                same,
-                sources,
-                targets,
-                rules,
-                self.settings.group,
-                FEW,
-                room,
-                result,
-            )
-            workers = len(room.counts)
-            if workers == 1:
-                fits = descend(0, *arguments)
-            else:
-                with ThreadPoolExecutor(workers) as threads:
-                    fits = all(list(threads.map(lambda w, rest=arguments: descend(w, *rest), range(workers))))
-            if fits:
+            group, last = self.settings.group, len(tasks)
+            if run(descend, sources, targets, last, counter, tasks, same, rules, group, FEW, room, result):
                 break
             self._room *= 4
         self.work = Work(*map(int, room.counts.sum(0)[:4]))
-
-    def _rules(self, error: float, sources: Side) -> Rules:
-        """The criterion in the kernel's units."""
-        real: Any = self.real
-        length = math.ldexp(1.0, -self.units.length)
-        law = LAWS.load(self.gravity.softening)
-        nearest = math.ldexp(1.0, NEAREST[self.precision])
-        eps = max(nearest, float(self.gravity.shortest) * length if law.has_length else 0.0)
-        support = {"plummer": 0.0, "spline": 2.8 * eps}.get(law.name, eps)
-        theta = self.settings.theta
-        r, mass = map(float, np.abs(sources.fields.records[0, 3:5]))
-        geometric = error == math.inf
-        return Rules(
-            real(eps) ** 2,
-            real(support),
-            real((theta or FIRST_THETA) if geometric else DISTANT),
-            real(min(DISTANT, (theta or FIRST_THETA)) if geometric else DISTANT),
-            real(1.0 if geometric else FLAT),
-            real(error),
-            real(CANCELLED * mass / r**2 if r > 0 else 0.0),
-        )
-
-    def _units(self, bulk: float) -> Units:
-        length = (math.frexp(bulk)[1] if 0 < bulk < math.inf else 0) - UNIT
-        largest = float(self.mass.max(initial=0.0))
-        mass = math.frexp(largest)[1] if 0 < largest < math.inf else 0
-        G = self.gravity.G
-        return Units(length, mass, _ldexp(G, mass - 2 * length), _ldexp(G, mass - length))
 
 
 def norms(field: np.ndarray) -> np.ndarray:
     """|a| of rows ax, ay, az, φ."""
     found: np.ndarray = np.sqrt((field[:, :3] ** 2).sum(1))
     return found
-
-
-def _ldexp(number: float, power: int) -> float:
-    try:
-        return math.ldexp(number, power)
-    except OverflowError:
-        return math.inf

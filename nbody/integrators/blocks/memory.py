@@ -36,8 +36,12 @@ def working_bytes(device: str, particles: int, precision: str) -> int:
 
 
 def bytes_to_help(particles: int, precision: str) -> int:
-    """Bytes on each other GPU: copies of the bodies, the working arrays, and at most this for the exchanged sums."""
+    """Bytes on each other GPU: copies of the bodies, the working arrays, and the exchanged sums."""
+    exchanged = bytes_to_exchange(particles, precision)
+    return exchanged and working_bytes("gpu", particles, precision) + 8 * particles * (18 + 2 + 1) + exchanged
+
+
+def bytes_to_exchange(particles: int, precision: str) -> int:
+    """The most bytes on each of several GPUs, the first one too, for the sums that they exchange."""
     parts = parts_for(particles, precision == "mixed")
-    if parts == 1:
-        return 0
-    return working_bytes("gpu", particles, precision) + 8 * particles * (18 + 2 + 1 + 2 * parts * NODE)
+    return 0 if parts == 1 else 8 * particles * 2 * parts * NODE

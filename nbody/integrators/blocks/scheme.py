@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool
 from nbody.errors import InputError, RunFailed
 from nbody.forces.engine import Engine
 from nbody.integrators.blocks.formulas import ETA, FOREVER, TICKS, first_steps
-from nbody.integrators.blocks.memory import bytes_to_help, working_bytes
+from nbody.integrators.blocks.memory import bytes_to_exchange, bytes_to_help, working_bytes
 from nbody.integrators.blocks.pairs import LOOK
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.integrator import Integrator, Motion
@@ -86,6 +86,11 @@ class BlockHermite(Integrator):
     def bytes_to_help(cls, engine: type[Engine], particles: int, precision: str) -> int:
         """See :meth:`Integrator.bytes_to_help`."""
         return bytes_to_help(particles, precision)
+
+    @classmethod
+    def bytes_to_exchange(cls, engine: type[Engine], particles: int, precision: str) -> int:
+        """See :meth:`Integrator.bytes_to_exchange`."""
+        return bytes_to_exchange(particles, precision)
 
     def prepare(self, motion: Motion) -> None:
         """See :meth:`Integrator.prepare`."""
