@@ -169,5 +169,5 @@ def test_two_ranks_with_a_gpu_each_make_the_file_of_one(tmp_path, engine, precis
     subprocess.run([sys.executable, *run, tmp_path / "one.h5"], cwd=test_ranks.ROOT, check=True, capture_output=True)
     for name, switch in (("two", os.environ.get(nccl.SWITCH, "")), ("host", "0")):
         code, _, messages = test_ranks.together(2, *run, tmp_path / f"{name}.h5", NBODY_NCCL=switch)
-        assert code == 0 and messages == ""
+        assert (code, messages) == (0, "")
         assert first_difference(tmp_path / "one.h5", tmp_path / f"{name}.h5") is None

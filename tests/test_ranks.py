@@ -42,7 +42,8 @@ pytestmark = pytest.mark.skipif(MPIRUN is None, reason="no mpirun here")
 def launch(count, *arguments, **environment):
     """``mpirun -n COUNT python ARGUMENTS``, started in its own session."""
     command = [MPIRUN, "-n", str(count), sys.executable, *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | environment
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"PYTHONPATH": paths} | environment
     pipe = subprocess.PIPE
     return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 
