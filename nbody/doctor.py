@@ -112,7 +112,9 @@ def _exchange_of_gpus(ranks: Team) -> Finding:
 
         return exchange
 
+    ranks.working = True  # an error of one rank ends all
     latency, speed = exchange_speed(ranks, prepared, 1 << 23)
+    ranks.working = False
     way = dividing.nccl.name if dividing.nccl else "through host memory"
     text = f"{way}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each GPU"
     return Finding("exchange gpus", GOOD, text, facts={"way": way, "latency_s": latency, "bytes_per_s": speed})

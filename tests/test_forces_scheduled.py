@@ -206,7 +206,7 @@ def hopper(monkeypatch, scheduled):
     plan = SimpleNamespace(tiling="a tiling", masses="product")
     monkeypatch.setattr(scheduled.ScheduledEngine, "_ordered", set())
     monkeypatch.setattr(gpu, "SIMULATED", False)
-    monkeypatch.setattr(gpu, "require", lambda what: None)
+    monkeypatch.setattr(gpu, "require", lambda what, remedy: None)
     monkeypatch.setattr(gpu, "use_device", lambda number: None)
     monkeypatch.setattr(gpu, "facts", lambda: card)
     monkeypatch.setattr(SymmetricEngine, "load", lambda engine, n: SimpleNamespace(count=n, workspace=plan))

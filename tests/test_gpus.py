@@ -169,9 +169,9 @@ def test_the_engine_decides_from_how_many_bodies_on_its_work_is_divided(
 
 def test_block_steps_with_a_tree_say_what_is_not_divided():
     scheme = INTEGRATORS.load("leapfrog_block")(0.1)
-    for helpers, line in ((None, ""), (object(), "gpus: the first one computed the forces on blocks")):
-        scheme._lengths = SimpleNamespace(state=SimpleNamespace(helpers=helpers))
-        assert scheme.remark().split(";")[0] == line
+    for which, line in (("none", ""), ("helpers", "gpus: only the first GPU"), ("ranks", "every rank")):
+        scheme._lengths = SimpleNamespace(state=SimpleNamespace(**{which: object()}))
+        assert scheme.remark().split(" computed")[0] == line
 
 
 def test_one_gpu_is_no_option_of_an_engine_that_has_none(capsys, tmp_path):
@@ -198,23 +198,25 @@ from nbody.gpu import failures, peers, waiting
 peers.device_count, peers._kind = (lambda: 3), (lambda number: "a card")
 gpu_engine.GpuEngine.divided_from = 1
 error = type("CudaAPIError", (Exception,), {"__module__": "numba.cuda.cudadrv.driver"})("[700] Call to cuX results in Y")
-options = ["--engine", "gpu-tiled", "--gpus", "3", "--precision", "float64", "-n", "9", "--steps", "3", "--every", "1", "-q"]
+options = ["--engine", "gpu-tiled", "--precision", "float64", "-n", "9", "--steps", "3", "--every", "1", "-q"]
 
 def failing(function, number, calls):
     calls = iter(range(calls))
     def wrapped(*arguments):
         if (number is None or arguments[0].number == number) and next(calls, None) is None:
-            failures.status = lambda device: "[999] unspecified" if device == 2 else ""
+            failures.status = lambda device: "[999] unspecified" if device == 1 else ""
             with arguments[0].current() if number else contextlib.nullcontext():
                 raise error
         return function(*arguments)
     return wrapped
 
-codes = [main(["run", "plummer", *options, "-o", "whole.h5"])]
-for room, name, number, others in ((gpu_helpers.HelpingWorker, "read", 1, "0,2"), (waiting, "is_done", None, "0,1")):
+codes = [main(["run", "plummer", *options, "--gpus", "3", "-o", "whole.h5"])]
+for room, name, number, gpus, others in (
+    (gpu_helpers.HelpingWorker, "read", 1, "3", "0,2"), (waiting, "is_done", None, "2", "0,")
+):
     path, whole = f"{name}.h5", getattr(room, name)
     setattr(room, name, failing(whole, number, 2))
-    codes.append(main(["run", "plummer", *options, "-o", path]))
+    codes.append(main(["run", "plummer", *options, "--gpus", gpus, "-o", path]))
     setattr(room, name, whole)
     failures.status = lambda device: ""
     codes += [main(["resume", path, "--gpus", others, "-q"]), main(["diff", "whole.h5", path])]
@@ -230,10 +232,8 @@ def test_a_gpu_that_fails_is_named_and_the_others_go_on_with_the_same_bits(tmp_p
     )
     assert json.loads(done.stdout.splitlines()[-1]) == [0, 1, 0, 0, 1, 0, 0], done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("error")] == [
-        "error: GPU 1 has failed: [700] Call to cuX results in Y. The frames so far are kept; go on with the others: "
-        "nbody resume read.h5 --gpus 0,2",
-        "error: GPU 2 has failed: [999] unspecified. The frames so far are kept; go on with the others: "
-        "nbody resume is_done.h5 --gpus 0,1",
+        "error: GPU 1 has failed: [700] Call to cuX results in Y; go on without it: nbody resume read.h5 --gpus 0,2",
+        "error: GPU 1 has failed: [999] unspecified; go on without it: nbody resume is_done.h5 --gpus 0,",
     ]
 
 

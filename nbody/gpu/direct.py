@@ -9,6 +9,7 @@ from typing import Any
 
 from nbody.errors import DeviceError
 from nbody.gpu.device import cuda
+from nbody.gpu.failures import DriverError
 
 
 class DirectLaunch:
@@ -49,13 +50,13 @@ class DirectLaunch:
         self._lock = threading.Lock()
 
     def __call__(self, *addresses: int) -> None:
-        """Enqueue the kernel on the default stream, with its first arrays at these addresses. Raises DeviceError."""
+        """Enqueue the kernel on the default stream, with its first arrays at these addresses. Raises DriverError."""
         with self._lock:  # the driver copies the values before it returns
             for place, address in zip(self._places, addresses, strict=False):
                 self._values[place] = address
             status = self._launch(*self._arguments)[0]
         if status != self._success:
-            raise DeviceError(f"CUDA: a kernel could not be launched: {status.name}")
+            raise DriverError(f"CUDA: a kernel could not be launched: {status.name}")
 
     def fix(self, first: int, arrays: Sequence[Any]) -> None:
         """Set argument ``first`` and those after it to these Numba device arrays for every call."""

@@ -4,11 +4,20 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import WeakSet
 
-from nbody.errors import NBodyError, RunFailed
+from nbody.errors import DeviceError, RunFailed
 from nbody.gpu.device import SIMULATED, cuda
+
+FOREIGN = ("numba.cuda.cudadrv.driver", "numba.cuda.cudadrv.error", "cuda.core._utils.cuda_utils")
+"""The modules whose errors are the driver's."""
 
 HELPING: WeakSet[Any] = WeakSet()
 """The helpers (:class:`~nbody.gpu.Helper`) of the runs in this process."""
+
+
+class DriverError(DeviceError):
+    """The driver reports an error."""
+
+    exit_code = 1
 
 
 class GpuFailed(RunFailed):
@@ -26,8 +35,8 @@ def failure(number: int, reason: object) -> GpuFailed:
 
 def is_of_driver(error: BaseException) -> bool:
     """True if the driver has reported an error, other than one of too little memory."""
-    driver = type(error).__module__.startswith(("numba.cuda", "cuda."))
-    return driver and not isinstance(error, NBodyError) and "MEMORY" not in str(error).upper()
+    driver = isinstance(error, DriverError) or type(error).__module__ in FOREIGN
+    return driver and "OUT_OF_MEMORY" not in str(error)
 
 
 def check(numbers: Iterable[int]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from nbody.errors import DeviceError
 from nbody.gpu.device import cuda
+from nbody.gpu.failures import DriverError
 
 
 class Graph:
@@ -51,7 +52,7 @@ class Graph:
     def _call(self, function: Callable, *arguments: Any) -> Any:
         status, *result = function(*arguments)
         if status != self._driver.CUresult.CUDA_SUCCESS:
-            raise DeviceError(f"CUDA: {function.__name__} failed with {status.name}")
+            raise DriverError(f"CUDA: {function.__name__} failed with {status.name}")
         return result[0] if result else None
 
     def __del__(self) -> None:

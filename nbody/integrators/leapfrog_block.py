@@ -108,8 +108,12 @@ class LeapfrogBlock(FixedStep):
 
     def remark(self) -> str:
         """See :meth:`Integrator.remark`: what several GPUs do not divide."""
-        helped = self._lengths is not None and getattr(self._lengths.state, "helpers", None) is not None
-        return "gpus: the first one computed the forces on blocks; all of them, those on all bodies" if helped else ""
+        state = None if self._lengths is None else self._lengths.state
+        if getattr(state, "helpers", None):
+            return "gpus: only the first GPU computed the forces on some bodies; all divided those on all bodies"
+        if getattr(state, "ranks", None):
+            return "every rank computed the forces on some bodies; the GPUs divided those on all bodies"
+        return ""
 
     def bodies_per_step(self, motion: Motion) -> float:
         """See :meth:`Integrator.bodies_per_step`."""

@@ -21,9 +21,8 @@ def share_cores(ranks: Team) -> None:
 def keep_to_job() -> None:
     """Let a process that runs alone use the cores of its Slurm job only, and its part of them if ``srun`` has started
     several side by side. (Most clusters bind each to its cores; then this changes nothing.)"""
-    tasks, nodes, granted = (
-        int(os.environ.get(f"SLURM_{name}", "0")) for name in ("STEP_NUM_TASKS", "STEP_NUM_NODES", "CPUS_ON_NODE")
-    )
+    given = (os.environ.get(f"SLURM_{name}", "") for name in ("STEP_NUM_TASKS", "STEP_NUM_NODES", "CPUS_ON_NODE"))
+    tasks, nodes, granted = (int(text) if text.isdecimal() else 0 for text in given)
     if not granted:
         return
     if nodes and len(os.sched_getaffinity(0)) >= granted:

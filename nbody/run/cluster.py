@@ -17,8 +17,8 @@ from nbody.errors import InputError, did_you_mean, printable
 from nbody.run.signals import StopRequest
 
 CLUSTERS = ("slurm", "local")
-TASKS = ("nodes", "ntasks", "ntasks-per-node")
-"""Options of sbatch that would start several processes."""
+TASKS = ("nodes", "ntasks", "n", "N", "array", "a")
+"""Options of sbatch that would start several processes; ``ntasks`` also as ``ntasks-per-node`` and the like."""
 
 WARNINGS = (signal.SIGUSR2, signal.SIGTERM)
 """What a job gets before its time limit, and at its limit or when it is cancelled."""
@@ -70,7 +70,10 @@ class Cluster:
         pairs = dict(option.partition("=")[::2] for option in options)
         if not all(key and value for key, value in pairs.items()):
             raise InputError("--cluster-option: must be KEY=VALUE, as in partition=gpu or time=2:00:00")
-        if several := [key for key in TASKS if pairs.get(key, "1") != "1"]:
+        pairs = {key.replace("_", "-"): value for key, value in pairs.items()}
+        if several := [
+            key for key, value in pairs.items() if value != "1" and (key in TASKS or key.startswith("ntasks"))
+        ]:
             raise InputError(f"--cluster-option {several[0]}: each run of a sweep is one process; leave it out")
         if name == "slurm" and "time" not in pairs:
             raise InputError("--cluster slurm needs the time limit of a job: --cluster-option time=2:00:00")

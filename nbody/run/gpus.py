@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbody.errors import InputError, RunFailed
@@ -66,8 +65,9 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
 
 
 @contextmanager
-def naming_failed(devices: Sequence[int], path: str | Path | None) -> Iterator[None]:
-    """Inside this block a failure of one of several GPUs ends the run with one line: which one, and how to go on.
+def naming_failed(devices: Sequence[int], recording: Any) -> Iterator[None]:
+    """Inside this block a failure of one of several GPUs ends the run with one line: which one, and how to go on if the
+    recording has a checkpoint.
 
     Raises:
         RunFailed: a GPU has failed.
@@ -80,9 +80,11 @@ def naming_failed(devices: Sequence[int], path: str | Path | None) -> Iterator[N
         if len(devices) < 2 or not (isinstance(error, gpu.GpuFailed) or gpu.is_of_driver(error)):
             raise
         failed = _failed(error, devices)
-        others = ",".join(str(number) for number in devices if number != failed.number)
-        remedy = f"go on with the others: nbody resume {path} --gpus {others}" if path else "go on with the others"
-        raise RunFailed(f"{failed}. The frames so far are kept; {remedy}") from error
+        others = [str(number) for number in devices if number != failed.number]
+        if recording.can_go_on:
+            gpus = ",".join(others) if len(others) > 1 else f"{others[0]},"
+            raise RunFailed(f"{failed}; go on without it: nbody resume {recording.path} --gpus {gpus}") from error
+        raise RunFailed(f"{failed}; there is no checkpoint yet, so run again without it") from error
 
 
 def _failed(error: Exception, devices: Sequence[int]) -> "GpuFailed":

@@ -69,7 +69,7 @@ class Loop:
         run = self._run
         with (
             self._pace.stopping() if self._pace else stop_on_signals(self._team.size > 1) as self.stop,
-            naming_failed(getattr(run.engine, "devices", ()), run.output),
+            naming_failed(getattr(run.engine, "devices", ()), run.recording),
             self._open(),
         ):
 

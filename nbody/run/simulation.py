@@ -100,8 +100,11 @@ class Simulation:
             self._open_ended = isinstance(scenario, Particles) and values.keys().isdisjoint(("steps", "end"))
             if isinstance(scenario, Particles):
                 particles = scenario.check("particles: ")
+                _check_given(particles, values)
                 scenario = _scenario_of(particles, values)
             else:
+                if particles is not None:
+                    _check_given(particles, values)
                 scenario = scenario.with_keywords(values)
             if particles is not None and start is None and not repeats:
                 scenario = scenario.with_arrays(particles.count)
@@ -459,10 +462,14 @@ def _described(scenario: Any) -> Scenario | Particles:
     return scenario
 
 
-def _scenario_of(particles: Particles, values: dict[str, Any]) -> Scenario:
-    """The scenario of particles and keyword arguments. Raises InputError."""
+def _check_given(particles: Particles, values: dict[str, Any]) -> None:
+    """Raise an InputError if values say how particles are made that are given."""
     if made := next((name for name in ("particles", "seed") if values.get(name) is not None), None):
         raise InputError(f"{made}: the {particles.count} particles are given; leave it out")
+
+
+def _scenario_of(particles: Particles, values: dict[str, Any]) -> Scenario:
+    """The scenario of particles and keyword arguments."""
     base = {
         "initial": {"source": "arrays", "particles": particles.count},
         "gravity": {"dimensions": particles.dimensions},

@@ -252,4 +252,5 @@ class DeviceState(State):
         """See :meth:`State.synchronize`. It does not wait for frames on their way to the host."""
         if self.ranks:
             self.ranks.wait()
-        self._marks.wait_for_all(soon, self._add_computed)
+        # A wait without signals would not see that a helper has failed.
+        self._marks.wait_for_all(soon and self.helpers is None, self._add_computed)

@@ -9,15 +9,16 @@ from nbody.scenario.fields import Group, shown
 
 
 def gpus_from(value: Any) -> Any:
-    """A number of GPUs, ``all``, or a list of their numbers; a text may have each of them: ``2``, ``all``, ``0,2``.
+    """A number of GPUs, ``all``, or a list of their numbers; a text may have each of them: ``2``, ``all``, ``0,2``, and
+    ``2,`` for the list of one.
 
     Raises:
         ValueError: it is none of these.
     """
     if value is None:
         return None
-    parts = value.split(",") if isinstance(value, str) else value
-    listed = isinstance(parts, Sequence) and (len(parts) > 1 or not isinstance(value, str))
+    parts = value.removesuffix(",").split(",") if isinstance(value, str) else value
+    listed = "," in value if isinstance(value, str) else isinstance(value, Sequence)
     if value == "all":
         return "all"
     try:
