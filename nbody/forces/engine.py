@@ -242,6 +242,11 @@ class Engine(ABC):
         """Bytes of memory on each further GPU that divides the work."""
         return 0
 
+    @classmethod
+    def bytes_to_exchange(cls, particles: int, precision: str) -> int:
+        """Bytes that the first GPU needs for what the others have computed."""
+        return 0
+
     @abstractmethod
     def _compute(self, state: State, want: Want) -> None:
         """Fill the state's accelerations, and what else is wanted."""

@@ -98,7 +98,7 @@ class Helper:
         return on(self.device)
 
     def join(self, stream: Any) -> None:
-        """Let a stream of the first device wait for all work that is queued on this one."""
+        """Let another stream, of any device, wait for all work that is queued on this one."""
         with self.current():
             self._done.record(self.stream)
         self._done.wait(stream)

@@ -57,7 +57,7 @@ def _check_pmi(launched: Launch, mpi: Any, environment: Mapping[str, str] = os.e
 
 
 def _remedy(launched: Launch, mpi: Any) -> str:
-    if launched.launcher != SRUN:
+    if launched.launcher != SRUN and "SLURM_STEP_NUM_TASKS" not in os.environ:
         return "they belong to different MPIs; use the mpirun of this one"
     kind = "pmix" if "Open MPI" in name_of(mpi) else "pmi2"
     return f"start them with 'srun --mpi={kind}' ('srun --mpi=list' shows what there is) or with the mpirun of this MPI"

@@ -79,10 +79,12 @@ class Plan:
 
     @property
     def _working(self) -> int:
-        """Bytes of the integrator's working arrays."""
+        """Bytes of the integrator's working arrays, and of what several GPUs send to the first."""
         asked = self.engine_kind, self.count, self.scenario.precision
-        exchanged = self.integrator.bytes_to_exchange(*asked) if self._on_several_gpus else 0
-        return self.integrator.working_bytes(*asked) + exchanged
+        working = self.integrator.working_bytes(*asked)
+        if self._on_several_gpus:
+            working += self.integrator.bytes_to_exchange(*asked) + self.engine_kind.bytes_to_exchange(*asked[1:])
+        return working
 
     @property
     def _on_several_gpus(self) -> bool:

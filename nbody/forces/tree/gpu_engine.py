@@ -241,17 +241,25 @@ class TreeEngine(GpuEngine):
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """See :meth:`Engine.bytes_needed`; with leaves of 32 and order 4."""
-        wide = np.float64 if precision == "mixed" else np.float32
-        return super().bytes_needed(particles, precision) + Tree.bytes_needed(particles, 32, Basis(4, 3, True), wide)
+        return super().bytes_needed(particles, precision) + Tree.bytes_needed(particles, *_typical(precision))
 
     @classmethod
     def bytes_to_help(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_to_help`: also a tree."""
-        wide = np.float64 if precision == "mixed" else np.float32
-        return super().bytes_to_help(particles, precision) + Tree.bytes_needed(particles, 32, Basis(4, 3, True), wide)
+        """See :meth:`Engine.bytes_to_help`: also a tree, and the rows of its share."""
+        tree = Tree.bytes_needed(particles, *_typical(precision))
+        return super().bytes_to_help(particles, precision) + tree + cls.bytes_to_exchange(particles, precision)
+
+    @classmethod
+    def bytes_to_exchange(cls, particles: int, precision: str) -> int:
+        """See :meth:`Engine.bytes_to_exchange`: a row per body."""
+        return 4 * particles * (4 if precision == "float32" else 8)
 
     @classmethod
     def target_bytes(cls, particles: int, precision: str) -> int:
         """See :meth:`Engine.target_bytes`."""
-        wide = np.float64 if precision == "mixed" else np.float32
-        return Cells.bytes_needed(1 << (particles - 1).bit_length(), 32, Basis(4, 3, True), wide)
+        return Cells.bytes_needed(1 << (particles - 1).bit_length(), *_typical(precision))
+
+
+def _typical(precision: str) -> tuple[int, Basis, type]:
+    """The leaf, the expansions and the type of coordinates for which memory is estimated."""
+    return 32, Basis(4, 3, True), np.float64 if precision == "mixed" else np.float32
