@@ -68,6 +68,25 @@ def test_runs_that_fail_leave_the_others_alone_and_complete_runs_are_kept(scenar
         sweep(scenario, "initial.seed=1..3").check()
 
 
+@pytest.mark.parametrize(
+    ("varied", "fixed", "more", "message"),
+    [
+        (
+            ["initial.seed=1,2", "initial.seed=3"],
+            [],
+            {},
+            "^--vary initial.seed: is given twice; write all its values in one",
+        ),
+        (["initial.seed=1,2"], ["initial.seed=5"], {}, "^--set initial.seed: it varies"),
+        (["initial.seed=1,2"], [], {"jobs": 0}, "^--jobs: must be at least 1, got 0"),
+        (["initial.seed=1,2"], [], {"folder": Path("run.h5")}, "^--output: run.h5: a sweep writes a folder"),
+    ],
+)
+def test_what_a_sweep_cannot_mean_is_one_line(scenario, varied, fixed, more, message):
+    with pytest.raises(InputError, match=message):
+        Sweep(scenario, varied, fixed, **{"folder": scenario.parent / "sweep"} | more)
+
+
 def test_an_interrupted_sweep_goes_on_from_the_checkpoints(scenario):
     command = [sys.executable, "-m", "nbody", "sweep", str(scenario), "--vary", "initial.seed=1,2", "--jobs", "2"]
     command += ["--set", "integrator.steps=3000", "--set", "record.every=50", "-o", str(scenario.parent / "sweep")]
@@ -89,8 +108,8 @@ def test_an_interrupted_sweep_goes_on_from_the_checkpoints(scenario):
     ("varied", "message"),
     [
         ("initial.seed", "must be KEY=VALUES"),
-        ("initial.seed=5..1", "has no number"),
-        ("initial.seed=1..200000", "has no number, or more than 100000"),
+        ("initial.seed=5..1", "the range 5..1 is empty; write 1..5"),
+        ("initial.seed=1..200000", "has more than 100000 numbers"),
         ("initial.sead=1,2", "initial.sead: unknown key .*did you mean 'seed'"),
         ("integrator.dt=0.01,-1", "integrator.dt: must be greater than 0"),
     ],

@@ -262,8 +262,10 @@ def test_a_tree_in_python_has_an_accuracy_beyond_float32_unless_that_is_asked_fo
     [
         ({"accuracy": 1e-20}, "Tree: a tree in float64 has no accuracy"),
         ({"acuracy": 1e-3}, "Tree: unknown argument 'acuracy' .*did you mean 'accuracy'"),
-        ({"precision": "mixed"}, "Tree: unknown precision 'mixed'"),
+        ({"precision": "mixed"}, "Tree: this engine computes in float32 or float64, not in mixed"),
         ({"softening": "plummer", "length": {"stars": 0.1}}, "Tree: "),
+        ({"length": 0.1}, "Tree: length: softening is 'none', which has no length; say softening='plummer'"),
+        ({"at": BODIES.position}, "Tree: unknown argument 'at'; one of: .*engine$"),
     ],
 )
 def test_wrong_arguments_of_a_tree_are_one_line(given, line):

@@ -35,7 +35,7 @@ OPTIONS: dict[str, Any] = {
     "engine": Annotated[
         str | None,
         typer.Option(
-            help=f"Force engine: auto, gpu (the fastest there), {ENGINES.listing()}; matrix:k07 chooses the kernel k07.",
+            help=f"Force engine: auto, gpu (the fastest there), tree, {ENGINES.listing()}; matrix:k07 has the kernel k07.",
             show_default=False,
             autocompletion=engines_or_auto,
         ),

@@ -81,6 +81,7 @@ def sweep(
     else:
         result(_page(rows))
     if not finished:
+        notify("interrupted; the same command goes on")
         return 130
     return 0 if all(row["status"] == "complete" for row in rows) else 1
 

@@ -53,7 +53,7 @@ class Accuracy(GpuOptions):
 
 def check_accuracy(accuracy: float, precision: str, where: str) -> None:
     """Raise an InputError, which begins with ``where``, if no engine has this accuracy in a precision."""
-    if accuracy < (least := ROUNDOFF[precision]):
+    if accuracy < (least := max(ROUNDOFF[precision], DIRECT[precision])):
         fix = " or more, or choose --precision float64" if precision != "float64" else " or more"
         raise InputError(f"{where}numbers in {precision} have no accuracy of {accuracy:g}; ask for {least:.1g}{fix}")
 

@@ -1,5 +1,6 @@
 """One force evaluation for arrays: what :func:`nbody.accelerations` and :func:`nbody.potential` call."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,8 @@ def bodies_and_law(
     position: Any, mass: Any, at: Any, G: float, softening: Any, length: float, where: str = WHERE
 ) -> tuple[Particles, int, Gravity]:
     """:func:`particles_of`, and the law between them. Raises InputError."""
+    if isinstance(softening, str) and softening == "none" and np.any(length):
+        raise InputError(f"{where}length: softening is 'none', which has no length; say softening='plummer'")
     try:
         particles, points = particles_of(position, mass, at, where)
         return particles, points, Gravity(G, particles.dimensions, softening, length).check(where)
@@ -101,11 +104,13 @@ def bodies_and_law(
         raise InputError(f"{where}arrays of numbers, and numbers, are needed ({error})") from error
 
 
-def options_of(model: type[Group], given: dict[str, Any], where: str = WHERE) -> Group:
-    """The engine's options. Raises InputError."""
+def options_of(
+    model: type[Group], given: dict[str, Any], where: str = WHERE, keywords: Sequence[str] = KEYWORDS
+) -> Group:
+    """The engine's options; ``keywords``: the arguments that are none. Raises InputError."""
     for name in given:
         if name not in model.model_fields:
-            raise unknown("argument", name, [*model.model_fields, *KEYWORDS], where)
+            raise unknown("argument", name, [*model.model_fields, *keywords], where)
     return validated(model, given, Source(name=where.rstrip(": ")))
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError, unknown
-from nbody.forces import ENGINES, tree_engine
+from nbody.forces import ENGINES, PRECISIONS, tree_engine
 from nbody.forces.called import bodies_and_law, options_of, points_of
 from nbody.forces.memory import check_fits
 from nbody.forces.range import check_range
-from nbody.forces.tree.options import TreeOptions
+from nbody.forces.tree.options import FINEST, TreeOptions
 from nbody.forces.tree.tree import Tree as HostTree
 from nbody.particles import Particles
 from nbody.state import Want
@@ -18,6 +18,9 @@ WHERE = "Tree: "
 """What messages begin with."""
 
 TREES = ("cpu-tree", "gpu-tree")
+
+KEYWORDS = ("G", "softening", "length", "precision", "engine")
+"""The arguments of :class:`Tree` that are no options of an engine."""
 
 
 class Tree:
@@ -34,7 +37,7 @@ class Tree:
         mass: (N,) array, not negative.
         G: the gravitational constant, in the units of the arrays.
         softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``.
-        precision: ``float32``, ``mixed`` (on the GPU) or ``float64`` (on the CPU).
+        precision: ``float32``, ``mixed`` (on the GPU) or ``float64`` (on the CPU); by default the higher one of the device.
         engine: ``cpu-tree``, ``gpu-tree``, or ``tree``: on the GPU if there is one and it has the precision.
         options: ``accuracy``, the median relative error of the accelerations (1e-3); and what else
             :class:`~nbody.forces.tree.options.TreeOptions` has.
@@ -53,24 +56,27 @@ class Tree:
         G: float = 1.0,
         softening: Any = "none",
         length: float = 0.0,
-        precision: str = "float64",
+        precision: str | None = None,
         engine: str = "cpu-tree",
         **options: Any,
     ) -> None:
         if engine not in (*TREES, "tree"):
             raise unknown("engine", engine, (*TREES, "tree"), WHERE)
-        kind = ENGINES.load(tree_engine(precision)[0] if engine == "tree" else engine)
-        if precision not in kind.precisions:
-            raise unknown("precision", precision, kind.precisions, WHERE)
+        if precision not in (None, *PRECISIONS):
+            raise unknown("precision", precision, PRECISIONS, WHERE)
+        chosen = options_of(TreeOptions, options, WHERE, KEYWORDS)
+        assert isinstance(chosen, TreeOptions)
+        highest = "mixed" if chosen.accuracy >= FINEST["mixed"] else "float64"
+        kind = ENGINES.load(tree_engine(precision or highest)[0] if engine == "tree" else engine)
+        kind.require_device()
+        precision = precision or kind.precisions[-1]
+        kind.require_precision(precision, WHERE)
         particles, _, gravity = bodies_and_law(position, mass, None, G, softening, length, WHERE)
         if gravity.per_species:
             raise InputError(f"{WHERE}a tree has one softening length for all bodies; give one number")
-        kind.require_device()
-        chosen = options_of(TreeOptions, options, WHERE)
         kind.check_options(chosen, precision, WHERE)
         check_fits(kind, particles.count, precision, WHERE)
         check_range(kind, gravity, precision, particles, WHERE)
-        assert isinstance(chosen, TreeOptions)
         self._count, self._dimensions = particles.position.shape
         self._name = f"{kind.device.upper()}, {precision}"
         if kind.device == "gpu":

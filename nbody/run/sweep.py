@@ -75,7 +75,20 @@ class Sweep:
     tasks: list[Task] = field(init=False)
 
     def __post_init__(self) -> None:
-        lists = [[f"{key}={value}" for value in values] for key, values in map(_varied, self.varied)]
+        if self.jobs is not None and self.jobs < 1:
+            raise InputError(f"--jobs: must be at least 1, got {self.jobs}")
+        if self.folder.suffix in (".h5", ".hdf5"):
+            raise InputError(
+                f"--output: {printable(self.folder)}: a sweep writes a folder of recordings; name a folder"
+            )
+        varied = list(map(_varied, self.varied))
+        fixed, keys = [value.partition("=")[0] for value in self.fixed], [key for key, _ in varied]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise InputError(f"--vary {key}: is given twice; write all its values in one list")
+            if key in fixed:
+                raise InputError(f"--set {key}: it varies; leave out one of both")
+        lists = [[f"{key}={value}" for value in values] for key, values in varied]
         count = 1
         for each in lists:
             count *= len(each)
@@ -160,8 +173,10 @@ def _varied(text: str) -> tuple[str, list[str]]:
     values = [each.strip() for each in re.split(r",(?![^\[{]*[\]}])", listed)]
     if match := re.fullmatch(r"(-?\d+)\.\.(-?\d+)", listed.strip()):
         first, last = int(match[1]), int(match[2])
-        if not first <= last < first + MOST:
-            raise InputError(f"--vary {key}: the range {listed} has no number, or more than {MOST}")
+        if last < first:
+            raise InputError(f"--vary {key}: the range {listed} is empty; write {last}..{first}")
+        if last >= first + MOST:
+            raise InputError(f"--vary {key}: the range {listed} has more than {MOST} numbers")
         values = [str(number) for number in range(first, last + 1)]
     for value in values:
         read_assignment(f"{key}={value}")
@@ -252,7 +267,14 @@ def _reason(task: Task) -> str:
 
 def _row(task: Task) -> Row:
     row: Row = {"run": task.number, **dict(value.split("=", 1) for value in task.values)}
-    empty: Row = {"status": "failed", "steps": None, "time": None, "energy_error": None, "wall_s": None}
+    begun = task.path.with_suffix(".log").exists() or note_of(task).exists()
+    empty: Row = {
+        "status": "failed" if begun else "not started",
+        "steps": None,
+        "time": None,
+        "energy_error": None,
+        "wall_s": None,
+    }
     return {**row, **empty, **_facts(task.path), "file": str(task.path)}
 
 

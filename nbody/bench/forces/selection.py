@@ -81,6 +81,9 @@ def contestants(
     for precision in precisions:
         if precision not in ROUNDOFF:
             raise unknown("precision", precision, ROUNDOFF, "--precision: ")
+    for accuracy in accuracies:
+        if not 0 < accuracy <= 0.1:
+            raise InputError(f"--accuracy: must be greater than 0 and at most 0.1, got {accuracy:g}")
     precisions = list(dict.fromkeys(precisions or ROUNDOFF))
     found: list[Contestant] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
@@ -104,6 +107,8 @@ def contestants(
                 found += [TreeContestant(name, precision, each) for each in accuracies or ACCURACIES]
                 continue
             found += [EngineContestant(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]
+    if accuracies and not any(isinstance(each, TreeContestant) for each in found):
+        raise InputError("--accuracy: only trees have one; add --up-to 1e5, or --engines cpu-tree")
     if not found:
         raise InputError(
             f"--precision: no engine on the {' or the '.join(on)} computes in {' or '.join(precisions)}; name another"
