@@ -11,6 +11,7 @@ from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Side
 from nbody.forces.tree.units import Units
 from nbody.forces.tree.upward import fields_of
+from nbody.forces.tree.workers import one_thread_for_few
 
 TASKS_PER_WORKER = 32
 """The number of subtrees per thread into which the targets are divided, at least."""
@@ -28,16 +29,18 @@ class Bodies:
     """
 
     def __init__(self, position: np.ndarray, mass: np.ndarray, box: Box, units: Units, leaf: int) -> None:
-        self.order = sorted_bodies(position, box)
-        self.bodies = gathered(
-            position, mass, self.order.order, math.ldexp(1.0, -units.length), math.ldexp(1.0, -units.mass)
-        )
-        self.cells: Cells = cells_of(self.order.keys, leaf, position.shape[1])
+        with one_thread_for_few(len(mass)):
+            self.order = sorted_bodies(position, box)
+            self.bodies = gathered(
+                position, mass, self.order.order, math.ldexp(1.0, -units.length), math.ldexp(1.0, -units.mass)
+            )
+            self.cells: Cells = cells_of(self.order.keys, leaf, position.shape[1])
 
     def side(self, variant: Variant, scale: np.ndarray) -> Side:
         """The tree for kernels; ``scale`` (N,) is |a| of the bodies in the kernel's units."""
-        scale = picked(scale, self.order.order)
-        return Side(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
+        with one_thread_for_few(len(scale)):
+            scale = picked(scale, self.order.order)
+            return Side(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
 
     def tasks(self, group: int, workers: int) -> np.ndarray:
         """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""

@@ -22,7 +22,7 @@ from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
 from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Result, Room, Side
 from nbody.forces.tree.units import NEAREST, units_for
-from nbody.forces.tree.workers import run
+from nbody.forces.tree.workers import one_thread_for_few, run
 from nbody.law import LAWS, Gravity
 from nbody.parallel import ALONE as ONE_RANK
 from nbody.parallel import Team
@@ -84,7 +84,8 @@ class Tree:
         self.real = np.float32 if precision == "float32" else np.float64
         self.position = np.array(position, self.real, order="C")
         self.mass = np.array(mass, self.real)
-        self.box, bulk = root_box(self.position)
+        with one_thread_for_few(len(self.mass)):
+            self.box, bulk = root_box(self.position)
         self.units = units_for(bulk, float(self.mass.max(initial=0.0)), gravity.G)
         self.bodies = Bodies(self.position, self.mass, self.box, self.units, self.settings.leaf)
         self.work = Work(0, 0, 0, 0)
