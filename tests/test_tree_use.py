@@ -303,7 +303,7 @@ def test_the_crossing_is_between_two_numbers_of_particles():
         for n in (1000, 4000, 30_000)
     ]
     for some, text in (
-        (trees, "from N = 1e+04 on"),
+        (trees, "from N = 10000 on"),
         (trees[:2], "above N = 4000"),
         (trees[2:], "at every N from 30000 on"),
     ):

@@ -42,7 +42,7 @@ def scaling(report: Report, path: Path) -> None:
     for at in crossings(report):
         if 0 < at.particles < math.inf:
             times.axvline(at.particles, color="0.5", linewidth=0.9, linestyle="-.")
-            text = f"{at.name}: {float(f'{at.particles:.2g}'):.0f}"
+            text = f"{at.name}: {at.rounded}"
             times.annotate(
                 text, (at.particles, 0.98), xycoords=("data", "axes fraction"), rotation=90, fontsize=7, va="top"
             )

@@ -128,10 +128,15 @@ class Crossing(NamedTuple):
     particles: float
     measured: tuple[int, int]
 
+    @property
+    def rounded(self) -> int:
+        """The number to two digits; it must be finite."""
+        return int(float(f"{self.particles:.2g}"))
+
     def __str__(self) -> str:
         """A clause about it."""
         least, most = self.measured
-        at = f"from N = {self.particles:.2g} on"
+        at = "" if math.isinf(self.particles) else f"from N = {self.rounded} on"
         if self.particles == 0:
             at = f"at every N from {least} on"
         return f"{self.name} ({self.precision}) {f'above N = {most}' if math.isinf(self.particles) else at}"

@@ -177,7 +177,7 @@ class Tree:
 
     def build(self, body: Any, G: float, group: int) -> None:
         """Enqueue the build of the tree for the positions of ``body``, always the same array, with groups of at most
-        ``group`` bodies. Unless a graph is recorded, this is a graph of its own, and one launch from the second time on."""
+        ``group`` bodies. From the second call on this replays a graph, unless the launches are being recorded in another."""
         if gpu.SIMULATED or gpu.is_recording(self.stream):
             self._launch(body, G, group)
         elif self._graph is not None:
