@@ -27,7 +27,7 @@ _LATER = {
     "waiting": ("is_done", "mark", "wait_for"),
     "simulated" if SIMULATED else "intrinsics": (
         "add", "ballot", "count_ones", "device_function", "lane", "leading_zeros", "multiply", "multiply_add", "row",
-        "rsqrt", "shuffle", "subtract", "sync_warp",
+        "rsqrt", "set_row", "shuffle", "subtract", "sync_warp",
     ),
 }  # fmt: skip
 _HOMES = {name: module for module, names in _LATER.items() for name in names}

@@ -144,3 +144,24 @@ def row(typing_context, array, i):
         return context.make_tuple(builder, signature.return_type, numbers)
 
     return signature, codegen
+
+
+@intrinsic
+def set_row(typing_context, array, i, a, b, c, d):
+    """Set row i of a C-contiguous (N, 4) array, by one 128-bit store (two in float64)."""
+    signature = types.void(array, i, a, b, c, d)
+
+    def codegen(context, builder, signature, arguments):
+        array_type = signature.args[0]
+        number = context.get_data_type(array_type.dtype)
+        data = context.make_array(array_type)(context, builder, arguments[0]).data
+        first = builder.gep(data, [builder.mul(arguments[1], ir.Constant(arguments[1].type, 4))])
+        vector = ir.Constant(ir.VectorType(number, 4), ir.Undefined)
+        for k in range(4):
+            value = context.cast(builder, arguments[2 + k], signature.args[2 + k], array_type.dtype)
+            vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), k))
+        store = builder.store(vector, builder.bitcast(first, ir.VectorType(number, 4).as_pointer()))
+        store.align = 16
+        return context.get_dummy_value()
+
+    return signature, codegen

@@ -97,6 +97,11 @@ def row(array, i):
     return array[i, 0], array[i, 1], array[i, 2], array[i, 3]
 
 
+def set_row(array, i, a, b, c, d):
+    """Set row i of an (N, 4) array."""
+    array[i, 0], array[i, 1], array[i, 2], array[i, 3] = a, b, c, d
+
+
 def add(a, b):
     """a + b."""
     return a + b

@@ -41,6 +41,8 @@ class Digits(NamedTuple):
 
     shared: Callable
     """shared(a, b): the number of leading digits that two keys share."""
+    prefix: Callable
+    """prefix(key, digits): the leading digits of a key, as a number."""
     first_sharing: Callable
     """first_sharing(keys, i, digits, low): the first j, ``low`` ≤ j ≤ i, whose key shares ``digits`` digits with that of
     body i, if body ``low`` does not."""
@@ -53,62 +55,61 @@ def digits_of(dimensions: int) -> Digits:
 
     @gpu.device_function
     def shared(a, b):
-        return (gpu.leading_zeros(a ^ b) - spare) // dimensions
+        bits = np.uint32(gpu.leading_zeros(a ^ b) + dimensions - spare)
+        return int(bits // np.uint32(dimensions)) - 1
+
+    @gpu.device_function
+    def prefix(key, digits):
+        return key >> np.uint64(dimensions * (LEVELS - digits))
 
     @gpu.device_function
     def first_sharing(keys, i, digits, low):
-        high = i
-        while high - low > 1:
-            middle = (low + high) // 2
-            if shared(keys[middle], keys[i]) >= digits:
-                high = middle
+        wanted = prefix(keys[i], digits)
+        near, far = np.uint32(0), np.uint32(i - low)  # places before body i
+        while far - near > 1:
+            middle = np.uint32(near + np.uint32(np.uint32(far - near) >> np.uint32(1)))
+            if prefix(keys[i - middle], digits) == wanted:
+                near = middle
             else:
-                low = middle
-        return high
+                far = middle
+        return i - near
 
-    return Digits(shared, first_sharing)
-
-
-@gpu.device_function
-def _count_levels(warps, t, low, high):
-    """Leave the number of cells of each level, of each warp's bodies, in ``warps``."""
-    for level in range(ALL_LEVELS):
-        found = gpu.ballot(low <= level and level <= high)
-        if t % 32 == 0:
-            warps[t // 32, level] = cuda.popc(found)
-    cuda.syncthreads()
+    return Digits(shared, prefix, first_sharing)
 
 
 @cache
 def mark_kernel(dimensions: int) -> Any:
     """``mark(keys, leaf, levels, parts)``: the first and last level of the cells that begin with each body; the cells per
     block and level."""
-    shared_digits, first_sharing = digits_of(dimensions)
+    shared_digits, prefix, first_sharing = digits_of(dimensions)
 
     @gpu.kernel()
     def mark(keys, leaf, levels, parts):
-        warps = cuda.shared.array((MARK_WARPS, ALL_LEVELS), np.int32)
+        cells = cuda.shared.array(32, np.int32)
         t, i, n = cuda.threadIdx.x, cuda.grid(1), keys.shape[0]
-        low, high = 1, 0
+        if t < 32:
+            cells[t] = 0
+        cuda.syncthreads()
         if i < n:
-            before = shared_digits(keys[i - 1], keys[i]) if i > 0 else -1
-            after = shared_digits(keys[i], keys[i + leaf]) if i + leaf < n else -1
+            low, high, key = 1, 0, keys[i]
+            before = shared_digits(keys[i - 1], key) if i > 0 else -1
+            after = shared_digits(key, keys[i + leaf]) if i + leaf < n else -1
             divided = before < 0  # a root
             if before >= 0 and before < LEVELS:  # has the cell of level 'before' here more bodies than a leaf?
-                if i >= leaf and shared_digits(keys[i - leaf], keys[i]) >= before:
+                wanted = prefix(key, before)
+                if after >= before or (i >= leaf and prefix(keys[i - leaf], before) == wanted):
                     divided = True
                 else:
                     begin = first_sharing(keys, i, before, max(i - leaf, 0) - 1)
-                    divided = begin + leaf < n and shared_digits(keys[begin], keys[begin + leaf]) >= before
+                    divided = begin + leaf < n and prefix(keys[begin + leaf], before) == wanted
             if divided:
                 low, high = before + 1, min(max(before, after) + 1, LEVELS)
             levels[i, 0], levels[i, 1] = low, high
-        _count_levels(warps, t, low, high)
+            for level in range(low, high + 1):
+                cuda.atomic.add(cells, level, 1)
+        cuda.syncthreads()
         if t <= LEVELS:
-            total = 0
-            for warp in range(MARK_WARPS):
-                total += warps[warp, t]
-            parts[t, cuda.blockIdx.x] = total
+            parts[t, cuda.blockIdx.x] = cells[t]
 
     return mark
 
@@ -166,32 +167,52 @@ def restart(counts, work, last_work):
         last_work[0], work[0] = work[0], 0
 
 
-@gpu.kernel()
+@gpu.device_function
+def _has(bits, level):
+    return (bits >> np.uint32(level)) & np.uint32(1) != np.uint32(0)
+
+
+@gpu.kernel(**gpu.bounded(MARK_THREADS, 2))
 def write(levels, parts, counts, nodes):
     """The first body and the first child of each cell."""
     warps = cuda.shared.array((MARK_WARPS, ALL_LEVELS), np.int32)
+    here = cuda.shared.array(1, np.uint32)
     t, i, n = cuda.threadIdx.x, cuda.grid(1), levels.shape[0]
-    low, high = 1, 0
+    warp, lane = t // 32, t % 32
+    mine = np.uint32(0)  # a bit for each level of which a cell begins with this body
+    if t == 0:
+        here[0] = 0
+    cuda.syncthreads()
     if i < n:
         low, high = int(levels[i, 0]), min(int(levels[i, 1]), counts[DEPTH])
-    _count_levels(warps, t, low, high)
-    if t <= LEVELS:
-        total = counts[t] + parts[t, cuda.blockIdx.x]
-        for warp in range(MARK_WARPS):
-            here = warps[warp, t]
-            warps[warp, t] = total
-            total += here
+        if low <= high:
+            mine = np.uint32((2 << high) - (1 << low))
+            cuda.atomic.or_(here, 0, mine)
     cuda.syncthreads()
-    parent, below = -1, np.uint32((1 << (t % 32)) - 1)
+    wanted, of_level = here[0], 0
     for level in range(ALL_LEVELS):
-        inside = low <= level and level <= high
-        found = gpu.ballot(inside)
-        if inside:
-            node = warps[t // 32, level] + cuda.popc(np.uint32(found) & below)
-            nodes[node, 0], nodes[node, 2] = i, 0
-            if parent >= 0:
-                nodes[parent, 2] = node
-            parent = node
+        if _has(wanted, level):
+            found = gpu.ballot(_has(mine, level))
+            if lane == level:
+                of_level = gpu.count_ones(np.uint32(found))
+    if lane < ALL_LEVELS:
+        warps[warp, lane] = of_level
+    cuda.syncthreads()
+    first = 0  # lane l: the first cell of level l that begins with a body of this warp
+    if lane < ALL_LEVELS:
+        first = counts[lane] + parts[lane, cuda.blockIdx.x]
+        for before in range(warp):
+            first += warps[before, lane]
+    parent, below = -1, np.uint32((1 << lane) - 1)
+    for level in range(ALL_LEVELS):
+        if _has(wanted, level):
+            found, node = gpu.ballot(_has(mine, level)), gpu.shuffle(first, level)
+            if _has(mine, level):
+                node += gpu.count_ones(np.uint32(found) & below)
+                nodes[node, 0], nodes[node, 2] = i, 0
+                if parent >= 0:
+                    nodes[parent, 2] = node
+                parent = node
 
 
 @gpu.device_function
@@ -215,18 +236,18 @@ def link_kernel(dimensions: int) -> Any:
     """``link(keys, counts, nodes, groups, group, regions, region_at, region)``: the number of bodies and of children of each
     cell. The groups, of at most ``group`` bodies: the largest cells, or runs of a leaf. The regions, of at most ``region``
     bodies: the largest cells. (They are numbered in any order; no result depends on it.)"""
-    shared_digits, first_sharing = digits_of(dimensions)
+    _, prefix, first_sharing = digits_of(dimensions)
 
     @gpu.device_function
     def end_of(keys, first, level):
         """The end of the bodies that share ``level`` digits with body ``first``."""
-        n, key, step = keys.shape[0], keys[first], 1
-        while first + step < n and shared_digits(key, keys[first + step]) >= level:
+        n, wanted, step = keys.shape[0], prefix(keys[first], level), 1
+        while first + step < n and prefix(keys[first + step], level) == wanted:
             step *= 2
         inside, end = first + step // 2, min(first + step, n)  # 'inside' belongs to the cell, 'end' does not
         while end - inside > 1:
-            middle = (inside + end) // 2
-            if shared_digits(key, keys[middle]) >= level:
+            middle = (inside + end) >> 1
+            if prefix(keys[middle], level) == wanted:
                 inside = middle
             else:
                 end = middle
@@ -236,13 +257,13 @@ def link_kernel(dimensions: int) -> Any:
     def region_around(keys, first, level, most):
         """The first body of the largest cell with at most ``most`` bodies around the cell of a level that begins with body
         ``first`` and is not larger itself."""
-        n, key = keys.shape[0], keys[first]
-        found = first
+        n, found = keys.shape[0], first
         for above in range(level - 1, -1, -1):
-            if first >= most and shared_digits(keys[first - most], key) >= above:
+            wanted = prefix(keys[first], above)
+            if first >= most and prefix(keys[first - most], above) == wanted:
                 break
             begin = first_sharing(keys, first, above, max(first - most, 0) - 1)
-            if begin + most < n and shared_digits(keys[begin + most], key) >= above:
+            if begin + most < n and prefix(keys[begin + most], above) == wanted:
                 break
             found = begin
         return found

@@ -27,25 +27,25 @@ THREADS = 64 if gpu.SIMULATED else 256
 
 @gpu.kernel
 def pack(acceleration, index, rows, number, parts, chunk):
-    """Collect the rows of a share, which are those ``index[k]`` of its targets k. A thread copies one number."""
-    e = cuda.grid(1)
-    at, column = e // 4, e % 4
-    k = (at // chunk * parts + number) * chunk + at % chunk
+    """Collect the rows of a share, which are those ``index[k]`` of its targets k. A thread copies a row."""
+    at = np.uint32(cuda.grid(1))
+    k = np.uint32((at // chunk * parts + number) * chunk + at % chunk)
     if at < rows.shape[0] and k < index.shape[0]:
-        rows[at, column] = acceleration[index[k], column]
+        a, b, c, d = gpu.row(acceleration, np.int64(index[k]))
+        gpu.set_row(rows, np.int64(at), a, b, c, d)
 
 
 @gpu.kernel
 def unpack(rows, index, acceleration, first, parts, chunk):
     """Distribute the rows of the shares from number ``first`` on."""
-    e = cuda.grid(1)
-    k, column = e // 4, e % 4
+    k = np.uint32(cuda.grid(1))
     if k < index.shape[0]:
         run = k // chunk
         number = run % parts
         if number >= first:
             at = number * (rows.shape[0] // parts) + run // parts * chunk + k % chunk
-            acceleration[index[k], column] = rows[at, column]
+            a, b, c, d = gpu.row(rows, np.int64(at))
+            gpu.set_row(acceleration, np.int64(index[k]), a, b, c, d)
 
 
 class Part(NamedTuple):
@@ -123,8 +123,8 @@ class Division:
         self._launch(unpack, stream, self._rows, self._part.tree.cells.index, acceleration, 1 if helping else 0)
 
     def _launch(self, kernel: Any, stream: Any, source: Any, index: Any, target: Any, number: int) -> None:
-        threads = 4 * (target.shape[0] if kernel is pack else index.shape[0])
-        numbers = np.int64(number), np.int64(self._parts), np.int64(self._chunk)
+        threads = target.shape[0] if kernel is pack else index.shape[0]
+        numbers = np.uint32(number), np.uint32(self._parts), np.uint32(self._chunk)
         kernel[-(-threads // THREADS), THREADS, stream](source, index, target, *numbers)
 
     def _part_of(self, number: int, tree: Tree) -> Part:

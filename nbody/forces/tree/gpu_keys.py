@@ -160,7 +160,7 @@ def key_kernel(dimensions: int, chosen: bool = False) -> Any:
 
     @gpu.device_function
     def digit(x, low, cells):
-        return np.uint64(min(max((x - low) * cells, 0.0), float((1 << LEVELS) - 1)))
+        return np.uint64(np.uint32(min(max((x - low) * cells, 0.0), float((1 << LEVELS) - 1))))
 
     @gpu.kernel()
     def keys_of(body, rows, box, keys, index):
@@ -197,7 +197,6 @@ def gather_kernel(wide: type) -> Any:
             length = wide(box[LENGTH])
             if shifted:
                 x, y, z = x - box[LOW], y - box[LOW + 1], z - box[LOW + 2]
-            sorted_body[i, 0], sorted_body[i, 1], sorted_body[i, 2] = x * length, y * length, z * length
-            sorted_body[i, 3] = m * wide(box[MASS])
+            gpu.set_row(sorted_body, i, x * length, y * length, z * length, m * wide(box[MASS]))
 
     return gather

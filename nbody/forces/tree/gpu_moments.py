@@ -52,12 +52,13 @@ def tuples(count: int) -> Rows:
     for row in range(rows):
         load.append(f"    {', '.join(names[4 * row : 4 * row + 4])} = row(array, at + {row})")
     load.append(f"    return ({', '.join(names[:count])},)")
-    store += [f"    array[at + {k // 4}, {k % 4}] = values[{k}]" for k in range(count)]
+    padded = [f"values[{k}]" if k < count else "zero" for k in range(4 * rows)]
+    store += [f"    set_row(array, at + {row}, {', '.join(padded[4 * row : 4 * row + 4])})" for row in range(rows)]
     add = ["def add(a, b):", f"    return ({', '.join(f'a[{k}] + b[{k}]' for k in range(count))},)"]
     zeros = ["def zeros():", f"    return ({'zero, ' * count})"]
 
     def made(name: str, text: list[str]) -> Callable:
-        return gpu.device_function(function_of(name, text, zero=np.float32(0), row=gpu.row))
+        return gpu.device_function(function_of(name, text, zero=np.float32(0), row=gpu.row, set_row=gpu.set_row))
 
     return Rows(made("load", load), made("store", store), made("add", add), made("zeros", zeros), rows)
 
@@ -105,7 +106,7 @@ def upward_kernels(basis: Basis, wide: type) -> tuple[Any, Any]:
 
     @gpu.device_function
     def of_bodies(body, first, last, place, node):
-        """Centre and radius of the bodies of a leaf, and its moments."""
+        """The moments and the radius of the bodies of a leaf; its centre and radius are written."""
         x0, y0, z0, _ = gpu.row(body, first)
         mass, sx, sy, sz, mx, my, mz = f0, f0, f0, f0, f0, f0, f0
         for i in range(first, last):
@@ -127,12 +128,13 @@ def upward_kernels(basis: Basis, wide: type) -> tuple[Any, Any]:
             dx, dy, dz = np.float32(x - cx), np.float32(y - cy), np.float32(z - cz)
             r2 = max(r2, dx * dx + dy * dy + dz * dz)
             total = kept.add(total, ops.p2m(dx, dy, dz, np.float32(m)))
-        place[node, 0], place[node, 1], place[node, 2], place[node, 3] = cx, cy, cz, wide(math.sqrt(r2))
-        return total
+        radius = np.float32(math.sqrt(r2))
+        gpu.set_row(place, node, cx, cy, cz, wide(radius))
+        return total, radius
 
     @gpu.device_function
     def of_children(child, children, place, moments, node):
-        """Centre, radius and moments of a cell from those of its children."""
+        """The moments and the radius of a cell from those of its children; its centre and radius are written."""
         x0, y0, z0, _ = gpu.row(place, child)
         mass, sx, sy, sz = f0, f0, f0, f0
         for c in range(child, child + children):
@@ -150,26 +152,28 @@ def upward_kernels(basis: Basis, wide: type) -> tuple[Any, Any]:
             dx, dy, dz = np.float32(x - cx), np.float32(y - cy), np.float32(z - cz)
             radius = max(radius, math.sqrt(dx * dx + dy * dy + dz * dz) + np.float32(r))
             total = kept.add(total, ops.m2m(dx, dy, dz, kept.load(moments, c)))
-        place[node, 0], place[node, 1], place[node, 2], place[node, 3] = cx, cy, cz, wide(radius)
-        return total
+        gpu.set_row(place, node, cx, cy, cz, wide(radius))
+        return total, radius
 
     @gpu.device_function
-    def write(total, node, place, norms, moments):
+    def write(total, radius, node, norms, moments):
         kept.store(moments, node, total)
-        normed.store(norms, node, norms_of(total, np.float32(place[node, 3])))
+        normed.store(norms, node, norms_of(total, radius))
 
     @gpu.kernel(**gpu.FAST)
     def leaves(body, counts, nodes, place, norms, moments):
         for node in range(cuda.grid(1), counts[ALL_LEVELS], cuda.gridsize(1)):
             first, count, _, children = gpu.row(nodes, node)
             if children == 0:
-                write(of_bodies(body, first, first + count, place, node), node, place, norms, moments)
+                total, radius = of_bodies(body, first, first + count, place, node)
+                write(total, radius, node, norms, moments)
 
     @gpu.kernel(**gpu.FAST)
     def upward(level, counts, nodes, place, norms, moments):
         for node in range(counts[level] + cuda.grid(1), counts[level + 1], cuda.gridsize(1)):
             _, _, child, children = gpu.row(nodes, node)
             if children > 0:
-                write(of_children(child, children, place, moments, node), node, place, norms, moments)
+                total, radius = of_children(child, children, place, moments, node)
+                write(total, radius, node, norms, moments)
 
     return leaves, upward

@@ -39,38 +39,46 @@ def sum_forces(body, acceleration, parts):
     for k in range(4):
         shared[t, k] = 0.0
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
-        m, square = np.float64(body[i, 3]), 0.0
-        for k in range(3):
-            a = np.float64(acceleration[i, k])
-            square += a * a
-            shared[t, k] += m * a
-        shared[t, 3] += m * math.sqrt(square)
+        _, _, _, m = gpu.row(body, i)
+        x, y, z, _ = gpu.row(acceleration, i)
+        m, x, y, z = np.float64(m), np.float64(x), np.float64(y), np.float64(z)
+        shared[t, 0] += m * x
+        shared[t, 1] += m * y
+        shared[t, 2] += m * z
+        shared[t, 3] += m * math.sqrt(x * x + y * y + z * z)
     _add_up(shared, t)
     if t < 4:
         parts[cuda.blockIdx.x, t] = shared[0, t]
 
 
 @gpu.kernel
-def subtract_force(acceleration, parts):
-    """Subtract each body's share of the net force."""
+def add_parts(parts):
+    """Leave the sums of all parts in the first one."""
     shared = cuda.shared.array((THREADS, 4), np.float64)
     t = cuda.threadIdx.x
     for k in range(4):
         shared[t, k] = parts[t, k] if t < parts.shape[0] else 0.0
     _add_up(shared, t)
-    i, size = cuda.grid(1), shared[0, 3]
+    if t < 4:
+        parts[0, t] = shared[0, t]
+
+
+@gpu.kernel
+def subtract_force(acceleration, parts):
+    """Subtract each body's share of the net force."""
+    i = cuda.grid(1)
+    fx, fy, fz, size = gpu.row(parts, 0)
     if i < acceleration.shape[0] and 0.0 < size < math.inf:
-        square = 0.0
-        for k in range(3):
-            square += np.float64(acceleration[i, k]) * np.float64(acceleration[i, k])
-        share = math.sqrt(square) / size
-        for k in range(3):
-            acceleration[i, k] -= share * shared[0, k]
+        x, y, z, potential = gpu.row(acceleration, i)
+        wx, wy, wz = np.float64(x), np.float64(y), np.float64(z)
+        share = math.sqrt(wx * wx + wy * wy + wz * wz) / size
+        gpu.set_row(acceleration, i, wx - share * fx, wy - share * fy, wz - share * fz, potential)
 
 
 def balance(body: Any, acceleration: Any, parts: Any, stream: Any) -> None:
     """Enqueue the subtraction of the net force; ``parts`` (PARTS or fewer, 4) float64 is scratch memory."""
     sum_forces[parts.shape[0], THREADS, stream](body, acceleration, parts)
+    add_parts[1, THREADS, stream](parts)
     subtract_force[-(-body.shape[0] // THREADS), THREADS, stream](acceleration, parts)
 
 
