@@ -80,7 +80,7 @@ def kernels():
     from nbody.forces.direct.gpu_pair_sums import root_kernel, sum_kernel
     from nbody.forces.direct.gpu_symmetric import pairs_kernel, tiling_for
     from nbody.forces.tree.expansions import Basis
-    from nbody.forces.tree.gpu_build import link_kernel, mark_kernel, number, scan, write
+    from nbody.forces.tree.gpu_build import arrange, link_kernel, mark_kernel, number, scan, write
     from nbody.forces.tree.gpu_keys import bounds_kernels, gather_kernel, key_kernel
     from nbody.forces.tree.gpu_moments import upward_kernels
     from nbody.forces.tree.gpu_regions import region_kernel
@@ -93,7 +93,7 @@ def kernels():
     simple = [engine.build(shape) for engine in engines if "tiling" not in engine.build.__code__.co_varnames]
     pairs = [pairs_kernel(shape, tiling, masses) for masses in ("equal", "product", "separate")]
     basis = Basis(4, softened=True, potential=True)
-    cells = [mark_kernel(3), scan, number, write, link_kernel(3)]
+    cells = [mark_kernel(3), scan, number, write, link_kernel(3), arrange]
     order = [*bounds_kernels(), key_kernel(3), key_kernel(3, True), gather_kernel(np.float32)]
     tree = [*order, *cells, *upward_kernels(basis, np.float32), region_kernel(basis, np.float32, False)]
     tree.append(walk_kernel(Plan(shape, basis, False)))

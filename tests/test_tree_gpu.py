@@ -17,6 +17,7 @@ from nbody.forces import ENGINES, accelerations
 from nbody.forces.direct import gpu_engine
 from nbody.forces.kept_tree import Tree
 from nbody.forces.tree import gpu_tree
+from nbody.forces.tree.gpu_build import GROUPS, RUN
 from nbody.forces.tree.options import TreeOptions
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
@@ -296,7 +297,7 @@ def test_leaves_grow_if_the_cells_do_not_fit():
 def test_the_kernels_in_the_simulator():
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", __file__, "-k", "simulator_agrees"]
     ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
-    assert ran.returncode == 0 and "4 passed" in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode == 0 and "5 passed" in ran.stdout, ran.stdout + ran.stderr
 
 
 def test_the_simulator_agrees_with_direct_sums():
@@ -358,6 +359,33 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
     assert len(found) == 1
     (found_a, found_phi), _ = of_ranks[0]
     assert errors(found_a, a).max() < BOUND and np.allclose(found_phi, phi, rtol=BOUND)
+
+
+def test_the_simulator_agrees_if_groups_are_walked_in_another_order():
+    """Those with the largest costs first. A walk counts the costs for the next one; they change no bits."""
+    if not gpu.SIMULATED:
+        pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
+    engine, state = tiny(bodies(plummer(60)))
+    cells, found = state.workspace.cells, set()
+    assert not cells.costs.copy_to_host().any()
+    engine.evaluate(state)
+    before, learned = state.acceleration.copy_to_host(), cells.costs.copy_to_host()
+    assert (learned > 0).all() and (learned <= 60).all()
+    for costs in (learned, learned * np.array([1000, 1], np.int32)):
+        state.acceleration.copy_to_device(before)
+        cells.costs.copy_to_device(costs)
+        state.invalidate()
+        engine.evaluate(state)
+        groups, sequence = cells.groups.copy_to_host(), cells.sequence.copy_to_host()
+        sequence = sequence[: cells.counts.copy_to_host()[GROUPS]]
+        assert sorted(sequence) == list(range(len(sequence)))
+        octaves = [
+            int(costs[(first + count // 2) // RUN] * count).bit_length() for first, count, *_ in groups[sequence]
+        ]
+        assert octaves == sorted(octaves, reverse=True) and octaves[0] > octaves[-1]
+        assert (cells.costs.copy_to_host() > 0).all() and (cells.costs.copy_to_host() <= 60).all()
+        found.add((state.acceleration.copy_to_host().tobytes(), tuple(groups[sequence, 0])))
+    assert len({bits for bits, _ in found}) == 1 and len(found) == 2
 
 
 def test_the_simulator_agrees_for_some_bodies_points_and_an_outlier():

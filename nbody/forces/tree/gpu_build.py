@@ -10,7 +10,13 @@ If the cells of the deepest levels do not fit the arrays, the tree ends at the l
 more bodies, which costs time and no accuracy.
 
 The counts of a tree are in an array of int32 on the device, ``counts``: the first cell of level l at l (LEVELS + 2 numbers),
-then the deepest level, the numbers of groups and of regions, and the next group and region to compute.
+then the deepest level, the number of groups and the next one to compute, those of regions, and the number of groups in
+each octave of their cost.
+
+The walk counts the interactions of each group. They are the costs that groups in the same places are expected to have in
+the next evaluation, which walks the groups with the largest costs first: a group that begins last and takes the longest
+would leave all other warps without work. The costs, and the order of groups in an octave, may differ between two runs of
+the same program; no result depends on the order of the groups.
 """
 
 from collections.abc import Callable
@@ -23,8 +29,13 @@ from nbody import gpu
 from nbody.forces.tree.gpu_keys import LEVELS
 from nbody.gpu import cuda
 
-DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, COUNTS = range(LEVELS + 2, LEVELS + 8)
-"""Places in ``counts``, and its length."""
+DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, OCTAVE = range(LEVELS + 2, LEVELS + 8)
+OCTAVES = 32
+COUNTS = OCTAVE + OCTAVES
+"""Places in ``counts``, the number of octaves, and the length of ``counts``."""
+
+RUN = 32
+"""Bodies, neighbours in Morton order, that share an entry of the costs."""
 
 CHILD_BITS = 29
 CHILD_MASK = (1 << CHILD_BITS) - 1
@@ -156,6 +167,8 @@ def number(totals, counts, capacity, work, last_work):
         counts[LEVELS + 1] = first
         counts[DEPTH], counts[GROUPS], counts[TICKET] = depth, 0, 0
         counts[REGIONS], counts[REGION_TICKET] = 0, 0
+        for octave in range(OCTAVES):
+            counts[OCTAVE + octave] = 0
         last_work[0], work[0] = work[0], 0
 
 
@@ -216,10 +229,18 @@ def write(levels, parts, counts, nodes):
 
 
 @gpu.device_function
-def _add_group(counts, groups, first, count, region_first):
+def _octave(cost):
+    """The octave of a cost; 0 has the largest costs."""
+    return min(max(gpu.leading_zeros(cost) - 32, 0), OCTAVES - 1)
+
+
+@gpu.device_function
+def _add_group(counts, groups, costs, first, count, region_first):
     place = cuda.atomic.add(counts, GROUPS, 1)
     if place < groups.shape[0]:
-        groups[place, 0], groups[place, 1], groups[place, 2] = first, count, region_first
+        octave = _octave(costs[(first + count // 2) // RUN] * count)
+        rank = cuda.atomic.add(counts, OCTAVE + octave, 1)
+        gpu.set_row(groups, place, first, count, region_first, rank * OCTAVES + octave)
 
 
 @gpu.device_function
@@ -233,9 +254,10 @@ def _add_region(counts, regions, region_at, first, count):
 
 @cache
 def link_kernel(dimensions: int) -> Any:
-    """``link(keys, counts, nodes, groups, group, regions, region_at, region)``: the number of bodies and of children of each
-    cell. The groups, of at most ``group`` bodies: the largest cells, or runs of a leaf. The regions, of at most ``region``
-    bodies: the largest cells. (They are numbered in any order; no result depends on it.)"""
+    """``link(keys, counts, nodes, groups, costs, group, regions, region_at, region)``: the number of bodies and of children
+    of each cell. The groups, of at most ``group`` bodies: the largest cells, or runs of a leaf; ``costs``: interactions per
+    body. The regions, of at most ``region`` bodies: the largest cells. (They are numbered in any order; no result depends
+    on it.)"""
     _, prefix, first_sharing = digits_of(dimensions)
 
     @gpu.device_function
@@ -269,7 +291,7 @@ def link_kernel(dimensions: int) -> Any:
         return found
 
     @gpu.kernel()
-    def link(keys, counts, nodes, groups, group, regions, region_at, region):
+    def link(keys, counts, nodes, groups, costs, group, regions, region_at, region):
         for node in range(cuda.grid(1), counts[LEVELS + 1], cuda.gridsize(1)):
             level = 0
             while counts[level + 1] <= node:
@@ -284,18 +306,28 @@ def link_kernel(dimensions: int) -> Any:
             if level == 0 and count <= region:
                 _add_region(counts, regions, region_at, first, count)
             if level == 0 and count <= group:
-                _add_group(counts, groups, first, count, first)
+                _add_group(counts, groups, costs, first, count, first)
             elif count > group:
                 around = region_around(keys, first, level, region) if count <= region else -1
                 if children == 0:
                     for start in range(first, end, group):
-                        _add_group(counts, groups, start, min(group, end - start), around)
+                        _add_group(counts, groups, costs, start, min(group, end - start), around)
                 for c in range(child, child + children):
                     start = nodes[c, 0]
                     size = (nodes[c + 1, 0] if c + 1 < child + children else end) - start
                     if count > region and size <= region:
                         _add_region(counts, regions, region_at, start, size)
                     if size <= group:
-                        _add_group(counts, groups, start, size, around if count <= region else start)
+                        _add_group(counts, groups, costs, start, size, around if count <= region else start)
 
     return link
+
+
+@gpu.kernel()
+def arrange(counts, groups, sequence):
+    """The sequence in which the groups are walked: from the octave of the largest costs to that of the smallest."""
+    for group in range(cuda.grid(1), min(counts[GROUPS], groups.shape[0]), cuda.gridsize(1)):
+        place, octave = groups[group, 3] // OCTAVES, groups[group, 3] % OCTAVES
+        for heavier in range(octave):
+            place += counts[OCTAVE + heavier]
+        sequence[place] = group

@@ -221,7 +221,8 @@ class TreeEngine(GpuEngine):
         regions, walk = region_kernel(basis, tree.wide, geometric), walk_kernel(Plan(shape, basis, geometric, keep))
         regions[grid](targets.counts, targets.regions, *bodies, *shared, *tree.sources, *law)
         walk[grid](
-            targets.counts, targets.groups, *bodies, targets.region_at, *shared, *tree.sources, *law, np.uint32(shift)
+            targets.counts, targets.groups, targets.sequence, targets.costs, *bodies, targets.region_at, *shared,
+            *tree.sources, *law, np.uint32(shift),
         )  # fmt: skip
 
     def _group(self, targets: int, bodies: int) -> int:

@@ -71,7 +71,11 @@ class Cells:
             self._sorted, self._levels = array((n.bodies, 4), wide), array((n.bodies, 2), np.uint8)
             self.cells_before = array((build.ALL_LEVELS, n.parts), np.int32)
             self.totals, self.counts = array(build.ALL_LEVELS, np.int32), array(build.COUNTS, np.int32)
-            self.nodes, self.groups = array((n.cells, 4), np.int32), array((n.groups, 3), np.int32)
+            self.nodes, self.groups = array((n.cells, 4), np.int32), array((n.groups, 4), np.int32)
+            self.sequence = array(n.groups, np.int32)
+            """The groups in the order in which they are walked."""
+            self.costs = cuda.to_device(np.zeros(-(-n.bodies // build.RUN), np.int32))
+            """Interactions per body that the last walk counted, for each run of bodies in Morton order."""
             self.regions, self.region_at = array((n.regions, 2), np.int32), array(n.bodies, np.int32)
             self.centres = array((n.regions, 4), wide)
             self.locals = array((n.regions * local_rows(basis), 4), np.float32)
@@ -91,8 +95,8 @@ class Cells:
         per_body = 2 * (8 + 4) + row + 2 + 4
         per_region = 8 + row + 16 * local_rows(basis) + 4 * (LIST + 1)
         temporary = count // 4 + (1 << 20)  # of the sort
-        others = 12 * n.groups + per_region * n.regions + 4 * build.ALL_LEVELS * n.parts + temporary
-        return n.bodies * per_body + n.cells * 16 + others
+        others = 20 * n.groups + per_region * n.regions + 4 * build.ALL_LEVELS * n.parts + temporary
+        return n.bodies * per_body + 4 * (n.bodies // build.RUN) + n.cells * 16 + others
 
     @property
     def index(self) -> Any:
@@ -125,8 +129,10 @@ class Cells:
         build.number[1, 32, stream](self.totals, self.counts, capacity, self.work, self.last_work)
         build.write[blocks, threads, stream](levels, self.cells_before, self.counts, self.nodes)
         link[self.blocks, CELL_THREADS, stream](
-            found, self.counts, self.nodes, self.groups, np.int32(group), self.regions, self.region_at, np.int32(self.region)
+            found, self.counts, self.nodes, self.groups, self.costs, np.int32(group), self.regions, self.region_at,
+            np.int32(self.region),
         )  # fmt: skip
+        build.arrange[self.blocks, CELL_THREADS, stream](self.counts, self.groups, self.sequence)
 
     def restart(self) -> None:
         """Enqueue what a further walk of the same groups needs."""

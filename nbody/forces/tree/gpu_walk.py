@@ -6,8 +6,8 @@ but small (its quadrupole acts on each body, M2P), a leaf (its bodies act, P2P),
 stack. Cells of the first three kinds are collected in lists of 32, so that all lanes work: one cell per lane for M2L, one
 body per lane for the others. At the end the sums of the lanes are added, and the expansion is evaluated at each body (L2P).
 
-Nothing is written but the accelerations; warps do not depend on each other, and each adds in a fixed order, so the bits are
-the same every time.
+Warps do not depend on each other, and each adds in a fixed order, so the bits of accelerations are the same every time.
+The groups with the most interactions are walked first (:mod:`.gpu_build`).
 
 A group with few bodies divides its lanes: ``parts`` sets of lanes hold the same bodies and take different sources, and the
 sums of the sets are added at the end.
@@ -28,7 +28,7 @@ import numpy as np
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_build import GROUPS, REGIONS, TICKET
+from nbody.forces.tree.gpu_build import GROUPS, REGIONS, RUN, TICKET
 from nbody.forces.tree.gpu_keys import ACCELERATION, LENGTH, POTENTIAL
 from nbody.forces.tree.gpu_moments import device_operators, tuples
 from nbody.forces.tree.gpu_near import direct_pairs, on_bodies, quadrupole_pairs, staged_quadrupole
@@ -68,14 +68,15 @@ class Plan(NamedTuple):
 
 @cache
 def walk_kernel(plan: Plan) -> Any:
-    """``walk(counts, groups, targets, index, acceleration, region_at, centres, locals, lists, listed, work, tree_counts,
-    nodes, place, norms, moments, sorted, source_index, box, length2, reach, error, number, parts, chunk, shift)``.
+    """``walk(counts, groups, sequence, costs, targets, index, acceleration, region_at, centres, locals, lists, listed, work,
+    tree_counts, nodes, place, norms, moments, sorted, source_index, box, length2, reach, error, number, parts, chunk,
+    shift)``.
 
-    The first eleven are the targets: counts and arrays of their :class:`~nbody.forces.tree.gpu_tree.Cells`, and the array
-    for the results, whose row of target k is ``index[k]``; ``work`` counts interactions. Then the tree: cells and bodies;
-    the source of row i is the target of row i - ``shift``. ``reach``: beyond this distance the law is that of the
-    expansions; ``error``: the bound relative to |a|, or the opening angle; ``number``, ``parts`` and ``chunk``: a
-    :class:`~nbody.forces.tree.gpu_target.Share`.
+    The first thirteen are the targets: counts and arrays of their :class:`~nbody.forces.tree.gpu_tree.Cells`, and the array
+    for the results, whose row of target k is ``index[k]``; ``work`` counts interactions, ``costs`` those per body. Then the
+    tree: cells and bodies; the source of row i is the target of row i - ``shift``. ``reach``: beyond this distance the law
+    is that of the expansions; ``error``: the bound relative to |a|, or the opening angle; ``number``, ``parts`` and
+    ``chunk``: a :class:`~nbody.forces.tree.gpu_target.Share`.
     """
     shape, basis = plan.shape, plan.basis
     potential, mixed, keep = shape.potential, shape.mixed, plan.keep
@@ -108,7 +109,7 @@ def walk_kernel(plan: Plan) -> Any:
 
     @gpu.kernel(**gpu.bounded(THREADS, RESIDENT))
     def walk(
-        counts, groups, targets, index, acceleration, region_at, centres, locals_, lists, listed, work,
+        counts, groups, sequence, costs, targets, index, acceleration, region_at, centres, locals_, lists, listed, work,
         tree_counts, nodes, place, norms, moments, sorted_body, source_index, box, length2_of_run, reach_of_run, error,
         number, parts, chunk, shift,
     ):  # fmt: skip
@@ -133,7 +134,7 @@ def walk_kernel(plan: Plan) -> Any:
             ticket = gpu.shuffle(ticket, 0)
             if ticket >= min(counts[GROUPS], groups.shape[0]):
                 break
-            first, count, region_first = groups[ticket, 0], groups[ticket, 1], groups[ticket, 2]
+            first, count, region_first, _ = gpu.row(groups, sequence[np.uint32(ticket)])
             if not in_share(first, number, parts, chunk) and not in_share(first + count - 1, number, parts, chunk):
                 continue
 
@@ -278,6 +279,8 @@ def walk_kernel(plan: Plan) -> Any:
             expansion = target.total(expansion)
             if lane == 0 and in_share(first, number, parts, chunk):  # two devices may walk this group
                 cuda.atomic.add(work, 0, done[warp])
+            # If groups share an entry of the costs, any of them may be the last to write it (see gpu_build).
+            cost = np.int32(real(done[warp]) / real(count))
             for k in range(lane, count, 32):
                 result = (f0, f0, f0, f0)
                 mine = np.uint32(k)
@@ -295,6 +298,7 @@ def walk_kernel(plan: Plan) -> Any:
                     acceleration[i, 0] = wide(ax) * wide(box[ACCELERATION])
                     acceleration[i, 1] = wide(ay) * wide(box[ACCELERATION])
                     acceleration[i, 2] = wide(az) * wide(box[ACCELERATION])
+                costs[np.uint32((first + k) // RUN)] = cost
                 if potential:
                     acceleration[i, 3] = wide(phi) * wide(box[POTENTIAL])
             gpu.sync_warp()
