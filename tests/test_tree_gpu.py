@@ -332,13 +332,15 @@ def tiny(particles, precision="float32", team=ALONE):
 
 def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
     """Runs of 16 bodies, so that groups and regions lie in the shares of two devices. All are the simulator's only one. What
-    they count adds up to what one counts."""
+    they count adds up to what one counts. Then forces on some bodies, of accelerations that are not known."""
     if not gpu.SIMULATED:
         pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
     particles, found = bodies(plummer(33)), set()
     a, phi = referee(particles)
     monkeypatch.setattr(ENGINES.load("gpu-tree"), "divided_from", 1)
     monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(gpu_engine.FEWEST, 1))
+    monkeypatch.setattr("nbody.forces.tree.gpu_engine.SOME_DIVIDED", 1)
+    rows = np.arange(0, 33, 2)
     for devices, ranks in ((1, 1), (3, 1), (1, 2)):
         monkeypatch.setattr(gpu, "devices_for", lambda *of, devices=devices: (0,) * devices)
 
@@ -350,15 +352,20 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
             engine.evaluate(state, Want.POTENTIAL)
             helping = state.helpers.workers if state.helpers else []
             trees = [state.workspace, *(worker.part.tree for worker in helping)]
-            return state.forces(), [tree.cells.work.copy_to_host()[0] for tree in trees]
+            forces, counted = state.forces(), [tree.cells.work.copy_to_host()[0] for tree in trees]
+            engine, state = tiny(particles, "mixed", team)
+            engine.evaluate(state, Want.POTENTIAL, rows)
+            return (*forces, *state.forces()), counted
 
         of_ranks = run_ranks(ranks, of_rank)
         counted = [number for _, numbers in of_ranks for number in numbers]
         assert len(counted) == devices * ranks and min(counted) > 0
         found |= {(*(array.tobytes() for array in forces), sum(counted)) for forces, _ in of_ranks}
     assert len(found) == 1
-    (found_a, found_phi), _ = of_ranks[0]
+    (found_a, found_phi, some_a, some_phi), _ = of_ranks[0]
     assert errors(found_a, a).max() < BOUND and np.allclose(found_phi, phi, rtol=BOUND)
+    assert errors(some_a[rows], a[rows]).max() < BOUND and np.allclose(some_phi[rows], phi[rows], rtol=BOUND)
+    assert not some_a[1::2].any()
 
 
 def test_the_simulator_agrees_if_groups_are_walked_in_another_order():

@@ -3,8 +3,8 @@
 One evaluation: the box, Morton keys, sort, gather (:mod:`.gpu_keys`, :mod:`.gpu_sort`); cells (:mod:`.gpu_build`); moments
 from the leaves upward (:mod:`.gpu_moments`); a walk per region and per group of neighbours (:mod:`.gpu_regions`,
 :mod:`.gpu_walk`). The launches are the same for any positions, so a CUDA graph replays them. Some bodies, or points, are
-sorted and divided into groups in the same way, and walk the same tree. Several GPUs, or ranks, divide the groups of all
-bodies (:mod:`.gpu_division`); the forces on some bodies, or at points, are computed by the first GPU, or by every rank.
+sorted and divided into groups in the same way, and walk the same tree. Several GPUs, or ranks, divide the groups
+(:mod:`.gpu_division`); the forces at points, or on a few bodies, are computed by the first GPU, or by every rank.
 
 The acceptance test needs |a| of the evaluation before, which the state's accelerations hold, also in a checkpoint. If they
 are all zero, the first evaluation opens cells by an angle, and a second one follows at once.
@@ -23,6 +23,7 @@ from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_division import Division
 from nbody.forces.tree.gpu_regions import region_kernel
+from nbody.forces.tree.gpu_target import ALL, Share
 from nbody.forces.tree.gpu_tree import Cells, Tree
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, Plan, walk_kernel
 from nbody.forces.tree.options import Settings, TreeOptions, interactions, settings
@@ -64,6 +65,10 @@ def gpu_settings(options: TreeOptions, precision: str) -> Settings:
 DIVIDED = 262144
 """The fewest bodies whose forces several GPUs divide. One H200 and two, accuracy 1e-3: 0.94 and 0.83 ms with this many, 0.75
 and 0.72 ms with half as many; 2.30 and 1.67 ms with 1M, of which each builds the tree for 0.58 ms."""
+
+
+SOME_DIVIDED = 131072
+"""The fewest bodies, if not all are wanted, whose forces several GPUs divide."""
 
 
 class GpuTreeOptions(TreeOptions, GpuOptions):
@@ -130,9 +135,14 @@ class TreeEngine(GpuEngine):
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
         """See :func:`~nbody.forces.tree.options.interactions`; of the evaluation before the last one."""
         evaluations = super().work(state, want, current) // state.count**2
+        return evaluations * interactions(self._counted(state), state.count)
+
+    def _counted(self, state: State, some: bool = False) -> int:
+        """The interactions that the last evaluation but one counted, of all bodies or of some."""
         tree = state.workspace
-        counted = tree.division.counted(state) if tree.division else int(tree.cells.last_work[0])
-        return evaluations * interactions(counted, state.count)
+        if tree.division:
+            return int(tree.division.counted(state, some))
+        return int((tree.targets if some else tree.cells).last_work[0])
 
     def build_tree(self, state: DeviceState) -> None:
         """Enqueue the build of the tree for the present positions."""
@@ -173,48 +183,53 @@ class TreeEngine(GpuEngine):
     def _compute_targets(self, state: State, want: Want, targets: Any) -> None:
         """See :meth:`Engine.evaluate`; ``targets`` may be an array on the device."""
         assert isinstance(state, DeviceState)
-        tree: Tree = state.workspace
         state.settle()
-        if not tree.begun:
-            state.synchronize()
-            rows = targets if isinstance(targets, np.ndarray) else targets.copy_to_host()
-            known = state.acceleration.copy_to_host()[rows].any(axis=1).all()
-        else:
-            known = True
-        self.build_tree(state)
         rows = cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets
-        cells = tree.cells_of(state.body, self._group(rows.shape[0], state.count), rows)
-        if not known:
-            self._walk(tree, cells, state.acceleration, Want.ACCELERATION)
-            cells.restart()
-        self._walk(tree, cells, state.acceleration, want)
-        state.report(interactions(int(cells.last_work[0]), cells.count))
+        if not state.workspace.begun:
+            state.synchronize()
+            if not state.acceleration.copy_to_host()[rows.copy_to_host()].any(axis=1).all():
+                self._enqueue(state, Want.ACCELERATION, rows=rows)
+        self._enqueue(state, want, rows=rows)
+        state.report(interactions(self._counted(state, some=True), rows.shape[0]))
 
     def _evaluate(self, state: DeviceState, want: Want, keep: bool = False) -> None:
-        tree: Tree = state.workspace
-
-        def build(tree: Tree, body: Any) -> None:
-            tree.build(body, self.gravity.G, self.settings.group)
-
-        def walk(tree: Tree, acceleration: Any) -> None:
-            self._walk(tree, tree.cells, acceleration, want, keep)
-
-        if tree.division:
-            tree.division.compute(state, build, walk)
-        else:
-            build(tree, state.body)
-            walk(tree, state.acceleration)
+        self._enqueue(state, want, keep)
         if not keep:
-            momentum.balance(state.body, state.acceleration, tree.forces, state.stream)
+            momentum.balance(state.body, state.acceleration, state.workspace.forces, state.stream)
         state.report(self.work(state))
 
-    def _walk(self, tree: Tree, targets: Cells, result: Any, want: Want, keep: bool = False, shift: int = 0) -> None:
-        """Enqueue the forces of a tree on the share of ``targets``. The rows ``targets.index`` of ``result`` hold the
+    def _enqueue(self, state: DeviceState, want: Want, keep: bool = False, rows: Any = None) -> None:
+        """Enqueue the tree, and the forces on all bodies or on some rows, which are an array on the device."""
+
+        def prepare(tree: Tree, body: Any, rows: Any) -> Cells:
+            tree.build(body, self.gravity.G, self.settings.group)
+            return tree.cells if rows is None else tree.cells_of(body, self._group(len(rows), state.count), rows)
+
+        def walk(tree: Tree, cells: Cells, acceleration: Any, share: Share = ALL) -> None:
+            self._walk(tree, cells, acceleration, want, keep, share=share)
+
+        tree: Tree = state.workspace
+        if tree.division and (rows is None or rows.shape[0] >= SOME_DIVIDED):
+            tree.division.compute(state, prepare, walk, rows)
+        else:
+            walk(tree, prepare(tree, state.body, rows), state.acceleration)
+
+    def _walk(
+        self,
+        tree: Tree,
+        targets: Cells,
+        result: Any,
+        want: Want,
+        keep: bool = False,
+        shift: int = 0,
+        share: Share = ALL,
+    ) -> None:
+        """Enqueue the forces of a tree on a share of ``targets``. The rows ``targets.index`` of ``result`` hold the
         accelerations of the evaluation before, and receive those of this one (``keep``: only the potential)."""
         s, shape = self.settings, self.shape(want)
         basis, geometric = self.basis(shape.potential), s.theta is not None
         bound = np.float32(s.error if s.theta is None else s.theta)
-        law = np.float64(self.gravity.length2), np.float64(self.reach), bound, *map(np.int32, targets.share)
+        law = np.float64(self.gravity.length2), np.float64(self.reach), bound, *map(np.int32, share)
         shared = targets.centres, targets.locals, targets.lists, targets.listed, targets.work
         bodies = targets.sorted, targets.index, result
         grid = RESIDENT * gpu.facts().multiprocessors, THREADS, targets.stream

@@ -13,7 +13,6 @@ from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_moments import rows_of, upward_kernels
 from nbody.forces.tree.gpu_regions import LIST
 from nbody.forces.tree.gpu_sort import Sort
-from nbody.forces.tree.gpu_target import ALL, Share
 from nbody.forces.tree.gpu_walk import GROUP
 from nbody.gpu import cuda, out_of_memory
 
@@ -55,16 +54,12 @@ class Cells:
         leaf: cells with more bodies are divided.
         basis, wide: the expansions, and the type of coordinates.
         stream: the stream of all launches.
-
-    Attributes:
-        share: the targets whose forces are computed.
     """
 
     def __init__(self, capacity: int, leaf: int, basis: Basis, wide: type, stream: Any) -> None:
         n = sizes(capacity, leaf)
         self.capacity = self.count = capacity
         self.leaf, self.dimensions, self.wide, self.stream, self.region = leaf, basis.dimensions, wide, stream, REGION
-        self.share: Share = ALL
         with out_of_memory(f"a tree of {capacity} particles", Cells.bytes_needed(capacity, leaf, basis, wide)):
             array = cuda.device_array
             self._keys, self._index = array((2, n.bodies), np.uint64), array((2, n.bodies), np.uint32)
