@@ -10,7 +10,8 @@ If the cells of the deepest levels do not fit the arrays, the tree ends at the l
 more bodies, which costs time and no accuracy.
 
 The counts of a tree are in an array of int32 on the device, ``counts``: the first cell of level l at l (LEVELS + 2 numbers),
-then the deepest level, the numbers of groups and of regions, and the next group and region to compute.
+then the deepest level, the numbers of groups and of regions, the next group and region to compute, and the number of regions
+whose lists have room.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from nbody import gpu
 from nbody.forces.tree.gpu_keys import LEVELS
 from nbody.gpu import cuda
 
-DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, COUNTS = range(LEVELS + 2, LEVELS + 8)
+DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, ROOM, COUNTS = range(LEVELS + 2, LEVELS + 9)
 """Places in ``counts``, and its length."""
 
 CHILD_BITS = 29
@@ -142,9 +143,10 @@ def scan(parts, totals):
 
 
 @gpu.kernel()
-def number(totals, counts, capacity, work, last_work):
-    """The first cell of each level, and the deepest level that fits. The interactions that ``work`` counted become those of
-    the last evaluation, and it counts from 0 again."""
+def number(totals, counts, capacity, regions, rows, cell_bytes, row_bytes, work, last_work):
+    """The first cell of each level, and the deepest level that fits. The regions whose lists have room beside the moments of
+    the cells: at most ``regions``, in ``rows`` rows of ``row_bytes`` each. The interactions that ``work`` counted become
+    those of the last evaluation, and it counts from 0 again."""
     if cuda.threadIdx.x == 0:
         first, depth = 0, 0
         for level in range(ALL_LEVELS):
@@ -155,6 +157,7 @@ def number(totals, counts, capacity, work, last_work):
         counts[LEVELS + 1] = first
         counts[DEPTH], counts[GROUPS], counts[TICKET] = depth, 0, 0
         counts[REGIONS], counts[REGION_TICKET] = 0, 0
+        counts[ROOM] = min(regions, rows - (first * cell_bytes + row_bytes - 1) // row_bytes)
         last_work[0], work[0] = work[0], 0
 
 

@@ -23,7 +23,7 @@ from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_division import Division
 from nbody.forces.tree.gpu_regions import region_kernel
-from nbody.forces.tree.gpu_tree import Cells, Tree
+from nbody.forces.tree.gpu_tree import Cells, Tree, capacity_for
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, Plan, walk_kernel
 from nbody.forces.tree.options import Settings, TreeOptions, interactions, settings
 from nbody.gpu import cuda
@@ -257,7 +257,7 @@ class TreeEngine(GpuEngine):
     @classmethod
     def target_bytes(cls, particles: int, precision: str) -> int:
         """See :meth:`Engine.target_bytes`."""
-        return Cells.bytes_needed(1 << (particles - 1).bit_length(), *_typical(precision))
+        return Cells.bytes_needed(capacity_for(particles, particles), *_typical(precision))
 
 
 def _typical(precision: str) -> tuple[int, Basis, type]:
