@@ -245,12 +245,12 @@ class TreeEngine(GpuEngine):
 
     @classmethod
     def bytes_to_help(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_to_help`: also a tree, and the rows of its share."""
-        tree = Tree.bytes_needed(particles, *_typical(precision))
-        return super().bytes_to_help(particles, precision) + tree + cls.bytes_to_exchange(particles, precision)
+        """See :meth:`Engine.bytes_to_help`: also a tree, and the rows of its share, at most half of all."""
+        rows = cls.bytes_to_exchange(particles, precision, 2) // 2
+        return super().bytes_to_help(particles, precision) + Tree.bytes_needed(particles, *_typical(precision)) + rows
 
     @classmethod
-    def bytes_to_exchange(cls, particles: int, precision: str) -> int:
+    def bytes_to_exchange(cls, particles: int, precision: str, devices: int, ranks: bool = False) -> int:
         """See :meth:`Engine.bytes_to_exchange`: a row per body."""
         return 4 * particles * (4 if precision == "float32" else 8)
 
