@@ -53,7 +53,7 @@ def cells_for(count: int, leaf: int) -> int:
 
 def sizes(count: int, leaf: int, region: int, cell_bytes: int = 0) -> Sizes:
     """The sizes for ``count`` bodies. Regions of at most 1024 bodies: typically N/300. The largest parts of the shared
-    memory that systems of 2^17 to 2^20 bodies took, order 4: 0.84 (uniform), 0.71 (a fractal), 0.67 (Hernquist's sphere).
+    memory that systems of 2^17 to 2^20 bodies took, order 4: 0.85 (uniform), 0.71 (a fractal), 0.67 (Hernquist's sphere).
 
     Args:
         region: the most bodies of a region.
