@@ -3,10 +3,10 @@
     build   keys │ rows │ levels │ cells per block
     walk    moments ─►                   ◄─ lists
 
-The build of the cells ends before moments are written, and the walk of the regions writes their lists. Moments begin at the
-first byte, and lists end at the last one: those of region 0 in the last row. There is room for all lists beside the moments
-of a third of the cells that fit the other arrays, which are as many as there typically are; beside more moments for fewer
-lists. If the lists of all regions do not fit, all groups begin with the root, see :mod:`.gpu_regions`.
+The cells are built before moments and lists are written. Moments begin at the first byte, and lists end at the last one,
+with the list of region 0. The memory has room for the lists of all regions and the moments of a third of the cells, which
+are as many cells as there typically are. If there are more cells, fewer lists fit. If the lists of all regions do not fit,
+all groups begin with the root (:mod:`.gpu_regions`).
 """
 
 import math
