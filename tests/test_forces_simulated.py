@@ -19,6 +19,7 @@ from test_forces_matrix import excess
 from nbody import gpu
 from nbody.forces import ENGINES, accelerations
 from nbody.forces.direct import gpu_engine, gpu_ranks, gpu_symmetric, gpu_triangle
+from nbody.forces.direct.gpu_pair_sums import node_bytes
 from nbody.forces.direct.gpu_triangle import Tiling
 from nbody.gpu import SIMULATED
 from nbody.law import Gravity
@@ -176,9 +177,13 @@ def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pre
         found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
         assert len(state.workspace.parts) == devices and state.workspace.work.shares > 1
         assert (len(state.workspace.parts[0].launches) > 1) == (budget is not None)
+        if devices > 1:
+            assert state.workspace.rest.nodes.nbytes == node_bytes(state.workspace.work, devices)
     for nccl in (False, True):
         a, phi, state = pretended(1, bodies, precision, want, ranks=3, nccl=nccl)
         assert state.ranks and len(state.workspace.parts) == 1 and state.workspace.parts[0].launches
+        rest, [part] = state.workspace.rest, state.workspace.parts
+        assert 0.7 < (rest.nodes.nbytes + part.nodes.nbytes) / node_bytes(state.workspace.work, 3, ranks=True) <= 1
         found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
     assert len(found) == 1
     right, _ = forces("reference", bodies, "plummer", "float64")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ from nbody.forces.direct.gpu_triangle import push
 from nbody.integrators import INTEGRATORS
 from nbody.law import Gravity
 from nbody.parallel.shares import cover
+from nbody.run import plan as run_plan
 from nbody.run.gpus import Chosen, with_gpus
 from nbody.scenario import Scenario
 from nbody.scenario.groups import EngineChoice
@@ -171,7 +173,23 @@ def test_block_steps_with_a_tree_say_what_is_not_divided():
     scheme = INTEGRATORS.load("leapfrog_block")(0.1)
     for which, line in (("none", ""), ("helpers", "gpus: if few bodies"), ("ranks", "if few bodies")):
         scheme._lengths = SimpleNamespace(state=SimpleNamespace(**{which: object()}))
-        assert scheme.remark().split(" computed")[0] == line
+        assert scheme.remark().split(" needed")[0] == line
+
+
+@pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tree"])
+def test_the_memory_of_a_run_has_what_gpus_or_ranks_send_each_other(monkeypatch, engine):
+    bodies = {"generator": "uniform", "particles": 300000}
+    scenario = Scenario.from_dict({"initial": bodies, "engine": "cpu", "integrator": {"dt": 0.1, "steps": 1}})
+    planned, kind = run_plan.plan(scenario, measure=False), ENGINES.load(engine)
+
+    def needed(ranks=1, **gpus):
+        monkeypatch.setattr(run_plan, "team", lambda: SimpleNamespace(size=ranks))
+        return replace(planned, engine_kind=kind, engine_options=kind.Options(**gpus)).memory["GPU memory"]
+
+    alone = needed()
+    assert needed(gpus=1) == alone < needed(gpus=2) == needed(gpus=[0, 3])
+    assert needed(gpus=2) - alone == kind.bytes_to_exchange(300000, "float32", 2)
+    assert needed(ranks=3) - alone == kind.bytes_to_exchange(300000, "float32", 3, ranks=True) > 0
 
 
 def test_one_gpu_is_no_option_of_an_engine_that_has_none(capsys, tmp_path):

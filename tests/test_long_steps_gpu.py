@@ -129,6 +129,8 @@ def test_who_watches_changes_no_bit(engine, monkeypatch):
         ("gpu-symmetric", 1 << 20, "float32"),
         ("gpu-symmetric", 1 << 20, "mixed"),
         ("gpu-tiled", 1 << 20, "float32"),
+        ("gpu-tree", 1 << 20, "float32"),
+        ("gpu-tree", 1 << 22, "mixed"),
     ],
 )
 def test_the_memory_of_a_run_is_what_was_foretold(engine, count, precision):

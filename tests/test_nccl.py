@@ -11,6 +11,7 @@ from pretended_team import run_ranks
 
 from nbody import doctor, gpu
 from nbody.errors import RunFailed
+from nbody.forces.tree.gpu_engine import DIVIDED
 from nbody.parallel import Alone, nccl
 from nbody.parallel.nccl import Message
 from nbody.run.ranks import undivided
@@ -158,13 +159,22 @@ def test_ranks_with_gpus_that_do_not_divide_few_bodies_say_so(size, device, rank
 
 @pytest.mark.gpu
 @pytest.mark.skipif(test_ranks.MPIRUN is None, reason="no mpirun here")
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tiled"])
-def test_two_ranks_with_a_gpu_each_make_the_file_of_one(tmp_path, engine, precision):
+@pytest.mark.parametrize(
+    "engine,precision,count",
+    [
+        ("gpu-symmetric", "float32", 100001),
+        ("gpu-symmetric", "float64", 100001),
+        ("gpu-tiled", "float32", 100001),
+        ("gpu-tiled", "float64", 100001),
+        ("gpu-tree", "float32", DIVIDED + 1),
+        ("gpu-tree", "mixed", DIVIDED + 1),
+    ],
+)
+def test_two_ranks_with_a_gpu_each_make_the_file_of_one(tmp_path, engine, precision, count):
     """Through NCCL, if it is installed, and through host memory."""
     if gpu.device_count() < 2:
         pytest.skip("needs two GPUs")
-    run = ["-m", "nbody", "run", "plummer", "--particles", "100001", "--steps", "6", "--every", "3", "--quiet"]
+    run = ["-m", "nbody", "run", "plummer", "--particles", str(count), "--steps", "6", "--every", "3", "--quiet"]
     run += ["--engine", engine, "--precision", precision, "-o"]
     subprocess.run([sys.executable, *run, tmp_path / "one.h5"], cwd=test_ranks.ROOT, check=True, capture_output=True)
     for name, switch in (("two", os.environ.get(nccl.SWITCH, "")), ("host", "0")):

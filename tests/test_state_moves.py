@@ -15,7 +15,7 @@ MOVES = textwrap.dedent("""
     import numpy as np
     sys.path.insert(0, "tests")
     from conftest import random_bodies
-    from nbody.state import moves
+    from nbody.state import frames, moves
     from nbody.state.device import DeviceState
     from nbody.state.host import HostState
 
@@ -60,6 +60,16 @@ MOVES = textwrap.dedent("""
         other.wait()
         same(other.position, one.position), same(other.velocity, one.velocity), same(other.sums, one.sums)
         other.release()
+
+    # A state so large that a block is one frame has room for one on the device.
+    frames.BLOCK_BYTES, large = 1, DeviceState(bodies, np.float64)
+    large.restore(state.arrays())
+    for _ in range(3):
+        step(host), state.kick(0.25), state.drift(0.125)
+        [one] = large.snapshots(lambda: step(large), 1, key="step")
+        same(one.wait().position, host.position), same(one.velocity, host.velocity)
+        one.release()
+    assert large._staging.sides == 1
 
     # What was asked for before a state is restored is not made after it.
     before = state.arrays()

@@ -243,8 +243,8 @@ class Engine(ABC):
         return 0
 
     @classmethod
-    def bytes_to_exchange(cls, particles: int, precision: str) -> int:
-        """Bytes that the first GPU needs for what the others have computed."""
+    def bytes_to_exchange(cls, particles: int, precision: str, devices: int, ranks: bool = False) -> int:
+        """Bytes that the first of several GPUs, or each of several ranks, needs for what the others have computed."""
         return 0
 
     @abstractmethod

@@ -135,10 +135,9 @@ def row(typing_context, array, i):
 
     def codegen(context, builder, signature, arguments):
         array_type, _ = signature.args
-        number = context.get_data_type(array_type.dtype)
+        rows = ir.VectorType(context.get_data_type(array_type.dtype), 4).as_pointer()
         data = context.make_array(array_type)(context, builder, arguments[0]).data
-        first = builder.gep(data, [builder.mul(arguments[1], ir.Constant(arguments[1].type, 4))])
-        load = builder.load(builder.bitcast(first, ir.VectorType(number, 4).as_pointer()))
+        load = builder.load(builder.gep(builder.bitcast(data, rows), [arguments[1]]))  # 4 i may need more than 32 bits
         load.align = 16
         numbers = [builder.extract_element(load, ir.Constant(ir.IntType(32), k)) for k in range(4)]
         return context.make_tuple(builder, signature.return_type, numbers)

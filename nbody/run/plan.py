@@ -71,7 +71,7 @@ class Plan:
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
         found = needs(self.engine_kind, self.count, self.scenario.precision, self._added, self._working)
-        if self._on_several_gpus:
+        if self._gpus > 1:
             count, precision = self.count, self.scenario.precision
             steps = self.integrator.bytes_to_help(self.engine_kind, count, precision)
             found["each other GPU"] = self.engine_kind.bytes_to_help(count, precision) + steps
@@ -79,16 +79,25 @@ class Plan:
 
     @property
     def _working(self) -> int:
-        """Bytes of the integrator's working arrays, and of what several GPUs send to the first."""
-        asked = self.engine_kind, self.count, self.scenario.precision
+        """Bytes of the integrator's working arrays, and of what several GPUs send to the first, or ranks to each other."""
+        kind, ranks = self.engine_kind, team().size
+        asked = kind, self.count, self.scenario.precision
         working = self.integrator.working_bytes(*asked)
-        if self._on_several_gpus:
-            working += self.integrator.bytes_to_exchange(*asked) + self.engine_kind.bytes_to_exchange(*asked[1:])
+        if self._gpus > 1:
+            working += self.integrator.bytes_to_exchange(*asked) + kind.bytes_to_exchange(*asked[1:], self._gpus)
+        elif ranks > 1 and kind.divides_over_ranks:
+            working += kind.bytes_to_exchange(*asked[1:], ranks, ranks=True)
         return working
 
     @property
-    def _on_several_gpus(self) -> bool:
-        return "gpus" in self.engine_options.model_dump(exclude_none=True)
+    def _gpus(self) -> int:
+        """How many GPUs compute the forces in this process."""
+        asked = self.engine_options.model_dump().get("gpus")
+        if asked == "all":
+            from nbody import gpu
+
+            return gpu.device_count() if gpu.available() else 1
+        return len(asked) if isinstance(asked, list) else asked or 1
 
     @property
     def _added(self) -> tuple[Column, ...]:

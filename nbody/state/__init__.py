@@ -13,12 +13,12 @@ import numpy as np
 
 from nbody.particles import Particles
 from nbody.state.columns import Column
-from nbody.state.frames import BLOCKS, SIDES, Snapshot, bytes_in_transit, frame_bytes, frames_per_block, itemsize
+from nbody.state.frames import BLOCKS, Snapshot, bytes_in_transit, frame_bytes, frames_per_block, itemsize, sides
 from nbody.state.want import Want
 
 __all__ = [
-    "BLOCKS", "SIDES", "Column", "Snapshot", "State", "Want",
-    "bytes_in_transit", "frame_bytes", "frames_per_block", "itemsize",
+    "BLOCKS", "Column", "Snapshot", "State", "Want",
+    "bytes_in_transit", "frame_bytes", "frames_per_block", "itemsize", "sides",
 ]  # fmt: skip
 
 

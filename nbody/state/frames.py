@@ -8,9 +8,6 @@ MOST_PER_BLOCK, BLOCK_BYTES, BLOCKS = 16, 16 << 20, 4
 """The most frames per block, the most bytes per block (at least one frame), and the number of blocks: one is written to the
 file, one is copied to the host, one is computed, and a spare one avoids waits."""
 
-SIDES = 2
-"""Blocks of frames on the device: one is filled while the other is copied to the host."""
-
 
 def itemsize(precision: str) -> int:
     """Bytes per number of a state in ``float32``, ``mixed`` or ``float64``."""
@@ -31,6 +28,12 @@ def frames_per_block(particles: int, precision: str) -> int:
     """The number of frames that a run computes and passes on together if every step is recorded: many frames of a small
     state, to reduce Python's overhead; one frame of a large state."""
     return max(1, min(MOST_PER_BLOCK, BLOCK_BYTES // frame_bytes(particles, precision)))
+
+
+def sides(particles: int, precision: str) -> int:
+    """Blocks of frames on the device: one is filled while the other is copied to the host. If a block is one frame, that of
+    a large state, one is enough: it is copied during the next step, and filled after it."""
+    return 2 if frames_per_block(particles, precision) > 1 else 1
 
 
 def bytes_in_transit(particles: int, precision: str) -> int:

@@ -5,8 +5,8 @@
 The kernel that makes the moves between two force evaluations (:mod:`nbody.state.moves`) packs the data of a frame into an
 area, in the layout of a recording. If every step is recorded, the steps and packings of a whole block are one graph. After
 it, a second stream copies all areas of the block at once, while the first stream makes the next steps and packs into other
-areas: there are two sides, used alternately. The blocks form a ring. A block is free when all its snapshots are released;
-if all blocks are in use, the run waits (usually for the disk).
+areas: there are two sides, used alternately (or one side if a block is one frame, that of a large state). The blocks form a
+ring. A block is free when all its snapshots are released; if all blocks are in use, the run waits (usually for the disk).
 
 One H200, 20480 bodies of a Plummer sphere, float32, ``gpu-scheduled``: a step takes 148 µs, 159 with the sum of the energy,
 160 with every frame packed and copied in blocks of 16, and 161 with all frames stored in memory. (A separate kernel for the
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nbody.gpu import cuda, is_done, out_of_memory
-from nbody.state import BLOCKS, SIDES, Snapshot, frame_bytes, frames_per_block
+from nbody.state import BLOCKS, Snapshot, frame_bytes, frames_per_block, sides
 from nbody.state.moves import Area, blocks
 from nbody.state.sums import SUMS
 
@@ -37,11 +37,16 @@ def _bytes(count: int, dtype: np.dtype, columns: int) -> int:
     return frame_bytes(count, dtype.name) + 8 * (blocks(count) * SUMS + columns * count)
 
 
+def device_bytes(count: int, dtype: np.dtype, columns: int = 0) -> int:
+    """Bytes on the device for recorded frames, with a number of columns."""
+    return sides(count, dtype.name) * frames_per_block(count, dtype.name) * _bytes(count, dtype, columns)
+
+
 class Side:
     """Areas on the device for the frames of one block.
 
     Attributes:
-        number: 0 or 1.
+        number: its index among the sides.
         memory: (K, bytes), the memory of each frame; ``areas``: views of it that moves pack into.
         packed, copied: events: its frames are packed; its frames are copied to the host.
     """
@@ -127,12 +132,16 @@ class StagedSnapshot(Snapshot):
 
 
 class Staging:
-    """The sides and the ring of blocks of one state."""
+    """The sides and the ring of blocks of one state.
+
+    Attributes:
+        sides: how many there are.
+    """
 
     def __init__(self, count: int, dtype: np.dtype, columns: tuple[str, ...] = ()) -> None:
-        frames = frames_per_block(count, dtype.name)
-        with out_of_memory("the buffer of recorded frames", SIDES * frames * _bytes(count, dtype, len(columns))):
-            self._sides = [Side(number, frames, count, dtype, len(columns)) for number in range(SIDES)]
+        frames, self.sides = frames_per_block(count, dtype.name), sides(count, dtype.name)
+        with out_of_memory("the buffer of recorded frames", device_bytes(count, dtype, len(columns))):
+            self._sides = [Side(number, frames, count, dtype, len(columns)) for number in range(self.sides)]
         self._copies = cuda.stream()
         self._free: queue.SimpleQueue[Block] = queue.SimpleQueue()
         for number in range(BLOCKS):
@@ -144,7 +153,7 @@ class Staging:
 
     def side_for(self, block: Block, stream) -> Side:
         """The side into which a block's frames are packed; ``stream`` waits until the side's last frames are copied."""
-        side = self._sides[block.number % SIDES]
+        side = self._sides[block.number % self.sides]
         side.copied.wait(stream)
         return side
 

@@ -26,8 +26,9 @@ from nbody.law import Gravity, pair_law
 from nbody.parallel import launch
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
-from nbody.state import SIDES, State, Want, frame_bytes, frames_per_block, itemsize
+from nbody.state import State, Want, itemsize
 from nbody.state.device import DeviceState
+from nbody.state.staging import device_bytes
 
 
 class Shape(NamedTuple):
@@ -192,5 +193,5 @@ class GpuEngine(Engine):
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
         """See :meth:`Engine.bytes_needed`; includes the packed frames."""
-        frames = SIDES * frames_per_block(particles, precision) * frame_bytes(particles, precision)
-        return super().bytes_needed(particles, precision) + frames
+        dtype = np.dtype(np.float32 if precision == "float32" else np.float64)
+        return super().bytes_needed(particles, precision) + device_bytes(particles, dtype)

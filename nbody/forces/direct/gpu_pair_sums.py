@@ -13,11 +13,13 @@ float64. Nodes wait on a stack (:func:`~nbody.forces.direct.gpu_triangle.push`) 
 
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody import gpu
+from nbody.forces.direct.gpu_helpers import bounds
 from nbody.forces.direct.gpu_triangle import (
     LANES,
     SHARES,
@@ -106,11 +108,28 @@ def planned_sums(launches: list[Launch], shares: int) -> tuple[list[list[Sum]], 
     return found, stack, depth
 
 
+def planned_parts(work: Work, devices: int) -> list[tuple[list[list[Sum]], list[Node], int]]:
+    """:func:`planned_sums` of each of several devices."""
+    first = bounds(work.shares, devices)
+    return [planned_sums(list(work.launches(*pair)), work.shares) for pair in pairwise(first)]
+
+
 def part_bytes(work: Work, row_itemsize: int, column_itemsize: int) -> int:
-    """The bytes of a :class:`Part` of all shares."""
+    """The bytes of a :class:`Part` of all shares, with its nodes."""
     launches = list(work.launches(0, work.shares))
     rows, columns = max(map(work.rows, launches)), max(map(work.columns, launches))
-    return rows * row_itemsize + columns * column_itemsize + planned_sums(launches, work.shares)[2] * 32 * work.count
+    return rows * row_itemsize + columns * column_itemsize + node_bytes(work, 1)
+
+
+def node_bytes(work: Work, devices: int, ranks: bool = False) -> int:
+    """The most bytes of nodes on the first of several devices, which has those of all; or on one of several ``ranks``, which
+    has its own, and for its rows those of all."""
+    planned = planned_parts(work, devices)
+    slots = [slots for _, _, slots in planned]
+    if not ranks:
+        return 32 * work.count * sum(slots)
+    rows = max(last - first for first, last in pairwise(bounds(work.count, devices, LANES)))
+    return 32 * (work.count * max(slots) + rows * sum(len(left) for _, left, _ in planned))
 
 
 def last_factor(masses: str, column_components: int, real: type) -> Callable:

@@ -11,10 +11,9 @@ One H200, 3-D, Plummer's softening, interactions/s: float32 3.16e12 at N = 26214
 force error at 262144, for the positions as stored: float32 9e-8, mixed 3e-8 (the rounding of single pairs).
 """
 
-import math
 from collections.abc import Iterator
 from functools import cache, cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,7 +22,15 @@ from nbody import gpu
 from nbody.errors import InputError
 from nbody.forces.direct.gpu_engine import Bodies, GpuEngine, Shape
 from nbody.forces.direct.gpu_helpers import Worker, bounds, launch_in_turns
-from nbody.forces.direct.gpu_pair_sums import SLICES, Part, part_bytes, planned_sums, root_kernel, sum_kernel
+from nbody.forces.direct.gpu_pair_sums import (
+    SLICES,
+    Part,
+    node_bytes,
+    part_bytes,
+    planned_parts,
+    root_kernel,
+    sum_kernel,
+)
 from nbody.forces.direct.gpu_pairs import build, masses_of, resident_warps
 from nbody.forces.direct.gpu_tiled import TiledEngine
 from nbody.forces.direct.gpu_triangle import LANES, Node, Tiling, Work, divided, push, room_on_card
@@ -124,13 +131,12 @@ class SymmetricEngine(GpuEngine):
         size, rank = (state.ranks.size, state.ranks.rank) if state.ranks else (len(workers) + 1, 0)
         if size > work.shares:
             raise InputError(f"{work.count} bodies can be divided among {work.shares} GPUs at most, not {size}")
-        first = bounds(work.shares, size)
-        planned = [planned_sums(list(work.launches(*pair)), work.shares) for pair in pairwise(first)]
+        first, planned = bounds(work.shares, size), planned_parts(work, size)
         counts, slots = [len(left) for _, left, _ in planned], [slots for _, _, slots in planned]
         rows = bounds(work.count, size if state.ranks else 1, LANES)
         starts = [0, *accumulate(counts if state.ranks else slots)]
         shape = starts[-1], 4, rows[rank + 1] - rows[rank]
-        needed = part_bytes(work, *(dtype.itemsize for dtype in dtypes)) + 8 * math.prod(shape)
+        needed = part_bytes(work, *(dtype.itemsize for dtype in dtypes)) + _added_bytes(work, size, bool(state.ranks))
         with gpu.out_of_memory(f"the sums of {work.count} particles", needed):
             nodes = cuda.device_array(shape, np.float64)
             own = cuda.device_array((slots[rank], 4, work.count), np.float64) if state.ranks else nodes[: starts[1]]
@@ -258,10 +264,29 @@ class SymmetricEngine(GpuEngine):
         """See :meth:`Engine.bytes_to_help`."""
         return super().bytes_to_help(particles, precision) + cls._bytes_of_sums(particles, precision)
 
+    @classmethod
+    def bytes_to_exchange(cls, particles: int, precision: str, devices: int, ranks: bool = False) -> int:
+        """See :meth:`Engine.bytes_to_exchange`: sums over the shares of all."""
+        return _added_bytes(cls._typical_work(particles, precision), devices, ranks)
+
+    @classmethod
+    def _bytes_of_sums(cls, particles: int, precision: str) -> int:
+        work = cls._typical_work(particles, precision)
+        return part_bytes(work, itemsize(precision), _columns(precision).itemsize)
+
     @staticmethod
-    def _bytes_of_sums(particles: int, precision: str) -> int:
-        columns = np.dtype(np.float64 if precision == "float64" else np.float32)
-        tiling = tiling_for(particles, precision)
+    def _typical_work(particles: int, precision: str) -> Work:
+        """The division of the work for which memory is estimated."""
+        columns, tiling = _columns(precision), tiling_for(particles, precision)
         resident = gpu.blocks_at_most(1024) // 2 * resident_warps(tiling.bodies) // tiling.warps
-        work = divided(particles, tiling, columns.itemsize, room_on_card(tiling, columns, resident))
-        return part_bytes(work, itemsize(precision), columns.itemsize)
+        return divided(particles, tiling, columns.itemsize, room_on_card(tiling, columns, resident))
+
+
+def _columns(precision: str) -> np.dtype:
+    """The type of the column sums."""
+    return np.dtype(np.float64 if precision == "float64" else np.float32)
+
+
+def _added_bytes(work: Work, devices: int, ranks: bool) -> int:
+    """The bytes of nodes beyond those of a device that computes all."""
+    return max(0, node_bytes(work, devices, ranks) - node_bytes(work, 1))

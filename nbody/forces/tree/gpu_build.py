@@ -10,8 +10,8 @@ If the cells of the deepest levels do not fit the arrays, the tree ends at the l
 more bodies, which costs time and no accuracy.
 
 The counts of a tree are in an array of int32 on the device, ``counts``: the first cell of level l at l (LEVELS + 2 numbers),
-then the deepest level, the number of groups and the next one to compute, those of regions, and the number of groups in
-each octave of their cost.
+then the deepest level, the number of groups and the next one to compute, those of regions, the number of regions whose
+lists have room, and the number of groups in each octave of their cost.
 
 The walk counts the interactions of each group. They are the costs that groups in the same places are expected to have in
 the next evaluation, which walks the groups with the largest costs first: a group that begins last and takes the longest
@@ -29,7 +29,7 @@ from nbody import gpu
 from nbody.forces.tree.gpu_keys import LEVELS
 from nbody.gpu import cuda
 
-DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, OCTAVE = range(LEVELS + 2, LEVELS + 8)
+DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, ROOM, OCTAVE = range(LEVELS + 2, LEVELS + 9)
 OCTAVES = 32
 COUNTS = OCTAVE + OCTAVES
 """Places in ``counts``, the number of octaves, and the length of ``counts``."""
@@ -154,9 +154,10 @@ def scan(parts, totals):
 
 
 @gpu.kernel()
-def number(totals, counts, capacity, work, last_work):
-    """The first cell of each level, and the deepest level that fits. The interactions that ``work`` counted become those of
-    the last evaluation, and it counts from 0 again."""
+def number(totals, counts, capacity, regions, rows, cell_bytes, row_bytes, work, last_work):
+    """The first cell of each level, and the deepest level that fits. The regions whose lists have room beside the moments of
+    the cells: at most ``regions``, in ``rows`` rows of ``row_bytes`` each. The interactions that ``work`` counted become
+    those of the last evaluation, and it counts from 0 again."""
     if cuda.threadIdx.x == 0:
         first, depth = 0, 0
         for level in range(ALL_LEVELS):
@@ -167,6 +168,7 @@ def number(totals, counts, capacity, work, last_work):
         counts[LEVELS + 1] = first
         counts[DEPTH], counts[GROUPS], counts[TICKET] = depth, 0, 0
         counts[REGIONS], counts[REGION_TICKET] = 0, 0
+        counts[ROOM] = min(regions, rows - (first * cell_bytes + row_bytes - 1) // row_bytes)
         for octave in range(OCTAVES):
             counts[OCTAVE + octave] = 0
         last_work[0], work[0] = work[0], 0

@@ -24,7 +24,7 @@ from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_division import Division
 from nbody.forces.tree.gpu_regions import region_kernel
 from nbody.forces.tree.gpu_target import ALL, Share
-from nbody.forces.tree.gpu_tree import Cells, Tree
+from nbody.forces.tree.gpu_tree import Cells, Tree, capacity_for
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, Plan, walk_kernel
 from nbody.forces.tree.options import Settings, TreeOptions, interactions, settings
 from nbody.gpu import cuda
@@ -261,19 +261,21 @@ class TreeEngine(GpuEngine):
 
     @classmethod
     def bytes_to_help(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_to_help`: also a tree, and the rows of its share."""
+        """See :meth:`Engine.bytes_to_help`: also a tree, the results of its share, at most half of all, and the rows of
+        targets that are some bodies."""
+        results, rows = cls.bytes_to_exchange(particles, precision, 2) // 2, 4 * particles
         tree = Tree.bytes_needed(particles, *_typical(precision))
-        return super().bytes_to_help(particles, precision) + tree + cls.bytes_to_exchange(particles, precision)
+        return super().bytes_to_help(particles, precision) + tree + results + rows
 
     @classmethod
-    def bytes_to_exchange(cls, particles: int, precision: str) -> int:
+    def bytes_to_exchange(cls, particles: int, precision: str, devices: int, ranks: bool = False) -> int:
         """See :meth:`Engine.bytes_to_exchange`: a row per body."""
         return 4 * particles * (4 if precision == "float32" else 8)
 
     @classmethod
     def target_bytes(cls, particles: int, precision: str) -> int:
         """See :meth:`Engine.target_bytes`."""
-        return Cells.bytes_needed(1 << (particles - 1).bit_length(), *_typical(precision))
+        return Cells.bytes_needed(capacity_for(particles, particles), *_typical(precision))
 
 
 def _typical(precision: str) -> tuple[int, Basis, type]:

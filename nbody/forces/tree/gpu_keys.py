@@ -185,15 +185,18 @@ def key_kernel(dimensions: int, chosen: bool = False) -> Any:
 
 @cache
 def gather_kernel(wide: type) -> Any:
-    """``gather(body, index, box, sorted)``: the bodies in Morton order, with coordinates and masses in units of the box.
-    In float64 coordinates begin at the corner of the box; in float32 that would round them."""
+    """``gather(body, rows, box, index, sorted)``: the bodies in the order ``rows``, with coordinates and masses in units of
+    the box; and a copy of ``rows``, whose memory is used again. In float64 coordinates begin at the corner of the box; in
+    float32 that would round them."""
     shifted = wide is np.float64
 
     @gpu.kernel()
-    def gather(body, index, box, sorted_body):
+    def gather(body, rows, box, index, sorted_body):
         i = cuda.grid(1)
-        if i < index.shape[0]:
-            x, y, z, m = gpu.row(body, index[i])
+        if i < rows.shape[0]:
+            row = rows[i]
+            index[i] = row
+            x, y, z, m = gpu.row(body, row)
             length = wide(box[LENGTH])
             if shifted:
                 x, y, z = x - box[LOW], y - box[LOW + 1], z - box[LOW + 2]

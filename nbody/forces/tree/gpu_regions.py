@@ -3,7 +3,8 @@
 One warp per region walks the tree from the root. Cells that it accepts for all bodies of the region at once act on the
 region's expansion. Others are opened while they are larger than the region; then they are left to its groups, in a list.
 The groups begin with this list instead of the root (:mod:`.gpu_walk`), and with the region's expansion. If the list is too
-long, the groups begin with the root.
+long, the groups begin with the root; and all groups do if there is no room for the lists of all regions
+(:mod:`.gpu_memory`).
 """
 
 from functools import cache
@@ -13,7 +14,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_build import REGION_TICKET, REGIONS
+from nbody.forces.tree.gpu_build import REGION_TICKET, REGIONS, ROOM
 from nbody.forces.tree.gpu_keys import ACCELERATION, LENGTH
 from nbody.forces.tree.gpu_moments import tuples
 from nbody.forces.tree.gpu_target import STACK, in_share, target_functions
@@ -54,9 +55,9 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
             if lane == 0:
                 ticket = cuda.atomic.add(counts, REGION_TICKET, 1)
             ticket = gpu.shuffle(ticket, 0)
-            if ticket >= min(counts[REGIONS], regions.shape[0]):
+            if ticket >= counts[REGIONS] or counts[REGIONS] > counts[ROOM]:
                 break
-            first, count = regions[ticket, 0], regions[ticket, 1]
+            first, count, row = regions[ticket, 0], regions[ticket, 1], lists.shape[0] - 1 - ticket
             if not in_share(first, number, parts, chunk) and not in_share(first + count - 1, number, parts, chunk):
                 continue
             cx, cy, cz, ex, ey, ez, a2 = target.extent(bodies, index, acceleration, first, count, factor, lane)
@@ -82,7 +83,7 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
                             kind = OPEN
                     children = target.children(cell[2], cell[3])
                 top = target.push(stack, warp, top, kind == OPEN, children, lane)
-                left = target.push(lists, ticket, left, kind == LEFT, node, lane)
+                left = target.push(lists, row, left, kind == LEFT, node, lane)
                 far_count = target.push(far, warp, far_count, kind == FAR, node, lane)
                 gpu.sync_warp()
                 if far_count >= 32 or (last and far_count > 0):

@@ -34,6 +34,11 @@ class Sort:
         self._temporary = cuda.device_array(1, np.uint8)
         self(keys.shape[1])  # shows which row holds the result
 
+    @staticmethod
+    def bytes_needed(count: int) -> int:
+        """About as many bytes as the library asks for."""
+        return count // 4 + (1 << 20)
+
     def __call__(self, count: int) -> None:
         """Enqueue the sort of the first ``count`` on the stream. (It may be recorded in a graph after one that was not.)"""
         if gpu.SIMULATED:

@@ -1,19 +1,18 @@
 """The arrays of a tree on the GPU, and the launches that fill them: the cells of bodies, and the tree over all bodies of a
 state. Its sources are all bodies; its targets are the same cells, or those of other bodies or points."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from nbody import gpu
 from nbody.forces.tree import gpu_build as build
 from nbody.forces.tree import gpu_keys as keys
-from nbody.forces.tree import gpu_momentum as momentum
+from nbody.forces.tree import gpu_memory as memory
 from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_moments import rows_of, upward_kernels
+from nbody.forces.tree.gpu_moments import upward_kernels
 from nbody.forces.tree.gpu_regions import LIST
 from nbody.forces.tree.gpu_sort import Sort
-from nbody.forces.tree.gpu_walk import GROUP
 from nbody.gpu import cuda, out_of_memory
 
 CELL_THREADS = 128
@@ -21,29 +20,6 @@ CELL_THREADS = 128
 
 REGION = 1024
 """The most bodies of a region."""
-
-
-class Sizes(NamedTuple):
-    """The lengths of the arrays."""
-
-    bodies: int
-    cells: int
-    groups: int
-    regions: int
-    parts: int
-
-
-def sizes(count: int, leaf: int) -> Sizes:
-    """The sizes for ``count`` bodies: typically N/8 cells with leaves of 32; there is room for three times as many. (With
-    more the tree ends at a higher level, see :mod:`.gpu_build`.) Regions: typically N/300."""
-    cells = min(2 * count + 64, 12 * count // leaf + 4096)
-    regions, groups = min(cells, 8 * count // REGION + 64), cells + count // GROUP + 1
-    return Sizes(count, cells, groups, regions, -(-count // build.MARK_THREADS))
-
-
-def local_rows(basis: Basis) -> int:
-    """Rows of four for the local expansion of a region."""
-    return rows_of(len(basis._replace(potential=True).locals))
 
 
 class Cells:
@@ -54,49 +30,61 @@ class Cells:
         leaf: cells with more bodies are divided.
         basis, wide: the expansions, and the type of coordinates.
         stream: the stream of all launches.
+        cell_bytes: what :attr:`moments` has room for per cell.
+
+    Attributes:
+        sequence: the groups in the order in which they are walked.
+        costs: interactions per body that the last walk counted, for each run of bodies in Morton order.
+        moments: (rows, 4) float32, which shares memory with the lists: :mod:`.gpu_memory`.
     """
 
-    def __init__(self, capacity: int, leaf: int, basis: Basis, wide: type, stream: Any) -> None:
-        n = sizes(capacity, leaf)
+    counts: Any
+    nodes: Any
+    groups: Any
+    sequence: Any
+    costs: Any
+    regions: Any
+    region_at: Any
+    centres: Any
+    locals: Any
+    listed: Any
+    work: Any
+    _shared: Any
+    _totals: Any
+    _index: Any
+    _sorted: Any
+
+    def __init__(self, capacity: int, leaf: int, basis: Basis, wide: type, stream: Any, cell_bytes: int = 0) -> None:
+        n = memory.sizes(capacity, leaf, REGION, cell_bytes)
         self.capacity = self.count = capacity
         self.leaf, self.dimensions, self.wide, self.stream, self.region = leaf, basis.dimensions, wide, stream, REGION
-        with out_of_memory(f"a tree of {capacity} particles", Cells.bytes_needed(capacity, leaf, basis, wide)):
-            array = cuda.device_array
-            self._keys, self._index = array((2, n.bodies), np.uint64), array((2, n.bodies), np.uint32)
-            self._sorted, self._levels = array((n.bodies, 4), wide), array((n.bodies, 2), np.uint8)
-            self.cells_before = array((build.ALL_LEVELS, n.parts), np.int32)
-            self.totals, self.counts = array(build.ALL_LEVELS, np.int32), array(build.COUNTS, np.int32)
-            self.nodes, self.groups = array((n.cells, 4), np.int32), array((n.groups, 4), np.int32)
-            self.sequence = array(n.groups, np.int32)
-            """The groups in the order in which they are walked."""
-            self.costs = cuda.to_device(np.zeros(-(-n.bodies // build.RUN), np.int32))
-            """Interactions per body that the last walk counted, for each run of bodies in Morton order."""
-            self.regions, self.region_at = array((n.regions, 2), np.int32), array(n.bodies, np.int32)
-            self.centres = array((n.regions, 4), wide)
-            self.locals = array((n.regions * local_rows(basis), 4), np.float32)
-            self.lists, self.listed = array((n.regions, LIST), np.int32), array(n.regions, np.int32)
-            self.work = cuda.to_device(np.zeros(1, np.int64))
-            self.last_work = cuda.mapped_array(1, np.int64)
-            """The interactions that the walk of these targets has counted at the beginning of the last evaluation, in memory
-            that the host can read at any time."""
-            self.last_work[0] = 0
-            self._sort = Sort(self._keys, self._index, basis.dimensions * keys.LEVELS + 1, stream)
+        needed = Cells.bytes_needed(capacity, leaf, basis, wide, cell_bytes)
+        with out_of_memory(f"a tree of {capacity} particles", needed):
+            memory.allocate(self, memory.forms_of_cells(n, basis, wide))
+            built = memory.views(self._shared, memory.forms_of_build(n.bodies, n.parts))
+            self._keys, self._rows, self._levels, self._before = built
+            self._sort = Sort(self._keys, self._rows, basis.dimensions * keys.LEVELS + 1, stream)
+        self.moments = self._shared.view(np.float32).reshape(n.rows * LIST // 4, 4)
+        self.lists = self._shared.view(np.int32).reshape(n.rows, LIST)
+        self._room = n.regions, n.rows, cell_bytes, memory.LIST_BYTES
+        self.work.copy_to_device(np.zeros(1, np.int64))
+        self.costs.copy_to_device(np.zeros(self.costs.size, np.int32))
+        self.last_work = cuda.mapped_array(1, np.int64)
+        """The interactions that the walk of these targets has counted at the beginning of the last evaluation, in memory
+        that the host can read at any time."""
+        self.last_work[0] = 0
         self.blocks = min(-(-n.cells // CELL_THREADS), 8 * gpu.facts().multiprocessors)
 
     @staticmethod
-    def bytes_needed(count: int, leaf: int, basis: Basis, wide: type) -> int:
+    def bytes_needed(count: int, leaf: int, basis: Basis, wide: type, cell_bytes: int = 0) -> int:
         """The memory of the arrays, in bytes."""
-        n, row = sizes(count, leaf), 4 * np.dtype(wide).itemsize
-        per_body = 2 * (8 + 4) + row + 2 + 4
-        per_region = 8 + row + 16 * local_rows(basis) + 4 * (LIST + 1)
-        temporary = count // 4 + (1 << 20)  # of the sort
-        others = 20 * n.groups + per_region * n.regions + 4 * build.ALL_LEVELS * n.parts + temporary
-        return n.bodies * per_body + 4 * (n.bodies // build.RUN) + n.cells * 16 + others
+        forms = memory.forms_of_cells(memory.sizes(count, leaf, REGION, cell_bytes), basis, wide)
+        return memory.bytes_of(forms.values()) + Sort.bytes_needed(count)
 
     @property
     def index(self) -> Any:
         """(T,) the row of each body, in Morton order."""
-        return self._first(self._index[self._sort.result])
+        return self._first(self._index)
 
     @property
     def sorted(self) -> Any:
@@ -108,21 +96,22 @@ class Cells:
         self.count = len(body if rows is None else rows)
         blocks, threads = -(-self.count // keys.THREADS), keys.THREADS
         key = keys.key_kernel(self.dimensions, rows is not None)
-        unsorted, index = self._first(self._keys[0]), self._first(self._index[0])
-        key[blocks, threads, self.stream](body, index if rows is None else rows, box, unsorted, index)
+        unsorted, unsorted_rows = self._first(self._keys[0]), self._first(self._rows[0])
+        key[blocks, threads, self.stream](body, unsorted_rows if rows is None else rows, box, unsorted, unsorted_rows)
         self._sort(self.count)
-        keys.gather_kernel(self.wide)[blocks, threads, self.stream](body, self.index, box, self.sorted)
+        in_order, gather = self._first(self._rows[self._sort.result]), keys.gather_kernel(self.wide)
+        gather[blocks, threads, self.stream](body, in_order, box, self.index, self.sorted)
 
     def divide(self, group: int) -> None:
         """Enqueue the division into cells, and into groups of at most ``group`` bodies."""
         found, levels = self._first(self._keys[self._sort.result]), self._first(self._levels)
-        blocks, threads, stream = self.cells_before.shape[1], build.MARK_THREADS, self.stream
+        blocks, threads, stream = self._before.shape[1], build.MARK_THREADS, self.stream
         mark, link = build.mark_kernel(self.dimensions), build.link_kernel(self.dimensions)
-        mark[blocks, threads, stream](found, np.int32(self.leaf), levels, self.cells_before)
-        build.scan[build.ALL_LEVELS, build.SCAN_THREADS, stream](self.cells_before, self.totals)
-        capacity = np.int32(self.nodes.shape[0])
-        build.number[1, 32, stream](self.totals, self.counts, capacity, self.work, self.last_work)
-        build.write[blocks, threads, stream](levels, self.cells_before, self.counts, self.nodes)
+        mark[blocks, threads, stream](found, np.int32(self.leaf), levels, self._before)
+        build.scan[build.ALL_LEVELS, build.SCAN_THREADS, stream](self._before, self._totals)
+        room = np.int32(self.nodes.shape[0]), *map(np.int64, self._room)
+        build.number[1, 32, stream](self._totals, self.counts, *room, self.work, self.last_work)
+        build.write[blocks, threads, stream](levels, self._before, self.counts, self.nodes)
         link[self.blocks, CELL_THREADS, stream](
             found, self.counts, self.nodes, self.groups, self.costs, np.int32(group), self.regions, self.region_at,
             np.int32(self.region),
@@ -147,18 +136,18 @@ class Tree:
         division: how several devices divide the forces; None if this one computes all.
     """
 
+    parts: Any
+    box: Any
+    forces: Any
+    place: Any
+    norms: Any
+
     def __init__(self, count: int, leaf: int, basis: Basis, wide: type, stream: Any) -> None:
-        n = sizes(count, leaf)
         self.basis, self.wide, self.stream = basis, wide, stream
-        parts = min(keys.PARTS, -(-n.bodies // keys.THREADS))
-        with out_of_memory(f"a tree of {n.bodies} particles", Tree.bytes_needed(n.bodies, leaf, basis, wide)):
-            array = cuda.device_array
-            self.parts, self.box = array((parts, 8), np.float64), array(keys.BOX, np.float64)
-            self.forces = array((momentum.blocks(n.bodies), 4), np.float64)
-            self.place = array((n.cells, 4), wide)
-            self.norms = array((n.cells * rows_of(basis.order), 4), np.float32)
-            self.moments = array((n.cells * rows_of(len(basis.moments)), 4), np.float32)
-        self.cells = Cells(count, leaf, basis, wide, stream)
+        with out_of_memory(f"a tree of {count} particles", Tree.bytes_needed(count, leaf, basis, wide)):
+            memory.allocate(self, memory.forms_of_tree(count, leaf, basis, wide))
+            self.cells = Cells(count, leaf, basis, wide, stream, memory.moment_bytes(basis))
+        self.moments = self.cells.moments
         self.begun = False
         self.targets: Cells | None = None
         self.division: Any = None
@@ -167,8 +156,8 @@ class Tree:
     @staticmethod
     def bytes_needed(count: int, leaf: int, basis: Basis, wide: type) -> int:
         """The memory of the arrays, in bytes."""
-        per_cell = 4 * np.dtype(wide).itemsize + 16 * (rows_of(basis.order) + rows_of(len(basis.moments)))
-        return Cells.bytes_needed(count, leaf, basis, wide) + sizes(count, leaf).cells * per_cell
+        own = memory.bytes_of(memory.forms_of_tree(count, leaf, basis, wide).values())
+        return own + Cells.bytes_needed(count, leaf, basis, wide, memory.moment_bytes(basis))
 
     @property
     def sources(self) -> tuple[Any, ...]:
@@ -198,11 +187,11 @@ class Tree:
 
     def cells_of(self, body: Any, group: int, rows: Any = None) -> Cells:
         """Other targets in the box of the tree: all rows of ``body`` (T, 4), or some; their cells are enqueued."""
-        count = len(body if rows is None else rows)
+        count, cells = len(body if rows is None else rows), self.cells
         if self.targets is None or self.targets.capacity < count:
             self.targets = None  # frees its memory
-            capacity = 1 << max(10, (count - 1).bit_length())
-            self.targets = Cells(capacity, self.cells.leaf, self.basis, self.wide, self.stream)
+            capacity = capacity_for(count, cells.capacity)
+            self.targets = Cells(capacity, cells.leaf, self.basis, self.wide, self.stream)
         self.targets.order(body, self.box, rows)
         self.targets.divide(group)
         return self.targets
@@ -216,3 +205,10 @@ class Tree:
         leaves(cells.sorted, cells.counts, cells.nodes, self.place, self.norms, self.moments)
         for level in range(keys.LEVELS - 1, -1, -1):
             upward(np.int32(level), cells.counts, cells.nodes, self.place, self.norms, self.moments)
+
+
+def capacity_for(targets: int, bodies: int) -> int:
+    """Room for other targets: a power of two, so that slightly more need no new memory; but not more than there are bodies
+    if the targets are some of these."""
+    power = 1 << max(10, (targets - 1).bit_length())
+    return power if targets > bodies else min(power, bodies)

@@ -28,7 +28,7 @@ import numpy as np
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_build import GROUPS, REGIONS, RUN, TICKET
+from nbody.forces.tree.gpu_build import GROUPS, REGIONS, ROOM, RUN, TICKET
 from nbody.forces.tree.gpu_keys import ACCELERATION, LENGTH, POTENTIAL
 from nbody.forces.tree.gpu_moments import device_operators, tuples
 from nbody.forces.tree.gpu_near import direct_pairs, on_bodies, quadrupole_pairs, staged_quadrupole
@@ -162,7 +162,7 @@ def walk_kernel(plan: Plan) -> Any:
             # --- where it begins: the cells that its region left, or the roots ---
             expansion = local.zeros()
             far_count, near_count, source_count, top, begun, left = 0, 0, 0, 0, 0, -1
-            region = region_at[region_first] if region_first >= 0 and counts[REGIONS] <= listed.shape[0] else -1
+            region = region_at[region_first] if region_first >= 0 and counts[REGIONS] <= counts[ROOM] else -1
             if region >= 0:
                 left = listed[region]
             if left >= 0:
@@ -181,7 +181,7 @@ def walk_kernel(plan: Plan) -> Any:
                     node, top = target.pop(stack, chosen, warp, lane, top)
                 elif begun < left:
                     if begun + lane < left:
-                        node = lists[region, np.uint32(begun + lane)]
+                        node = lists[lists.shape[0] - 1 - region, np.uint32(begun + lane)]
                     begun += 32
                 if node >= 0:
                     P, r, d2, h2, clear, cell = target.seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach)
