@@ -376,7 +376,8 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
     a, phi = referee(particles)
     monkeypatch.setattr(ENGINES.load("gpu-tree"), "divided_from", 1)
     monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(gpu_engine.FEWEST, 1))
-    monkeypatch.setattr("nbody.forces.tree.gpu_engine.SOME_DIVIDED", 1)
+    for name in ("SOME_DIVIDED", "SOME_DIVIDED_BY_RANKS"):
+        monkeypatch.setattr(f"nbody.forces.tree.gpu_engine.{name}", 1)
     rows = np.arange(0, 33, 2)
     for devices, ranks in ((1, 1), (3, 1), (1, 2)):
         monkeypatch.setattr(gpu, "devices_for", lambda *of, devices=devices: (0,) * devices)

@@ -37,6 +37,10 @@ COUNTS = OCTAVE + OCTAVES
 RUN = 32
 """Bodies, neighbours in Morton order, that share an entry of the costs."""
 
+MOST_ORDERED = 1 << 21
+"""With room for more groups than this (5M bodies) all are of octave 0: the last ones to be walked are then a small part, and
+to count octaves takes longer."""
+
 CHILD_BITS = 29
 CHILD_MASK = (1 << CHILD_BITS) - 1
 """The children of a cell as one number of 32 bits: the first child, and in the upper bits their number less one."""
@@ -182,52 +186,41 @@ def restart(counts, work, last_work):
         last_work[0], work[0] = work[0], 0
 
 
-@gpu.device_function
-def _has(bits, level):
-    return (bits >> np.uint32(level)) & np.uint32(1) != np.uint32(0)
-
-
 @gpu.kernel(**gpu.bounded(MARK_THREADS, 2))
 def write(levels, parts, counts, nodes):
     """The first body and the first child of each cell."""
     warps = cuda.shared.array((MARK_WARPS, ALL_LEVELS), np.int32)
-    here = cuda.shared.array(1, np.uint32)
     t, i, n = cuda.threadIdx.x, cuda.grid(1), levels.shape[0]
     warp, lane = t // 32, t % 32
-    mine = np.uint32(0)  # a bit for each level of which a cell begins with this body
-    if t == 0:
-        here[0] = 0
-    cuda.syncthreads()
+    begun = np.uint32(0)  # a bit for each level of which a cell begins with this body
     if i < n:
         low, high = int(levels[i, 0]), min(int(levels[i, 1]), counts[DEPTH])
         if low <= high:
-            mine = np.uint32((2 << high) - (1 << low))
-            cuda.atomic.or_(here, 0, mine)
-    cuda.syncthreads()
-    wanted, of_level = here[0], 0
+            begun = np.uint32((2 << high) - (1 << low))
+    of_level = 0  # lane l: cells of level l that begin with the bodies of this warp
     for level in range(ALL_LEVELS):
-        if _has(wanted, level):
-            found = gpu.ballot(_has(mine, level))
-            if lane == level:
-                of_level = gpu.count_ones(np.uint32(found))
+        found = gpu.ballot(begun & np.uint32(1 << level))
+        if lane == level:
+            of_level = gpu.count_ones(np.uint32(found))
     if lane < ALL_LEVELS:
         warps[warp, lane] = of_level
     cuda.syncthreads()
-    first = 0  # lane l: the first cell of level l that begins with a body of this warp
-    if lane < ALL_LEVELS:
-        first = counts[lane] + parts[lane, cuda.blockIdx.x]
-        for before in range(warp):
-            first += warps[before, lane]
+    if t < ALL_LEVELS:
+        total = counts[t] + parts[t, cuda.blockIdx.x]
+        for each in range(MARK_WARPS):
+            here = warps[each, t]
+            warps[each, t] = total
+            total += here
+    cuda.syncthreads()
     parent, below = -1, np.uint32((1 << lane) - 1)
     for level in range(ALL_LEVELS):
-        if _has(wanted, level):
-            found, node = gpu.ballot(_has(mine, level)), gpu.shuffle(first, level)
-            if _has(mine, level):
-                node += gpu.count_ones(np.uint32(found) & below)
-                nodes[node, 0], nodes[node, 2] = i, 0
-                if parent >= 0:
-                    nodes[parent, 2] = node
-                parent = node
+        found = gpu.ballot(begun & np.uint32(1 << level))
+        if begun & np.uint32(1 << level):
+            node = warps[warp, level] + gpu.count_ones(np.uint32(found) & below)
+            nodes[node, 0], nodes[node, 2] = i, 0
+            if parent >= 0:
+                nodes[parent, 2] = node
+            parent = node
 
 
 @gpu.device_function
@@ -240,8 +233,10 @@ def _octave(cost):
 def _add_group(counts, groups, costs, first, count, region_first):
     place = cuda.atomic.add(counts, GROUPS, 1)
     if place < groups.shape[0]:
-        octave = _octave(costs[(first + count // 2) // RUN] * count)
-        rank = cuda.atomic.add(counts, OCTAVE + octave, 1)
+        octave, rank = 0, place
+        if groups.shape[0] <= MOST_ORDERED:
+            octave = _octave(costs[(first + count // 2) // RUN] * count)
+            rank = cuda.atomic.add(counts, OCTAVE + octave, 1)
         gpu.set_row(groups, place, first, count, region_first, rank * OCTAVES + octave)
 
 

@@ -64,6 +64,10 @@ class Part(NamedTuple):
     copying: list[gpu.Helper]
 
 
+Prepare = Callable[[Tree, Any, Any], Cells]
+Walk = Callable[[Tree, Cells, Any, Share], None]
+
+
 class Division:
     """The division of a state's tree.
 
@@ -81,6 +85,7 @@ class Division:
             self._results = cuda.device_array((rows, 4), state.dtype)  # the shares, one after the other
         self._number = state.ranks.rank if state.ranks else 0
         self._part = Part(tree, None, None, [])
+        self._graphs: dict[Any, gpu.Graph] = {}
         for worker in state.helpers.workers if state.helpers else ():
             copying = gpu.Helper(worker.helper.device)
             self._part.copying.append(copying)
@@ -94,20 +99,30 @@ class Division:
         run = max(self._region, -(-targets // (self._devices * RUNS)))
         return -(-targets // (run * self._devices)) * run, run
 
-    def counted(self, state: Any, some: bool = False) -> int:
-        """The interactions that all devices counted in the last evaluation but one, of all bodies or of some. Of ranks, this
+    def counted(self, state: Any) -> int:
+        """The interactions that all devices counted in the evaluation before the last one, of all bodies. Of ranks, this
         one's times their number."""
-        parts = [self._part, *(worker.part for worker in state.helpers.workers)] if state.helpers else [self._part]
-        cells = [part.tree.targets if some else part.tree.cells for part in parts]
-        return self._devices // len(parts) * sum(int(each.last_work[0]) for each in cells if each)
+        if state.ranks:
+            return int(self._part.tree.cells.last_work[0]) * self._devices
+        parts = [self._part, *(worker.part for worker in state.helpers.workers)]
+        return sum(int(part.tree.cells.last_work[0]) for part in parts)
 
-    def compute(
-        self,
-        state: DeviceState,
-        prepare: Callable[[Tree, Any, Any], Cells],
-        walk: Callable[[Tree, Cells, Any, Share], None],
-        rows: Any = None,
-    ) -> None:
+    def compute(self, state: DeviceState, prepare: Prepare, walk: Walk, what: Any) -> None:
+        """Enqueue an evaluation of all bodies, as :meth:`launch` does. From the second call for the same ``what`` on this
+        replays a graph if the devices are of one process, unless the launches are being recorded in another."""
+
+        def launch() -> None:
+            self.launch(state, prepare, walk)
+
+        if gpu.SIMULATED or state.ranks or gpu.is_recording(state.stream):
+            launch()
+        elif what in self._graphs:
+            self._graphs[what].replay()
+        else:
+            launch()
+            self._graphs[what] = gpu.Graph(state.stream, launch)
+
+    def launch(self, state: DeviceState, prepare: Prepare, walk: Walk, rows: Any = None) -> None:
         """Enqueue an evaluation: on each device ``cells = prepare(tree, body, rows)`` and ``walk(tree, cells, acceleration,
         share)``. The targets are the bodies ``rows`` (T,), an array on the device, or all."""
         body, acceleration, stream = state.body, state.acceleration, state.stream

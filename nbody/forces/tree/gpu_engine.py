@@ -67,8 +67,9 @@ DIVIDED = 262144
 and 0.72 ms with half as many; 2.30 and 1.67 ms with 1M, of which each builds the tree for 0.58 ms."""
 
 
-SOME_DIVIDED = 131072
-"""The fewest bodies, if not all are wanted, whose forces several GPUs divide."""
+SOME_DIVIDED, SOME_DIVIDED_BY_RANKS = 1 << 21, 131072
+"""The fewest bodies, if not all are wanted, whose forces several GPUs or ranks divide. (One thread launches the work of all
+GPUs: two H200s take 3.05 ms for half of 1M bodies, one takes 1.59.)"""
 
 
 class GpuTreeOptions(TreeOptions, GpuOptions):
@@ -135,14 +136,9 @@ class TreeEngine(GpuEngine):
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
         """See :func:`~nbody.forces.tree.options.interactions`; of the evaluation before the last one."""
         evaluations = super().work(state, want, current) // state.count**2
-        return evaluations * interactions(self._counted(state), state.count)
-
-    def _counted(self, state: State, some: bool = False) -> int:
-        """The interactions that the last evaluation but one counted, of all bodies or of some."""
         tree = state.workspace
-        if tree.division:
-            return int(tree.division.counted(state, some))
-        return int((tree.targets if some else tree.cells).last_work[0])
+        counted = tree.division.counted(state) if tree.division else int(tree.cells.last_work[0])
+        return evaluations * interactions(counted, state.count)
 
     def build_tree(self, state: DeviceState) -> None:
         """Enqueue the build of the tree for the present positions."""
@@ -190,7 +186,7 @@ class TreeEngine(GpuEngine):
             if not state.acceleration.copy_to_host()[rows.copy_to_host()].any(axis=1).all():
                 self._enqueue(state, Want.ACCELERATION, rows=rows)
         self._enqueue(state, want, rows=rows)
-        state.report(interactions(self._counted(state, some=True), rows.shape[0]))
+        state.report(interactions(int(state.workspace.targets.last_work[0]), rows.shape[0]))
 
     def _evaluate(self, state: DeviceState, want: Want, keep: bool = False) -> None:
         self._enqueue(state, want, keep)
@@ -209,8 +205,11 @@ class TreeEngine(GpuEngine):
             self._walk(tree, cells, acceleration, want, keep, share=share)
 
         tree: Tree = state.workspace
-        if tree.division and (rows is None or rows.shape[0] >= SOME_DIVIDED):
-            tree.division.compute(state, prepare, walk, rows)
+        fewest = SOME_DIVIDED_BY_RANKS if state.ranks else SOME_DIVIDED
+        if tree.division and rows is None:
+            tree.division.compute(state, prepare, walk, (want, keep))
+        elif tree.division and rows.shape[0] >= fewest:
+            tree.division.launch(state, prepare, walk, rows)
         else:
             walk(tree, prepare(tree, state.body, rows), state.acceleration)
 
