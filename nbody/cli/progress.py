@@ -128,7 +128,8 @@ def summary_text(summary: Summary) -> str:
     if speed := _speed(summary):
         lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
     if summary.body_steps is not None:
-        lines.insert(-1, f"  a step is a block: {summary.body_steps} steps of single bodies")
+        start = "a step is a block: " if summary.blocks is not None else ""
+        lines.insert(-1, f"  {start}{_counted(summary.body_steps, 'step')} of single bodies")
     if summary.collisions is not None:
         lines.append(f"  {_collisions(summary)}")
     if summary.output:
