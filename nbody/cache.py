@@ -9,7 +9,9 @@ import hashlib
 import json
 import os
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,11 @@ _HASH_BYTES = _HASH().digest_size
 UNUSED_DAYS = 90
 """Files of bytes that were not read for this many days are removed when another file is written to their folder."""
 
+LONG = 1.0
+"""Seconds after which the compilation of a kernel is announced."""
+
+_announce: list[Callable[[str], object]] = []
+
 
 def folder() -> Path:
     """The cache folder: ``$XDG_CACHE_HOME/nbody``, or ``~/.cache/nbody``.
@@ -27,6 +34,14 @@ def folder() -> Path:
         RuntimeError: there is no home.
     """
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nbody"
+
+
+def kernels() -> Path | str:
+    """The folder of the compiled kernels of a GPU; empty if there is no home."""
+    try:
+        return folder() / "kernels"
+    except RuntimeError:
+        return ""
 
 
 def file(kind: str) -> Path:
@@ -74,6 +89,35 @@ def keep_bytes(name: str, data: bytes) -> None:
         for other in path.parent.iterdir():
             if time.time() - other.stat().st_mtime > 86400 * UNUSED_DAYS:
                 other.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def announcing(tell: Callable[[str], object]) -> Iterator[None]:
+    """Inside this block ``tell`` gets one line, from another thread, when a kernel is compiled for longer than
+    :data:`LONG`."""
+    _announce.append(tell)
+    try:
+        yield
+    finally:
+        _announce.clear()
+
+
+@contextlib.contextmanager
+def compiling(kept_in: str | Path) -> Iterator[None]:
+    """A kernel is compiled, or loaded, inside this block, and kept in that folder (empty if it is not kept)."""
+    timer = threading.Timer(LONG, _announce_once, [kept_in])
+    timer.daemon = True
+    if _announce:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _announce_once(kept_in: str | Path) -> None:
+    with contextlib.suppress(IndexError):  # it is announced already
+        _announce.pop()("compiling kernels for this machine" + (f" (once; kept in {kept_in}) …" if kept_in else " …"))
 
 
 def _replace(target: Path, content: bytes) -> None:

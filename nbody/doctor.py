@@ -1,6 +1,7 @@
 """Checks of this machine: what works, what is missing, and how to install it."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,9 @@ from nbody.units import size
 
 GOOD, MISSING, BROKEN = "ok", "missing", "broken"
 """States of a finding: works; an optional part is missing; the program can't run without it."""
+
+SLURM_PATIENCE = 5.0
+"""Seconds that ``srun`` gets for an answer: it asks the cluster for its configuration first."""
 
 TYPICAL = Scenario.from_dict(
     {
@@ -71,6 +75,7 @@ def examine(folder: Path = Path(".")) -> Iterator[Finding]:
     yield _movies()
     yield _notebook()
     yield _mpi()
+    yield from _slurm()
     yield from _nccl()
     yield _disk(folder)
 
@@ -149,6 +154,37 @@ def _mpi() -> Finding:
     library, mpi4py = (" ".join(line.split()) for line in child.stdout.splitlines()[:2])
     text = f"{library}, through mpi4py {mpi4py}; launchers: {', '.join(launchers) or 'none found'}"
     return Finding("mpi", GOOD, text, facts=facts | {"mpi": library, "mpi4py": mpi4py})
+
+
+def _slurm() -> Iterator[Finding]:
+    """Slurm, and the ways in which its ``srun`` tells the ranks of each other; nothing where there is no ``srun``."""
+    if not shutil.which("srun"):
+        return
+    try:
+        version, listed = (
+            subprocess.run(
+                ["srun", option], capture_output=True, text=True, errors="replace", timeout=SLURM_PATIENCE,
+                env=_not_launched(),
+            )
+            for option in ("--version", "--mpi=list")
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        yield Finding("slurm", MISSING, f"srun does not answer ({type(error).__name__})", facts={"slurm": None})
+        return
+    if version.returncode:
+        problem = shortened(printable((version.stderr.strip().splitlines() or ["no reason given"])[-1]), 150)
+        yield Finding("slurm", MISSING, f"srun can't be used ({problem})", facts={"slurm": None})
+        return
+    # Older versions print the list on standard error, and begin each line with 'srun:'.
+    names = re.findall(r"^(?:srun:)?\s*(\w+)$", f"{listed.stdout}\n{listed.stderr}", re.MULTILINE)
+    types = [name for name in dict.fromkeys(names) if name != "none"]
+    text = f"{printable(version.stdout.strip())}; srun --mpi: {', '.join(types) or 'no type'}"
+    facts = {"slurm": version.stdout.strip(), "mpi_types": types}
+    if any(name.startswith(("pmi2", "pmix")) for name in types):
+        text += "; ranks of MPICH and its relatives need pmi2, those of Open MPI pmix"
+        yield Finding("slurm", GOOD, text, facts=facts)
+        return
+    yield Finding("slurm", MISSING, f"{text}, so srun can't start ranks", "in a job, start them with mpirun", facts)
 
 
 _ASK_MPI = """

@@ -200,11 +200,11 @@ def test_the_plan_counts_the_working_arrays_of_blocks():
 def test_the_first_of_several_gpus_has_room_for_the_sums_that_they_exchange():
     """Twice, in turn, twelve numbers per body and part; beside what the engine needs."""
     from nbody.forces import ENGINES
-    from nbody.integrators.blocks.memory import DIVIDED
+    from nbody.integrators.blocks.memory import PARTS_FROM
     from nbody.run.plan import plan
     from nbody.scenario import Scenario
 
-    count, kind = DIVIDED[False], ENGINES.load("gpu-symmetric")
+    count, kind = PARTS_FROM[False], ENGINES.load("gpu-symmetric")
     integrator = {"scheme": "hermite4_block", "end": 1.0}
     base = {"initial": {"generator": "uniform", "particles": count}, "precision": "float64", "integrator": integrator}
     planned = plan(Scenario.from_dict(base | {"engine": "cpu"}), measure=False)

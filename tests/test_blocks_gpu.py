@@ -188,7 +188,7 @@ def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(
 def test_the_simulator_says_that_one_of_two_devices_makes_the_steps():
     scheme, engine = INTEGRATORS.load("hermite4_block")(0.125), ENGINES.load("gpu-symmetric")(SOFTENED, "mixed")
     engine.devices = (0, 0)
-    motion = Motion(engine, engine.load(random_bodies(memory.DIVIDED[False])))
+    motion = Motion(engine, engine.load(random_bodies(memory.PARTS_FROM[False])))
     scheme.prepare(motion)
     assert scheme.remark().startswith("gpus: one of 2 GPUs made the steps; in mixed precision")
 

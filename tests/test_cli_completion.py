@@ -42,7 +42,7 @@ def offered(tmp_path):
 @pytest.mark.parametrize(
     "line,words",
     [
-        ("nbody run --engine ", ["auto", *ENGINES]),
+        ("nbody run --engine ", ["auto", "gpu", "tree", *ENGINES]),
         ("nbody run --engine gpu-ti", ["gpu-tiled"]),
         ("nbody run --engine matrix:k1", [f"matrix:{name}" for name in LADDER if name.startswith("k1")]),
         ("nbody run --integrator ", [*INTEGRATORS]),

@@ -1,6 +1,7 @@
 """``nbody info`` tells what is in a file, ``nbody doctor`` what works here; and numbers are written for people."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -226,6 +227,30 @@ def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
     finding = doctor._card()
     assert finding.state == doctor.MISSING and "the driver is asleep" in finding.text
     assert machine.install_extra("cu13") in finding.remedy and finding.facts["gpu"] is None
+
+
+SRUN = {
+    "MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\nspecific pmix plugin versions available: pmix_v4": [
+        "pmix",
+        "pmi2",
+    ],
+    "srun: MPI types are...\nsrun: none\nsrun: openmpi": ["openmpi"],
+}
+"""What ``srun --mpi=list`` prints (Slurm 22.05, and older versions), and the types in it."""
+
+
+@pytest.mark.parametrize("listed", SRUN)
+def test_slurm_is_found_with_what_its_srun_can_start_and_is_not_mentioned_elsewhere(tmp_path, monkeypatch, listed):
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    (tmp_path / "list").write_text(listed + "\n")
+    script = f"#!/bin/sh\n[ $1 = --version ] && echo slurm 22.05.8 || cat '{tmp_path / 'list'}' >&2\n"
+    (tmp_path / "srun").write_text(script)
+    (tmp_path / "srun").chmod(0o755)
+    (finding,) = doctor._slurm()
+    assert finding.facts == {"slurm": "slurm 22.05.8", "mpi_types": SRUN[listed]} and "slurm 22.05.8" in finding.text
+    assert finding.state == (doctor.GOOD if "pmi2" in listed else doctor.MISSING)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert not [*doctor._slurm()]
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,15 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 
 import numba
 import numpy as np
 import pytest
 from conftest import random_bodies
 
+from nbody import cache
+from nbody.cli.progress import messages
 from nbody.errors import DeviceError
 from nbody.forces import accelerations
 from nbody.forces.direct import cpu_cache, cpu_pairs, cpu_roots, cpu_tiles
@@ -445,6 +448,23 @@ def test_a_disk_that_takes_no_kernel_ends_no_run(tmp_path, monkeypatch):
 
     monkeypatch.setattr(KernelFiles, "save", full)
     assert disk_cached(lambda x: x + x)(21) == 42
+
+
+def test_a_long_compilation_is_announced_once_and_only_on_a_terminal(tmp_path, monkeypatch, capsys):
+    class Elapsed(threading.Timer):
+        """The second has elapsed at once."""
+
+        def start(self):
+            self.function(*self.args)
+
+    monkeypatch.setattr(cache.threading, "Timer", Elapsed)
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / str(terminal)))
+        with messages():
+            assert (disk_cached(lambda x: x + x)(21), disk_cached(lambda x: x * x)(2)) == (42, 4)
+        out, error = capsys.readouterr()
+        assert out == "" and error.count("compiling kernels") == terminal and (str(tmp_path) in error) == terminal
 
 
 CACHED = """

@@ -34,7 +34,7 @@ WIDE = Room(blocks=132, budget=1 << 31, piece=1 << 40)
 @pytest.fixture
 def shared(monkeypatch):
     """Runs are divided into shares for any number of bodies."""
-    monkeypatch.setattr(gpu_triangle, "DIVIDED", 1)
+    monkeypatch.setattr(gpu_triangle, "SHARES_FROM", 1)
 
 
 def units_of(work, launch):
@@ -316,7 +316,7 @@ def test_launches_change_no_bit_and_shares_change_rounding_only(monkeypatch):
     bodies = random_bodies(20001)
     law = {"softening": "plummer", "length": 0.05, "engine": "gpu-symmetric", "precision": "float32"}
     alone = accelerations(bodies.position, bodies.mass, **law)
-    monkeypatch.setattr(gpu_triangle, "DIVIDED", 1)
+    monkeypatch.setattr(gpu_triangle, "SHARES_FROM", 1)
     whole = accelerations(bodies.position, bodies.mass, **law)
     monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", 3_000_000)
     launched = accelerations(bodies.position, bodies.mass, **law)

@@ -141,7 +141,7 @@ def pretended(monkeypatch):
         monkeypatch.setattr(gpu_ranks, "connected", Copies if nccl else lambda team: None)
         monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
         monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
-        monkeypatch.setattr(gpu_triangle, "DIVIDED", 1)
+        monkeypatch.setattr(gpu_triangle, "SHARES_FROM", 1)
         monkeypatch.setattr(gpu_engine.GpuEngine, "divided_from", 1)
         monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(gpu_ranks.FEWEST, 1))
         if budget:

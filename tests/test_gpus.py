@@ -129,11 +129,11 @@ def test_a_library_that_two_devices_share_is_unloaded_once():
         (["--gpus", "0"], "--gpus: must be a number of GPUs from 1 on, all, or their own numbers as in 0,2; got '0'"),
         (
             ["--gpus", "2", "--engine", "cpu"],
-            "--gpus: engine 'cpu' computes on one device; choose --engine gpu-symmetric",
+            "--gpus: engine 'cpu' computes on one device; leave gpus out, or use 'nbody run' with --engine gpu-symmetric",
         ),
         (
             ["--set", "engine.gpus=2", "--engine", "cpu-tree"],
-            "--set engine.gpus: engine 'cpu-tree' computes on one device; choose --engine gpu-tree or auto",
+            "--set engine.gpus: engine 'cpu-tree' computes on one device; leave gpus out, or",
         ),
     ],
 )
@@ -203,8 +203,10 @@ def test_a_run_is_repeated_on_the_gpus_that_are_asked_for(capsys, tmp_path):
     given = ["-n", "33", "--steps", "1", "--engine", "cpu", "--gpus", "1", "-q", "-o", path]
     assert main(["run", "plummer", *given]) == 0 == main(["rerun", path, "--gpus", "1", "--verify", "-q"])
     assert "hold the same bits" in capsys.readouterr().out
-    assert main(["rerun", path, "--gpus", "2", "-q", "--overwrite"]) == 2
-    assert "gpus: engine 'cpu' computes on one device" in capsys.readouterr().err
+    for command in (["rerun", path, "--overwrite"], ["resume", path]):  # these have no --engine
+        assert main([*command, "--gpus", "2", "-q"]) == 2
+        line = "--gpus: engine 'cpu' computes on one device; leave gpus out, or use 'nbody run' with --engine"
+        assert line in capsys.readouterr().err
 
 
 FAILING = """

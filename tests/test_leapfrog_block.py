@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import nbody
+from nbody.cli.progress import summary_text
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
@@ -99,6 +100,17 @@ def test_a_resumed_run_has_the_same_bits(tmp_path):
     with nbody.Trajectory(tmp_path / "cut.h5") as cut:
         assert cut.position[-1].tobytes() == whole.position[-1].tobytes()
         assert cut.velocity[-1].tobytes() == whole.velocity[-1].tobytes()
+
+
+def test_the_summary_counts_the_steps_of_single_bodies():
+    """A pair that makes steps of dt/4, see above: four each in the first step of dt."""
+    pair = Particles([1.0, 1.0], [[0.0, 0, 0], [2.0, 0, 0]], np.zeros((2, 3)))
+    integrator = {"scheme": "leapfrog_block", "eta": 0.5}
+    run = nbody.Simulation(pair, dt=1.0, softening="plummer:0.02", integrator=integrator, engine="cpu")
+    first, later = run.run(1), run.run(3)
+    assert (first.steps, first.blocks, first.body_steps) == (1, None, 8)
+    assert later.body_steps == run.integrator.single - 8 >= 24
+    assert "  8 steps of single bodies" in summary_text(first)
 
 
 @pytest.mark.parametrize(

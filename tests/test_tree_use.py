@@ -3,6 +3,8 @@
 All use kernels of test_tree.py: float32 with Plummer softening, at an accuracy of 1e-3.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -214,6 +216,19 @@ def test_a_run_records_the_errors_of_its_first_forces_and_is_the_same_without_a_
     assert "force error" in (page := capsys.readouterr().out) and "of 1000 bodies at the start" in page
     assert main(["rerun", str(tmp_path / "run.h5"), "-o", str(tmp_path / "again.h5")]) == 0
     assert first_difference(tmp_path / "run.h5", tmp_path / "again.h5") is None
+
+
+def test_direct_sums_that_were_taken_for_an_accuracy_record_their_errors_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    given = ["run", "plummer", "--particles", "300", "--steps", "2", "--engine", "auto", "--quiet"]
+    for name, more in (("asked", ["--accuracy", "1e-3"]), ("not", [])):
+        assert main([*given, *more, "-o", f"{name}.h5"]) == 0
+    with Trajectory("asked.h5") as run:
+        assert run.provenance["force_error"]["largest"] < 1e-4
+    assert first_difference(Path("asked.h5"), Path("not.h5")) is None
+    capsys.readouterr()
+    assert main(["info", "asked.h5"]) == 0
+    assert "of 300 bodies at the start, against direct sums in float64" in capsys.readouterr().out
 
 
 def test_the_measured_error_is_that_of_the_forces():

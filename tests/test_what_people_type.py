@@ -9,10 +9,10 @@ from nbody import Scenario
 from nbody.cli import main
 from nbody.cli.names import REGISTRIES
 from nbody.errors import InputError
-from nbody.forces import resolve
+from nbody.forces import ENGINES, resolve
 from nbody.registry import imported
 from nbody.run.plan import plan
-from nbody.scenario.packaged import names
+from nbody.scenario.packaged import names, path_of
 
 
 def run(capsys, *arguments):
@@ -107,7 +107,8 @@ def test_list_shows_everything_that_is_registered(capsys):
             assert re.search(rf"^  {re.escape(name)} +{re.escape(entry.summary)}", page, re.M)
     assert all(re.search(rf"^  {name} +\w", page, re.M) for name in names())
     assert main(["list", "engines"]) == 0
-    assert capsys.readouterr().out.startswith("engines:\n  reference")
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert listed == ["auto", "gpu", "tree", *ENGINES, *ENGINES.plugins]
     assert main(["list", "engine"]) == 2
     assert "did you mean 'engines'" in capsys.readouterr().err
 
@@ -158,3 +159,26 @@ def test_an_end_before_the_present_time_is_told_with_that_time(tmp_path, monkeyp
     assert "--end: the run has made 2 steps already, to t = 0.02; give more than 0.02" in capsys.readouterr().err
     assert main(["plot", "a.h5", "orbits", "--bodies", "abc"]) == 2
     assert "--bodies: must be a whole number, got 'abc'" in capsys.readouterr().err
+
+
+# --- What an error names --------------------------------------------------------------------------------------------
+
+
+def test_an_option_that_does_not_fit_the_scenario_is_named_and_not_the_scenarios_line(tmp_path, capsys):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(path_of("disk").read_text())
+    for scenario in ("disk", str(mine)):
+        assert main(["run", scenario, "--integrator", "ias15", "--steps", "1"]) == 2
+        assert capsys.readouterr().err.startswith("error: --integrator: engine: engine 'cpu' and scheme 'ias15': ")
+    assert main(["run", "disk", "--set", "gravity.softening=none"]) == 2
+    assert capsys.readouterr().err.startswith("error: --set gravity.softening: gravity.length: has no meaning")
+    mine.write_text(mine.read_text().replace("G: 1.0", "G: one"))
+    assert main(["run", str(mine), "--integrator", "ias15"]) == 2
+    assert f"{mine}:19: gravity.G: must be a number" in capsys.readouterr().err
+
+
+def test_a_sweep_names_the_option_that_gave_the_value(tmp_path, capsys):
+    for option, value in (("--vary", "0.01,x"), ("--set", "x")):
+        more = ["--vary", "initial.seed=1,2"] if option == "--set" else []
+        assert main(["sweep", "disk", option, f"integrator.dt={value}", *more, "-o", str(tmp_path / "sweep")]) == 2
+        assert f"error: {option} integrator.dt: must be a number" in capsys.readouterr().err

@@ -116,9 +116,9 @@ def _origin(provenance: dict[str, Any]) -> dict[str, str]:
 
 
 def _force_error(errors: dict[str, Any]) -> str:
-    """The measured errors of a tree's forces."""
+    """The measured errors of the forces."""
     shown = (f"{name} {float(errors[name]):.2g}" for name in ("median", "99 %", "largest") if name in errors)
-    return f"{', '.join(shown)}, of {errors.get('bodies', '')} bodies at the start, against direct sums"
+    return f"{', '.join(shown)}, of {errors.get('bodies', '')} bodies at the start, against direct sums in float64"
 
 
 def _scenario(found: dict[str, Any]) -> dict[str, str]:

@@ -65,4 +65,5 @@ def _rows(kind: str) -> dict[str, str]:
         return {name: summary(name) for name in packaged.names()}
     registry: Registry = imported(REGISTRIES[kind])
     entries = dict(registry.items()) | registry.plugins
-    return {name: entry.summary + registry.mark(name) for name, entry in entries.items()}
+    rows = {name: entry.summary + registry.mark(name) for name, entry in entries.items()}
+    return imported("nbody.forces:STAND_FOR") | rows if kind == "engines" else rows

@@ -4,10 +4,11 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from nbody.cache import announcing
 from nbody.cli.streams import Unbroken, discard, result, result_json, status, tell
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.run.progress import Progress, Summary
@@ -25,6 +26,17 @@ def say(line: str) -> None:
     _last_said[:] = [line]
     if sys.stderr is not None:  # print(file=None) would write to standard output
         tell(line)
+
+
+@contextmanager
+def messages(quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """What a run tells on standard error: nothing if ``quiet``; on a terminal also that it compiles kernels, if that takes
+    long."""
+    if quiet:
+        yield lambda line: None
+        return
+    with announcing(say) if sys.stderr is not None and sys.stderr.isatty() else nullcontext():
+        yield say
 
 
 def interrupt_reported() -> bool:
@@ -116,7 +128,8 @@ def summary_text(summary: Summary) -> str:
     if speed := _speed(summary):
         lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
     if summary.body_steps is not None:
-        lines.insert(-1, f"  a step is a block: {summary.body_steps} steps of single bodies")
+        start = "a step is a block: " if summary.blocks is not None else ""
+        lines.insert(-1, f"  {start}{_counted(summary.body_steps, 'step')} of single bodies")
     if summary.collisions is not None:
         lines.append(f"  {_collisions(summary)}")
     if summary.output:

@@ -29,15 +29,16 @@ def rerun(
 
       nbody rerun output/run.h5 -o output/again.h5 --gpus 1
     """
-    from nbody.cli.progress import progress_bar, say, show_summary
+    from nbody.cli.progress import messages, progress_bar, show_summary
     from nbody.parallel import team
     from nbody.run.resume import rerun as repeated
     from nbody.trajectory import first_difference
 
     target = output or run.with_name(f"{run.stem}.again{run.suffix}")
-    simulation = repeated(run, target, overwrite, (lambda line: None) if quiet else say, gpus)
-    with progress_bar(hidden=quiet) as progress:
-        summary = simulation.run(progress=progress)
+    with messages(quiet) as notify:
+        simulation = repeated(run, target, overwrite, notify, gpus)
+        with progress_bar(hidden=quiet) as progress:
+            summary = simulation.run(progress=progress)
     code = show_summary(summary)
     if code or not verify:
         return code

@@ -48,14 +48,14 @@ def resume(
 
       nbody resume output/run.h5 --steps 2000
     """
-    from nbody.cli.progress import progress_bar, say, show_summary
+    from nbody.cli.progress import messages, progress_bar, show_summary
     from nbody.run.resume import resume as resumed
 
-    notify = (lambda line: None) if quiet else say
-    simulation = resumed(run, steps, every, notify, end, gpus)
-    if simulation.plan.schedule.ended(simulation.step, simulation.time):
-        option = "--end" if simulation.scenario.integrator.steps is None else "--steps"
-        notify(f"{run}: the run is at its end, step {simulation.step}; to continue, give {option} a larger number")
-    with progress_bar(hidden=quiet) as progress:
-        summary = simulation.run(progress=progress)
+    with messages(quiet) as notify:
+        simulation = resumed(run, steps, every, notify, end, gpus)
+        if simulation.plan.schedule.ended(simulation.step, simulation.time):
+            option = "--end" if simulation.scenario.integrator.steps is None else "--steps"
+            notify(f"{run}: the run is at its end, step {simulation.step}; to continue, give {option} a larger number")
+        with progress_bar(hidden=quiet) as progress:
+            summary = simulation.run(progress=progress)
     return show_summary(summary, as_json)

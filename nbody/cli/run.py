@@ -52,20 +52,20 @@ def run(
 
       nbody run plummer --view
     """
-    from nbody.cli.progress import progress_bar, say, show_summary
+    from nbody.cli.progress import messages, progress_bar, show_summary
     from nbody.run.simulation import Simulation
     from nbody.scenario.packaged import locate
 
     if view:
         refuse_ranks("--view")
-    notify = (lambda line: None) if quiet else say
-    settings = replaced.load(locate(scenario, notify))
-    if view:
-        from nbody.cli.live import run_in_view
+    with messages(quiet) as notify:
+        settings = replaced.load(locate(scenario, notify))
+        if view:
+            from nbody.cli.live import run_in_view
 
+            with progress_bar(hidden=quiet) as progress:
+                return show_summary(run_in_view(settings, output, overwrite, notify, progress), as_json)
+        simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
         with progress_bar(hidden=quiet) as progress:
-            return show_summary(run_in_view(settings, output, overwrite, notify, progress), as_json)
-    simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
-    with progress_bar(hidden=quiet) as progress:
-        summary = simulation.run(progress=progress)
+            summary = simulation.run(progress=progress)
     return show_summary(summary, as_json)

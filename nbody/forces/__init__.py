@@ -46,6 +46,13 @@ ENGINES = Registry(
 MEANT = {"cuda": "gpu", "nvidia": "gpu", "fastest": "auto", "numpy": "reference", "numba": "cpu", "host": "cpu"}
 """What people call an engine, and its name."""
 
+STAND_FOR = {
+    "auto": "the fastest engine of this machine",
+    "gpu": "the fastest engine of this machine's GPU",
+    "tree": "gpu-tree, or cpu-tree where that can't be used",
+}
+"""Names that stand for an engine, and for which."""
+
 AUTOMATIC = ("auto", "gpu")
 """Names that stand for the fastest engine of this machine, or of its GPU."""
 
@@ -145,7 +152,7 @@ def resolve(
         return tree_engine(precision, refusal)
     if str(name).partition(":")[0] not in ENGINES:
         likely = MEANT.get(str(name).lower())
-        known = ["auto", "gpu", "tree", *ENGINES, *ENGINES.plugins]
+        known = [*STAND_FOR, *ENGINES, *ENGINES.plugins]
         hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), known)
         listed = ", ".join(each + ENGINES.mark(each) for each in known)
         raise InputError(f"{where}unknown engine '{name}'{hint}; one of: {listed}")

@@ -51,6 +51,13 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
             return configure(compiled, *launch)
 
     compiled.configure = quietly
+    compile_now = compiled.compile
+
+    def announced(signature: Any) -> Any:
+        with cache.compiling(cache.kernels()):
+            return compile_now(signature)
+
+    compiled.compile = announced
     return compiled
 
 

@@ -214,7 +214,7 @@ def _generator(scenario: Scenario, at: str, chosen: Generated) -> Generator:
     dimensions = scenario.gravity.dimensions
     if dimensions not in kind.dimensions:
         raise InputError(
-            f"{scenario.where('gravity.dimensions')}generator '{name}' makes bodies in "
+            f"{scenario.where('gravity.dimensions', f'{at}.generator')}generator '{name}' makes bodies in "
             f"{kind.dimensions[0]} dimensions, got {dimensions}; write 'dimensions: {kind.dimensions[0]}'"
         )
     assert isinstance(generator, Generator)

@@ -44,7 +44,8 @@ class LeapfrogBlock(FixedStep):
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self._steps = self._rows = 0  # steps of dt, and steps of single bodies, made so far
+        self._steps = 0  # of dt, made so far
+        self.single: int = 0
         self._lengths: Any = None
 
     @classmethod
@@ -77,7 +78,7 @@ class LeapfrogBlock(FixedStep):
             else:
                 motion.engine.evaluate(state, Want.ACCELERATION, rows)
             lengths.end(rows, now)
-            self._rows += rows.shape[0]
+            self.single += rows.shape[0]
         self._steps += 1
 
     def _lengths_of(self, motion: Motion) -> Any:
@@ -117,7 +118,7 @@ class LeapfrogBlock(FixedStep):
 
     def bodies_per_step(self, motion: Motion) -> float:
         """See :meth:`Integrator.bodies_per_step`."""
-        return self._rows / self._steps if self._steps else float(motion.state.count)
+        return self.single / self._steps if self._steps else float(motion.state.count)
 
 
 class HostLengths:

@@ -21,7 +21,8 @@ def scheme_of_systems(scenario: Scenario, kind: type[Integrator]) -> Any:
     if not kind.for_ensembles:
         able = " or ".join(name for name in INTEGRATORS if INTEGRATORS.load(name).for_ensembles)
         raise InputError(
-            f"{scenario.where('integrator.scheme')}scheme '{scenario.integrator.scheme}' moves one system; an ensemble "
+            f"{scenario.where('integrator.scheme', 'ensemble')}"
+            f"scheme '{scenario.integrator.scheme}' moves one system; an ensemble "
             f"takes {able}"
         )
     return imported(kind.for_ensembles)
@@ -45,7 +46,9 @@ def engine_of_systems(scenario: Scenario, integrator: Integrator) -> tuple[str, 
     # The schemes compute the forces; the engine adds the energies of frames, in float64 on every device.
     name = "gpu" if written.startswith("gpu") else "cpu" if written == "reference" else written
     if name not in ENGINE:
-        raise InputError(f"{scenario.where('engine')}an ensemble runs on engine cpu or gpu, not on '{written}'")
+        raise InputError(
+            f"{scenario.where('engine', 'ensemble')}an ensemble runs on engine cpu or gpu, not on '{written}'"
+        )
     return name, "", imported(ENGINE[name])
 
 
@@ -65,20 +68,22 @@ def check_ensemble(scenario: Scenario, integrator: Integrator, bodies: int, sche
         )
     if scenario.record.observables:
         raise InputError(
-            f"{scenario.where('record.observables')}an ensemble records energy, time, steps, status and closest approach of "
+            f"{scenario.where('record.observables', 'ensemble')}"
+            "an ensemble records energy, time, steps, status and closest approach of "
             "each system; remove 'observables'"
         )
     if scenario.fields:
         raise InputError(
-            f"{scenario.where('fields')}the systems of an ensemble have no external fields; remove 'fields'"
+            f"{scenario.where('fields', 'ensemble')}the systems of an ensemble have no external fields; remove 'fields'"
         )
     if scenario.collisions is not None:
         raise InputError(
-            f"{scenario.where('collisions')}the systems of an ensemble have no collisions; remove 'collisions'"
+            f"{scenario.where('collisions', 'ensemble')}the systems of an ensemble have no collisions; remove 'collisions'"
         )
     if integrator.adaptive and not isinstance(schedule, TimeSchedule):
         raise InputError(
-            f"{scenario.where('integrator.steps')}each system makes its own steps; write 'end: TIME' instead of 'steps'"
+            f"{scenario.where('integrator.steps', 'integrator.scheme', 'ensemble')}"
+            "each system makes its own steps; write 'end: TIME' instead of 'steps'"
         )
 
 

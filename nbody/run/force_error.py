@@ -1,4 +1,4 @@
-"""The errors of a tree's forces at the start of a run, measured on a sample of the bodies."""
+"""The errors of the forces at the start of a run, measured on a sample of the bodies."""
 
 import numpy as np
 

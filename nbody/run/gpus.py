@@ -51,7 +51,7 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
     auto = chosen.options.name in AUTOMATIC
     if not getattr(kind, "helped", False):
         able = "gpu-tree" if kind.approximate else DIVIDES
-        remedy = "leave gpus out" if auto else f"choose --engine {able} or auto, or leave gpus out"
+        remedy = "leave gpus out" + ("" if auto else f", or use 'nbody run' with --engine {able} or auto")
         why = f" ({chosen.why})" if auto else ""
         raise InputError(f"{where}engine '{chosen.name}' computes on one device{why}; {remedy}")
     if gpu.why_unavailable():

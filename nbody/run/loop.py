@@ -81,7 +81,7 @@ class Loop:
 
     def _open(self) -> AbstractContextManager:
         run = self._run
-        if run.engine.approximate and not run.resumed and not run.begun:
+        if run.measures_forces and not run.resumed and not run.begun:
             self._team.working = True
             with np.errstate(all="ignore"):
                 run.motion.evaluate()  # the file says how accurate the forces are; a run without a file has the same bits

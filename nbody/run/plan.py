@@ -268,9 +268,10 @@ def plan(
         raise InputError(
             f"{scenario.where('precision')}no engine has softening per species in mixed precision; choose float32 or float64"
         )
-    kind.require_precision(scenario.precision, scenario.where("precision"))
+    kind.require_precision(scenario.precision, scenario.where("precision", "engine"))
     kind.check_options(options, scenario.precision, scenario.where("engine.accuracy"))
     if reason := refusal(integrator, kind, scenario, precision):
+        where = scenario.where("engine", "integrator.scheme", "precision")
         raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
@@ -283,9 +284,8 @@ def _plan_of_systems(
     name, why, kind = ensemble.engine_of_systems(scenario, integrator)
     options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
     if reason := integrator.refusal(kind, scenario.precision):
-        raise InputError(
-            f"{scenario.where('engine')}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}"
-        )
+        where = scenario.where("engine", "integrator.scheme", "precision")
+        raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
 
@@ -309,25 +309,28 @@ def _check_forces(scenario: Scenario, integrator: Integrator) -> None:
         _check_velocity_field(scenario, integrator)
     elif fields and integrator.own_forces:
         raise InputError(
-            f"{scenario.where('fields')}scheme '{scheme}' computes the forces itself, and knows no external fields; choose "
+            f"{scenario.where('fields', 'integrator.scheme')}"
+            f"scheme '{scheme}' computes the forces itself, and knows no external fields; choose "
             "another scheme, such as leapfrog, yoshida4 or hermite4, or remove 'fields'"
         )
     if scenario.gravity.per_species and integrator.own_forces:
         raise InputError(
-            f"{scenario.where('gravity.length')}scheme '{scheme}' computes the forces itself, with one softening length for "
+            f"{scenario.where('gravity.length', 'integrator.scheme')}"
+            f"scheme '{scheme}' computes the forces itself, with one softening length for "
             "all bodies; choose another scheme, such as leapfrog, yoshida4 or hermite4, or give one length"
         )
     if integrator.softened and not LAWS.load(law).needs_length:
         able = " or ".join(other for other in LAWS if LAWS.load(other).needs_length)
         raise InputError(
-            f"{scenario.where('gravity.softening')}the steps of scheme '{scheme}' follow from a softening length; choose "
+            f"{scenario.where('gravity.softening', 'integrator.scheme')}"
+            f"the steps of scheme '{scheme}' follow from a softening length; choose "
             f"{able}, or another scheme, such as leapfrog"
         )
 
 
 def _check_velocity_field(scenario: Scenario, integrator: Integrator) -> None:
     """Raise an InputError if the scheme can't have a force that depends on velocities."""
-    where, scheme = scenario.where("fields"), scenario.integrator.scheme
+    where, scheme = scenario.where("fields", "integrator.scheme"), scenario.integrator.scheme
     if not integrator.velocity_fields:
         able = [name for name in INTEGRATORS if INTEGRATORS.load(name).velocity_fields]
         raise InputError(
@@ -335,10 +338,12 @@ def _check_velocity_field(scenario: Scenario, integrator: Integrator) -> None:
             f"choose one of {', '.join(able)}, or remove the field"
         )
     if len(scenario.fields or ()) > 1:
-        raise InputError(f"{where}post_newtonian cannot be combined with other fields; remove one of them")
+        raise InputError(
+            f"{scenario.where('fields')}post_newtonian cannot be combined with other fields; remove one of them"
+        )
     if scenario.gravity.softening != "none":
         raise InputError(
-            f"{scenario.where('gravity.softening')}post_newtonian is not softened; write 'softening: none'"
+            f"{scenario.where('gravity.softening', 'fields')}post_newtonian is not softened; write 'softening: none'"
         )
 
 
@@ -351,5 +356,5 @@ def _integrator(scenario: Scenario) -> Integrator:
         integrator: Integrator = made(scenario.integrator.dt, options)
         assert integrator.dt  # raises if there must be one
     except InputError as error:
-        raise InputError(scenario.where("integrator.dt") + str(error)) from None
+        raise InputError(scenario.where("integrator.dt", "integrator.scheme") + str(error)) from None
     return integrator

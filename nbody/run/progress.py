@@ -49,8 +49,8 @@ class Summary:
     ``energy_error_largest`` that of the frame where it is largest. ``steps`` counts the steps of this call, ``step``
     is the number of the last step, ``frames`` counts all frames of the recording (also if no file is written).
     ``interactions_per_s`` of a tree counts what it computes, pairs and moments; ``bodies_per_s`` is the number of bodies
-    whose forces it computes per second (None with direct sums). With individual steps a step is a block: ``blocks`` equals
-    ``steps``, and ``body_steps`` counts steps of single bodies.
+    whose forces it computes per second (None with direct sums). With individual steps ``body_steps`` counts the steps of
+    single bodies; if a step is a block, ``blocks`` equals ``steps``.
     """
 
     name: str

@@ -182,7 +182,7 @@ class Recording:
         known: dict[str, Any] = run.scope() | facts | run.team.provenance()
         if (devices := run.engine.devices_name(run.state)) != known["device"]:
             known["devices"] = devices
-        if file.start is None and run.engine.approximate and Want.ACCELERATION in run.state.current:
+        if file.start is None and run.measures_forces and Want.ACCELERATION in run.state.current:
             seed = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(run.engine, run.state, run.bodies.mass, seed)
         header = run.plan.header(**collect_provenance(**known))

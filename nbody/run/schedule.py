@@ -118,20 +118,24 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
         last = chosen.steps
         if last is None:
             time = max(0.0, float(chosen.end or 0) - origin)
-            last = step + whole_steps(scenario.where("integrator.end"), time, integrator.dt)
-        every = record.every or whole_steps(scenario.where("record.dt"), float(record.dt or 0), integrator.dt)
+            last = step + whole_steps(scenario.where("integrator.end", "integrator.dt"), time, integrator.dt)
+        every = record.every or whole_steps(
+            scenario.where("record.dt", "integrator.dt"), float(record.dt or 0), integrator.dt
+        )
         return StepSchedule(max(1, every), last)
     if chosen.end is None:
         assert chosen.steps is not None
         if record.every is None:
             raise InputError(
-                f"{scenario.where('record.dt')}the steps of this scheme have no fixed length, and the run ends after "
+                f"{scenario.where('record.dt', 'integrator.scheme', 'integrator.steps')}"
+                "the steps of this scheme have no fixed length, and the run ends after "
                 "'steps'; write 'end: TIME' instead of 'steps', or 'every: STEPS' instead of 'dt'"
             )
         return StepSchedule(record.every, chosen.steps)
     if record.dt is None and "every" in dict(scenario.source.values.get("record") or {}):
         raise InputError(
-            f"{scenario.where('record.every')}how many steps this scheme makes until 'end' is not known; write "
+            f"{scenario.where('record.every', 'integrator.scheme', 'integrator.end')}"
+            "how many steps this scheme makes until 'end' is not known; write "
             "'dt: TIME' instead of 'every' (--set record.dt=TIME)"
         )
     return TimeSchedule(record.dt or (chosen.end - origin) / FRAMES or 1.0, chosen.end, origin)

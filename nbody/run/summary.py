@@ -53,7 +53,7 @@ def summary_of(run: "Simulation", clock: Clock, done: int, single: int | None, i
         frames=run.frames,
         interrupted=interrupted,
         energy_error_largest=run.energies.largest_error,
-        blocks=done if individual else None,
+        blocks=done if individual and run.integrator.adaptive else None,
         body_steps=(run.integrator.single or 0) - (single or 0) if individual else None,
         time_unit=run.scenario.units.time if run.scenario.units else "",
         **(run.colliding.summary() if run.colliding else {}),

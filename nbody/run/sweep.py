@@ -103,7 +103,7 @@ class Sweep:
         begun = Scenario.load(self.scenario).override(self.fixed)
         for task in self.tasks:
             try:
-                plan(begun.override(task.values), measure=False)
+                plan(begun.override(task.values, by="--vary"), measure=False)
             except DeviceError:  # the nodes may have what this machine lacks
                 if not self.cluster:
                     raise
@@ -179,7 +179,7 @@ def _varied(text: str) -> tuple[str, list[str]]:
             raise InputError(f"--vary {key}: the range {listed} has more than {MOST} numbers")
         values = [str(number) for number in range(first, last + 1)]
     for value in values:
-        read_assignment(f"{key}={value}")
+        read_assignment(f"{key}={value}", "--vary")
     return key, values
 
 
@@ -259,10 +259,13 @@ def _status(path: Path) -> str:
 
 
 def _reason(task: Task) -> str:
-    """The last line that a run printed."""
+    """The last line that a run printed; a value that varies was given by ``--vary``, not by ``--set``."""
     log = task.path.with_suffix(".log")
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return lines[-1].removeprefix("error: ") if lines else "it printed nothing"
+    line = lines[-1].removeprefix("error: ") if lines else "it printed nothing"
+    for key in (value.partition("=")[0] for value in task.values):
+        line = line.replace(f"--set {key}:", f"--vary {key}:")
+    return line
 
 
 def _row(task: Task) -> Row:

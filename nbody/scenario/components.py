@@ -33,5 +33,5 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
             known = [*type(chosen).model_fields, *model.model_fields]
             placed = type(chosen) is Generated and option in PLACED
             message = PLACED[option] if placed else unknown_key(option, known, known)
-            raise InputError(scenario.where(f"{at}.{option}") + message)
+            raise InputError(scenario.where(f"{at}.{option}", f"{at}.{key}") + message)
     return kind, validated(model, chosen.options, scenario.source, tuple(at.split(".")))

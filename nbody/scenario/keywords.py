@@ -45,12 +45,12 @@ def assignments(values: Mapping[str, Any], top: Mapping[str, Any]) -> Iterator[t
             raise unknown("keyword", name, [*KEYWORDS, *(key for key in top if key not in ("initial", *KEYWORDS))])
 
 
-def softening_keys(value: Any) -> dict[str, Any]:
+def softening_keys(value: Any, option: str = "softening") -> dict[str, Any]:
     """``softening`` and ``length`` of a softening in short: ``0.01`` and ``"0.01"`` (Plummer's), ``"plummer:0.01"``,
     ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``.
 
     Raises:
-        InputError: the length is not a number.
+        InputError: the length is not a number; the line begins with ``option``.
     """
     if isinstance(value, Mapping):
         return dict(value) if "softening" in value else {"softening": "plummer", "length": value}
@@ -65,7 +65,7 @@ def softening_keys(value: Any) -> dict[str, Any]:
     if isinstance(length, str):
         number = _number(length)
         if number is None:
-            raise InputError(f"softening: '{length}' is not a length; write it as in 'plummer:0.01'")
+            raise InputError(f"{option}: '{length}' is not a length; write it as in 'plummer:0.01'")
         length = number
     return {"softening": name} if length is None else {"softening": name, "length": length}
 

@@ -151,11 +151,12 @@ class Scenario(Group):
             raise KeyProblem("integrator.dt", f"{dt:g} is too small to change a time of {end:g}; use fewer steps")
         return self
 
-    def override(self, assignments: Sequence[str] = (), **options: object) -> Self:
+    def override(self, assignments: Sequence[str] = (), *, by: str = "--set", **options: object) -> Self:
         """A copy in which options of the command line replace values; options that are None change nothing.
 
         Args:
             assignments: values for any key, such as ``"engine.theta=0.5"``; the value is read as YAML.
+            by: the option that gives the assignments.
             options: names of :data:`OPTIONS` and their values.
 
         Raises:
@@ -188,8 +189,8 @@ class Scenario(Group):
                 continue
             source = replaced(keys, f"--{option}", value)
         for assignment in assignments:
-            keys, value = read_assignment(assignment)
-            source = replaced(keys, f"--set {'.'.join(keys)}", value)
+            keys, value = read_assignment(assignment, by)
+            source = replaced(keys, f"{by} {'.'.join(keys)}", value)
         return self._of(source)
 
     def with_keywords(self, values: Mapping[str, Any]) -> Self:
@@ -214,9 +215,9 @@ class Scenario(Group):
         initial = FromArrays(particles=particles).model_dump()
         return self._of(replace(self._source, values={**self._source.values, "initial": initial}))
 
-    def where(self, field: str) -> str:
-        """The beginning of an error about ``field``: ``disk.yaml:7: integrator.dt: ``, or ``--dt: ``."""
-        return self._source.where(tuple(field.split(".")))
+    def where(self, field: str, *others: str) -> str:
+        """The beginning of an error about ``field``, which may not fit ``others``; see :meth:`Source.where`."""
+        return self._source.where(*(tuple(each.split(".")) for each in (field, *others)))
 
     @property
     def folder(self) -> Path:
@@ -245,7 +246,7 @@ class Scenario(Group):
 
 def _softened(source: Source, option: str, value: Any) -> Source:
     """The source with a softening in short (``plummer:0.01``); a softening without a length drops the one written."""
-    found = softening_keys(value)
+    found = softening_keys(value, option)
     law = str(found["softening"])
     removed = None if law in LAWS and LAWS.load(law).has_length else ("gravity", "length")
     source = source.with_option(("gravity", "softening"), option, law, removed)

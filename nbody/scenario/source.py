@@ -49,18 +49,32 @@ class Source:
         line = self.line(keys)
         return keys in self.options, line == 0, line
 
-    def where(self, keys: Keys) -> str:
-        """The beginning of an error: ``disk.yaml:7: integrator.dt: ``, or ``--dt: `` for a value from an option."""
-        if keys in self.options:
-            return f"{self.options[keys]}: "
+    def where(self, keys: Keys, *others: Keys) -> str:
+        """The beginning of an error: ``mine.yaml:7: integrator.dt: ``, or ``--dt: `` for a value from an option.
+
+        ``others``: keys whose values this one does not fit. If options have replaced these, or the scenario is one of
+        nbody's, which have no mistakes, the options are named instead of the file: ``--integrator: engine: ``.
+        """
+        if option := self._option(keys):
+            return f"{option}: "
         for written, option in self.options.items():
-            # The option set this value, a group that contains it, or a key inside a group that was not written.
-            if keys[: len(written)] == written or (keys and keys not in self.lines and keys == written[: len(keys)]):
+            # The option set a key inside a group that was not written.
+            if keys and keys not in self.lines and keys == written[: len(keys)]:
                 return f"{option}: "
+        options = [option for each in others if (option := self._option(each))]
+        if not options and self.folder in packaged.FOLDERS:
+            options = [option for written, option in self.options.items() if written[:1] == keys[:1]]
+            options = options or [*self.options.values()]
         line = self.line(keys)
-        place = f"{self.name}:{line}" if self.name and line else self.name
+        file = f"{self.name}:{line}" if self.name and line else self.name
+        place = ", ".join(dict.fromkeys(options)) or file
         path = ".".join(part if part.isprintable() and len(part) <= 60 else ascii(part)[:60] for part in keys)
         return "".join(f"{part}: " for part in (place, path) if part)
+
+    def _option(self, keys: Keys) -> str:
+        """The option that replaced a value, or a group that contains it; empty if there is none."""
+        ends = range(len(keys), 0, -1)
+        return next((self.options[keys[:end]] for end in ends if keys[:end] in self.options), "")
 
     def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "Source":
         """A copy in which an option of the command line has replaced one value and removed another (``removed``) that it

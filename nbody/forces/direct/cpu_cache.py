@@ -33,6 +33,8 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.runtime import rtsys
 
+from nbody.cache import compiling
+
 SETTINGS = (
     "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML", "LLVM_REFPRUNE_PASS",
 )  # fmt: skip
@@ -187,7 +189,7 @@ def disk_cached(function: Callable, **options: Any) -> Callable:
     compile_now = compiled._compiler.compile
 
     def compile_with_distinct_numbers(*types: Any) -> Any:
-        with _self_contained():
+        with _self_contained(), compiling(compiled._cache.cache_path or ""):
             return compile_now(*types)
 
     compiled._compiler.compile = compile_with_distinct_numbers

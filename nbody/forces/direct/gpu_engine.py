@@ -20,7 +20,7 @@ from nbody.forces.direct.gpu_helpers import Helpers
 from nbody.forces.direct.gpu_massless import Division
 from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.forces.direct.gpu_ranks import FEWEST, Ranks
-from nbody.forces.direct.gpu_triangle import DIVIDED
+from nbody.forces.direct.gpu_triangle import SHARES_FROM
 from nbody.forces.engine import Engine
 from nbody.law import Gravity, pair_law
 from nbody.parallel import launch
@@ -92,7 +92,7 @@ class GpuEngine(Engine):
     helped: ClassVar[bool] = False
     """True if several GPUs can divide its work: ``load`` then makes ``state.helpers`` if that is worth it."""
 
-    divided_from: ClassVar[int] = DIVIDED
+    divided_from: ClassVar[int] = SHARES_FROM
     """The fewest bodies with mass whose forces several GPUs, or ranks, divide."""
 
     divides: ClassVar[bool] = False

@@ -33,7 +33,7 @@ from nbody.forces.direct.gpu_pieces import interactions_per_piece
 
 LANES = 32
 
-DIVIDED = 32768
+SHARES_FROM = 32768
 """From this number of bodies on the runs are divided into shares. Below, several GPUs would wait for each other longer than
 they compute."""
 
@@ -199,7 +199,7 @@ class Work:
 def divided(count: int, tiling: Tiling, itemsize: int, room: Room) -> Work:
     """How the work on ``count`` bodies is divided on a card; ``itemsize``: bytes per number of a column sum."""
     one = Work(count, tiling, 1, 1, 1)
-    if count < DIVIDED:
+    if count < SHARES_FROM:
         return Work(count, tiling, min(room.blocks, one.units), 1, 1)
     waves = 2 if 2 * room.blocks * UNITS_PER_HALF <= one.units else 1
     while 2 * waves <= WAVES and 2 * waves * room.blocks * UNITS_PER_RUN <= one.units:

@@ -62,11 +62,6 @@ def gpu_settings(options: TreeOptions, precision: str) -> Settings:
     )  # fmt: skip
 
 
-DIVIDED = 262144
-"""The fewest bodies whose forces several GPUs divide. One H200 and two, accuracy 1e-3: 0.94 and 0.83 ms with this many, 0.75
-and 0.72 ms with half as many; 2.30 and 1.67 ms with 1M, of which each builds the tree for 0.58 ms."""
-
-
 SOME_DIVIDED, SOME_DIVIDED_BY_RANKS = 1 << 21, 131072
 """The fewest bodies, if not all are wanted, whose forces several GPUs or ranks divide. (One thread launches the work of all
 GPUs: two H200s take 3.05 ms for half of 1M bodies, one takes 1.59.)"""
@@ -89,7 +84,9 @@ class TreeEngine(GpuEngine):
     precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed")
     approximate = subsets = True
     helped = divides_over_ranks = True
-    divided_from = DIVIDED
+    divided_from = 262144
+    """One H200 and two, accuracy 1e-3: 0.94 and 0.83 ms with this many, 0.75 and 0.72 ms with half as many; 2.30 and 1.67 ms
+    with 1M, of which each builds the tree for 0.58 ms."""
     contends = range(8192, 1 << 62)  # below, the launches of a tree take longer than direct sums on any card
     rescales = True
     separate_potential = True

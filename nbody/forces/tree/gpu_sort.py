@@ -98,7 +98,8 @@ def _compiled(keys: Any, values: Any) -> Any:
             return library.deserialize(found)
         except Exception:  # it belongs to another version of the library: compile again
             pass
-    sort = library.make_radix_sort(**pair, order=library.SortOrder.ASCENDING)
+    with cache.compiling(cache.kernels()):
+        sort = library.make_radix_sort(**pair, order=library.SortOrder.ASCENDING)
     with contextlib.suppress(Exception):  # it is only a cache
         cache.keep_bytes(name, library.serialize(sort))
     return sort

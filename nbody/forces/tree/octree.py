@@ -45,38 +45,6 @@ def cells_of(keys: np.ndarray, leaf: int, dimensions: int) -> Cells:
         room = 2 * len(keys) + 64  # enough for any bodies: each cell above a leaf has two children or more
 
 
-def _build(keys, leaf, dimensions, table, levels, ends):
-    """Fill the table: first, count, child, children, parent. Returns the number of cells and levels; the number exceeds the
-    room if that is too small. ``ends`` (room, 8) is working memory: where the children of the cells of a level end."""
-    first, count, child, children, parent = table[0], table[1], table[2], table[3], table[4]
-    first[0], count[0], parent[0] = 0, len(keys), 0
-    depth, begin, end = 0, 0, 1
-    while begin < end:
-        levels[depth] = begin
-        depth += 1
-        if end - begin < FEW:
-            for k in range(end - begin):
-                children[begin + k] = _divide(keys, first[begin + k], count[begin + k], leaf, dimensions, ends[k])
-        else:
-            for k in prange(end - begin):
-                children[begin + k] = _divide(keys, first[begin + k], count[begin + k], leaf, dimensions, ends[k])
-        number = end
-        for cell in range(begin, end):
-            child[cell] = number if children[cell] else 0
-            number += int(children[cell])
-        if number > table.shape[1]:
-            return number, depth
-        if end - begin < FEW:
-            for k in range(end - begin):
-                _adopt(begin + k, ends[k], first, count, child, children, parent)
-        else:
-            for k in prange(end - begin):
-                _adopt(begin + k, ends[k], first, count, child, children, parent)
-        begin, end = end, number
-    levels[depth] = end
-    return end, depth
-
-
 @njit(error_model="numpy")
 def _divide(keys, first, count, leaf, dimensions, ends):
     """Find where the children of a cell end; returns their number."""
@@ -121,4 +89,40 @@ def _adopt(cell, ends, first, count, child, children, parent):
         start = ends[k]
 
 
-build = disk_cached(_build, parallel=True)
+def _level(keys, leaf, dimensions, table, ends, begin, end):
+    """Divide the cells of a level, and write those of the next one if there is room; returns its end."""
+    first, count, child, children, parent = table[0], table[1], table[2], table[3], table[4]
+    for k in prange(end - begin):
+        children[begin + k] = _divide(keys, first[begin + k], count[begin + k], leaf, dimensions, ends[k])
+    number = end
+    for cell in range(begin, end):
+        child[cell] = number if children[cell] else 0
+        number += int(children[cell])
+    if number <= table.shape[1]:
+        for k in prange(end - begin):
+            _adopt(begin + k, ends[k], first, count, child, children, parent)
+    return number
+
+
+_alone = njit(_level, error_model="numpy")
+_together = njit(_level, error_model="numpy", parallel=True)
+
+
+def _build(keys, leaf, dimensions, table, levels, ends):
+    """Fill the table: first, count, child, children, parent. Returns the number of cells and levels; the number exceeds the
+    room if that is too small. ``ends`` (room, 8) is working memory: where the children of the cells of a level end."""
+    table[0, 0], table[1, 0], table[4, 0] = 0, len(keys), 0
+    depth, begin, end = 0, 0, 1
+    while begin < end <= table.shape[1]:
+        levels[depth] = begin
+        depth += 1
+        if end - begin < FEW:
+            number = _alone(keys, leaf, dimensions, table, ends, begin, end)
+        else:
+            number = _together(keys, leaf, dimensions, table, ends, begin, end)
+        begin, end = end, number
+    levels[depth] = end
+    return end, depth
+
+
+build = disk_cached(_build)

@@ -38,7 +38,7 @@ from nbody.integrators.blocks.gpu_layout import (
 from nbody.integrators.blocks.gpu_predict import begin, resolve
 from nbody.integrators.blocks.gpu_worker import Columns, Kernels, blocks_for
 from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, Workers
-from nbody.integrators.blocks.memory import DIVIDED, parts_for
+from nbody.integrators.blocks.memory import PARTS_FROM, parts_for
 from nbody.integrators.blocks.pairs import PARKED, Bodies, Orbits, Pairs
 from nbody.integrators.integrator import Motion
 
@@ -54,10 +54,10 @@ def _devices(engine: Any, count: int, parts: int) -> tuple[tuple[int, ...], str]
     line = f"gpus: one of {len(devices)} GPUs made the steps; "
     if parts > 1:
         return devices[:1], line + "they have no access to each other's memory"
-    worth = count >= DIVIDED[False]  # below, the run has said so before
+    worth = count >= PARTS_FROM[False]  # below, the run has said so before
     return devices[
         :1
-    ], line + f"in mixed precision it is worth dividing them from {DIVIDED[True]} bodies on" if worth else ""
+    ], line + f"in mixed precision it is worth dividing them from {PARTS_FROM[True]} bodies on" if worth else ""
 
 
 class Blocks:

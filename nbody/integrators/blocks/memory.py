@@ -9,14 +9,14 @@ PARTS = 8
 NODE = 12
 """Numbers per sum of a body that devices exchange: nine, and three more so that they write whole sectors of 32 bytes."""
 
-DIVIDED = {False: 32768, True: 131072}
+PARTS_FROM = {False: 32768, True: 131072}
 """The fewest bodies for which the sums are divided into parts, in float64 (False) and in mixed precision (True)."""
 
 
 def parts_for(count: int, mixed: bool) -> int:
     """The parts of the sums over a number of bodies: one if several devices would wait for each other longer than they
     compute."""
-    return PARTS if count >= DIVIDED[mixed] else 1
+    return PARTS if count >= PARTS_FROM[mixed] else 1
 
 
 def rows_per_body(mixed: bool) -> int:
