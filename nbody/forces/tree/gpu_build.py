@@ -186,37 +186,32 @@ def restart(counts, work, last_work):
         last_work[0], work[0] = work[0], 0
 
 
-@gpu.kernel(**gpu.bounded(MARK_THREADS, 2))
+@gpu.kernel()
 def write(levels, parts, counts, nodes):
     """The first body and the first child of each cell."""
     warps = cuda.shared.array((MARK_WARPS, ALL_LEVELS), np.int32)
     t, i, n = cuda.threadIdx.x, cuda.grid(1), levels.shape[0]
-    warp, lane = t // 32, t % 32
-    begun = np.uint32(0)  # a bit for each level of which a cell begins with this body
+    low, high = 1, 0
     if i < n:
         low, high = int(levels[i, 0]), min(int(levels[i, 1]), counts[DEPTH])
-        if low <= high:
-            begun = np.uint32((2 << high) - (1 << low))
-    of_level = 0  # lane l: cells of level l that begin with the bodies of this warp
     for level in range(ALL_LEVELS):
-        found = gpu.ballot(begun & np.uint32(1 << level))
-        if lane == level:
-            of_level = gpu.count_ones(np.uint32(found))
-    if lane < ALL_LEVELS:
-        warps[warp, lane] = of_level
+        found = gpu.ballot(low <= level and level <= high)
+        if t % 32 == 0:
+            warps[t // 32, level] = gpu.count_ones(found)
     cuda.syncthreads()
-    if t < ALL_LEVELS:
+    if t <= LEVELS:
         total = counts[t] + parts[t, cuda.blockIdx.x]
-        for each in range(MARK_WARPS):
-            here = warps[each, t]
-            warps[each, t] = total
+        for warp in range(MARK_WARPS):
+            here = warps[warp, t]
+            warps[warp, t] = total
             total += here
     cuda.syncthreads()
-    parent, below = -1, np.uint32((1 << lane) - 1)
+    parent, below = -1, np.uint32((1 << (t % 32)) - 1)
     for level in range(ALL_LEVELS):
-        found = gpu.ballot(begun & np.uint32(1 << level))
-        if begun & np.uint32(1 << level):
-            node = warps[warp, level] + gpu.count_ones(np.uint32(found) & below)
+        inside = low <= level and level <= high
+        found = gpu.ballot(inside)
+        if inside:
+            node = warps[t // 32, level] + gpu.count_ones(np.uint32(found) & below)
             nodes[node, 0], nodes[node, 2] = i, 0
             if parent >= 0:
                 nodes[parent, 2] = node

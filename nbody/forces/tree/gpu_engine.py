@@ -64,7 +64,7 @@ def gpu_settings(options: TreeOptions, precision: str) -> Settings:
 
 SOME_DIVIDED, SOME_DIVIDED_BY_RANKS = 1 << 21, 131072
 """The fewest bodies, if not all are wanted, whose forces several GPUs or ranks divide. (One thread launches the work of all
-GPUs: two H200s take 3.05 ms for half of 1M bodies, one takes 1.59.)"""
+GPUs: two H200s take 3.05 ms for half of 1M bodies, one takes 1.59; for half of 4M they take 5.3 and 5.7 ms.)"""
 
 
 class GpuTreeOptions(TreeOptions, GpuOptions):
@@ -85,8 +85,8 @@ class TreeEngine(GpuEngine):
     approximate = subsets = True
     helped = divides_over_ranks = True
     divided_from = 262144
-    """One H200 and two, accuracy 1e-3: 0.94 and 0.83 ms with this many, 0.75 and 0.72 ms with half as many; 2.30 and 1.67 ms
-    with 1M, of which each builds the tree for 0.58 ms."""
+    """One H200 and two, accuracy 1e-3: 0.79 and 0.70 ms with this many, 0.68 and 0.70 ms with half as many; 2.06 and 1.41 ms
+    with 1M, of which each builds the tree for 0.49 ms."""
     contends = range(8192, 1 << 62)  # below, the launches of a tree take longer than direct sums on any card
     rescales = True
     separate_potential = True
