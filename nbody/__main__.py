@@ -42,9 +42,13 @@ def main() -> int:
 def _die_if_others_wait() -> None:
     """End by the signal itself if this is one of several processes and the others still wait for it in MPI's start: the
     launcher ends them then, as it does not for an exit code."""
-    from nbody.parallel import launch, team
+    try:
+        from nbody.parallel import launch, team
 
-    if launch() is not None and not team.cache_info().currsize:
+        waiting = launch() is not None and not team.cache_info().currsize
+    except ImportError:  # the interrupt came during NumPy's import, which can't be repeated
+        waiting = True  # for a shell the end is the same
+    if waiting:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGINT)
 

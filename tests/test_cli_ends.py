@@ -55,6 +55,15 @@ def test_an_interrupt_among_the_first_imports_is_silent(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+def test_an_interrupt_during_an_import_that_can_not_be_repeated_is_silent(tmp_path):
+    once = "import builtins as b\nif hasattr(b, 'begun'): raise ImportError('once per process')\nb.begun = 1\n"
+    (tmp_path / "numpy.py").write_text(f"{once}raise KeyboardInterrupt\n")
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    words = [sys.executable, "-m", "nbody", "run", "plummer"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (130, -signal.SIGINT) and done.stdout == done.stderr == ""
+
+
 def test_an_option_without_its_value_names_the_help_of_its_command(capsys):
     for suite, option in (("matmul", "--sizes"), ("forces", "--output")):
         assert main(["bench", suite, option]) == 2
