@@ -171,9 +171,9 @@ def test_the_engine_decides_from_how_many_bodies_on_its_work_is_divided(
 
 def test_block_steps_with_a_tree_say_what_is_not_divided():
     scheme = INTEGRATORS.load("leapfrog_block")(0.1)
-    for which, line in (("none", ""), ("helpers", "gpus: if few bodies"), ("ranks", "if few bodies")):
+    for which, line in (("none", ""), ("helpers", "gpus: only the first GPU"), ("ranks", "every rank")):
         scheme._lengths = SimpleNamespace(state=SimpleNamespace(**{which: object()}))
-        assert scheme.remark().split(" needed")[0] == line
+        assert scheme.remark().split(" computed")[0] == line
 
 
 @pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tree"])

@@ -11,12 +11,13 @@ from pretended_team import run_ranks
 
 from nbody import doctor, gpu
 from nbody.errors import RunFailed
-from nbody.forces.tree.gpu_engine import DIVIDED
+from nbody.forces import ENGINES
 from nbody.parallel import Alone, nccl
 from nbody.parallel.nccl import Message
 from nbody.run.ranks import undivided
 from nbody.trajectory import first_difference
 
+DIVIDED_TREE = ENGINES.load("gpu-tree").divided_from
 RESULTS = SimpleNamespace(Success=0, RemoteError=6, InProgress=7)
 
 
@@ -166,8 +167,8 @@ def test_ranks_with_gpus_that_do_not_divide_few_bodies_say_so(size, device, rank
         ("gpu-symmetric", "float64", 100001),
         ("gpu-tiled", "float32", 100001),
         ("gpu-tiled", "float64", 100001),
-        ("gpu-tree", "float32", DIVIDED + 1),
-        ("gpu-tree", "mixed", DIVIDED + 1),
+        ("gpu-tree", "float32", DIVIDED_TREE + 1),
+        ("gpu-tree", "mixed", DIVIDED_TREE + 1),
     ],
 )
 def test_two_ranks_with_a_gpu_each_make_the_file_of_one(tmp_path, engine, precision, count):

@@ -17,7 +17,8 @@ from nbody.forces import ENGINES, accelerations
 from nbody.forces.direct import gpu_engine
 from nbody.forces.kept_tree import Tree
 from nbody.forces.tree import gpu_build, gpu_tree
-from nbody.forces.tree.gpu_build import GROUPS, RUN
+from nbody.forces.tree.gpu_build import GROUPS
+from nbody.forces.tree.gpu_groups import RUN
 from nbody.forces.tree.gpu_sort import Sort
 from nbody.forces.tree.options import TreeOptions
 from nbody.integrators import INTEGRATORS
@@ -295,6 +296,35 @@ def test_leaves_grow_if_the_cells_do_not_fit():
 
 
 @pytest.mark.skipif(gpu.SIMULATED, reason="this is what starts the simulator")
+@pytest.mark.parametrize("law", ["none", "plummer"])
+def test_all_numbers_of_a_walk_are_in_registers(law):
+    """Those of order 4. A branch that divides a warp for all that the compiler knows, such as ``continue`` in the loop over
+    groups, doubled the shuffles, needed a stack, and took 10 % of the time."""
+    pytest.importorskip("cuda.core")
+    from numba import types
+
+    from nbody.forces.direct.gpu_engine import Shape
+    from nbody.forces.tree.expansions import Basis
+    from nbody.forces.tree.gpu_walk import Plan, walk_kernel
+
+    if gpu.SIMULATED:
+        pytest.skip("needs the compiler")
+    i, u = types.int32[::1], types.uint32[::1]
+    rows, numbers = types.int32[:, ::1], types.float32[:, ::1]
+    targets = (i, rows, i, i, numbers, u, numbers, i, numbers, numbers, rows, i, types.int64[::1])
+    tree = (i, rows, numbers, numbers, numbers, numbers, u, types.float64[::1])
+    signature = (*targets, *tree, types.float64, types.float64, types.float32, types.uint32)
+    shape = Shape(law, 3, np.dtype(np.float32), Want.ACCELERATION, False)
+    kernel = walk_kernel(Plan(shape, Basis(4, 3, law == "plummer", False), False))
+    try:
+        code = gpu.ptx(kernel, signature)
+    except Exception as error:
+        if "nvvm" in str(error).lower():
+            pytest.skip(f"no NVVM here: {error}")
+        raise
+    assert gpu.resources(code).local == 0
+
+
 def test_the_kernels_in_the_simulator():
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", __file__, "-k", "simulator_agrees"]
     ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
@@ -369,16 +399,13 @@ def tiny(particles, precision="float32", team=ALONE):
 
 def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
     """Runs of 16 bodies, so that groups and regions lie in the shares of two devices. All are the simulator's only one. What
-    they count adds up to what one counts. Then forces on some bodies, of accelerations that are not known."""
+    they count adds up to what one counts."""
     if not gpu.SIMULATED:
         pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
     particles, found = bodies(plummer(33)), set()
     a, phi = referee(particles)
     monkeypatch.setattr(ENGINES.load("gpu-tree"), "divided_from", 1)
     monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(gpu_engine.FEWEST, 1))
-    for name in ("SOME_DIVIDED", "SOME_DIVIDED_BY_RANKS"):
-        monkeypatch.setattr(f"nbody.forces.tree.gpu_engine.{name}", 1)
-    rows = np.arange(0, 33, 2)
     for devices, ranks in ((1, 1), (3, 1), (1, 2)):
         monkeypatch.setattr(gpu, "devices_for", lambda *of, devices=devices: (0,) * devices)
 
@@ -390,20 +417,15 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
             engine.evaluate(state, Want.POTENTIAL)
             helping = state.helpers.workers if state.helpers else []
             trees = [state.workspace, *(worker.part.tree for worker in helping)]
-            forces, counted = state.forces(), [tree.cells.work.copy_to_host()[0] for tree in trees]
-            engine, state = tiny(particles, "mixed", team)
-            engine.evaluate(state, Want.POTENTIAL, rows)
-            return (*forces, *state.forces()), counted
+            return state.forces(), [tree.cells.work.copy_to_host()[0] for tree in trees]
 
         of_ranks = run_ranks(ranks, of_rank)
         counted = [number for _, numbers in of_ranks for number in numbers]
         assert len(counted) == devices * ranks and min(counted) > 0
         found |= {(*(array.tobytes() for array in forces), sum(counted)) for forces, _ in of_ranks}
     assert len(found) == 1
-    (found_a, found_phi, some_a, some_phi), _ = of_ranks[0]
+    (found_a, found_phi), _ = of_ranks[0]
     assert errors(found_a, a).max() < BOUND and np.allclose(found_phi, phi, rtol=BOUND)
-    assert errors(some_a[rows], a[rows]).max() < BOUND and np.allclose(some_phi[rows], phi[rows], rtol=BOUND)
-    assert not some_a[1::2].any()
 
 
 def test_the_simulator_agrees_if_groups_are_walked_in_another_order():

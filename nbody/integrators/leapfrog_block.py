@@ -108,12 +108,12 @@ class LeapfrogBlock(FixedStep):
         return self.bodies_per_step(motion) / motion.state.count * motion.engine.work(motion.state)
 
     def remark(self) -> str:
-        """See :meth:`Integrator.remark`: what several GPUs, or ranks with a GPU each, do not divide."""
+        """See :meth:`Integrator.remark`: what several GPUs do not divide."""
         state = None if self._lengths is None else self._lengths.state
         if getattr(state, "helpers", None):
-            return "gpus: if few bodies needed forces, the first GPU computed them alone"
+            return "gpus: only the first GPU computed the forces on some bodies; all divided those on all bodies"
         if getattr(state, "ranks", None):
-            return "if few bodies needed forces, every rank computed them all"
+            return "every rank computed the forces on some bodies; the GPUs divided those on all bodies"
         return ""
 
     def bodies_per_step(self, motion: Motion) -> float:

@@ -12,11 +12,6 @@ more bodies, which costs time and no accuracy.
 The counts of a tree are in an array of int32 on the device, ``counts``: the first cell of level l at l (LEVELS + 2 numbers),
 then the deepest level, the number of groups and the next one to compute, those of regions, the number of regions whose
 lists have room, and the number of groups in each octave of their cost.
-
-The walk counts the interactions of each group. They are the costs that groups in the same places are expected to have in
-the next evaluation, which walks the groups with the largest costs first: a group that begins last and takes the longest
-would leave all other warps without work. The costs, and the order of groups in an octave, may differ between two runs of
-the same program; no result depends on the order of the groups.
 """
 
 from collections.abc import Callable
@@ -33,13 +28,6 @@ DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, ROOM, OCTAVE = range(LEVELS + 2, 
 OCTAVES = 32
 COUNTS = OCTAVE + OCTAVES
 """Places in ``counts``, the number of octaves, and the length of ``counts``."""
-
-RUN = 32
-"""Bodies, neighbours in Morton order, that share an entry of the costs."""
-
-MOST_ORDERED = 1 << 21
-"""With room for more groups than this (5M bodies) all are of octave 0: the last ones to be walked are then a small part, and
-to count octaves takes longer."""
 
 CHILD_BITS = 29
 CHILD_MASK = (1 << CHILD_BITS) - 1
@@ -179,14 +167,6 @@ def number(totals, counts, capacity, regions, rows, cell_bytes, row_bytes, work,
 
 
 @gpu.kernel()
-def restart(counts, work, last_work):
-    """Let the regions and groups be walked again."""
-    if cuda.threadIdx.x == 0:
-        counts[TICKET], counts[REGION_TICKET] = 0, 0
-        last_work[0], work[0] = work[0], 0
-
-
-@gpu.kernel()
 def write(levels, parts, counts, nodes):
     """The first body and the first child of each cell."""
     warps = cuda.shared.array((MARK_WARPS, ALL_LEVELS), np.int32)
@@ -216,110 +196,3 @@ def write(levels, parts, counts, nodes):
             if parent >= 0:
                 nodes[parent, 2] = node
             parent = node
-
-
-@gpu.device_function
-def _octave(cost):
-    """The octave of a cost; 0 has the largest costs."""
-    return min(max(gpu.leading_zeros(cost) - 32, 0), OCTAVES - 1)
-
-
-@gpu.device_function
-def _add_group(counts, groups, costs, first, count, region_first):
-    place = cuda.atomic.add(counts, GROUPS, 1)
-    if place < groups.shape[0]:
-        octave, rank = 0, place
-        if groups.shape[0] <= MOST_ORDERED:
-            octave = _octave(costs[(first + count // 2) // RUN] * count)
-            rank = cuda.atomic.add(counts, OCTAVE + octave, 1)
-        gpu.set_row(groups, place, first, count, region_first, rank * OCTAVES + octave)
-
-
-@gpu.device_function
-def _add_region(counts, regions, region_at, first, count):
-    place = cuda.atomic.add(counts, REGIONS, 1)
-    region_at[first] = -1
-    if place < regions.shape[0]:
-        regions[place, 0], regions[place, 1] = first, count
-        region_at[first] = place
-
-
-@cache
-def link_kernel(dimensions: int) -> Any:
-    """``link(keys, counts, nodes, groups, costs, group, regions, region_at, region)``: the number of bodies and of children
-    of each cell. The groups, of at most ``group`` bodies: the largest cells, or runs of a leaf; ``costs``: interactions per
-    body. The regions, of at most ``region`` bodies: the largest cells. (They are numbered in any order; no result depends
-    on it.)"""
-    _, prefix, first_sharing = digits_of(dimensions)
-
-    @gpu.device_function
-    def end_of(keys, first, level):
-        """The end of the bodies that share ``level`` digits with body ``first``."""
-        n, wanted, step = keys.shape[0], prefix(keys[first], level), 1
-        while first + step < n and prefix(keys[first + step], level) == wanted:
-            step *= 2
-        inside, end = first + step // 2, min(first + step, n)  # 'inside' belongs to the cell, 'end' does not
-        while end - inside > 1:
-            middle = (inside + end) >> 1
-            if prefix(keys[middle], level) == wanted:
-                inside = middle
-            else:
-                end = middle
-        return end
-
-    @gpu.device_function
-    def region_around(keys, first, level, most):
-        """The first body of the largest cell with at most ``most`` bodies around the cell of a level that begins with body
-        ``first`` and is not larger itself."""
-        n, found = keys.shape[0], first
-        for above in range(level - 1, -1, -1):
-            wanted = prefix(keys[first], above)
-            if first >= most and prefix(keys[first - most], above) == wanted:
-                break
-            begin = first_sharing(keys, first, above, max(first - most, 0) - 1)
-            if begin + most < n and prefix(keys[begin + most], above) == wanted:
-                break
-            found = begin
-        return found
-
-    @gpu.kernel()
-    def link(keys, counts, nodes, groups, costs, group, regions, region_at, region):
-        for node in range(cuda.grid(1), counts[LEVELS + 1], cuda.gridsize(1)):
-            level = 0
-            while counts[level + 1] <= node:
-                level += 1
-            first, child = nodes[node, 0], nodes[node, 2]
-            end = end_of(keys, first, level)
-            children, count = 0, end - first
-            if child > 0:
-                while child + children < counts[level + 2] and nodes[child + children, 0] < end:
-                    children += 1
-            nodes[node, 1], nodes[node, 3] = count, children
-            if level == 0 and count <= region:
-                _add_region(counts, regions, region_at, first, count)
-            if level == 0 and count <= group:
-                _add_group(counts, groups, costs, first, count, first)
-            elif count > group:
-                around = region_around(keys, first, level, region) if count <= region else -1
-                if children == 0:
-                    for start in range(first, end, group):
-                        _add_group(counts, groups, costs, start, min(group, end - start), around)
-                for c in range(child, child + children):
-                    start = nodes[c, 0]
-                    size = (nodes[c + 1, 0] if c + 1 < child + children else end) - start
-                    if count > region and size <= region:
-                        _add_region(counts, regions, region_at, start, size)
-                    if size <= group:
-                        _add_group(counts, groups, costs, start, size, around if count <= region else start)
-
-    return link
-
-
-@gpu.kernel()
-def arrange(counts, groups, sequence):
-    """The sequence in which the groups are walked: from the octave of the largest costs to that of the smallest."""
-    for group in range(cuda.grid(1), min(counts[GROUPS], groups.shape[0]), cuda.gridsize(1)):
-        place, octave = groups[group, 3] // OCTAVES, groups[group, 3] % OCTAVES
-        for heavier in range(octave):
-            place += counts[OCTAVE + heavier]
-        sequence[place] = group

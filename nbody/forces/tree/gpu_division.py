@@ -2,9 +2,8 @@
 
 Every device builds the whole tree from the same bodies, and walks it for its share of the groups. The force on a group does
 not depend on the shares, so the bits are the same for any number of devices; and no tree is sent, only bodies and
-accelerations. A share is :data:`RUNS` runs of targets (all bodies, or those whose forces are wanted) in Morton order, so
-that each has about as many neighbours in dense regions as the others. The groups and regions at the end of a run are walked
-by both devices.
+accelerations. A share is :data:`RUNS` runs of bodies in Morton order, so that each has about as many neighbours in dense
+regions as the others. The groups and regions at the end of a run are walked by both devices.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,8 +13,8 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.direct.gpu_helpers import Worker, launch_in_turns
-from nbody.forces.tree.gpu_target import Share
-from nbody.forces.tree.gpu_tree import Cells, Tree
+from nbody.forces.tree.gpu_groups import Share
+from nbody.forces.tree.gpu_tree import Tree
 from nbody.gpu import cuda
 from nbody.state.device import DeviceState
 
@@ -49,23 +48,16 @@ def unpack(results, index, acceleration, first, parts, run):
 
 
 class Part(NamedTuple):
-    """What a device has for its share.
-
-    Attributes:
-        tree: the tree over all bodies.
-        results: a place for the accelerations of its targets, if it is a helper.
-        rows: the targets, if they are some of the bodies.
-        copying: streams that copy accelerations, for which its walk waits.
-    """
+    """What a helper has for its share: a tree, the place of its results, and the stream that copies accelerations, for which
+    its walk and that of the first device wait."""
 
     tree: Tree
     results: Any
-    rows: Any
-    copying: list[gpu.Helper]
+    copying: gpu.Helper
 
 
-Prepare = Callable[[Tree, Any, Any], Cells]
-Walk = Callable[[Tree, Cells, Any, Share], None]
+Build = Callable[[Tree, Any], None]
+Walk = Callable[[Tree, Any], None]
 
 
 class Division:
@@ -78,79 +70,66 @@ class Division:
     """
 
     def __init__(self, state: DeviceState, tree: Tree, tree_on: Callable[[Any], Tree]) -> None:
-        self._devices, self._region = (state.helpers or state.ranks).size, tree.cells.region
-        self._largest, _ = self._shares(state.count)
-        rows = self._largest * self._devices
-        with gpu.out_of_memory(f"the forces on {state.count} particles", 4 * rows * state.dtype.itemsize):
-            self._results = cuda.device_array((rows, 4), state.dtype)  # the shares, one after the other
+        self._devices = (state.helpers or state.ranks).size
+        self._run = max(tree.cells.region, -(-state.count // (self._devices * RUNS)))
+        size = -(-state.count // (self._run * self._devices)) * self._run
+        self._bounds = [size * number for number in range(self._devices + 1)]
+        with gpu.out_of_memory(f"the forces on {state.count} particles", 4 * self._bounds[-1] * state.dtype.itemsize):
+            self._results = cuda.device_array((self._bounds[-1], 4), state.dtype)  # the shares, one after the other
         self._number = state.ranks.rank if state.ranks else 0
-        self._part = Part(tree, None, None, [])
+        self._begun: set[Any] = set()
         self._graphs: dict[Any, gpu.Graph] = {}
+        tree.cells.share = self._share(self._number)
         for worker in state.helpers.workers if state.helpers else ():
-            copying = gpu.Helper(worker.helper.device)
-            self._part.copying.append(copying)
             with worker.current():
-                own = worker.results(self._results[worker.number * self._largest :][: self._largest])
-                rows = cuda.device_array(state.count, np.int32)
-                worker.part = Part(tree_on(worker.stream), own, rows, [copying])
-
-    def _shares(self, targets: int) -> tuple[int, int]:
-        """Targets of a share, and of a run. (No number of targets has larger shares than all bodies have.)"""
-        run = max(self._region, -(-targets // (self._devices * RUNS)))
-        return -(-targets // (run * self._devices)) * run, run
+                results = worker.results(self._of(worker.number))
+                worker.part = Part(tree_on(worker.stream), results, gpu.Helper(worker.helper.device))
+            worker.part.tree.cells.share = self._share(worker.number)
 
     def counted(self, state: Any) -> int:
-        """The interactions that all devices counted in the evaluation before the last one, of all bodies. Of ranks, this
-        one's times their number."""
+        """The interactions that all devices counted in the evaluation before the last one. Of ranks, this one's times their
+        number."""
+        counted = int(state.workspace.cells.last_work[0])
         if state.ranks:
-            return int(self._part.tree.cells.last_work[0]) * self._devices
-        parts = [self._part, *(worker.part for worker in state.helpers.workers)]
-        return sum(int(part.tree.cells.last_work[0]) for part in parts)
+            return counted * self._devices
+        return counted + sum(int(worker.part.tree.cells.last_work[0]) for worker in state.helpers.workers)
 
-    def compute(self, state: DeviceState, prepare: Prepare, walk: Walk, what: Any) -> None:
-        """Enqueue an evaluation of all bodies, as :meth:`launch` does. From the second call for the same ``what`` on this
-        replays a graph if the devices are of one process, unless the launches are being recorded in another."""
+    def compute(self, state: DeviceState, build: Build, walk: Walk, what: Any) -> None:
+        """Enqueue an evaluation: ``build(tree, body)`` and ``walk(tree, acceleration)`` on each device.
 
-        def launch() -> None:
-            self.launch(state, prepare, walk)
-
+        From the third evaluation for the same ``what`` on this replays a graph if the devices are of one process, unless the
+        launches are being recorded in another.
+        """
         if gpu.SIMULATED or state.ranks or gpu.is_recording(state.stream):
-            launch()
+            self._launch(state, build, walk)
         elif what in self._graphs:
             self._graphs[what].replay()
         else:
-            launch()
-            self._graphs[what] = gpu.Graph(state.stream, launch)
+            self._launch(state, build, walk)
+            if what in self._begun:
+                self._graphs[what] = gpu.Graph(state.stream, lambda: self._launch(state, build, walk))
+            self._begun.add(what)
 
-    def launch(self, state: DeviceState, prepare: Prepare, walk: Walk, rows: Any = None) -> None:
-        """Enqueue an evaluation: on each device ``cells = prepare(tree, body, rows)`` and ``walk(tree, cells, acceleration,
-        share)``. The targets are the bodies ``rows`` (T,), an array on the device, or all."""
-        body, acceleration, stream = state.body, state.acceleration, state.stream
-        targets = state.count if rows is None else rows.shape[0]
-        size, run = self._shares(targets)
-        results = self._results if state.helpers else self._results[: size * self._devices]
-        first = Worker(self._number, stream, body, acceleration, None, self._part._replace(rows=rows))
+    def _launch(self, state: DeviceState, build: Build, walk: Walk) -> None:
+        body, acceleration, stream, own = state.body, state.acceleration, state.stream, state.workspace
+        first = Worker(self._number, stream, body, acceleration, None)
         helping = state.helpers.begin(body, None, stream) if state.helpers else []
         for worker in helping:
-            [copying] = worker.part.copying
+            copying = worker.part.copying
             worker.helper.join(copying.stream)  # after the bodies, while the tree is built
             with worker.current():
                 worker.acceleration.copy_to_device(acceleration, copying.stream)
-                if rows is not None:
-                    worker.part.rows[:targets].copy_to_device(rows, worker.stream)
-        index: list[Any] = []  # of the targets, on each device
 
         def pieces(worker: Worker) -> Iterator[int]:
-            tree, own, chosen, copying = worker.part
-            cells = prepare(tree, worker.body, None if rows is None else chosen[:targets])
-            index.append(cells.index)
+            tree = own if worker is first else worker.part.tree
+            build(tree, worker.body)
             yield 0
-            for each in copying:  # the walk of the first device changes its accelerations
-                each.join(worker.stream)
-            walk(tree, cells, worker.acceleration, Share(worker.number, self._devices, run))
+            for each in helping if worker is first else [worker]:  # the first walk changes accelerations
+                each.part.copying.join(worker.stream)
+            walk(tree, worker.acceleration)
             if worker is not first or state.ranks:
-                own = results[size * worker.number :] if own is None else own
-                self._launch(pack, worker.stream, worker.acceleration, cells.index, own[:size], worker.number, run)
+                results = self._of(self._number) if worker is first else worker.part.results
+                self._copy(pack, worker.stream, worker.acceleration, tree.cells.index, results, worker.number)
                 worker.send_results()
             yield 0
 
@@ -158,10 +137,16 @@ class Division:
         if helping:
             state.helpers.end(stream)
         else:
-            state.ranks.complete(results, [size * number for number in range(self._devices + 1)], stream)
-        self._launch(unpack, stream, results, index[0], acceleration, 1 if helping else 0, run)
+            state.ranks.complete(self._results, self._bounds, stream)
+        self._copy(unpack, stream, self._results, own.cells.index, acceleration, 1 if helping else 0)
 
-    def _launch(self, kernel: Any, stream: Any, source: Any, index: Any, target: Any, number: int, run: int) -> None:
+    def _copy(self, kernel: Any, stream: Any, source: Any, index: Any, target: Any, number: int) -> None:
         threads = target.shape[0] if kernel is pack else index.shape[0]
-        numbers = np.uint32(number), np.uint32(self._devices), np.uint32(run)
+        numbers = np.uint32(number), np.uint32(self._devices), np.uint32(self._run)
         kernel[-(-threads // THREADS), THREADS, stream](source, index, target, *numbers)
+
+    def _share(self, number: int) -> Share:
+        return Share(number, self._devices, self._run)
+
+    def _of(self, number: int) -> Any:
+        return self._results[self._bounds[number] : self._bounds[number + 1]]

@@ -4,7 +4,7 @@ One evaluation: the box, Morton keys, sort, gather (:mod:`.gpu_keys`, :mod:`.gpu
 from the leaves upward (:mod:`.gpu_moments`); a walk per region and per group of neighbours (:mod:`.gpu_regions`,
 :mod:`.gpu_walk`). The launches are the same for any positions, so a CUDA graph replays them. Some bodies, or points, are
 sorted and divided into groups in the same way, and walk the same tree. Several GPUs, or ranks, divide the groups
-(:mod:`.gpu_division`); the forces at points, or on a few bodies, are computed by the first GPU, or by every rank.
+(:mod:`.gpu_division`); the forces at points, or on some bodies, are computed by the first GPU, or by every rank.
 
 The acceptance test needs |a| of the evaluation before, which the state's accelerations hold, also in a checkpoint. If they
 are all zero, the first evaluation opens cells by an angle, and a second one follows at once.
@@ -23,7 +23,6 @@ from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_division import Division
 from nbody.forces.tree.gpu_regions import region_kernel
-from nbody.forces.tree.gpu_target import ALL, Share
 from nbody.forces.tree.gpu_tree import Cells, Tree, capacity_for
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, Plan, walk_kernel
 from nbody.forces.tree.options import Settings, TreeOptions, interactions, settings
@@ -60,11 +59,6 @@ def gpu_settings(options: TreeOptions, precision: str) -> Settings:
     return found._replace(
         order=max(found.order, LOWEST_ORDER), group=min(max(BODIES_PER_GROUP, found.leaf), GROUP)
     )  # fmt: skip
-
-
-SOME_DIVIDED, SOME_DIVIDED_BY_RANKS = 1 << 21, 131072
-"""The fewest bodies, if not all are wanted, whose forces several GPUs or ranks divide. (One thread launches the work of all
-GPUs: two H200s take 3.05 ms for half of 1M bodies, one takes 1.59; for half of 4M they take 5.3 and 5.7 ms.)"""
 
 
 class GpuTreeOptions(TreeOptions, GpuOptions):
@@ -193,39 +187,31 @@ class TreeEngine(GpuEngine):
 
     def _enqueue(self, state: DeviceState, want: Want, keep: bool = False, rows: Any = None) -> None:
         """Enqueue the tree, and the forces on all bodies or on some rows, which are an array on the device."""
-
-        def prepare(tree: Tree, body: Any, rows: Any) -> Cells:
-            tree.build(body, self.gravity.G, self.settings.group)
-            return tree.cells if rows is None else tree.cells_of(body, self._group(len(rows), state.count), rows)
-
-        def walk(tree: Tree, cells: Cells, acceleration: Any, share: Share = ALL) -> None:
-            self._walk(tree, cells, acceleration, want, keep, share=share)
-
         tree: Tree = state.workspace
-        fewest = SOME_DIVIDED_BY_RANKS if state.ranks else SOME_DIVIDED
-        if tree.division and rows is None:
-            tree.division.compute(state, prepare, walk, (want, keep))
-        elif tree.division and rows.shape[0] >= fewest:
-            tree.division.launch(state, prepare, walk, rows)
-        else:
-            walk(tree, prepare(tree, state.body, rows), state.acceleration)
 
-    def _walk(
-        self,
-        tree: Tree,
-        targets: Cells,
-        result: Any,
-        want: Want,
-        keep: bool = False,
-        shift: int = 0,
-        share: Share = ALL,
-    ) -> None:
-        """Enqueue the forces of a tree on a share of ``targets``. The rows ``targets.index`` of ``result`` hold the
+        def build(tree: Tree, body: Any) -> None:
+            tree.build(body, self.gravity.G, self.settings.group)
+
+        def walk(tree: Tree, acceleration: Any) -> None:
+            self._walk(tree, tree.cells, acceleration, want, keep)
+
+        if rows is not None:
+            build(tree, state.body)
+            cells = tree.cells_of(state.body, self._group(rows.shape[0], state.count), rows)
+            self._walk(tree, cells, state.acceleration, want)
+        elif tree.division:
+            tree.division.compute(state, build, walk, (want, keep))
+        else:
+            build(tree, state.body)
+            walk(tree, state.acceleration)
+
+    def _walk(self, tree: Tree, targets: Cells, result: Any, want: Want, keep: bool = False, shift: int = 0) -> None:
+        """Enqueue the forces of a tree on ``targets``. The rows ``targets.index`` of ``result`` hold the
         accelerations of the evaluation before, and receive those of this one (``keep``: only the potential)."""
         s, shape = self.settings, self.shape(want)
         basis, geometric = self.basis(shape.potential), s.theta is not None
         bound = np.float32(s.error if s.theta is None else s.theta)
-        law = np.float64(self.gravity.length2), np.float64(self.reach), bound, *map(np.int32, share)
+        law = np.float64(self.gravity.length2), np.float64(self.reach), bound
         shared = targets.centres, targets.locals, targets.lists, targets.listed, targets.work
         bodies = targets.sorted, targets.index, result
         grid = RESIDENT * gpu.facts().multiprocessors, THREADS, targets.stream
@@ -257,11 +243,11 @@ class TreeEngine(GpuEngine):
 
     @classmethod
     def bytes_to_help(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_to_help`: also a tree, the results of its share, at most half of all, and the rows of
-        targets that are some bodies."""
-        results, rows = cls.bytes_to_exchange(particles, precision, 2) // 2, 4 * particles
-        tree = Tree.bytes_needed(particles, *_typical(precision))
-        return super().bytes_to_help(particles, precision) + tree + results + rows
+        """See :meth:`Engine.bytes_to_help`: also a tree, and the results of its share, at most half of all."""
+        results = cls.bytes_to_exchange(particles, precision, 2) // 2
+        return (
+            super().bytes_to_help(particles, precision) + Tree.bytes_needed(particles, *_typical(precision)) + results
+        )
 
     @classmethod
     def bytes_to_exchange(cls, particles: int, precision: str, devices: int, ranks: bool = False) -> int:

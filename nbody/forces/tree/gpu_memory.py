@@ -19,6 +19,7 @@ from nbody.forces.tree import gpu_build as build
 from nbody.forces.tree import gpu_keys as keys
 from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
+from nbody.forces.tree.gpu_groups import RUN
 from nbody.forces.tree.gpu_moments import rows_of
 from nbody.forces.tree.gpu_regions import LIST
 from nbody.forces.tree.gpu_walk import GROUP
@@ -87,7 +88,7 @@ def forms_of_cells(n: Sizes, basis: Basis, wide: type) -> dict[str, Form]:
         "nodes": ((n.cells, 4), np.int32),
         "groups": ((n.groups, 4), np.int32),
         "sequence": ((n.groups,), np.int32),
-        "costs": ((-(-n.bodies // build.RUN),), np.int32),
+        "costs": ((-(-n.bodies // RUN),), np.int32),
         "regions": ((n.regions, 2), np.int32),
         "region_at": ((n.bodies,), np.int32),
         "centres": ((n.regions, 4), wide),

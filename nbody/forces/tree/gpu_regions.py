@@ -17,7 +17,7 @@ from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_build import REGION_TICKET, REGIONS, ROOM
 from nbody.forces.tree.gpu_keys import ACCELERATION, LENGTH
 from nbody.forces.tree.gpu_moments import tuples
-from nbody.forces.tree.gpu_target import STACK, in_share, target_functions
+from nbody.forces.tree.gpu_target import STACK, target_functions
 from nbody.gpu import cuda
 
 LIST = 2048
@@ -34,7 +34,7 @@ NOTHING, FAR, LEFT, OPEN = range(4)
 def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
     """``walk_regions(counts, regions, bodies, index, acceleration, centres, locals, lists, listed, work, …)``, for the
     targets' cells and their :attr:`~nbody.forces.tree.gpu_tree.Cells.regions`; the next four are results, and ``work``
-    counts interactions. Then as in :func:`nbody.forces.tree.gpu_walk.walk_kernel`: the tree, the law and the share."""
+    counts interactions. Then as in :func:`nbody.forces.tree.gpu_walk.walk_kernel`: the tree and the law."""
     target, real, f0, f1 = target_functions(basis, wide, geometric), np.float32, np.float32(0), np.float32(1)
     local = tuples(len(basis.locals))
 
@@ -42,7 +42,6 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
     def walk_regions(
         counts, regions, bodies, index, acceleration, centres, locals_, lists, listed, work,
         tree_counts, nodes, place, norms, moments, sorted_body, source_index, box, length2_of_run, reach_of_run, error,
-        number, parts, chunk,
     ):  # fmt: skip
         stack = cuda.shared.array((WARPS, STACK), np.uint32)
         chosen = cuda.shared.array((WARPS, 32), np.int32)
@@ -57,9 +56,8 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
             ticket = gpu.shuffle(ticket, 0)
             if ticket >= counts[REGIONS] or counts[REGIONS] > counts[ROOM]:
                 break
-            first, count, row = regions[ticket, 0], regions[ticket, 1], lists.shape[0] - 1 - ticket
-            if not in_share(first, number, parts, chunk) and not in_share(first + count - 1, number, parts, chunk):
-                continue
+            first, counted, row = regions[ticket, 0], regions[ticket, 1], lists.shape[0] - 1 - ticket
+            count = abs(counted)
             cx, cy, cz, ex, ey, ez, a2 = target.extent(bodies, index, acceleration, first, count, factor, lane)
             R = target.radius(bodies, first, count, cx, cy, cz, lane)
             angle, theta, bound = target.criterion(a2, real(0.01) * norms[0, 0], error)
@@ -99,7 +97,7 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
                 centres[ticket, 0], centres[ticket, 1], centres[ticket, 2] = cx, cy, cz
                 local.store(locals_, ticket, expansion)
                 listed[ticket] = left if left <= LIST else -1
-                if in_share(first, number, parts, chunk):  # two devices may walk this region
+                if counted > 0:  # two devices may walk this region
                     cuda.atomic.add(work, 0, np.int64(done))
             gpu.sync_warp()
 

@@ -22,24 +22,6 @@ GEOMETRIC = 0.6
 """The opening angle of a target whose accelerations are not known yet."""
 
 
-class Share(NamedTuple):
-    """The part of a device in the forces on all targets: every ``parts``-th run of ``chunk`` targets in Morton order, from
-    run ``number`` on. Runs are at least as long as groups and regions."""
-
-    number: int
-    parts: int
-    chunk: int
-
-
-ALL = Share(0, 1, 1 << 30)
-
-
-@gpu.device_function
-def in_share(k, number, parts, chunk):
-    """True if target k belongs to a :class:`Share`."""
-    return k // chunk % parts == number
-
-
 class Target(NamedTuple):
     """Device functions for a warp and its target, a run of bodies in Morton order."""
 

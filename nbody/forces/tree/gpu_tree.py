@@ -7,6 +7,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.tree import gpu_build as build
+from nbody.forces.tree import gpu_groups as groups
 from nbody.forces.tree import gpu_keys as keys
 from nbody.forces.tree import gpu_memory as memory
 from nbody.forces.tree.expansions import Basis
@@ -33,6 +34,7 @@ class Cells:
         cell_bytes: what :attr:`moments` has room for per cell.
 
     Attributes:
+        share: the targets whose forces are computed.
         sequence: the groups in the order in which they are walked.
         costs: interactions per body that the last walk counted, for each run of bodies in Morton order.
         moments: (rows, 4) float32, which shares memory with the lists: :mod:`.gpu_memory`.
@@ -58,6 +60,7 @@ class Cells:
         n = memory.sizes(capacity, leaf, REGION, cell_bytes)
         self.capacity = self.count = capacity
         self.leaf, self.dimensions, self.wide, self.stream, self.region = leaf, basis.dimensions, wide, stream, REGION
+        self.share = groups.ALL
         needed = Cells.bytes_needed(capacity, leaf, basis, wide, cell_bytes)
         with out_of_memory(f"a tree of {capacity} particles", needed):
             memory.allocate(self, memory.forms_of_cells(n, basis, wide))
@@ -106,7 +109,7 @@ class Cells:
         """Enqueue the division into cells, and into groups of at most ``group`` bodies."""
         found, levels = self._first(self._keys[self._sort.result]), self._first(self._levels)
         blocks, threads, stream = self._before.shape[1], build.MARK_THREADS, self.stream
-        mark, link = build.mark_kernel(self.dimensions), build.link_kernel(self.dimensions)
+        mark, link = build.mark_kernel(self.dimensions), groups.link_kernel(self.dimensions)
         mark[blocks, threads, stream](found, np.int32(self.leaf), levels, self._before)
         build.scan[build.ALL_LEVELS, build.SCAN_THREADS, stream](self._before, self._totals)
         room = np.int32(self.nodes.shape[0]), *map(np.int64, self._room)
@@ -114,13 +117,13 @@ class Cells:
         build.write[blocks, threads, stream](levels, self._before, self.counts, self.nodes)
         link[self.blocks, CELL_THREADS, stream](
             found, self.counts, self.nodes, self.groups, self.costs, np.int32(group), self.regions, self.region_at,
-            np.int32(self.region),
+            np.int32(self.region), *map(np.int32, self.share),
         )  # fmt: skip
-        build.arrange[self.blocks, CELL_THREADS, stream](self.counts, self.groups, self.sequence)
+        groups.arrange[self.blocks, CELL_THREADS, stream](self.counts, self.groups, self.costs, self.sequence)
 
     def restart(self) -> None:
         """Enqueue what a further walk of the same groups needs."""
-        build.restart[1, 32, self.stream](self.counts, self.work, self.last_work)
+        groups.restart[1, 32, self.stream](self.counts, self.work, self.last_work)
 
     def _first(self, array: Any) -> Any:
         return array if self.count == self.capacity else array[: self.count]

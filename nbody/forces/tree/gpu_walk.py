@@ -28,11 +28,12 @@ import numpy as np
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_build import GROUPS, REGIONS, ROOM, RUN, TICKET
+from nbody.forces.tree.gpu_build import GROUPS, REGIONS, ROOM, TICKET
+from nbody.forces.tree.gpu_groups import RUN
 from nbody.forces.tree.gpu_keys import ACCELERATION, LENGTH, POTENTIAL
 from nbody.forces.tree.gpu_moments import device_operators, tuples
 from nbody.forces.tree.gpu_near import direct_pairs, on_bodies, quadrupole_pairs, staged_quadrupole
-from nbody.forces.tree.gpu_target import STACK, in_share, target_functions
+from nbody.forces.tree.gpu_target import STACK, target_functions
 from nbody.gpu import cuda
 
 GROUP = 128
@@ -69,14 +70,12 @@ class Plan(NamedTuple):
 @cache
 def walk_kernel(plan: Plan) -> Any:
     """``walk(counts, groups, sequence, costs, targets, index, acceleration, region_at, centres, locals, lists, listed, work,
-    tree_counts, nodes, place, norms, moments, sorted, source_index, box, length2, reach, error, number, parts, chunk,
-    shift)``.
+    tree_counts, nodes, place, norms, moments, sorted, source_index, box, length2, reach, error, shift)``.
 
     The first thirteen are the targets: counts and arrays of their :class:`~nbody.forces.tree.gpu_tree.Cells`, and the array
     for the results, whose row of target k is ``index[k]``; ``work`` counts interactions, ``costs`` those per body. Then the
     tree: cells and bodies; the source of row i is the target of row i - ``shift``. ``reach``: beyond this distance the law
-    is that of the expansions; ``error``: the bound relative to |a|, or the opening angle; ``number``, ``parts`` and
-    ``chunk``: a :class:`~nbody.forces.tree.gpu_target.Share`.
+    is that of the expansions; ``error``: the bound relative to |a|, or the opening angle.
     """
     shape, basis = plan.shape, plan.basis
     potential, mixed, keep = shape.potential, shape.mixed, plan.keep
@@ -111,7 +110,7 @@ def walk_kernel(plan: Plan) -> Any:
     def walk(
         counts, groups, sequence, costs, targets, index, acceleration, region_at, centres, locals_, lists, listed, work,
         tree_counts, nodes, place, norms, moments, sorted_body, source_index, box, length2_of_run, reach_of_run, error,
-        number, parts, chunk, shift,
+        shift,
     ):  # fmt: skip
         bodies = cuda.shared.array((WARPS, GROUP, 4), real, alignment=16)
         sums = cuda.shared.array((WARPS, PLACES, 4), real, alignment=16)
@@ -134,9 +133,8 @@ def walk_kernel(plan: Plan) -> Any:
             ticket = gpu.shuffle(ticket, 0)
             if ticket >= min(counts[GROUPS], groups.shape[0]):
                 break
-            first, count, region_first, _ = gpu.row(groups, sequence[np.uint32(ticket)])
-            if not in_share(first, number, parts, chunk) and not in_share(first + count - 1, number, parts, chunk):
-                continue
+            first, counted, region_first, _ = gpu.row(groups, sequence[np.uint32(ticket)])
+            count = abs(counted)
 
             # --- the group: its box, radius and smallest acceleration ---
             width_bits = width_for(count)
@@ -277,10 +275,12 @@ def walk_kernel(plan: Plan) -> Any:
 
             # --- the sums of the lanes, and the result ---
             expansion = target.total(expansion)
-            if lane == 0 and in_share(first, number, parts, chunk):  # two devices may walk this group
+            if lane == 0 and counted > 0:  # two devices may walk this group
                 cuda.atomic.add(work, 0, done[warp])
             # If groups share an entry of the costs, any of them may be the last to write it (see gpu_build).
             cost = np.int32(real(done[warp]) / real(count))
+            for run in range(first // RUN + lane, (first + count - 1) // RUN + 1, 32):
+                costs[run] = cost
             for k in range(lane, count, 32):
                 result = (f0, f0, f0, f0)
                 mine = np.uint32(k)
@@ -298,7 +298,6 @@ def walk_kernel(plan: Plan) -> Any:
                     acceleration[i, 0] = wide(ax) * wide(box[ACCELERATION])
                     acceleration[i, 1] = wide(ay) * wide(box[ACCELERATION])
                     acceleration[i, 2] = wide(az) * wide(box[ACCELERATION])
-                costs[np.uint32((first + k) // RUN)] = cost
                 if potential:
                     acceleration[i, 3] = wide(phi) * wide(box[POTENTIAL])
             gpu.sync_warp()
