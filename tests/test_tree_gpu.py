@@ -373,19 +373,23 @@ def test_the_simulator_agrees_that_a_run_needs_the_memory_that_is_foretold(preci
     assert sum(taken.values()) == kind.bytes_needed(5000, precision) - Sort.bytes_needed(5000)
 
 
-def test_the_simulator_agrees_if_the_lists_of_the_regions_have_no_room():
-    """All groups begin with the root; the moments are not overwritten."""
+def test_the_simulator_agrees_if_the_lists_of_the_regions_touch_the_moments_or_have_no_room():
+    """With just enough memory, neither overwrites the other. With a row less, all groups begin with the root."""
     if not gpu.SIMULATED:
         pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
     particles = bodies(plummer(33))
-    engine, state = tiny(particles)
-    cells = state.workspace.cells
-    regions, _, *per_cell_and_row = cells._room
-    cells._room = regions, 1, *per_cell_and_row
-    engine.evaluate(state)
-    counts = cells.counts.copy_to_host()
-    assert counts[gpu_build.REGIONS] > counts[gpu_build.ROOM] == 0
-    assert errors(state.forces()[0], referee(particles)[0]).max() < BOUND
+    for missing in (0, 1):
+        engine, state = tiny(particles)
+        cells = state.workspace.cells
+        engine.evaluate(state)
+        counts, (regions, _, cell_bytes, row_bytes) = cells.counts.copy_to_host(), cells._room
+        found = counts[gpu_build.REGIONS]
+        rows = -(-counts[gpu_build.LEVELS + 1] * cell_bytes // row_bytes) + found - missing
+        cells.lists, cells._room = cells.lists[:rows], (regions, rows, cell_bytes, row_bytes)
+        state.invalidate()
+        engine.evaluate(state)
+        assert cells.counts.copy_to_host()[gpu_build.ROOM] == found - missing > 0
+        assert errors(state.forces()[0], referee(particles)[0]).max() < BOUND
 
 
 def tiny(particles, precision="float32", team=ALONE):

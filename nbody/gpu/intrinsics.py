@@ -152,15 +152,14 @@ def set_row(typing_context, array, i, a, b, c, d):
 
     def codegen(context, builder, signature, arguments):
         array_type = signature.args[0]
-        number = context.get_data_type(array_type.dtype)
+        rows = ir.VectorType(context.get_data_type(array_type.dtype), 4)
         data = context.make_array(array_type)(context, builder, arguments[0]).data
-        first = builder.gep(data, [builder.mul(arguments[1], ir.Constant(arguments[1].type, 4))])
-        vector = ir.Constant(ir.VectorType(number, 4), ir.Undefined)
+        vector = ir.Constant(rows, ir.Undefined)
         for k in range(4):
             value = context.cast(builder, arguments[2 + k], signature.args[2 + k], array_type.dtype)
             vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), k))
-        store = builder.store(vector, builder.bitcast(first, ir.VectorType(number, 4).as_pointer()))
-        store.align = 16
+        place = builder.gep(builder.bitcast(data, rows.as_pointer()), [arguments[1]])  # 4 i may need more than 32 bits
+        builder.store(vector, place).align = 16
         return context.get_dummy_value()
 
     return signature, codegen

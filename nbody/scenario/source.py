@@ -52,8 +52,8 @@ class Source:
     def where(self, keys: Keys, *others: Keys) -> str:
         """The beginning of an error: ``mine.yaml:7: integrator.dt: ``, or ``--dt: `` for a value from an option.
 
-        ``others``: keys whose values this one does not fit. If options have replaced these, or the scenario is one of
-        nbody's, which have no mistakes, the options are named instead of the file: ``--integrator: engine: ``.
+        ``others``: keys whose values this one does not fit. If options have replaced these, or values in the same part of a
+        scenario that comes with nbody, they are named instead of the file: ``--integrator: engine: ``.
         """
         if option := self._option(keys):
             return f"{option}: "
@@ -64,7 +64,6 @@ class Source:
         options = [option for each in others if (option := self._option(each))]
         if not options and self.folder in packaged.FOLDERS:
             options = [option for written, option in self.options.items() if written[:1] == keys[:1]]
-            options = options or [*self.options.values()]
         line = self.line(keys)
         file = f"{self.name}:{line}" if self.name and line else self.name
         place = ", ".join(dict.fromkeys(options)) or file

@@ -154,6 +154,7 @@ class Tree:
         self.begun = False
         self.targets: Cells | None = None
         self.division: Any = None
+        self._built = False
         self._graph: gpu.Graph | None = None
 
     @staticmethod
@@ -170,14 +171,16 @@ class Tree:
 
     def build(self, body: Any, G: float, group: int) -> None:
         """Enqueue the build of the tree for the positions of ``body``, always the same array, with groups of at most
-        ``group`` bodies. From the second call on this replays a graph, unless the launches are being recorded in another."""
+        ``group`` bodies. From the third call on this replays a graph, unless the launches are being recorded in another."""
         if gpu.SIMULATED or gpu.is_recording(self.stream):
             self._launch(body, G, group)
         elif self._graph is not None:
             self._graph.replay()
         else:
             self._launch(body, G, group)
-            self._graph = gpu.Graph(self.stream, lambda: self._launch(body, G, group))
+            if self._built:
+                self._graph = gpu.Graph(self.stream, lambda: self._launch(body, G, group))
+            self._built = True
 
     def _launch(self, body: Any, G: float, group: int) -> None:
         bounds, frame = keys.bounds_kernels()
