@@ -19,7 +19,7 @@ from nbody.forces.tree.gpu_build import (
     REGIONS,
     TICKET,
     digits_of,
-)  # fmt: skip
+)
 from nbody.forces.tree.gpu_keys import LEVELS
 from nbody.gpu import cuda
 
