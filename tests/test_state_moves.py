@@ -61,8 +61,8 @@ MOVES = textwrap.dedent("""
         same(other.position, one.position), same(other.velocity, one.velocity), same(other.sums, one.sums)
         other.release()
 
-    # A state so large that a block is one frame has room for one on the device.
-    frames.BLOCK_BYTES, large = 1, DeviceState(bodies, np.float64)
+    # A state whose frames are large has room for one on the device.
+    frames.BLOCK_BYTES, frames.LARGE_BYTES, large = 1, 1, DeviceState(bodies, np.float64)
     large.restore(state.arrays())
     for _ in range(3):
         step(host), state.kick(0.25), state.drift(0.125)
