@@ -80,7 +80,8 @@ def kernels():
     from nbody.forces.direct.gpu_pair_sums import root_kernel, sum_kernel
     from nbody.forces.direct.gpu_symmetric import pairs_kernel, tiling_for
     from nbody.forces.tree.expansions import Basis
-    from nbody.forces.tree.gpu_build import arrange, link_kernel, mark_kernel, number, scan, write
+    from nbody.forces.tree.gpu_build import mark_kernel, number, scan, write
+    from nbody.forces.tree.gpu_groups import arrange, link_kernel
     from nbody.forces.tree.gpu_keys import bounds_kernels, gather_kernel, key_kernel
     from nbody.forces.tree.gpu_moments import upward_kernels
     from nbody.forces.tree.gpu_regions import region_kernel
