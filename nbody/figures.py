@@ -44,11 +44,11 @@ def plain(axes: Any, title: str = "") -> None:
 
 def tidy_log(axis: Any) -> None:
     """Label a logarithmic axis with plain numbers (0.01, 20) where they are short, and with enough of them."""
-    from matplotlib.ticker import AutoLocator, FuncFormatter, LogFormatterMathtext, LogLocator, NullFormatter
+    from matplotlib.ticker import AutoLocator, FuncFormatter, LogFormatterSciNotation, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
     decades = math.log10(high / low) if low > 0 else math.inf
-    powers = LogFormatterMathtext(labelOnlyBase=False)
+    powers = LogFormatterSciNotation(labelOnlyBase=False)
     powers.set_axis(axis)
     short = low >= 1e-4 and high <= 1e5
     if decades < 0.5:
