@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from compiled_forces import for_h200
 from conftest import random_bodies
 from pretended_team import run_ranks
 
@@ -295,36 +296,28 @@ def test_leaves_grow_if_the_cells_do_not_fit():
     assert np.median(errors(state.forces()[0], a)) < 2 * ACCURACY
 
 
-@pytest.mark.skipif(gpu.SIMULATED, reason="this is what starts the simulator")
+@pytest.mark.skipif(gpu.SIMULATED, reason="needs the compiler")
 @pytest.mark.parametrize("law", ["none", "plummer"])
 def test_all_numbers_of_a_walk_are_in_registers(law):
     """Those of order 4. A branch that divides a warp for all that the compiler knows, such as ``continue`` in the loop over
     groups, doubled the shuffles, needed a stack, and took 10 % of the time."""
-    pytest.importorskip("cuda.core")
     from numba import types
 
     from nbody.forces.direct.gpu_engine import Shape
     from nbody.forces.tree.expansions import Basis
     from nbody.forces.tree.gpu_walk import Plan, walk_kernel
 
-    if gpu.SIMULATED:
-        pytest.skip("needs the compiler")
     i, u = types.int32[::1], types.uint32[::1]
     rows, numbers = types.int32[:, ::1], types.float32[:, ::1]
     targets = (i, rows, i, i, numbers, u, numbers, i, numbers, numbers, rows, i, types.int64[::1])
     tree = (i, rows, numbers, numbers, numbers, numbers, u, types.float64[::1])
-    signature = (*targets, *tree, types.float64, types.float64, types.float32, types.uint32)
     shape = Shape(law, 3, np.dtype(np.float32), Want.ACCELERATION, False)
     kernel = walk_kernel(Plan(shape, Basis(4, 3, law == "plummer", False), False))
-    try:
-        code = gpu.ptx(kernel, signature)
-    except Exception as error:
-        if "nvvm" in str(error).lower():
-            pytest.skip(f"no NVVM here: {error}")
-        raise
-    assert gpu.resources(code).local == 0
+    _, found = for_h200(kernel, (*targets, *tree, types.float64, types.float64, types.float32, types.uint32))
+    assert found.local == 0
 
 
+@pytest.mark.skipif(gpu.SIMULATED, reason="this is what starts the simulator")
 def test_the_kernels_in_the_simulator():
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", __file__, "-k", "simulator_agrees"]
     ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
