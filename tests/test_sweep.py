@@ -247,7 +247,10 @@ def test_a_slurm_job_has_the_options_of_sbatch_and_is_found_again_by_its_number(
         (["--cluster", "slurm"], "needs the time limit of a job"),
         (["--cluster", "slurm", "--cluster-option", "time"], "must be KEY=VALUE"),
         (["--cluster", "slurm", "--cluster-option", "ntasks=4"], "each run of a sweep is one process"),
-        (["--cluster", "slurm", "--cluster-option", "time=9"], "srun"),
+        (
+            ["--cluster", "slurm", "--cluster-option", "time=9"],
+            "no Slurm here ('srun' is not found); leave --cluster out",
+        ),
         (["--cluster-option", "time=9"], "needs --cluster"),
     ],
 )

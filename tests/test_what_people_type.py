@@ -170,6 +170,10 @@ def test_an_option_that_does_not_fit_the_scenario_is_named_and_not_the_scenarios
     for scenario in ("disk", str(mine)):
         assert main(["run", scenario, "--integrator", "ias15", "--steps", "1"]) == 2
         assert capsys.readouterr().err.startswith("error: --integrator: engine: engine 'cpu' and scheme 'ias15': ")
+    assert main(["run", "plummer", "--set", "ensemble.systems=4"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "error: --set ensemble.systems: integrator.scheme: scheme 'leapfrog' moves one"
+    )
     assert main(["run", "disk", "--set", "gravity.softening=none"]) == 2
     assert capsys.readouterr().err.startswith("error: --set gravity.softening: gravity.length: has no meaning")
     mine.write_text(mine.read_text().replace("G: 1.0", "G: one"))

@@ -5,6 +5,7 @@ queue with the resources of one run, goes on when the sweep or its node is lost,
 workers are jobs that hold a connection to a scheduler in the sweep's process, and end with it.
 """
 
+import shutil
 import signal
 import threading
 import time
@@ -77,6 +78,11 @@ class Cluster:
             raise InputError(f"--cluster-option {several[0]}: each run of a sweep is one process; leave it out")
         if name == "slurm" and "time" not in pairs:
             raise InputError("--cluster slurm needs the time limit of a job: --cluster-option time=2:00:00")
+        if name == "slurm" and not shutil.which("srun"):
+            raise InputError(
+                "--cluster slurm: there is no Slurm here ('srun' is not found); leave --cluster out to run on this machine, "
+                "or start the sweep on a machine that submits jobs"
+            )
         setup = ["export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"] if "cpus-per-task" in pairs else []
         try:
             self._executor = submitit.AutoExecutor(folder.absolute(), cluster=name)

@@ -57,10 +57,6 @@ class Source:
         """
         if option := self._option(keys):
             return f"{option}: "
-        for written, option in self.options.items():
-            # The option set a key inside a group that was not written.
-            if keys and keys not in self.lines and keys == written[: len(keys)]:
-                return f"{option}: "
         options = [option for each in others if (option := self._option(each))]
         if not options and self.folder in packaged.FOLDERS:
             options = [option for written, option in self.options.items() if written[:1] == keys[:1]]
@@ -71,9 +67,13 @@ class Source:
         return "".join(f"{part}: " for part in (place, path) if part)
 
     def _option(self, keys: Keys) -> str:
-        """The option that replaced a value, or a group that contains it; empty if there is none."""
+        """The option that replaced a value or a group that contains it, or that set a key in a group that was not written;
+        empty if there is none."""
         ends = range(len(keys), 0, -1)
-        return next((self.options[keys[:end]] for end in ends if keys[:end] in self.options), "")
+        found = [self.options[keys[:end]] for end in ends if keys[:end] in self.options]
+        if keys and keys not in self.lines:
+            found += [option for written, option in self.options.items() if written[: len(keys)] == keys]
+        return next(iter(found), "")
 
     def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "Source":
         """A copy in which an option of the command line has replaced one value and removed another (``removed``) that it
