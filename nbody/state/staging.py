@@ -5,8 +5,8 @@
 The kernel that makes the moves between two force evaluations (:mod:`nbody.state.moves`) packs the data of a frame into an
 area, in the layout of a recording. If every step is recorded, the steps and packings of a whole block are one graph. After
 it, a second stream copies all areas of the block at once, while the first stream makes the next steps and packs into other
-areas: there are two sides, used alternately (or one side if a frame is large). The blocks form a
-ring. A block is free when all its snapshots are released; if all blocks are in use, the run waits (usually for the disk).
+areas: there are two sides, used alternately (or one side if a frame is large). The blocks form a ring. A block is free when
+all its snapshots are released; if all blocks are in use, the run waits (usually for the disk).
 
 One H200, 20480 bodies of a Plummer sphere, float32, ``gpu-scheduled``: a step takes 148 µs, 159 with the sum of the energy,
 160 with every frame packed and copied in blocks of 16, and 161 with all frames stored in memory. (A separate kernel for the

@@ -7,7 +7,7 @@ stack. Cells of the first three kinds are collected in lists of 32, so that all 
 body per lane for the others. At the end the sums of the lanes are added, and the expansion is evaluated at each body (L2P).
 
 Warps do not depend on each other, and each adds in a fixed order, so the bits of accelerations are the same every time.
-The groups with the most interactions are walked first (:mod:`.gpu_build`).
+The groups with the most interactions are walked first (:mod:`.gpu_groups`).
 
 A group with few bodies divides its lanes: ``parts`` sets of lanes hold the same bodies and take different sources, and the
 sums of the sets are added at the end.
@@ -277,7 +277,7 @@ def walk_kernel(plan: Plan) -> Any:
             expansion = target.total(expansion)
             if lane == 0 and counted > 0:  # two devices may walk this group
                 cuda.atomic.add(work, 0, done[warp])
-            # If groups share an entry of the costs, any of them may be the last to write it (see gpu_build).
+            # If groups share an entry of the costs, any of them may be the last to write it (see gpu_groups).
             cost = np.int32(real(done[warp]) / real(count))
             for run in range(first // RUN + lane, (first + count - 1) // RUN + 1, 32):
                 costs[run] = cost
