@@ -165,7 +165,10 @@ class CpuTreeEngine(Engine):
         tree = state.workspace
         if tree is None or state.moved or not np.array_equal(tree.position, state.position):
             assert isinstance(self.options, TreeOptions)
-            tree = Tree(state.position, state.mass, self.gravity, self.precision, self.options, team=self.team)
+            costs = tree.costs if tree is not None else None
+            tree = Tree(
+                state.position, state.mass, self.gravity, self.precision, self.options, team=self.team, costs=costs
+            )
             state.workspace, state.moved = tree, False
         return tree
 

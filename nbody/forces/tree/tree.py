@@ -6,7 +6,7 @@ tree.potential(at=points)       # (M,)
 """
 
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -18,7 +18,9 @@ from nbody.forces.tree.bodies import Bodies
 from nbody.forces.tree.box import root_box
 from nbody.forces.tree.criterion import rules_for
 from nbody.forces.tree.descent import descend_for
+from nbody.forces.tree.domain import Domain
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
+from nbody.forces.tree.order import put
 from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Result, Room, Side
 from nbody.forces.tree.units import NEAREST, units_for
@@ -66,10 +68,12 @@ class Tree:
         precision: ``float32`` or ``float64``.
         options: accuracy and what follows from it.
         workers: threads; 0 for all.
-        team: ranks that have the same tree, and divide the bodies' fields among them.
+        team: ranks that have the same bodies, and divide their fields among them.
+        costs: those of an earlier tree of the same bodies.
 
     Attributes:
         work: what the last evaluation computed.
+        costs: (N,) if ranks divide the tree, what the last evaluation of all bodies took for those of this rank.
 
     Raises:
         InputError: the precision cannot give the accuracy.
@@ -77,7 +81,7 @@ class Tree:
 
     def __init__(
         self, position: np.ndarray, mass: np.ndarray, gravity: Gravity, precision: str = "float64",
-        options: TreeOptions | None = None, workers: int = 0, team: Team = ONE_RANK,
+        options: TreeOptions | None = None, workers: int = 0, team: Team = ONE_RANK, costs: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         self.gravity, self.precision = gravity, precision
         self.settings: Settings = settings(options or TreeOptions(), precision)
@@ -87,10 +91,19 @@ class Tree:
         with one_thread_for_few(len(self.mass)):
             self.box, bulk = root_box(self.position)
         self.units = units_for(bulk, float(self.mass.max(initial=0.0)), gravity.G)
-        self.bodies = Bodies(self.position, self.mass, self.box, self.units, self.settings.leaf)
-        self.work = Work(0, 0, 0, 0)
+        self.work, self.costs = Work(0, 0, 0, 0), costs
         self._workers, self._team = workers or get_num_threads(), team
         self._room = FIRST_ROOM
+        self._own_scale: np.ndarray | None = None
+        self._domain: Domain | None = None
+        if team.size > 1:
+            leaf, group = self.settings.leaf, self.settings.group
+            self._domain = Domain(self.position, self.mass, self.box, self.units, leaf, group, team, costs)
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """All bodies, in one process, and their cells."""
+        return Bodies.all(self.position, self.mass, self.box, self.units, self.settings.leaf)
 
     def accelerations(self, at: np.ndarray | None = None) -> np.ndarray:
         """Accelerations (M, D) of the bodies, or at points (M, D) that are no bodies."""
@@ -113,13 +126,11 @@ class Tree:
         """|a| of bodies or points in the kernel's units, from a geometric criterion; None if that is all a user wants."""
         if self.settings.theta is not None:
             return None
-        if at is None:
-            return self._own_scale
-        return norms(self.field(False, None, at))
-
-    @cached_property
-    def _own_scale(self) -> np.ndarray:
-        return norms(self.field(False, None))
+        if at is not None:
+            return norms(self.field(False, None, at))
+        if self._own_scale is None:
+            self._own_scale = norms(self.field(False, None))
+        return self._own_scale
 
     def field(
         self, potential: bool, scale: np.ndarray | None, at: np.ndarray | None = None, active: np.ndarray | None = None
@@ -133,18 +144,20 @@ class Tree:
         """
         law = LAWS.load(self.gravity.softening).name
         variant = Variant(self.settings.order, self.position.shape[1], law, self.precision, potential)
+        if at is None and self._domain is not None and self._domain.own is not None:
+            return self._over_domains(self._domain, self._domain.own, variant, scale, active)
         ones = np.ones(len(self.position), self.real)
         sources = self.bodies.side(variant, ones if scale is None or at is not None else scale)
         bodies, targets = self.bodies, sources
         if at is not None:
             points = np.array(at, self.real, order="C")
-            bodies = Bodies(points, np.zeros(len(points), self.real), self.box, self.units, self.settings.leaf)
+            bodies = Bodies.all(points, np.zeros(len(points), self.real), self.box, self.units, self.settings.leaf)
             targets = bodies.side(variant, np.ones(len(points), self.real) if scale is None else scale)
         order = bodies.order.order
         counted = np.zeros(0, np.int64)
         if active is not None:
             counted = np.concatenate(([0], np.cumsum(active[order])))
-        result = Result(order, counted, np.zeros((len(order), 4), self.real))
+        result = Result(order, counted, np.zeros((len(order), 4), self.real), np.zeros(0, np.float32))
         error = (
             math.inf
             if scale is None
@@ -158,6 +171,42 @@ class Tree:
         if team.size > 1:
             self._gather(team, tasks, result)
         return result.field
+
+    def _over_domains(
+        self, domain: Domain, own: Bodies, variant: Variant, scale: np.ndarray | None, active: np.ndarray | None
+    ) -> np.ndarray:
+        """See :meth:`field`: each rank computes the field of its own bodies, and all get the whole."""
+        error = math.inf if scale is None else self.settings.error * (1.0 if active is None else ALONE)
+        criterion = partial(rules_for, self.gravity, self.units, self.settings.theta, error)
+        side, above = domain.side(variant, np.ones(len(self.mass), self.real) if scale is None else scale, criterion)
+        order, counted, team = own.order.order, np.zeros(0, np.int64), self._team
+        if active is not None:  # a cell of the trunk ends beyond the bodies of this rank, and always has wanted ones
+            counted = np.full(len(order) + len(self.mass) + 1, len(order) + 1)
+            counted[: len(order) + 1] = np.concatenate(([0], np.cumsum(active[order])))
+        costs = np.zeros(len(order) if active is None else 0, np.float32)
+        result = Result(domain.places, counted, np.zeros((len(order), 4), self.real), costs)
+        tasks = own.tasks(self.settings.group, self._workers) + above
+        whole = self._descend(variant, side, side, tasks, True, error, result)
+        rows, field = domain.rows, result.field
+        if active is not None:
+            rows, field = rows[active[rows]], field[active[rows]]
+        found = team.all((whole, len(rows), tuple(self.work)))
+        if not all(each[0] for each in found):  # the margins of `essential` were too small for these bodies
+            self._domain = None
+            return self.field(variant.potential, scale, active=active)
+        self.work = Work(*(sum(each[2][k] for each in found) for k in range(4)))
+        bounds = np.cumsum([0, *(each[1] for each in found)]).tolist()
+        all_rows, fields = np.empty(bounds[-1], np.uint32), np.empty((bounds[-1], 4), self.real)
+        mine = slice(bounds[team.rank], bounds[team.rank + 1])
+        all_rows[mine], fields[mine] = rows, field
+        team.gather_rows(all_rows, bounds)
+        team.gather_rows(fields, bounds)
+        whole_field = np.zeros((len(self.mass), 4), self.real)
+        put(fields, all_rows, whole_field)
+        if active is None:
+            self.costs = np.zeros(len(self.mass), np.float32)
+            put(costs[:, None], order, self.costs[:, None])
+        return whole_field
 
     def _gather(self, team: Team, tasks: np.ndarray, result: Result) -> None:
         """Complete the field and the counts of what was computed; rank p of P has made the tasks p, p + P, p + 2 P, …
@@ -185,7 +234,8 @@ class Tree:
         same: bool,
         error: float,
         result: Result,
-    ) -> None:
+    ) -> bool:
+        """Compute the field of the targets of ``tasks``. Returns False if children of a source are not here."""
         descend = descend_for(variant.text())
         rules = rules_for(self.gravity, self.units, self.settings.theta, error, sources.fields.records[0])
         while True:
@@ -194,8 +244,11 @@ class Tree:
             group, last = self.settings.group, len(tasks)
             if run(descend, sources, targets, last, counter, tasks, same, rules, group, FEW, room, result):
                 break
+            if room.counts[:, 4].any():
+                return False
             self._room *= 4
         self.work = Work(*map(int, room.counts.sum(0)[:4]))
+        return True
 
 
 def norms(field: np.ndarray) -> np.ndarray:

@@ -42,8 +42,15 @@ class Fields(NamedTuple):
     boxes: np.ndarray
 
 
-def fields_of(variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndarray) -> Fields:
-    """The fields of cells over sorted ``bodies`` (4, N + PAD), and ``scale`` (N,), |a| of the bodies."""
+def fields_of(
+    variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndarray, leaves: Fields | None = None
+) -> Fields:
+    """The fields of cells over sorted ``bodies`` (4, N + PAD), and ``scale`` (N,), |a| of the bodies.
+
+    Args:
+        leaves: the fields of leaves that are known, by the place of their first body; the other cells have more than
+            :data:`FINE` bodies.
+    """
     count, dtype = len(cells.first), np.dtype(variant.real)
     width = 3 + len(variant.basis.moments)
     fields = Fields(
@@ -51,26 +58,32 @@ def fields_of(variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndar
         aligned_zeros((count, padded(width, variant.real)), dtype),
         aligned_zeros((count, BOX), dtype),
     )
+    if leaves:
+        known = np.flatnonzero(cells.children == 0)
+        for found, given in zip(fields, leaves, strict=True):
+            found[known] = given[cells.first[known]]
     # The potential's operators have the same moments; so both variants share this kernel.
     upward_for(variant._replace(potential=False, law="plummer" if variant.law == "plummer" else "none").text())(
-        cells, bodies, scale, fields
+        cells, bodies, scale, leaves is None, fields
     )
     return fields
 
 
 @cache
 def upward_for(variant: str) -> Callable:
-    """The compiled function ``upward(cells, bodies, scale, fields)`` that fills the fields."""
+    """The compiled function ``upward(cells, bodies, scale, leaves, fields)`` that fills the fields, also of ``leaves``."""
 
-    def upward(cells, bodies, scale, fields):
+    def upward(cells, bodies, scale, leaves, fields):
         levels = cells.levels
         for level in range(len(levels) - 2, -1, -1):
             if levels[level + 1] - levels[level] < 64:
                 for cell in range(levels[level], levels[level + 1]):
-                    describe(variant, cell, cells, bodies, scale, fields)
+                    if leaves or cells.children[cell]:
+                        describe(variant, cell, cells, bodies, scale, fields)
             else:
                 for cell in prange(levels[level], levels[level + 1]):
-                    describe(variant, cell, cells, bodies, scale, fields)
+                    if leaves or cells.children[cell]:
+                        describe(variant, cell, cells, bodies, scale, fields)
 
     return disk_cached(upward, parallel=True, fastmath=FAST)
 

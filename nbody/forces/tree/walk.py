@@ -132,7 +132,7 @@ fill_weights = piece(_weights)
 def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
     """Distribute a list by its codes: to M2L, M2P, P2P (rows of ``lists``, numbers in ``numbers``) and, as numbers[3],
     those that are handed down; the opened ones to ``open_ids``, and their children to ``queue``. Returns the length of the
-    queue, or -1 if something is full."""
+    queue, -1 if something is full, or -2 if children are not here (:mod:`.essential`)."""
     far, multipole, near, down = numbers[0], numbers[1], numbers[2], numbers[3]
     room = lists.shape[1] - LANES
     if max(far, multipole, near, down) + count > room:
@@ -161,6 +161,8 @@ def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
         if taken > room:
             return -1
         child = cells.child[s]
+        if child == 0:
+            return -2
         for k in range(8):  # a vector; children that do not exist are overwritten
             queue[np.uint64(taken) + np.uint64(k)] = child + np.uint32(k)
         taken += np.int64(cells.children[s])
