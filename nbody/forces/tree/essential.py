@@ -80,15 +80,15 @@ def exchange(team: Team, variant: Variant, own: Side, trunk: Trunk, fronts: list
     branches = int(trunk.ranks[team.rank + 1] - trunk.ranks[team.rank])
     sent = []
     for rank in range(team.size):
-        wanted = np.zeros(len(own.cells.first), np.uint8)
+        wanted = np.full(len(own.cells.first), -1, np.int32)
         if rank != team.rank:
-            wanted[:branches] = 1
+            wanted[:branches] = 0
             above = trunk.fields.boxes[trunk.above(rank)]
             targets = np.concatenate([above, fronts[rank].boxes]).astype(np.float64)
             skip = fronts[rank].skip + np.where(fronts[rank].skip > 0, len(above), 0)
             skip = np.concatenate([np.arange(1, len(above) + 1), skip])
             mark(own.cells, own.fields.records, targets, skip, numbers, binomials, variant.degree, wanted)
-        sent.append(_collected(own, np.flatnonzero(wanted)))
+        sent.append(_collected(own, np.flatnonzero(wanted >= 0)))
     lengths = np.array(team.all([(len(each.table), len(each.bodies)) for each in sent]))[:, team.rank]
     received = [
         Sent(*(np.empty((n, each.shape[1]), each.dtype) for n, each in zip((m, m, m, b), sent[0], strict=True)))
@@ -112,8 +112,8 @@ def _collected(own: Side, chosen: np.ndarray) -> Sent:
     first[children == 0] = before
     table = np.stack([count, np.where(children > 0, place[own.cells.child[chosen]], 0), children, first], axis=1)
     return Sent(
-        table.astype(np.uint32), own.fields.records[chosen], own.fields.moments[chosen],
-        np.ascontiguousarray(own.bodies[:, bodies].T),
+        table.astype(np.uint32), own.fields.records.take(chosen, 0), own.fields.moments.take(chosen, 0),
+        np.stack([row.take(bodies) for row in own.bodies], axis=1),
     )  # fmt: skip
 
 
@@ -182,47 +182,61 @@ def _accepted(record, r, R, d, limit, rules, binomials):
     return error * max(r, R) < limit * (r + R) * d ** (order + 2)
 
 
+SAFE, OPENS, UNKNOWN = range(3)
+
+
 @njit(error_model="numpy")
-def _may_open(record, targets, skip, rules, binomials, degree):
-    """True if a target of another rank may open the source with this record; ``targets``, ``skip``: see :class:`Front`."""
+def _verdict(record, r, moment, target, skip, rules, binomials, degree):
+    """SAFE if neither this target nor one below it may open the source; OPENS if one may; UNKNOWN if only one below may."""
     support, distant, error, least = rules[1], rules[3], rules[5], rules[6]
-    r, k = record[3] * (1 + MARGIN), 0
-    if record[4] == 0:
-        return False
-    moment = (4 if degree == 2 else 8) * record[4 + degree]
-    while k < len(targets):
-        limit, d2, h2, R = error * max(targets[k, 7], least) * (1 - MARGIN), 0.0, 0.0, targets[k, 3] * (1 - MARGIN)
-        for x in range(3):
-            distance = abs(record[x] - targets[k, x])
-            d2 += distance**2
-            h2 += max(distance - targets[k, 4 + x], 0.0) ** 2
-        d, h = np.sqrt(d2) * (1 - MARGIN), np.sqrt(h2) * (1 - MARGIN)
-        acts = r < distant * h and r + support < h and moment < limit * h ** (degree + 3)
-        if acts and (skip[k] < 0 or _accepted(record, r, r, h, 0.5 * limit, rules, binomials)):
-            k = max(skip[k], k + 1)  # no target here or below opens it
-        elif skip[k] == 0 or (
-            (r >= R or skip[k] < 0)
-            and not _accepted(record, r, targets[k, 3] * (1 + MARGIN), d, limit, rules, binomials)
-        ):
-            return True
-        else:
-            k += 1
-    return False
+    d2, h2 = 0.0, 0.0
+    for x in range(3):
+        distance = abs(record[x] - target[x])
+        d2 += distance**2
+        h2 += max(distance - target[4 + x], 0.0) ** 2
+    h, limit = np.sqrt(h2) * (1 - MARGIN), error * max(target[7], least) * (1 - MARGIN)
+    acts = (
+        r < distant * h and r + support < h and moment < limit * h ** (degree + 3)
+    )  # on the bodies of terminal targets
+    if acts and (skip < 0 or _accepted(record, r, r, h, 0.5 * limit, rules, binomials)):
+        return SAFE
+    if skip == 0:
+        return OPENS
+    if target[3] * (1 - MARGIN) > r and skip > 0:  # handed down
+        return UNKNOWN
+    d, R = np.sqrt(d2) * (1 - MARGIN), target[3] * (1 + MARGIN)
+    if not _accepted(record, r, R, d, limit, rules, binomials):
+        return OPENS
+    return SAFE if skip < 0 else UNKNOWN
+
+
+@njit(error_model="numpy")
+def _opener(record, targets, skip, rules, binomials, degree, k):
+    """The first target, from the k-th one on, that may open the source with this record; -1 if there is none. ``targets``,
+    ``skip``: see :class:`Front`."""
+    r, moment = record[3] * (1 + MARGIN), (4 if degree == 2 else 8) * record[4 + degree]
+    while k < len(targets) and record[4] != 0:
+        verdict = _verdict(record, r, moment, targets[k], skip[k], rules, binomials, degree)
+        if verdict == OPENS:
+            return k
+        k = max(skip[k], k + 1) if verdict == SAFE else k + 1
+    return -1
 
 
 def _mark(cells, records, targets, skip, rules, binomials, degree, wanted):
-    """Mark the children of the marked cells that another rank may open."""
+    """Mark the children of the marked cells that another rank may open, with the first target that may open their parent. (A
+    target that does not open a cell does not see its children.)"""
     rules = (rules[0], rules[1], rules[2], rules[3], rules[4], rules[5], rules[6])
     for level in range(len(cells.levels) - 1):
         for cell in prange(cells.levels[level], cells.levels[level + 1]):
-            if (
-                wanted[cell]
-                and cells.children[cell]
-                and _may_open(records[cell].astype(np.float64), targets, skip, rules, binomials, degree)
-            ):
+            if wanted[cell] < 0 or cells.children[cell] == 0:
+                continue
+            record = records[cell].astype(np.float64)
+            opener = _opener(record, targets, skip, rules, binomials, degree, wanted[cell])
+            if opener >= 0:
                 child = np.int64(cells.child[cell])
                 for k in range(child, child + np.int64(cells.children[cell])):
-                    wanted[k] = 1
+                    wanted[k] = opener
 
 
 mark = disk_cached(_mark, parallel=True)
