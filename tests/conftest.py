@@ -30,6 +30,7 @@ ONE_WORKER = {
         "test_scheduled_reading",
     ),
     "kernels of products": ("test_linalg_compiled",),
+    "the tree on the CPU": ("test_tree", "test_domains"),
 }
 """Files whose tests look at the same compiled kernels (GPU kernels that are only compiled are cached per process)."""
 

@@ -5,7 +5,7 @@ and only bodies of neighbouring cells are summed over one by one. A pair of cell
 acceleration is a small fraction of |a| itself, which is known from the evaluation before (Dehnen 2002, 2014). Read
 ``formulas.py`` (the expansions), ``box.py``, ``order.py``, ``sort.py`` and ``octree.py`` (the cells), ``upward.py`` (their
 moments), ``walk.py`` (which cell acts on which), ``near.py`` and ``far.py`` (the sums), ``descent.py`` (all of it, cell by
-cell), ``workers.py`` (its threads).
+cell), ``workers.py`` (its threads). Ranks divide the bodies: ``domain.py``.
 """
 
 import numpy as np
