@@ -138,6 +138,22 @@ def test_a_wrong_assignment_is_one_line(assignment, line):
     assert str(error.value) == line
 
 
+def test_an_option_may_give_what_the_file_lacks_and_hides_no_other_error(tmp_path):
+    path = tmp_path / "short.yaml"
+    path.write_text("initial: {generator: plummer, particles: 10}\nintegrator: {dt: 0.1}\n")
+    with pytest.raises(InputError, match=r"short.yaml:2: integrator.steps: is missing"):
+        Scenario.load(path)
+    assert Scenario.load(path, steps=3).integrator.steps == 3
+    assert Scenario.load(path, ["integrator.end=2"]).integrator.end == 2
+    for wrong, message in (
+        ("{setps: 4, dt: 0.1}", "unknown key .did you mean 'steps'"),
+        ("5", "must be a group of keys"),
+    ):
+        path.write_text(f"initial: {{generator: plummer, particles: 10}}\nintegrator: {wrong}\n")
+        with pytest.raises(InputError, match=message):
+            Scenario.load(path, steps=3)
+
+
 def test_of_two_keys_that_exclude_each_other_an_option_takes_the_written_ones_place():
     assert scenario().override(end=3.0).resolved()["integrator"] == {"scheme": "leapfrog", "dt": 0.001, "end": 3.0}
     for options in ({"steps": 5, "end": 1.0}, {"assignments": ["record.dt=1"], "every": 2}):

@@ -78,7 +78,7 @@ class Replaced(dict[str, Any]):
         from nbody.scenario import Scenario
 
         values = dict(self)
-        return Scenario.load(path).override(values.pop("set", ()), **values)
+        return Scenario.load(path, values.pop("set", ()), **values)
 
 
 def scenario_options(command: Callable[..., int]) -> Callable[..., int]:

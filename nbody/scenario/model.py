@@ -20,7 +20,6 @@ from nbody.scenario.groups import (
     EngineChoice,
     FieldChoice,
     FromArrays,
-    FromFile,
     Initial,
     Integrator,
     Record,
@@ -95,10 +94,11 @@ class Scenario(Group):
     _source: Source = PrivateAttr(default_factory=Source)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a YAML file, or the packaged scenario of a name such as ``disk``. Raises InputError: one line with the file,
-        the line, the key and the fix."""
-        return cls._of(read_file(Path(path)))
+    def load(cls, path: str | Path, assignments: Sequence[str] = (), **options: object) -> Self:
+        """Read a YAML file, or the packaged scenario of a name such as ``disk``, and replace values as :meth:`override`
+        does; they may be values that the file lacks. Raises InputError: one line with the file, the line, the key and the
+        fix."""
+        return cls._of(_overridden(read_file(Path(path)), assignments, "--set", options))
 
     @classmethod
     def from_text(cls, text: str, source: str = "scenario", folder: str | Path = ".") -> Self:
@@ -162,36 +162,7 @@ class Scenario(Group):
         Raises:
             InputError: one line that begins with the option, as in ``--dt: must be greater than 0, got -1``.
         """
-        source, given = self._source, dict[Keys, str]()
-
-        def replaced(keys: Keys, name: str, value: object) -> Source:
-            excluded = None if value is None else EXCLUDES.get(keys)  # null removes a key, and sets none
-            if value is not None and excluded in given:
-                raise InputError(f"{name}: cannot be combined with {given[excluded]}; leave one of the two out")
-            if value is not None:
-                given[keys] = name
-            return source.with_option(keys, name, value, excluded)
-
-        for option in options:
-            if option not in OPTIONS:
-                raise unknown("option", option, OPTIONS)
-        for option, value in sorted(options.items(), key=lambda each: "." in OPTIONS[each[0]]):  # groups first
-            if value is None:
-                continue
-            group = OPTIONS[option]
-            if group.startswith("initial.") and isinstance(self.initial, FromFile | FromArrays):
-                origin = shown(self.initial.file) if isinstance(self.initial, FromFile) else "arrays"
-                raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
-            keys = tuple(group.split("."))
-            source = _without_foreign_options(source, keys, value)
-            if option == "softening":
-                source = _softened(source, f"--{option}", value)
-                continue
-            source = replaced(keys, f"--{option}", value)
-        for assignment in assignments:
-            keys, value = read_assignment(assignment, by)
-            source = replaced(keys, f"{by} {'.'.join(keys)}", value)
-        return self._of(source)
+        return self._of(_overridden(self._source, assignments, by, options))
 
     def with_keywords(self, values: Mapping[str, Any]) -> Self:
         """A copy in which keyword arguments of Python replace values (:mod:`nbody.scenario.keywords`).
@@ -242,6 +213,41 @@ class Scenario(Group):
     def to_yaml(self) -> str:
         """:meth:`resolved` as YAML that :meth:`from_text` reads back the same."""
         return dump(self.resolved())
+
+
+def _overridden(source: Source, assignments: Sequence[str], by: str, options: Mapping[str, object]) -> Source:
+    """The source with options in place of its values; see :meth:`Scenario.override`."""
+    given, initial = dict[Keys, str](), source.values.get("initial")
+    bodies = initial if isinstance(initial, Mapping) else {}
+    origin = shown(bodies["file"]) if "file" in bodies else "arrays" if bodies.get("source") == "arrays" else ""
+
+    def replaced(keys: Keys, name: str, value: object) -> Source:
+        excluded = None if value is None else EXCLUDES.get(keys)  # null removes a key, and sets none
+        if value is not None and excluded in given:
+            raise InputError(f"{name}: cannot be combined with {given[excluded]}; leave one of the two out")
+        if value is not None:
+            given[keys] = name
+        return source.with_option(keys, name, value, excluded)
+
+    for option in options:
+        if option not in OPTIONS:
+            raise unknown("option", option, OPTIONS)
+    for option, value in sorted(options.items(), key=lambda each: "." in OPTIONS[each[0]]):  # groups first
+        if value is None:
+            continue
+        group = OPTIONS[option]
+        if group.startswith("initial.") and origin:
+            raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
+        keys = tuple(group.split("."))
+        source = _without_foreign_options(source, keys, value)
+        if option == "softening":
+            source = _softened(source, f"--{option}", value)
+            continue
+        source = replaced(keys, f"--{option}", value)
+    for assignment in assignments:
+        keys, value = read_assignment(assignment, by)
+        source = replaced(keys, f"{by} {'.'.join(keys)}", value)
+    return source
 
 
 def _softened(source: Source, option: str, value: Any) -> Source:

@@ -77,7 +77,8 @@ class Source:
 
     def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "Source":
         """A copy in which an option of the command line has replaced one value and removed another (``removed``) that it
-        excludes. A component written as a name (``engine: cpu``) becomes a group of keys if necessary."""
+        excludes. A component written as a name (``engine: cpu``) becomes a group of keys if necessary. What can't is left for
+        the validation to refuse."""
         values: Any = dict(self.values)
         group = values
         for key, after in pairwise(keys):
@@ -85,6 +86,8 @@ class Source:
             below = group[place] if isinstance(group, list) else group.get(key)
             if isinstance(below, list | tuple) and after.isdigit():
                 group[place] = list(below)
+            elif below is not None and not isinstance(below, str | Mapping):
+                return self
             else:
                 named = {"name": below} if isinstance(below, str) else {}
                 group[place] = dict(below) if isinstance(below, Mapping) else named
