@@ -77,8 +77,8 @@ class Source:
 
     def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "Source":
         """A copy in which an option of the command line has replaced one value and removed another (``removed``) that it
-        excludes. A component written as a name (``engine: cpu``) becomes a group of keys if necessary. What can't is left for
-        the validation to refuse."""
+        excludes. A component written as a name (``engine: cpu``) becomes a group of keys if necessary; what is neither is
+        left for the validation to refuse."""
         values: Any = dict(self.values)
         group = values
         for key, after in pairwise(keys):
