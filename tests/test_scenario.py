@@ -145,10 +145,7 @@ def test_an_option_may_give_what_the_file_lacks_and_hides_no_other_error(tmp_pat
         Scenario.load(path)
     assert Scenario.load(path, steps=3).integrator.steps == 3
     assert Scenario.load(path, ["integrator.end=2"]).integrator.end == 2
-    for wrong, message in (
-        ("{setps: 4, dt: 0.1}", "unknown key .did you mean 'steps'"),
-        ("5", "must be a group of keys"),
-    ):
+    for wrong, message in (("{dt: -1}", "integrator.dt: must be greater than 0"), ("5", "must be a group of keys")):
         path.write_text(f"initial: {{generator: plummer, particles: 10}}\nintegrator: {wrong}\n")
         with pytest.raises(InputError, match=message):
             Scenario.load(path, steps=3)
