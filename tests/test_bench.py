@@ -403,7 +403,7 @@ def test_a_cards_rate_is_learnt_with_a_number_that_fills_it_or_with_fewer_where_
 def test_the_cost_of_a_row_counts_a_long_evaluation_twice_and_one_left_out_never():
     slow = KnownRate()
     slow.rate = 10**10 / 1.5
-    assert suite.cost(slow, 10**5) == pytest.approx(2 * 1.5 + suite.OVERHEAD)
+    assert suite.cost(slow, 10**5) == pytest.approx(2 * 1.5 + suite.OVERHEAD + 10**5 * suite.PER_BODY)
     assert suite.cost(slow, 10**6) == 0
     slow.measured = True
     assert suite.cost(slow, 2 * 10**5) == 0

@@ -26,8 +26,9 @@ AVX-512, N from 20480 to 262144: float32 55 to 76e9 interactions/s, float64 25 t
 LONGEST_RUN = 3.0
 """A lecture run that would take longer than this (in seconds) is left out."""
 
-OVERHEAD = 0.1
-"""Approximate time per row in seconds beside its evaluations: bodies are made, copied and checked."""
+OVERHEAD, PER_BODY = 0.1, 1e-6
+"""Approximate time per row in seconds beside its evaluations: bodies are made, copied and checked. (3 000 000 bodies, two
+cores: 0.5 s, and 2.5 s for the sums that check them; the sums of a law are made once.)"""
 
 Notify = Callable[[str], None]
 
@@ -174,7 +175,7 @@ def cost(contestant: Contestant, count: int) -> float:
         return 0.0
     makes_run = contestant.has_lecture and count <= max(lecture.COUNTS) and LECTURE_STEPS * each <= LONGEST_RUN
     run = LECTURE_STEPS * each if makes_run else 0.0
-    return OVERHEAD + max(ENOUGH, 2 * each) + (max(lecture.ENOUGH, 2 * run) if run else 0.0)
+    return OVERHEAD + PER_BODY * count + max(ENOUGH, 2 * each) + (max(lecture.ENOUGH, 2 * run) if run else 0.0)
 
 
 def about(seconds: float) -> str:
