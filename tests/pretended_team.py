@@ -38,7 +38,7 @@ class Pretended(Team):
     def __init__(self, rank: int, size: int, meeting: Meeting) -> None:
         self.rank, self.size, self._meeting = rank, size, meeting
 
-    def all(self, value: Any) -> list[Any]:
+    def all(self, value: Any, soon: bool = False) -> list[Any]:
         """See :meth:`Team.all`."""
         self._meeting.brought[self.rank] = value
         self._meeting.pass_on(self.rank)  # all have brought theirs when this rank runs again

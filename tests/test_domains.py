@@ -8,7 +8,7 @@ import pytest
 from pretended_team import run_ranks
 
 import nbody
-from nbody.forces.tree import domain, essential
+from nbody.forces.tree import domain, essential, graft
 from nbody.forces.tree.bodies import Bodies
 from nbody.forces.tree.options import TreeOptions
 from nbody.forces.tree.tree import Tree
@@ -18,22 +18,20 @@ from nbody.particles import Particles
 
 SOFTENED = Gravity(2.0, 3, "plummer", 0.05)
 
-FEW_PER_RANK = 200
-
 
 @pytest.fixture
 def domains(monkeypatch):
-    """Domains also where they do not pay. Returns their numbers of bodies."""
-    monkeypatch.setattr(domain, "FEWEST", FEW_PER_RANK)
-    found = []
-    made = domain.Domain.__init__
+    """Domains also where they do not pay. Returns a list of what was made: the sizes of domains, 0 for a whole tree."""
+    monkeypatch.setattr(domain, "FEWEST", 200)
+    made, begun, whole = [], domain.Domain.__init__, Bodies.all
 
-    def make(self, *arguments):
-        made(self, *arguments)
-        found.append(len(self.own.order.order) if self.own else 0)
+    def begin(self, own, *others):
+        begun(self, own, *others)
+        made.append(len(own.order.order))
 
-    monkeypatch.setattr(domain.Domain, "__init__", make)
-    return found
+    monkeypatch.setattr(domain.Domain, "__init__", begin)
+    monkeypatch.setattr(Bodies, "all", lambda *arguments: made.append(0) or whole(*arguments))
+    return made
 
 
 def placed(kind: str, count: int = 6000) -> Particles:
@@ -75,12 +73,10 @@ def test_domains_give_the_same_bits_and_interactions_on_any_ranks(kind, domains)
     particles = placed(kind)
     expected = tree_over(particles, ALONE, evaluations=2)
     for ranks in (2, 3, 5):
-        assert set(run_ranks(ranks, lambda team: tree_over(particles, team, evaluations=2))) == {expected}, ranks
-        assert len(domains) == 2 * ranks
-        if kind != "many in one place" or ranks == 2:  # a quarter of the bodies can't be divided
-            assert min(domains) >= FEW_PER_RANK
-            assert sum(domains) == 2 * particles.count
         domains.clear()
+        assert set(run_ranks(ranks, lambda team: tree_over(particles, team, evaluations=2))) == {expected}, ranks
+        if kind != "many in one place" or ranks == 2:  # a quarter of the bodies can't be divided
+            assert len(domains) == 2 * ranks and min(domains) > 256 and sum(domains) == 2 * particles.count
 
 
 def test_domains_have_equal_costs_once_these_are_known(domains):
@@ -105,10 +101,22 @@ def test_a_descent_that_misses_cells_takes_the_whole_tree(domains, monkeypatch):
     particles = placed("a ball")
     expected, _ = tree_over(particles, ALONE)
     monkeypatch.setattr(essential, "mark", lambda *arguments: None)  # only the branches are sent
-    whole, made = [], Bodies.all
-    monkeypatch.setattr(Bodies, "all", lambda *arguments: whole.append(True) or made(*arguments))
+    domains.clear()
     assert {found for found, _ in run_ranks(2, lambda team: tree_over(particles, team))} == {expected}
-    assert min(domains) >= FEW_PER_RANK and len(whole) == 2
+    assert sorted(domains[:2]) > [256, 256] and domains[2:] == [0, 0]
+
+
+def test_two_balls_far_apart_need_few_cells_of_each_other(domains, monkeypatch):
+    """Each is a small cell for the other one."""
+    sent = []
+
+    def collected(own, chosen):
+        sent.append((len(chosen), len(own.cells.first)))
+        return graft.collected(own, chosen)
+
+    monkeypatch.setattr(essential, "collected", collected)
+    run_ranks(2, lambda team: tree_over(placed("two far apart"), team))
+    assert 0 < sum(cells for cells, _ in sent) < 0.1 * sum(all_cells for _, all_cells in sent)
 
 
 @pytest.mark.campaign
@@ -123,4 +131,6 @@ def test_domains_of_random_systems_give_the_same_bits(seed, domains):
     accuracy = float(random.choice([1e-2, 1e-3]))
     expected = tree_over(particles, ALONE, accuracy, 2)
     for ranks in (2, 3, 7):
+        domains.clear()
         assert set(run_ranks(ranks, lambda team: tree_over(particles, team, accuracy, 2))) == {expected}
+        assert ranks > 3 or 0 not in domains

@@ -142,11 +142,11 @@ def test_any_number_of_ranks_makes_the_same_file_and_is_recorded(whole, tmp_path
     [
         [],
         ["--integrator", "hermite4_block"],
-        pytest.param(["--engine", "cpu-tree", "--precision", "float32"], marks=pytest.mark.campaign),
+        ["--engine", "cpu-tree", "--precision", "float32", "--particles", "50000"],
     ],
 )
 def test_work_that_is_worth_dividing_gives_the_same_file(tmp_path, options):
-    """More interactions than ``shares.WORTH``."""
+    """More interactions than ``shares.WORTH``; and enough bodies for domains of a tree."""
     (tmp_path / "large.yaml").write_text(
         SCENARIO.replace("particles: 200", "particles: 4500").replace("steps: 20", "steps: 4")
     )

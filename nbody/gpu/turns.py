@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from greenlet import getcurrent, greenlet
 from numba.cuda.simulator import kernel, kernelapi
 
@@ -58,42 +59,43 @@ class _Turns:
         self.waiting: dict[Any, list[_Thread]] = defaultdict(list)
 
     def run(self, threads: list[_Thread]) -> None:
-        """Run all threads to their end; raise the exception of the first that fails."""
+        """Run all threads to their end; raise the exception of the first that fails, with a note that names the thread."""
         self.ready, self.live = deque(threads), len(threads)
-        while self.ready:
-            thread = self.ready.popleft()
-            try:
-                thread.switch()
-            except BaseException as error:
-                self.end(threads)
-                where = f"tid={list(thread.threadIdx)} ctaid={list(thread.blockIdx)}"
-                text = f"{where}: {error}" if str(error) else where
-                raise type(error)(text).with_traceback(error.__traceback__) from None
-            if thread.dead:
-                self.live -= 1
-                self.pass_if(BLOCK, self.live)
-        if self.live:
-            barriers = [barrier for barrier, threads in self.waiting.items() if threads]
-            self.end(threads)
-            raise RuntimeError(f"threads wait for others at the barriers {barriers}")
+        try:
+            while self.ready:
+                thread = self.ready.popleft()
+                try:
+                    thread.switch()
+                except Exception as error:
+                    error.add_note(f"in the CUDA thread {list(thread.threadIdx)} of block {list(thread.blockIdx)}")
+                    raise
+                if thread.dead:
+                    self.live -= 1
+                    self.pass_if(BLOCK, self.live)
+            if self.live:
+                barriers = [barrier for barrier, waiting in self.waiting.items() if waiting]
+                raise RuntimeError(f"threads wait for others at the barriers {barriers}")
+        finally:
+            for thread in threads:
+                if thread:  # it waits
+                    thread.throw()
 
     def pass_if(self, barrier: Any, count: int) -> None:
         """Release the threads at a barrier if ``count`` threads wait there."""
-        if count and len(self.waiting[barrier]) == count:
+        if count and len(self.waiting[barrier]) == count:  # 0: the last thread has ended
             self.ready.extend(self.waiting.pop(barrier))
-
-    def end(self, threads: list[_Thread]) -> None:
-        """End the threads that have started."""
-        for thread in threads:
-            if thread:
-                thread.throw()
 
 
 def _run_block(manager: Any, block: tuple[int, ...], *arguments: Any) -> None:
     """Run one block of a kernel: replaces ``BlockManager.run``."""
     x, y, z = (*manager._block_dim, 1, 1)[:3]
     places = [(i, j, k) for k in range(z) for j in range(y) for i in range(x)]
-    manager.turns = _Turns(lambda: manager._f(*arguments))
+
+    def work() -> None:
+        with np.errstate(all="ignore"):  # as on a GPU
+            manager._f(*arguments)
+
+    manager.turns = _Turns(work)
     manager.turns.run([_Thread(manager, block, place, number) for number, place in enumerate(places)])
 
 

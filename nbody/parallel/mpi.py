@@ -86,10 +86,10 @@ class MpiTeam(Team):
         self._lost = False
         return value if self.first else pickle.loads(sent.data)
 
-    def all(self, value: Any) -> list[Any]:
+    def all(self, value: Any, soon: bool = False) -> list[Any]:
         """See :meth:`Team.all`. Raises the error of a rank that has failed."""
-        data = _pickled(value)
-        found = self._gathered(self._headers(data, VALUE), data)
+        data, limit = _pickled(value), self.patience * (1 if soon else DECISION_PATIENCE)
+        found = self._gathered(self._headers(data, VALUE, limit=limit), data)
         self._lost = False
         return found
 
@@ -117,12 +117,12 @@ class MpiTeam(Team):
         self._headers(_pickled(shipped), FAILED, error)
         raise AssertionError("no rank has failed")
 
-    def _headers(self, data: bytes, kind: int, own: BaseException | None = None) -> np.ndarray:
+    def _headers(self, data: bytes, kind: int, own: BaseException | None = None, limit: float = 0.0) -> np.ndarray:
         """The lengths of what the ranks are about to exchange. Raises the error of the first rank that has failed; there it
         is the original one, ``own``."""
         found, self._lost = np.zeros((self.size, 2), np.int64), True
         header = np.array([len(data), kind], np.int64)
-        self._wait(self._comm.Iallgather(header, found), self.patience * DECISION_PATIENCE)
+        self._wait(self._comm.Iallgather(header, found), limit or self.patience * DECISION_PATIENCE)
         lengths, kinds = np.ascontiguousarray(found.T)
         failed = np.flatnonzero(kinds == FAILED)
         error: Any = None

@@ -73,8 +73,9 @@ class Team(ABC):
         """Return the value of rank 0 on every rank."""
 
     @abstractmethod
-    def all(self, value: Any) -> list[Any]:
-        """Return the values of all ranks, on every rank."""
+    def all(self, value: Any, soon: bool = False) -> list[Any]:
+        """Return the values of all ranks, on every rank. ``soon``: they are part of an evaluation, for which all ranks take
+        about the same time, so that a rank waits no longer than for rows."""
 
     @abstractmethod
     def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
@@ -93,7 +94,7 @@ class Alone(Team):
         """See :meth:`Team.broadcast`."""
         return value
 
-    def all(self, value: Any) -> list[Any]:
+    def all(self, value: Any, soon: bool = False) -> list[Any]:
         """See :meth:`Team.all`."""
         return [value]
 

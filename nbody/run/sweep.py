@@ -100,7 +100,7 @@ class Sweep:
 
     def check(self) -> None:
         """Raise an InputError if the scenario with the values of a run is wrong, or the folder holds another sweep."""
-        begun = Scenario.load(self.scenario).override(self.fixed)
+        begun = Scenario.load(self.scenario, self.fixed)
         for task in self.tasks:
             try:
                 plan(begun.override(task.values, by="--vary"), measure=False)
@@ -154,7 +154,7 @@ class Sweep:
             for _ in range(min(self.jobs or MOST_JOBS, len(self.tasks))):
                 slots.put({})
             return slots
-        first = plan(Scenario.load(self.scenario).override((*self.fixed, *self.tasks[0].values)), measure=False)
+        first = plan(Scenario.load(self.scenario, (*self.fixed, *self.tasks[0].values)), measure=False)
         cards = _cards() if first.engine_kind.device == "gpu" and not gpu.SIMULATED else []
         cores = machine.cores()
         jobs = min(self.jobs or len(cards) or cores, len(self.tasks))

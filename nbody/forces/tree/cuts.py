@@ -1,8 +1,8 @@
-"""Where the bodies of ranks end: the curve that visits all bodies is cut into one part per rank, of equal cost.
+"""The cuts between the bodies of ranks: the Morton curve is divided into one part of equal cost per rank.
 
-A cut divides no cell of few bodies: it is where the curve enters or leaves a cell of more than ``least`` bodies, so that a
-cell with a part on both sides contains that one. The cost of a body is that of its last evaluation; the cuts are near the
-quantiles of a sample (Salmon 1990; Warren & Salmon 1993).
+A cut lies on the border of a cell with more than ``least`` bodies. So every cell that a cut divides has more: it is neither
+a leaf nor a terminal target. The cost of a body is that of its last evaluation; the cuts are near the quantiles of a sample
+(Salmon 1990; Warren & Salmon 1993).
 """
 
 from itertools import pairwise
@@ -19,7 +19,7 @@ SAMPLE = 1 << 15
 """Bodies from which the cuts are found, at most twice as many."""
 
 SURE = 24
-"""The least bodies of a sample in a cell that the curve enters or leaves at a cut. (Samples err: the ranks count them.)"""
+"""The least number of samples in the cell beside a cut. A sample may mislead, so the ranks count the bodies of this cell."""
 
 
 class Cuts(NamedTuple):
@@ -27,7 +27,7 @@ class Cuts(NamedTuple):
 
     Attributes:
         bounds: (P + 1,) uint64: rank p has the bodies whose keys are in [bounds[p], bounds[p + 1]).
-        cells: (2, P - 1) uint64, the lowest key and the end of the cell that the curve enters or leaves at each cut.
+        cells: (2, P - 1) uint64, the lowest key and the end of the cell beside each cut.
     """
 
     bounds: np.ndarray
@@ -44,7 +44,8 @@ def cuts_for(position: np.ndarray, box: Box, costs: np.ndarray | None, least: in
     Args:
         position: (N, D) of all bodies.
         box: the root cell.
-        costs: (N,) of the bodies that a rank had in the last evaluation, 0 for others; None if there was none.
+        costs: (N,) of the bodies that this rank had in the last evaluation, 0 for others; None on all ranks if there was
+            none.
         least: cells with at most this number of bodies are not divided.
     """
     stride = max(1, len(position) // SAMPLE)
@@ -54,12 +55,15 @@ def cuts_for(position: np.ndarray, box: Box, costs: np.ndarray | None, least: in
     keys, order = sort(keys, order, key_bits(dimensions))
     weights = np.ones(len(sample))
     if costs is not None:
-        weights = np.stack(team.all(costs[::stride])).sum(0, dtype=np.float64)[order]
+        own = np.flatnonzero(costs[::stride])
+        for places, values in team.all((own, costs[::stride][own]), soon=True):
+            weights[places] = values
+        weights = weights[order]
     enough = least + 1 if stride == 1 else max(SURE, 4 * least // stride)
     places = _places(keys, enough, dimensions)
-    if not len(places.sample):
+    if not len(places.number):
         return None
-    costs_before = (np.cumsum(weights) - weights)[places.sample]
+    costs_before = (np.cumsum(weights) - weights)[places.number]
     halfway = (costs_before[1:] + costs_before[:-1]) / 2
     nearest = np.searchsorted(halfway, weights.sum() * np.arange(1, team.size) / team.size)
     bounds = np.array([0, *places.key[nearest], 1 << key_bits(dimensions)], np.uint64)
@@ -69,9 +73,9 @@ def cuts_for(position: np.ndarray, box: Box, costs: np.ndarray | None, least: in
 
 
 class _Places(NamedTuple):
-    """Where the curve may be cut: the number of a sample, the key before it, and the cell of enough samples."""
+    """Where the curve may be cut: the number of a sample, the key, and the lowest key and the end of the cell beside it."""
 
-    sample: np.ndarray
+    number: np.ndarray
     key: np.ndarray
     low: np.ndarray
     end: np.ndarray
@@ -81,10 +85,10 @@ def _places(keys: np.ndarray, enough: int, dimensions: int) -> _Places:
     """The places between the samples with sorted ``keys`` where the curve enters or leaves a cell of ``enough`` samples."""
     after = np.arange(1, len(keys))
     differing = keys[1:] ^ keys[:-1]
-    _, length = np.frexp((differing & ~(differing >> np.uint64(1))).astype(np.float64))  # in bits; the mask rounds down
-    size = (np.maximum(length - 1, 0) // dimensions * dimensions).astype(
-        np.uint64
-    )  # of the cells on both sides, in bits
+    # without its second bit a number is not rounded up to the next power of two
+    _, length = np.frexp((differing & ~(differing >> np.uint64(1))).astype(np.float64))
+    # of the largest cells with only one of both neighbours, in bits
+    size = (np.maximum(length - 1, 0) // dimensions * dimensions).astype(np.uint64)
     last, first = np.minimum(after + enough, len(keys)) - 1, np.maximum(after - enough, 0)
     enters = (after + enough <= len(keys)) & ((keys[last] ^ keys[after]) >> size == 0)
     leaves = (after >= enough) & ((keys[first] ^ keys[after - 1]) >> size == 0)

@@ -32,7 +32,8 @@ def next_number(typing_context, counter):
 @cache
 def descend_for(variant: str) -> Callable:
     """The compiled function ``descend(w, sources, targets, last, counter, tasks, same, rules, group, few, room, result)``:
-    worker w takes tasks until none is left. Returns False if a list is full. Several threads call it at once."""
+    worker w takes tasks until none is left. Returns False if a list can't be completed. Several threads call it
+    at once."""
 
     def descend(w, sources, targets, last, counter, tasks, same, rules, group, few, room, result):
         return work(variant, w, last, counter, tasks, same, sources, targets, rules, group, few, room, result)
@@ -41,7 +42,7 @@ def descend_for(variant: str) -> Callable:
 
 
 def _work(variant: Variant) -> Callable:
-    """``work(w, last, counter, …)``: worker w takes tasks until none is left. Returns False if a list is full."""
+    """``work(w, last, counter, …)``: worker w takes tasks until none is left. Returns False if a list can't be completed."""
     visit = visit_for(variant)
 
     @njit(fastmath=FAST, error_model="numpy")

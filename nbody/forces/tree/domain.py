@@ -1,4 +1,4 @@
-"""A rank's part of a tree: its bodies, and of the others what they feel.
+"""A rank's part of a tree: its own bodies and their cells, and what it receives from other ranks.
 
 Each rank has the bodies between two cuts of the curve (:mod:`.cuts`), and makes their cells, the largest of which are its
 *branches*: the largest cells of the root's grid that have no bodies of other ranks. The cells above the branches are the
@@ -16,7 +16,8 @@ from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.tree.bodies import Bodies
 from nbody.forces.tree.box import Box
 from nbody.forces.tree.cuts import Cuts, cuts_for
-from nbody.forces.tree.essential import exchange, front_of, joined
+from nbody.forces.tree.essential import exchange, front_of
+from nbody.forces.tree.graft import joined
 from nbody.forces.tree.order import Order, key_bits, make_keys, picked
 from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Side
@@ -32,55 +33,30 @@ CHUNKS = 64
 """Parts of all bodies in which threads look for those of this rank."""
 
 FRONT = 4096
-"""The other ranks know the targets of more than N/FRONT bodies."""
+"""A rank tells the others about its targets whose parents have more than N/FRONT bodies."""
 
 FEWEST = 1 << 14
-"""The least bodies of a rank: with fewer, each rank makes all cells in less time than the exchange takes. (Two ranks of one
-core: 15.3 instead of 14.5 ms with 50 000 bodies, 52 instead of 61 ms with 200 000.)"""
+"""The least mean number of bodies per rank: with fewer, each rank makes the whole tree in less time than domains take. (Two
+ranks of one core: 14.5 ms with whole trees and 15.3 with domains for 50 000 bodies, 61 and 52 ms for 200 000.)"""
 
 
 class Domain:
-    """The bodies of one of several ranks, and what the other ranks have sent. All ranks must make one, and call its methods,
-    at the same time; they have the same arguments.
+    """The bodies of one of several ranks, and what the other ranks have sent. All ranks call its methods at the same time.
 
     Args:
-        position, mass: (N, D) and (N,) of all bodies, in the precision of the kernel.
-        box, units: the root cell, and the kernel's units.
-        leaf, group: cells with more bodies are divided; as targets, those with more than ``group``.
-        team: the ranks.
-        costs: see :func:`.cuts_for`.
-
-    Attributes:
-        own: the bodies of this rank; None if a rank has too few, so that the domains can't be used.
-        rows: (n,) the rows of these bodies, in order.
+        own: the bodies of this rank.
+        roots: where its branches begin in ``own``, and the number of bodies.
+        rows: (n,) the rows of these bodies among all, in order.
         places: (n,) the place in ``rows`` of each body along the curve.
+        group: targets with more bodies are divided.
+        team: the ranks.
     """
 
-    own: Bodies | None = None
-    rows: np.ndarray
-    places: np.ndarray
-
     def __init__(
-        self, position: np.ndarray, mass: np.ndarray, box: Box, units: Units, leaf: int, group: int, team: Team,
-        costs: np.ndarray | None,
-    ) -> None:  # fmt: skip
-        self._team, self._group = team, group
-        if len(mass) < FEWEST * team.size:
-            return
-        dimensions, least = position.shape[1], max(FINE, leaf, group)
-        cuts = cuts_for(position, box, costs, least, team)
-        if cuts is None:
-            return
-        with one_thread_for_few(len(mass)):
-            keys = np.empty(len(mass), np.uint64)
-            make_keys(position, box.low, box.side, keys, np.empty(len(mass), np.uint32))
-            found = between(keys, cuts.bounds[team.rank], cuts.bounds[team.rank + 1])
-            sorted_keys, places = sort(keys[found], np.arange(len(found), dtype=np.uint32), key_bits(dimensions))
-        numbers, counted = zip(*team.all((len(found), cuts.counted(sorted_keys))), strict=True)
-        if min(numbers) >= FEWEST and np.all(np.sum(counted, axis=0) > least):
-            self.rows, self.places, order = found, places, Order(sorted_keys, picked(found, places))
-            self._roots = branches_of(sorted_keys, cuts, team.rank, dimensions)
-            self.own = Bodies(order, position, mass, units, leaf, self._roots)
+        self, own: Bodies, roots: np.ndarray, rows: np.ndarray, places: np.ndarray, group: int, team: Team
+    ) -> None:
+        self.own, self.rows, self.places = own, rows, places
+        self._roots, self._group, self._team = roots, group, team
 
     def side(self, variant: Variant, scale: np.ndarray, criterion: Callable[[np.ndarray], Rules]) -> tuple[Side, int]:
         """The part of the tree that this rank needs, for kernels, and the number of its cells before those of :attr:`own`.
@@ -89,16 +65,49 @@ class Domain:
             scale: as in :meth:`Bodies.side`.
             criterion: the rules for the record of the root.
         """
-        assert self.own is not None
         own, roots, first = self.own.side(variant, scale), self._roots, self._roots[:-1]
         branches = Branches(
             self.own.order.keys[first], np.diff(roots), own.bodies[:, first].T, *(each[: len(first)] for each in own.fields)
         )  # fmt: skip
         front = front_of(own, len(first), self._group, max(self._group, len(scale) // FRONT))
-        found = self._team.all((branches, front))
+        found = self._team.all((branches, front), soon=True)
         trunk, fronts = trunk_of(variant, [each[0] for each in found]), [each[1] for each in found]
         received = exchange(self._team, variant, own, trunk, fronts, criterion(trunk.fields.records[0]))
         return joined(self._team.rank, own, roots, trunk, received), len(trunk.cells.first)
+
+
+def domain_for(
+    position: np.ndarray, mass: np.ndarray, box: Box, units: Units, leaf: int, group: int, team: Team,
+    costs: np.ndarray | None,
+) -> Domain | None:  # fmt: skip
+    """The domain of this rank; None on all ranks if the bodies can't be divided, or if that does not pay. All ranks must
+    call this at the same time, with the same arguments but for the costs.
+
+    Args:
+        position, mass: (N, D) and (N,) of all bodies, in the precision of the kernel.
+        box, units: the root cell, and the kernel's units.
+        leaf, group: cells with more bodies are divided; as targets, those with more than ``group``.
+        team: the ranks.
+        costs: see :func:`.cuts_for`.
+    """
+    number, dimensions = position.shape
+    if team.size == 1 or number < FEWEST * team.size:
+        return None
+    least = max(FINE, leaf, group)
+    cuts = cuts_for(position, box, costs, least, team)
+    if cuts is None:
+        return None
+    with one_thread_for_few(number):
+        keys = np.empty(number, np.uint64)
+        make_keys(position, box.low, box.side, keys, np.empty(number, np.uint32))
+        rows = between(keys, cuts.bounds[team.rank], cuts.bounds[team.rank + 1])
+        sorted_keys, places = sort(keys[rows], np.arange(len(rows), dtype=np.uint32), key_bits(dimensions))
+    counts, beside = zip(*team.all((len(rows), cuts.counted(sorted_keys)), soon=True), strict=True)
+    if min(counts) <= least or sum(counts) != number or np.any(np.sum(beside, axis=0) <= least):
+        return None
+    roots = branches_of(sorted_keys, cuts, team.rank, dimensions)
+    own = Bodies(Order(sorted_keys, picked(rows, places)), position, mass, units, leaf, roots)
+    return Domain(own, roots, rows, places, group, team)
 
 
 def between(keys: np.ndarray, low: np.uint64, high: np.uint64) -> np.ndarray:

@@ -39,14 +39,15 @@ def cells_of(keys: np.ndarray, leaf: int, dimensions: int, roots: np.ndarray | N
     Args:
         roots: where each of several cells begins, and the number of bodies: the first level. None for one root.
     """
-    room, roots = len(keys) // 4 + 512, np.array([0, len(keys)]) if roots is None else roots
+    roots = np.array([0, len(keys)]) if roots is None else roots
+    room = len(keys) // 4 + 64 + len(roots)
     while True:
         table, levels = np.empty((5, room), np.uint32), np.zeros(80, np.int64)
         number, depth = build(keys, leaf, dimensions, roots, table, levels, np.empty((room, 8), np.uint32))
         if number <= room:
             rows = [np.ascontiguousarray(row[:number]) for row in table]
             return Cells(*rows, levels=levels[: depth + 1].copy())  # type: ignore[misc]
-        room = 2 * len(keys) + 512  # enough for any bodies: each cell above a leaf has two children or more
+        room = 2 * len(keys) + 64 + len(roots)  # enough for any bodies: each cell above a leaf has two children or more
 
 
 @njit(error_model="numpy")

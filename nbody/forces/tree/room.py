@@ -38,7 +38,7 @@ class Room(NamedTuple):
         local: (W, DEPTH, number of L): the local expansions from the root to the present target.
         weights: (W, 32), p + 1 used.
         stack: (W, STACK, 4) int64: cell, range of its undecided sources, depth.
-        counts: (W, 16) int64: M2L, M2P, P2P pairs, and tests, computed; and 1 if children of a cell are not here. (16:
+        counts: (W, 16) int64: M2L, M2P, P2P pairs, and tests, computed; and 1 if children of a cell were not received. (16:
             workers share no cache line.)
     """
 

@@ -23,7 +23,7 @@ from nbody.forces.tree.near import (
     stage_records,
 )
 from nbody.forces.tree.pieces import Variant
-from nbody.forces.tree.walk import classify_inner, classify_terminal, fill_weights, sort_out
+from nbody.forces.tree.walk import MISSING, classify_inner, classify_terminal, fill_weights, sort_out
 
 
 @njit(error_model="numpy", inline="always")
@@ -70,7 +70,7 @@ def _decide(text: str) -> Callable:
             queue = room.queues[w, turn]
             count = sort_out(count, ids, codes, sources.cells, few, lists, numbers, queue, room.queues[w, 2])
             ids, turn = queue, 1 - turn
-        if count == -2:
+        if count == MISSING:
             room.counts[w, 4] = 1
         return count == 0, numbers[0], numbers[1], numbers[2], numbers[3]
 
@@ -141,7 +141,7 @@ def _finish(text: str, variant: Variant) -> Callable:
 
 def visit_for(variant: Variant) -> Callable:
     """``visit(w, cell, begin, end, depth, same, …)``: one target, its lists and its expansion; its field if it is terminal.
-    Returns the end of the sources that are handed down, -1 if it is terminal, -2 if a list is full."""
+    Returns the end of the sources that are handed down, -1 if it is terminal, -2 if a list can't be completed."""
     text, zero = variant.text(), variant.real(0)
     expand, decide, finish = _expand(text), _decide(text), _finish(text, variant)
 

@@ -18,7 +18,7 @@ from nbody.forces.tree.bodies import Bodies
 from nbody.forces.tree.box import root_box
 from nbody.forces.tree.criterion import rules_for
 from nbody.forces.tree.descent import descend_for
-from nbody.forces.tree.domain import Domain
+from nbody.forces.tree.domain import Domain, domain_for
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
 from nbody.forces.tree.order import put
 from nbody.forces.tree.pieces import Variant
@@ -37,7 +37,7 @@ FEW = 8
 """Leaves with at most this number of bodies take part in direct sums rather than in M2P, which costs more."""
 
 FIRST_ROOM = 1 << 15
-"""The room for lists at first; it doubles until every list fits."""
+"""The room for lists at first; it grows until every list fits."""
 
 ALONE = 0.4
 """The criterion's error for some bodies or points, in units of that for all: it takes the smallest |a| of the targets in a
@@ -91,14 +91,13 @@ class Tree:
         with one_thread_for_few(len(self.mass)):
             self.box, bulk = root_box(self.position)
         self.units = units_for(bulk, float(self.mass.max(initial=0.0)), gravity.G)
-        self.work, self.costs = Work(0, 0, 0, 0), costs
+        self.work = Work(0, 0, 0, 0)
         self._workers, self._team = workers or get_num_threads(), team
         self._room = FIRST_ROOM
         self._own_scale: np.ndarray | None = None
-        self._domain: Domain | None = None
-        if team.size > 1:
-            leaf, group = self.settings.leaf, self.settings.group
-            self._domain = Domain(self.position, self.mass, self.box, self.units, leaf, group, team, costs)
+        leaf, group = self.settings.leaf, self.settings.group
+        self._domain = domain_for(self.position, self.mass, self.box, self.units, leaf, group, team, costs)
+        self.costs = costs if self._domain else None
 
     @cached_property
     def bodies(self) -> Bodies:
@@ -144,8 +143,8 @@ class Tree:
         """
         law = LAWS.load(self.gravity.softening).name
         variant = Variant(self.settings.order, self.position.shape[1], law, self.precision, potential)
-        if at is None and self._domain is not None and self._domain.own is not None:
-            return self._over_domains(self._domain, self._domain.own, variant, scale, active)
+        if at is None and self._domain is not None:
+            return self._over_domains(self._domain, variant, scale, active)
         ones = np.ones(len(self.position), self.real)
         sources = self.bodies.side(variant, ones if scale is None or at is not None else scale)
         bodies, targets = self.bodies, sources
@@ -173,40 +172,45 @@ class Tree:
         return result.field
 
     def _over_domains(
-        self, domain: Domain, own: Bodies, variant: Variant, scale: np.ndarray | None, active: np.ndarray | None
+        self, domain: Domain, variant: Variant, scale: np.ndarray | None, active: np.ndarray | None
     ) -> np.ndarray:
         """See :meth:`field`: each rank computes the field of its own bodies, and all get the whole."""
         error = math.inf if scale is None else self.settings.error * (1.0 if active is None else ALONE)
         criterion = partial(rules_for, self.gravity, self.units, self.settings.theta, error)
         side, above = domain.side(variant, np.ones(len(self.mass), self.real) if scale is None else scale, criterion)
-        order, counted, team = own.order.order, np.zeros(0, np.int64), self._team
-        if active is not None:  # a cell of the trunk ends beyond the bodies of this rank, and always has wanted ones
+        order, counted = domain.own.order.order, np.zeros(0, np.int64)
+        if active is not None:
+            # Cells of the trunk extend beyond the bodies of this rank. What is counted there exceeds all that is counted
+            # here, so that a descent never leaves out such a cell.
             counted = np.full(len(order) + len(self.mass) + 1, len(order) + 1)
             counted[: len(order) + 1] = np.concatenate(([0], np.cumsum(active[order])))
         costs = np.zeros(len(order) if active is None else 0, np.float32)
         result = Result(domain.places, counted, np.zeros((len(order), 4), self.real), costs)
-        tasks = own.tasks(self.settings.group, self._workers) + above
-        whole = self._descend(variant, side, side, tasks, True, error, result)
-        rows, field = domain.rows, result.field
-        if active is not None:
-            rows, field = rows[active[rows]], field[active[rows]]
-        found = team.all((whole, len(rows), tuple(self.work)))
-        if not all(each[0] for each in found):  # the margins of `essential` were too small for these bodies
-            self._domain = None
+        tasks = domain.own.tasks(self.settings.group, self._workers) + above
+        complete = self._descend(variant, side, side, tasks, True, error, result)
+        gathered = self._team.all((complete, tuple(self.work)), soon=True)
+        if not all(complete for complete, _ in gathered):  # the margins of `essential` were too small for these bodies
+            self._domain = self.costs = None
             return self.field(variant.potential, scale, active=active)
-        self.work = Work(*(sum(each[2][k] for each in found) for k in range(4)))
-        bounds = np.cumsum([0, *(each[1] for each in found)]).tolist()
-        all_rows, fields = np.empty(bounds[-1], np.uint32), np.empty((bounds[-1], 4), self.real)
-        mine = slice(bounds[team.rank], bounds[team.rank + 1])
-        all_rows[mine], fields[mine] = rows, field
-        team.gather_rows(all_rows, bounds)
-        team.gather_rows(fields, bounds)
-        whole_field = np.zeros((len(self.mass), 4), self.real)
-        put(fields, all_rows, whole_field)
+        self.work = Work(*(sum(work[k] for _, work in gathered) for k in range(4)))
         if active is None:
             self.costs = np.zeros(len(self.mass), np.float32)
             put(costs[:, None], order, self.costs[:, None])
-        return whole_field
+            return self._gathered(domain.rows, result.field)
+        return self._gathered(domain.rows[active[domain.rows]], result.field[active[domain.rows]])
+
+    def _gathered(self, rows: np.ndarray, field: np.ndarray) -> np.ndarray:
+        """The field (N, 4) of all bodies, on every rank, from that of its own rows."""
+        counts = self._team.all(len(rows), soon=True)
+        bounds = np.cumsum([0, *counts]).tolist()
+        own = slice(*bounds[self._team.rank : self._team.rank + 2])
+        all_rows, fields = np.empty(bounds[-1], np.uint32), np.empty((bounds[-1], 4), self.real)
+        all_rows[own], fields[own] = rows, field
+        self._team.gather_rows(all_rows, bounds)
+        self._team.gather_rows(fields, bounds)
+        complete = np.zeros((len(self.mass), 4), self.real)
+        put(fields, all_rows, complete)
+        return complete
 
     def _gather(self, team: Team, tasks: np.ndarray, result: Result) -> None:
         """Complete the field and the counts of what was computed; rank p of P has made the tasks p, p + P, p + 2 P, …
@@ -223,7 +227,7 @@ class Tree:
         rows[bounds[team.rank] : bounds[team.rank + 1]] = result.field[parts[team.rank]]
         team.gather_rows(rows, bounds)
         result.field[np.concatenate(parts)] = rows
-        self.work = Work(*(sum(each) for each in zip(*team.all(tuple(self.work)), strict=True)))
+        self.work = Work(*(sum(each) for each in zip(*team.all(tuple(self.work), soon=True), strict=True)))
 
     def _descend(
         self,
@@ -235,7 +239,7 @@ class Tree:
         error: float,
         result: Result,
     ) -> bool:
-        """Compute the field of the targets of ``tasks``. Returns False if children of a source are not here."""
+        """Compute the field of the targets of ``tasks``. Returns False if children of a source were not received."""
         descend = descend_for(variant.text())
         rules = rules_for(self.gravity, self.units, self.settings.theta, error, sources.fields.records[0])
         while True:

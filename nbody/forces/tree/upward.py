@@ -43,13 +43,13 @@ class Fields(NamedTuple):
 
 
 def fields_of(
-    variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndarray, leaves: Fields | None = None
+    variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndarray, known_leaves: Fields | None = None
 ) -> Fields:
     """The fields of cells over sorted ``bodies`` (4, N + PAD), and ``scale`` (N,), |a| of the bodies.
 
     Args:
-        leaves: the fields of leaves that are known, by the place of their first body; the other cells have more than
-            :data:`FINE` bodies.
+        known_leaves: the fields of the leaves, in the rows ``cells.first``, if they are known; the other cells have more
+            than :data:`FINE` bodies.
     """
     count, dtype = len(cells.first), np.dtype(variant.real)
     width = 3 + len(variant.basis.moments)
@@ -58,13 +58,13 @@ def fields_of(
         aligned_zeros((count, padded(width, variant.real)), dtype),
         aligned_zeros((count, BOX), dtype),
     )
-    if leaves:
+    if known_leaves is not None:
         known = np.flatnonzero(cells.children == 0)
-        for found, given in zip(fields, leaves, strict=True):
+        for found, given in zip(fields, known_leaves, strict=True):
             found[known] = given[cells.first[known]]
     # The potential's operators have the same moments; so both variants share this kernel.
     upward_for(variant._replace(potential=False, law="plummer" if variant.law == "plummer" else "none").text())(
-        cells, bodies, scale, leaves is None, fields
+        cells, bodies, scale, known_leaves is None, fields
     )
     return fields
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from nbody.forces.tree.lanes import LANES, select_ids
 from nbody.forces.tree.pieces import Variant, compiled, piece
@@ -24,6 +25,9 @@ from nbody.forces.tree.text import Text
 
 M2L, M2P, P2P, DOWN, OPEN, NONE = range(6)
 """What becomes of a source; NONE if it has no mass."""
+
+FULL, MISSING = -1, -2
+"""Why a list can't be completed."""
 
 FLAT = 0.5
 """The largest R/d of an accepted source. 0.4 costs 12 % at the same errors (Plummer, N = 1e5, order 4, one Zen 4 core)."""
@@ -54,18 +58,24 @@ class Rules(NamedTuple):
     least: float
 
 
+@register_jitable
+def moment_factor(degree: int) -> int:
+    """The factor of P_(degree + 1) in the estimate for M2P."""
+    return 4 if degree == 2 else 8
+
+
 def _classify(terminal: bool) -> Callable[[Variant], Callable]:
     """``classify(count, rows, box, weights, rules, limit, codes)``: what becomes of each source of a list,
     whose records are the columns of ``rows``.
 
-    ``weights`` (p + 1,) holds 8 C(p, k) R^(p-k), ``limit`` is ε |a|.
+    ``weights`` (p + 1,) holds 8 C(p, k) R^(p-k), ``limit`` is ε |a|. (:mod:`.essential` has this criterion too.)
     """
 
     def build(variant: Variant) -> Callable:
         order, degree = variant.order, variant.degree
         text = Text()
         estimate = " + ".join(f"w{k} * rows[{3 + k}, j]" for k in range(2, order + 1))
-        factor = text.constant(4 if degree == 2 else 8)
+        factor = text.constant(moment_factor(degree))
 
         def power(square: str, root: str, exponent: int) -> str:
             return " * ".join([square] * (exponent // 2) + [root] * (exponent % 2))
@@ -132,11 +142,11 @@ fill_weights = piece(_weights)
 def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
     """Distribute a list by its codes: to M2L, M2P, P2P (rows of ``lists``, numbers in ``numbers``) and, as numbers[3],
     those that are handed down; the opened ones to ``open_ids``, and their children to ``queue``. Returns the length of the
-    queue, -1 if something is full, or -2 if children are not here (:mod:`.essential`)."""
+    queue, FULL, or MISSING if children were not received (:mod:`.essential`)."""
     far, multipole, near, down = numbers[0], numbers[1], numbers[2], numbers[3]
     room = lists.shape[1] - LANES
     if max(far, multipole, near, down) + count > room:
-        return -1
+        return FULL
     multipole_before, opened, taken = multipole, np.int64(0), np.int64(0)
     for j in range(0, count, LANES):
         some = min(LANES, count - j)
@@ -159,11 +169,11 @@ def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
     for j in range(opened):
         s = open_ids[j]
         if taken > room:
-            return -1
+            return FULL
         child = cells.child[s]
         if child == 0:
-            return -2
+            return MISSING
         for k in range(8):  # a vector; children that do not exist are overwritten
             queue[np.uint64(taken) + np.uint64(k)] = child + np.uint32(k)
         taken += np.int64(cells.children[s])
-    return taken if taken <= room else -1
+    return taken if taken <= room else FULL
