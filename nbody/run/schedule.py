@@ -128,8 +128,8 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
         if record.every is None:
             raise InputError(
                 f"{scenario.where('record.dt', 'integrator.scheme', 'integrator.steps')}"
-                "the steps of this scheme have no fixed length, and the run ends after "
-                "'steps'; write 'end: TIME' instead of 'steps', or 'every: STEPS' instead of 'dt'"
+                "the steps of this scheme have no fixed length, and the run ends after 'steps'; write 'end: TIME' instead "
+                "of 'steps' (--end TIME), or 'every: STEPS' instead of 'dt' (--every STEPS)"
             )
         return StepSchedule(record.every, chosen.steps)
     if record.dt is None and "every" in dict(scenario.source.values.get("record") or {}):

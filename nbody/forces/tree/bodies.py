@@ -33,7 +33,7 @@ class Bodies:
         self, order: Order, position: np.ndarray, mass: np.ndarray, units: Units, leaf: int,
         roots: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        self.order, self._roots = order, 1 if roots is None else len(roots) - 1
+        self.order, self._root_count = order, 1 if roots is None else len(roots) - 1
         with one_thread_for_few(len(order.order)):
             self.bodies = gathered(
                 position, mass, order.order, math.ldexp(1.0, -units.length), math.ldexp(1.0, -units.mass)
@@ -60,6 +60,6 @@ class Bodies:
             max(group, len(self.order.order) // TASKS_PER_WORKER // workers) if workers > 1 else len(self.order.order)
         )
         above = count[self.cells.parent] > most
-        above[: self._roots] = True
+        above[: self._root_count] = True
         chosen = np.flatnonzero(above & ((count <= most) | (self.cells.children == 0)))
         return chosen[np.argsort(self.cells.first[chosen], kind="stable")].astype(np.int64)

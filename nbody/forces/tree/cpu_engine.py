@@ -17,6 +17,7 @@ from nbody.forces.engine import Engine, ForceError, Targets, rounding_bound
 from nbody.forces.tree.options import TreeOptions, interactions, settings
 from nbody.forces.tree.tree import Tree, norms
 from nbody.forces.tree.units import NEAREST
+from nbody.forces.tree.workers import one_thread_for_few
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
@@ -45,6 +46,11 @@ class TreeState(HostState):
         """See :meth:`State.invalidate`; the tree is that of earlier positions."""
         super().invalidate()
         self.moved = True
+
+    def _add_product(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
+        """See :class:`HostState`; by all threads, with the same bits. (On 16 cores NumPy would take a sixth of a step.)"""
+        with one_thread_for_few(len(target)):
+            add_product(target.reshape(-1), rate.reshape(-1), factor)
 
 
 class CpuTreeEngine(Engine):
@@ -199,3 +205,12 @@ def _deliver(field, factor, mass, partial, acceleration, norm):
 
 
 deliver = disk_cached(_deliver, parallel=True)
+
+
+def _add_product(target, rate, factor):
+    """target += rate · factor, both of them rounded."""
+    for k in prange(len(target)):
+        target[k] += rate[k] * factor
+
+
+add_product = disk_cached(_add_product, parallel=True)

@@ -70,8 +70,8 @@ class Domain:
             self.own.order.keys[first], np.diff(roots), own.bodies[:, first].T, *(each[: len(first)] for each in own.fields)
         )  # fmt: skip
         front = front_of(own, len(first), self._group, max(self._group, len(scale) // FRONT))
-        found = self._team.all((branches, front), soon=True)
-        trunk, fronts = trunk_of(variant, [each[0] for each in found]), [each[1] for each in found]
+        all_branches, fronts = zip(*self._team.all((branches, front), soon=True), strict=True)
+        trunk = trunk_of(variant, all_branches)
         received = exchange(self._team, variant, own, trunk, fronts, criterion(trunk.fields.records[0]))
         return joined(self._team.rank, own, roots, trunk, received), len(trunk.cells.first)
 

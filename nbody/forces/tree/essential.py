@@ -7,6 +7,7 @@ the source and not terminal, it hands the source down. So the sender finds all s
 A descent that misses children of a cell says so, and the whole tree is used instead.
 """
 
+from collections.abc import Sequence
 from math import comb
 from typing import NamedTuple
 
@@ -54,7 +55,9 @@ def front_of(own: Side, roots: int, group: int, most: int) -> Front:
     return Front(own.fields.boxes[chosen[order]], skip)
 
 
-def exchange(team: Team, variant: Variant, own: Side, trunk: Trunk, fronts: list[Front], rules: Rules) -> list[Sent]:
+def exchange(
+    team: Team, variant: Variant, own: Side, trunk: Trunk, fronts: Sequence[Front], rules: Rules
+) -> list[Sent]:
     """Send each rank what it needs of ``own``, and return what the others have sent; of this rank nothing."""
     binomials = np.array([8.0 * comb(variant.order, k) for k in range(variant.order + 1)])
     branches = int(trunk.ranks[team.rank + 1] - trunk.ranks[team.rank])

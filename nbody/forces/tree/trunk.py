@@ -1,5 +1,6 @@
 """The cells above the branches of several ranks. All ranks have the same, from the branches that each sends to all."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,9 +48,9 @@ class Trunk(NamedTuple):
         return np.flatnonzero((begin < last) & (begin + self.cells.count > first) & (self.cells.children > 0))
 
 
-def trunk_of(variant: Variant, found: list[Branches]) -> Trunk:
-    """The trunk over the branches that ranks have found."""
-    keys, count, *rows = (np.concatenate(each) for each in zip(*found, strict=True))
+def trunk_of(variant: Variant, branches: Sequence[Branches]) -> Trunk:
+    """The trunk over the branches of all ranks."""
+    keys, count, *rows = (np.concatenate(each) for each in zip(*branches, strict=True))
     before = np.concatenate(([0], np.cumsum(count)))
     cells = cells_of(keys, 1, variant.dimensions)
     ends = before[cells.first.astype(np.int64) + cells.count]
@@ -60,5 +61,5 @@ def trunk_of(variant: Variant, found: list[Branches]) -> Trunk:
     leaf = np.empty(len(keys), np.int64)
     leaf[cells.first[leaves]] = leaves
     fields = fields_of(variant, cells, bodies, np.zeros(len(keys), bodies.dtype), Fields(*rows[1:]))
-    ranks = np.concatenate(([0], np.cumsum([len(each.keys) for each in found])))
+    ranks = np.concatenate(([0], np.cumsum([len(each.keys) for each in branches])))
     return Trunk(cells, fields, ranks, before, leaf)
