@@ -59,36 +59,35 @@ def exchange(
     team: Team, variant: Variant, own: Side, trunk: Trunk, fronts: Sequence[Front], rules: Rules
 ) -> list[Sent]:
     """Send each rank what it needs of ``own``, and return what the others have sent; of this rank nothing."""
-    binomials = np.array([8.0 * comb(variant.order, k) for k in range(variant.order + 1)])
-    branches = int(trunk.ranks[team.rank + 1] - trunk.ranks[team.rank])
-    sent = []
-    for rank in range(team.size):
-        wanted = np.full(len(own.cells.first), -1, np.int32)
-        if rank != team.rank:
-            wanted[:branches] = 0
-            above = trunk.fields.boxes[trunk.above(rank)]
-            targets = np.concatenate([above, fronts[rank].boxes]).astype(np.float64)
-            skip = fronts[rank].skip + np.where(fronts[rank].skip > 0, len(above), 0)
-            skip = np.concatenate([np.arange(1, len(above) + 1), skip])
-            mark(
-                own.cells,
-                own.fields.records,
-                targets,
-                skip,
-                Rules(*map(float, rules)),
-                binomials,
-                variant.degree,
-                wanted,
-            )
-        sent.append(collected(own, np.flatnonzero(wanted >= 0)))
+    roots = int(trunk.ranks[team.rank + 1] - trunk.ranks[team.rank])
+    chosen = [
+        _essential(variant, own, roots, trunk.fields.boxes[trunk.above(rank)], fronts[rank], rules)
+        if rank != team.rank
+        else np.empty(0, np.int64)
+        for rank in range(team.size)
+    ]
+    sent = [collected(own, cells) for cells in chosen]
     lengths = np.array(team.all([(len(each.table), len(each.bodies)) for each in sent], soon=True))[:, team.rank]
     received = [
         Sent(*(np.empty((n, each.shape[1]), each.dtype) for n, each in zip((m, m, m, b), sent[0], strict=True)))
         for m, b in lengths
     ]
-    for each in range(len(Sent._fields)):
-        team.exchange([block[each] for block in sent], [block[each] for block in received])
+    for field in range(len(Sent._fields)):
+        team.exchange([block[field] for block in sent], [block[field] for block in received])
     return received
+
+
+def _essential(variant: Variant, own: Side, roots: int, above: np.ndarray, front: Front, rules: Rules) -> np.ndarray:
+    """The cells of a rank that another one needs: the branches, and the children of the cells that it may open. ``above``
+    are the boxes of the trunk's cells that have bodies of the other rank."""
+    targets = np.concatenate([above, front.boxes]).astype(np.float64)
+    skip = np.concatenate([np.arange(1, len(above) + 1), np.where(front.skip > 0, front.skip + len(above), front.skip)])
+    binomials = np.array([8.0 * comb(variant.order, k) for k in range(variant.order + 1)])
+    wanted = np.full(len(own.cells.first), -1, np.int32)
+    wanted[:roots] = 0
+    rules = Rules(*map(float, rules))
+    mark(own.cells, own.fields.records, targets, skip, rules, binomials, variant.degree, wanted)
+    return np.flatnonzero(wanted >= 0)
 
 
 @njit(error_model="numpy")
