@@ -99,6 +99,13 @@ def stopped(ranks, folder):
     ranks.gather_rows(np.zeros((30, 3)), ranks.bounds(30))
 
 
+def stopped_in_an_evaluation(ranks, folder):
+    """The same, and the others wait for a value that belongs to an evaluation."""
+    if ranks.rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    ranks.all(1, soon=True)
+
+
 def stopped_elsewhere(ranks, folder):
     """The same, and the others wait for something else than MPI (NCCL)."""
     if ranks.rank == 1:

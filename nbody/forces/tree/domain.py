@@ -18,6 +18,7 @@ from nbody.forces.tree.box import Box
 from nbody.forces.tree.cuts import Cuts, cuts_for
 from nbody.forces.tree.essential import exchange, front_of
 from nbody.forces.tree.graft import joined
+from nbody.forces.tree.options import Settings
 from nbody.forces.tree.order import Order, key_bits, make_keys, picked
 from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Side
@@ -77,7 +78,7 @@ class Domain:
 
 
 def domain_for(
-    position: np.ndarray, mass: np.ndarray, box: Box, units: Units, leaf: int, group: int, team: Team,
+    position: np.ndarray, mass: np.ndarray, box: Box, units: Units, chosen: Settings, team: Team,
     costs: np.ndarray | None,
 ) -> Domain | None:  # fmt: skip
     """The domain of this rank; None on all ranks if the bodies can't be divided, or if that does not pay. All ranks must
@@ -86,14 +87,14 @@ def domain_for(
     Args:
         position, mass: (N, D) and (N,) of all bodies, in the precision of the kernel.
         box, units: the root cell, and the kernel's units.
-        leaf, group: cells with more bodies are divided; as targets, those with more than ``group``.
+        chosen: of which ``leaf`` and ``group`` are used.
         team: the ranks.
         costs: see :func:`.cuts_for`.
     """
     number, dimensions = position.shape
     if team.size == 1 or number < FEWEST * team.size:
         return None
-    least = max(FINE, leaf, group)
+    least = max(FINE, chosen.leaf, chosen.group)
     cuts = cuts_for(position, box, costs, least, team)
     if cuts is None:
         return None
@@ -106,8 +107,8 @@ def domain_for(
     if min(counts) <= least or sum(counts) != number or np.any(np.sum(beside, axis=0) <= least):
         return None
     roots = branches_of(sorted_keys, cuts, team.rank, dimensions)
-    own = Bodies(Order(sorted_keys, picked(rows, places)), position, mass, units, leaf, roots)
-    return Domain(own, roots, rows, places, group, team)
+    own = Bodies(Order(sorted_keys, picked(rows, places)), position, mass, units, chosen.leaf, roots)
+    return Domain(own, roots, rows, places, chosen.group, team)
 
 
 def between(keys: np.ndarray, low: np.uint64, high: np.uint64) -> np.ndarray:

@@ -95,8 +95,7 @@ class Tree:
         self._workers, self._team = workers or get_num_threads(), team
         self._room = FIRST_ROOM
         self._own_scale: np.ndarray | None = None
-        leaf, group = self.settings.leaf, self.settings.group
-        self._domain = domain_for(self.position, self.mass, self.box, self.units, leaf, group, team, costs)
+        self._domain = domain_for(self.position, self.mass, self.box, self.units, self.settings, team, costs)
         self.costs = costs if self._domain else None
 
     @cached_property
@@ -157,11 +156,7 @@ class Tree:
         if active is not None:
             counted = np.concatenate(([0], np.cumsum(active[order])))
         result = Result(order, counted, np.zeros((len(order), 4), self.real), np.zeros(0, np.float32))
-        error = (
-            math.inf
-            if scale is None
-            else self.settings.error * (1.0 if bodies is self.bodies and active is None else ALONE)
-        )
+        error = self._error(scale, at is None and active is None)
         wanted = len(order) if active is None else int(counted[-1])
         team = worth_dividing(self._team, wanted * PER_BODY) if at is None else ONE_RANK
         workers = self._workers if team.size == 1 else WORKERS_PER_RANK * team.size
@@ -171,11 +166,15 @@ class Tree:
             self._gather(team, tasks, result)
         return result.field
 
+    def _error(self, scale: np.ndarray | None, all_bodies: bool) -> float:
+        """The criterion's relative error; infinite for a geometric one."""
+        return math.inf if scale is None else self.settings.error * (1.0 if all_bodies else ALONE)
+
     def _over_domains(
         self, domain: Domain, variant: Variant, scale: np.ndarray | None, active: np.ndarray | None
     ) -> np.ndarray:
-        """See :meth:`field`: each rank computes the field of its own bodies, and all get the whole."""
-        error = math.inf if scale is None else self.settings.error * (1.0 if active is None else ALONE)
+        """The field of the bodies, see :meth:`field`. Each rank computes it for its domain and receives the rest."""
+        error = self._error(scale, active is None)
         criterion = partial(rules_for, self.gravity, self.units, self.settings.theta, error)
         side, above = domain.side(variant, np.ones(len(self.mass), self.real) if scale is None else scale, criterion)
         order, counted = domain.own.order.order, np.zeros(0, np.int64)
@@ -200,7 +199,8 @@ class Tree:
         return self._gathered(domain.rows[active[domain.rows]], result.field[active[domain.rows]])
 
     def _gathered(self, rows: np.ndarray, field: np.ndarray) -> np.ndarray:
-        """The field (N, 4) of all bodies, on every rank, from that of its own rows."""
+        """The fields that all ranks have computed, (N, 4); this rank has computed ``field`` (n, 4), of the bodies ``rows``
+        (n,). The rows of other bodies are zero."""
         counts = self._team.all(len(rows), soon=True)
         bounds = np.cumsum([0, *counts]).tolist()
         own = slice(*bounds[self._team.rank : self._team.rank + 2])
@@ -230,15 +230,8 @@ class Tree:
         self.work = Work(*(sum(each) for each in zip(*team.all(tuple(self.work), soon=True), strict=True)))
 
     def _descend(
-        self,
-        variant: Variant,
-        sources: Side,
-        targets: Side,
-        tasks: np.ndarray,
-        same: bool,
-        error: float,
-        result: Result,
-    ) -> bool:
+        self, variant: Variant, sources: Side, targets: Side, tasks: np.ndarray, same: bool, error: float, result: Result
+    ) -> bool:  # fmt: skip
         """Compute the field of the targets of ``tasks``. Returns False if children of a source were not received."""
         descend = descend_for(variant.text())
         rules = rules_for(self.gravity, self.units, self.settings.theta, error, sources.fields.records[0])
