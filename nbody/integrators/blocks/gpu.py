@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
+from nbody.errors import DeviceError
 from nbody.gpu import cuda
 from nbody.integrators.blocks.formulas import TICKS
 from nbody.integrators.blocks.gpu_layout import (
@@ -29,6 +30,7 @@ from nbody.integrators.blocks.gpu_layout import (
     EXCEEDED,
     FAILED,
     FAR,
+    NEXT,
     REACHED,
     SINGLE,
     SMALLEST,
@@ -145,7 +147,7 @@ class Blocks:
         begin[blocks_for(state.count), THREADS, state.stream](last, step, wanted, first.clock, first.scale)
         state.stream.synchronize()
         clock = first.clock.copy_to_host()
-        self._next, self._now = int(clock[0]), 0
+        self._next, self._now = int(clock[NEXT]), 0
         self.look(tick, unit)
         if clock[FAILED] < 0:
             return -1
@@ -186,16 +188,21 @@ class Blocks:
             self._next = int((self._columns.last.copy_to_host() + self._columns.step.copy_to_host()).min())
         self._workers.copy_bodies()
         self._set_clock(tick, self._next, end, unit, smallest, steps)
-        graphs = 1
+        graphs, made = 1, 0
         while True:
             for _ in range(graphs):
                 self._workers.blocks()
             clock = self._workers.clock()
-            self._next = int(clock[:3].min())
-            left = steps - int(clock[BLOCKS_DONE])
-            if left <= 0 or self._next > end or clock[FAILED] >= 0 or clock[EXCEEDED]:
+            before, made = made, int(clock[BLOCKS_DONE])
+            self._next = int(clock[NEXT])
+            if made >= steps or self._next > end or clock[FAILED] >= 0 or clock[EXCEEDED]:
                 return clock
-            graphs = min(MOST_GRAPHS, 2 * graphs, -(-left // BLOCKS_PER_GRAPH))
+            if made == before:
+                raise DeviceError(
+                    "the GPU made no block step, although the next one was due; test it with 'nbody doctor', and go on "
+                    "with 'nbody resume'"
+                )
+            graphs = min(MOST_GRAPHS, 2 * graphs, -(-(steps - made) // BLOCKS_PER_GRAPH))
 
     def step_to(self, end: int) -> None:
         """Let the next steps of all bodies end at the time ``end``, in ticks."""
@@ -222,6 +229,6 @@ class Blocks:
     def _set_clock(self, tick: float, following: int, end: int, unit: int, smallest: int, budget: int) -> None:
         clock = np.zeros(CLOCK, np.int64)
         clock[:3], clock[END], clock[UNIT], clock[SMALLEST], clock[BUDGET] = FAR, end, unit, smallest, budget
-        clock[0], clock[FAILED] = following, -1
+        clock[NEXT], clock[FAILED] = following, -1
         G, length2 = self._constants
         self._workers.set(clock, np.array([tick, self._eta, G, length2]))

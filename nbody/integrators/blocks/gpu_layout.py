@@ -49,8 +49,13 @@ def tiling(mixed: bool) -> Tiling:
 FAR = (1 << 62) - 1
 """A time in ticks that is never reached."""
 
-# The clock, (CLOCK,) int64: the next time and the number of listed bodies (three slots each), then
+# The clock, (CLOCK,) int64: the next time and the number of listed bodies (three slots each, used in turn: while a block
+# is made, one slot holds its time, the next one receives the time after it, and the third one is cleared), then
 REACHED, END, UNIT, SMALLEST, BUDGET, BLOCKS_DONE, SINGLE, FAILED, EXCEEDED, CLOCK = range(6, 16)
+NEXT = 0
+"""The slot of the next time between two graphs, each of which makes a multiple of three blocks. (The other slots may still
+hold the time that was just reached.)"""
+
 # The scale, (4,) float64: the length of a tick, eta, G, and the softening length squared.
 TICK, ETA, STRENGTH, LENGTH2 = 0, 1, 2, 3
 

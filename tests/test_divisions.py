@@ -1,0 +1,130 @@
+"""A run that is divided into calls of so many steps ends, and has the bits of one call: every scheme, on every device."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+from test_ensemble import pairs_of_planets
+
+import nbody
+from nbody.errors import DeviceError
+from nbody.forces import ENGINES
+from nbody.gpu import SIMULATED
+from nbody.integrators import INTEGRATORS
+from nbody.integrators.blocks import gpu_workers
+from nbody.scenario import Scenario
+
+LOADED = {name: INTEGRATORS.load(name) for name in INTEGRATORS}
+FIXED_ENSEMBLES = [name for name, kind in LOADED.items() if kind.for_ensembles and not kind.adaptive]
+
+
+def on(engine):
+    """The schemes that an engine serves."""
+    kind = ENGINES.load(engine)
+    return [name for name, scheme in LOADED.items() if not scheme.refusal(kind, "float64")]
+
+
+def of_each_loop(names):
+    """One of the schemes that share a loop over steps: simulated kernels are slow."""
+    return list({LOADED[name].advance: name for name in reversed(names)}.values())
+
+
+def pieces(total, *sizes):
+    """Divisions of ``total`` steps: all in one call, calls of these sizes, and random ones."""
+    yield [total]
+    for size in sizes:
+        yield [size] * (total // size) + [total % size] * (total % size > 0)
+    cuts = np.sort(np.random.default_rng(11).choice(np.arange(1, total), total // 5, replace=False))
+    yield np.diff(np.concatenate([[0], cuts, [total]])).tolist()
+
+
+def planets():
+    """A star with three planets near resonances, and a comet that comes close to two of them."""
+    bodies = [
+        {"m": 1.0}, {"m": 3e-4, "a": 1.0, "e": 0.05}, {"m": 1e-4, "a": 1.6, "e": 0.1, "M": 120, "inc": 2},
+        {"m": 5e-4, "a": 2.6, "M": 250, "inc": 1}, {"m": 1e-9, "a": 1.9, "e": 0.6, "M": 80},
+    ]  # fmt: skip
+    return nbody.planets(bodies=bodies, dimensions=3)
+
+
+def moving(bodies, name, engine):
+    """A simulation of these bodies; softened, but for planets about a star."""
+    kind = LOADED[name]
+    softening = {} if kind.star else {"softening": "plummer", "length": 0.01}
+    dt = 1.0 if kind.lengths == "individual" else 0.01  # the largest step: each body has its own
+    return nbody.Simulation(bodies, dt=dt, integrator=name, engine=engine, precision="float64", **softening)
+
+
+def ensemble(scheme, engine):
+    """Twelve planetary systems that end at different times or not at all."""
+    return nbody.Simulation(Scenario.from_dict(pairs_of_planets(scheme, engine=engine)))
+
+
+def check_divisions(make, total, *sizes):
+    """Each division makes all steps, and leaves the bits of one call in everything that a checkpoint holds."""
+    ends = []
+    for division in pieces(total, *sizes):
+        simulation = make()
+        scheme, motion = simulation.integrator, simulation.motion
+        scheme.start(motion)
+        for steps in division:
+            scheme.advance(motion, steps)  # the loop of a run divides its calls by the clock
+        assert simulation.step == total
+        ends.append({"time": simulation.time} | simulation.checkpoint_arrays())
+    for end in ends[1:]:
+        assert end.keys() == ends[0].keys()
+        for name, values in ends[0].items():
+            np.testing.assert_array_equal(end[name], values, err_msg=name)
+
+
+@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+@pytest.mark.parametrize("name", LOADED)
+def test_any_division_of_a_run_into_steps_has_the_same_bits(name):
+    check_divisions(lambda: moving(planets(), name, "cpu"), 60, 1, 7, 24)
+
+
+@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+@pytest.mark.parametrize("name", FIXED_ENSEMBLES)
+def test_any_division_of_an_ensemble_into_steps_has_the_same_bits(name):
+    check_divisions(lambda: ensemble(name, "cpu"), 40, 1, 7)
+
+
+@pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+@pytest.mark.parametrize("name", of_each_loop(on("gpu-tiled")))
+def test_any_division_on_a_simulated_gpu_has_the_same_bits(name):
+    """Block schemes make three blocks per graph there: a call that ends with a graph is the one that must not hang."""
+    check_divisions(lambda: moving(random_bodies(4), name, "gpu-tiled"), 6, 3)
+
+
+@pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+def test_a_simulated_gpu_that_makes_no_block_is_an_error_and_not_a_loop_without_end(monkeypatch):
+    simulation = moving(random_bodies(4), "hermite6_block", "gpu-tiled")
+    simulation.integrator.start(simulation.motion)
+    monkeypatch.setattr(gpu_workers.Workers, "blocks", lambda workers: None)
+    with pytest.raises(DeviceError, match="the GPU made no block step"):
+        simulation.integrator.advance(simulation.motion, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SIMULATED, reason="this is what starts the simulator")
+def test_the_same_in_the_simulator():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "simulated", __file__]
+    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout
+    assert ran.stdout.partition("\n")[0].count(".") == len(of_each_loop(on("gpu-tiled"))) + 1, ran.stdout
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", on("gpu-symmetric"))
+def test_any_division_on_a_card_has_the_same_bits(name):
+    graph = gpu_workers.BLOCKS_PER_GRAPH
+    check_divisions(lambda: moving(random_bodies(3000), name, "gpu-symmetric"), 4 * graph, 1, graph, 25)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", FIXED_ENSEMBLES)
+def test_any_division_of_an_ensemble_on_a_card_has_the_same_bits(name):
+    check_divisions(lambda: ensemble(name, "gpu"), 40, 1, 7)
