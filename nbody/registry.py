@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from nbody.errors import InputError, unknown
@@ -53,8 +54,9 @@ def imported(target: str) -> Any:
 class Registry(Mapping[str, Entry]):
     """Maps names to entries, in the order in which help texts list them."""
 
-    def __init__(self, kind: str, entries: dict[str, Entry]) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, entries: dict[str, Entry], renamed: Mapping[str, str] = MappingProxyType({})) -> None:
+        """``renamed``: names in files of earlier versions, which are accepted but not listed, and the present ones."""
+        self.kind, self.renamed = kind, renamed
         self._entries = entries
 
     @property
@@ -75,6 +77,7 @@ class Registry(Mapping[str, Entry]):
         return found
 
     def __getitem__(self, name: str) -> Entry:
+        name = self.renamed.get(name, name)
         return self._entries[name] if name in self._entries else self.plugins[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -84,13 +87,14 @@ class Registry(Mapping[str, Entry]):
         return len(self._entries)
 
     def check(self, name: str, where: str = "") -> str:
-        """Return ``name`` if it is registered. Raises InputError, starting with ``where`` (``file:line: ``), if not."""
+        """Return ``name``, or its present name, if it is registered. Raises InputError, starting with ``where``
+        (``file:line: ``), if not."""
         base, colon, variant = str(name).partition(":")
         if base not in self or (colon and not self[base].variants):
             raise unknown(self.kind, name, [*self, *self.plugins], where, self.mark)
         if colon:
             imported(self[base].variants).check(variant, f"{where}{self.kind} '{name}': ")
-        return str(name)
+        return self.renamed.get(str(name), str(name))
 
     def mark(self, name: str) -> str:
         """The mark shown after a name: `` (experimental)``, or nothing."""

@@ -25,9 +25,6 @@ ONE_WORKER = {
     "kernels of forces": (
         "test_forces_gpu",
         "test_forces_gpu_ladder",
-        "test_scheduled_order",
-        "test_scheduled_check",
-        "test_scheduled_reading",
     ),
     "kernels of products": ("test_linalg_compiled",),
     "the tree on the CPU": ("test_tree", "test_domains"),

@@ -49,7 +49,7 @@ def offered(tmp_path):
         ("nbody run --precision ", ["float32", "mixed", "float64"]),
         ("nbody bench --precision m", ["mixed"]),
         ("nbody bench --engines ", [*ENGINES]),
-        ("nbody bench --engines cpu gpu-tiled gpu-s", ["gpu-split", "gpu-symmetric", "gpu-scheduled"]),
+        ("nbody bench --engines cpu gpu-tiled gpu-s", ["gpu-split", "gpu-symmetric"]),
         ("nbody bench matmul --rungs k00 n", ["numpy"]),
         ("nbody bench matmul --explain k01 ", [*LADDER, *ELEMENTWISE]),
         ("nbody bench --engines cpu --prec", ["--precision"]),

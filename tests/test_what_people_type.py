@@ -82,6 +82,12 @@ def test_an_engine_that_does_not_exist_is_told_the_nearest(typed, meant):
         resolve(typed, "float32", 10, "--engine: ")
 
 
+def test_a_removed_engine_is_accepted_with_a_hint_at_the_one_that_computes_the_same_bits():
+    name, hint = resolve("gpu-scheduled", "float32", 10)
+    assert name == "gpu-symmetric" and "'gpu-scheduled', which was removed" in hint
+    assert ENGINES.load("gpu-scheduled") is ENGINES.load("gpu-symmetric") and "gpu-scheduled" not in list(ENGINES)
+
+
 @pytest.mark.parametrize(
     "typed,answer",
     [

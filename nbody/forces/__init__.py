@@ -3,7 +3,6 @@
 Read ``reference.py`` (what is computed), then ``gpu_global.py``, ``gpu_tiled.py`` (the lecture), ``gpu_kahan.py``,
 ``gpu_unrolled.py`` and ``gpu_split.py``. Then each pair once: ``gpu_triangle.py`` (which block computes what),
 ``gpu_meeting.py`` (the forces of one iteration), ``gpu_pairs.py`` (the kernel) and ``gpu_symmetric.py`` (the launch).
-``scheduled/`` is an experiment that a reader may skip.
 """
 
 from collections.abc import Callable
@@ -30,9 +29,6 @@ ENGINES = Registry(
         "gpu-unrolled": Entry("nbody.forces.direct.gpu_unrolled:UnrolledEngine", "several bodies per thread"),
         "gpu-split": Entry("nbody.forces.direct.gpu_split:SplitEngine", "two bodies per warp, for small N"),
         "gpu-symmetric": Entry("nbody.forces.direct.gpu_symmetric:SymmetricEngine", "each pair once, for large N"),
-        "gpu-scheduled": Entry(
-            "nbody.forces.scheduled.engine:ScheduledEngine", "the same, with reordered machine code", experimental=True
-        ),
         "gpu-tree": Entry("nbody.forces.tree.gpu_engine:TreeEngine", "octree and multipoles, to a chosen accuracy"),
         "matrix": Entry(
             "nbody.forces.matrix.engine:matrix_engine",
@@ -40,6 +36,7 @@ ENGINES = Registry(
             variants="nbody.linalg:LADDER",
         ),
     },
+    renamed={"gpu-scheduled": "gpu-symmetric"},
 )
 """Every engine a user may name; ``auto`` stands for :func:`choose`."""
 
@@ -156,12 +153,13 @@ def resolve(
         hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), known)
         listed = ", ".join(each + ENGINES.mark(each) for each in known)
         raise InputError(f"{where}unknown engine '{name}'{hint}; one of: {listed}")
-    if ENGINES.check(name, where) == "matrix":
+    known_as = ENGINES.check(name, where)
+    if known_as == "matrix":
         from nbody.forces.matrix.engine import default_rung
 
         rung, why = default_rung()
         return f"matrix:{rung}", why
-    return name, ""
+    return known_as, "" if known_as == name else f"instead of '{name}', which was removed; the bits are the same"
 
 
 def accelerations(

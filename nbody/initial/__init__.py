@@ -51,11 +51,9 @@ GENERATORS = Registry(
         "planetesimals": Entry("nbody.initial.planetesimals:Planetesimals", "a disc of small bodies around a star"),
         "ring": Entry("nbody.initial.planetesimals:Ring", "a thin ring around a planet"),
     },
+    renamed={"disk": "lecture"},
 )
 """Every generator a scenario may name."""
-
-RENAMED = {"disk": "lecture"}
-"""Names of generators in recordings of nbody 0.1, and what they are called now."""
 
 WORKING_COPIES = 3
 """The peak memory of a generator, in units of the particles' memory (measured at N = 10^6: 2.6, plummer)."""
@@ -167,7 +165,7 @@ def resolved_initial(scenario: Scenario) -> dict[str, Any]:
     for (at, chosen), group in zip(_parts(scenario), groups, strict=False):
         if isinstance(chosen, Generated):
             generator = _generator(scenario, at, chosen)
-            group |= {"generator": RENAMED.get(chosen.generator, chosen.generator)}
+            group |= {"generator": GENERATORS.check(chosen.generator)}
             group |= generator.model_dump(exclude_none=True)
     return initial
 
@@ -209,12 +207,11 @@ def _count(scenario: Scenario, at: str, chosen: Generated, generator: Generator)
 
 def _generator(scenario: Scenario, at: str, chosen: Generated) -> Generator:
     """The generator at the key ``at``, with its parameters."""
-    name = RENAMED.get(chosen.generator, chosen.generator)
-    kind, generator = component(scenario, at, chosen, GENERATORS, name)
+    kind, generator = component(scenario, at, chosen, GENERATORS)
     dimensions = scenario.gravity.dimensions
     if dimensions not in kind.dimensions:
         raise InputError(
-            f"{scenario.where('gravity.dimensions', f'{at}.generator')}generator '{name}' makes bodies in "
+            f"{scenario.where('gravity.dimensions', f'{at}.generator')}generator '{chosen.generator}' makes bodies in "
             f"{kind.dimensions[0]} dimensions, got {dimensions}; write 'dimensions: {kind.dimensions[0]}'"
         )
     assert isinstance(generator, Generator)

@@ -8,7 +8,7 @@ it, a second stream copies all areas of the block at once, while the first strea
 areas: there are two sides, used alternately (or one side if a frame is large). The blocks form a ring. A block is free when
 all its snapshots are released; if all blocks are in use, the run waits (usually for the disk).
 
-One H200, 20480 bodies of a Plummer sphere, float32, ``gpu-scheduled``: a step takes 148 µs, 159 with the sum of the energy,
+One H200, 20480 bodies of a Plummer sphere, float32: a step takes 148 µs, 159 with the sum of the energy,
 160 with every frame packed and copied in blocks of 16, and 161 with all frames stored in memory. (A separate kernel for the
 packing took 3 µs more; a copy of each frame in the block's graph, which then waited for the last one, 8 µs more.)
 """

@@ -85,9 +85,10 @@ def contestants(
         if not 0 < accuracy <= 0.1:
             raise InputError(f"--accuracy: must be greater than 0 and at most 0.1, got {accuracy:g}")
     precisions = list(dict.fromkeys(precisions or ROUNDOFF))
+    engines = [ENGINES.check(name, "--engines: ") for name in engines]
     found: list[Contestant] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
-        kind: type[Engine] = ENGINES.load(name, "--engines: ")
+        kind: type[Engine] = ENGINES.load(name)
         offered = [precision for precision in precisions if precision in kind.precisions]
         if name in engines and kind.device not in on:
             why = f"none here ({reason})" if (reason := kind.device == "gpu" and card.no_gpu()) else "not measured"

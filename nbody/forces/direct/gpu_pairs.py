@@ -9,7 +9,7 @@ The rest of the time is lost to conflicts of register banks. There are two banks
 multiply-add of three different numbers takes two clocks, unless one of them is in the operand cache, which holds operands
 of the warp's last instruction. The six multiply-adds of the sums are of this kind. The assembler chooses their order, and
 2.9 of them wait for a bank: 20.4 clocks per pair; measured are 21.2. (For 500 variants of this loop the measured time is
-1.0 to 1.07 times slots plus waits.) An order with almost no waits takes 20.0 (``gpu-scheduled``, an experiment). The banks
+1.0 to 1.07 times slots plus waits.) An order with almost no waits takes 20.0. The banks
 are the reason for three choices:
 
 - few warps (:func:`resident_warps`), since the operand cache is lost when the scheduler changes to another warp;

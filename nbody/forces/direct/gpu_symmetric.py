@@ -108,8 +108,6 @@ class SymmetricEngine(GpuEngine):
     interactions_per_root = 2
     separate_energy = True
     contends = range(2048, 1 << 62)  # 1024 bodies are 68 units of work: too few warps for a card
-    pairs = staticmethod(pairs_kernel)
-    """The pair kernel for a shape, a tiling and a form of the masses."""
 
     def load(self, particles: Particles) -> DeviceState:
         """See :meth:`Engine.load`. Chooses how pairs are weighted, and allocates the partial sums."""
@@ -170,13 +168,13 @@ class SymmetricEngine(GpuEngine):
         )  # fmt: skip
         length2 = np.empty(1, shape.dtype) if shape.per_species else shape.real(0)
         arguments = (body, rows, columns, length2, *(np.int64(0),) * 4, np.uint32(0))
-        return gpu.resident_blocks(self.pairs(shape, tiling, masses), arguments, tiling.chunk)
+        return gpu.resident_blocks(pairs_kernel(shape, tiling, masses), arguments, tiling.chunk)
 
     def kernel(self, want: Want, state: DeviceState) -> Kernels:
         """The kernels for this engine's gravity and precision and for the state's masses."""
         shape, plan, of_each = self.shape(want), state.workspace, want == Want.POTENTIAL
         return Kernels(
-            self.pairs(shape, plan.tiling, plan.masses),
+            pairs_kernel(shape, plan.tiling, plan.masses),
             sum_kernel(plan.tiling, plan.masses, shape.real, want, plan.work.shares > 1),
             root_kernel(plan.masses, shape.real, of_each),
             3 if want is Want.ACCELERATION else 4,
