@@ -46,11 +46,9 @@ class PostNewtonian(VelocityField, validate_default=True):
     c: Annotated[Positive, Quantity("velocity"), BeforeValidator(_known)] = LIGHT  # type: ignore[assignment]
 
     def strength(self) -> float:
-        """See :meth:`VelocityField.strength`: 1/c²."""
         return 1.0 / self.c**2
 
     def add(self, state: Any, G: float, accelerations: bool, energy: bool) -> None:
-        """See :meth:`VelocityField.add`."""
         from nbody.fields.post_newtonian_kernel import add_energies, add_forces
 
         x, v, a = np.zeros((3, 3, state.count))

@@ -105,18 +105,16 @@ class Tree:
 
 
 class DeviceTree:
-    """A tree on the GPU, built once."""
+    """A tree on the GPU, built once; the methods are those of :class:`Tree`."""
 
     def __init__(self, engine: Any, particles: Particles) -> None:
         self._engine, self._state = engine, engine.load(particles)
         engine.build_tree(self._state)
 
     def accelerations(self, at: np.ndarray | None) -> np.ndarray:
-        """See :meth:`Tree.accelerations`."""
         return self._field(at, Want.ACCELERATION)[0]
 
     def potential(self, at: np.ndarray | None) -> np.ndarray:
-        """See :meth:`Tree.potential`."""
         return self._field(at, Want.POTENTIAL)[1]
 
     def _field(self, at: np.ndarray | None, want: Want) -> tuple[np.ndarray, np.ndarray]:

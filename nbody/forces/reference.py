@@ -159,7 +159,6 @@ class ReferenceEngine(Engine):
     state_type = HostState
 
     def load(self, particles: Particles) -> HostState:
-        """See :meth:`Engine.load`."""
         state = HostState(particles, self.dtype)
         self.soften(state, particles)
         return state
@@ -184,5 +183,5 @@ class ReferenceEngine(Engine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state, its components, and eight blocks of pairs."""
+        # The state, its components, and eight blocks of pairs.
         return super().bytes_needed(particles, precision) + 8 * (3 * particles + 8 * max(BLOCK_PAIRS, particles))

@@ -76,7 +76,6 @@ class MpiTeam(Team):
     # --- Values ---
 
     def broadcast(self, value: Any) -> Any:
-        """See :meth:`Team.broadcast`. Raises the error of a rank that has failed."""
         data = _pickled(value) if self.first else b""
         lengths = self._headers(data, VALUE)
         sent = np.frombuffer(data, np.uint8) if self.first else np.empty(int(lengths[0]), np.uint8)
@@ -87,7 +86,6 @@ class MpiTeam(Team):
         return value if self.first else pickle.loads(sent.data)
 
     def all(self, value: Any, soon: bool = False) -> list[Any]:
-        """See :meth:`Team.all`. Raises the error of a rank that has failed."""
         data, limit = _pickled(value), self.patience * (1 if soon else DECISION_PATIENCE)
         found = self._gathered(self._headers(data, VALUE, limit=limit), data)
         self._lost = False
@@ -95,7 +93,6 @@ class MpiTeam(Team):
 
     @contextmanager
     def agreed(self) -> Iterator[None]:
-        """See :meth:`Team.agreed`."""
         self._depth += 1
         try:
             yield
@@ -152,7 +149,6 @@ class MpiTeam(Team):
     # --- Rows ---
 
     def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
-        """See :meth:`Team.gather_rows`. ``rows`` must be C-contiguous."""
         assert rows.flags.c_contiguous
         counts = [last - first for first, last in itertools.pairwise(bounds)]
         places = [rows, counts, list(bounds[:-1]), self._row_type(rows)]
@@ -161,7 +157,6 @@ class MpiTeam(Team):
         self._lost = False
 
     def exchange(self, blocks: list[np.ndarray], found: list[np.ndarray] | None = None) -> list[np.ndarray]:
-        """See :meth:`Team.exchange`."""
         own = blocks[self.rank]
         if found is None:
             found = [own if q == self.rank else np.empty_like(own, order="C") for q in range(self.size)]
@@ -189,7 +184,6 @@ class MpiTeam(Team):
     # --- Waiting, and the end ---
 
     def wait(self, arrived: Callable[[], bool]) -> None:
-        """See :meth:`Team.wait`."""
         self._lost = True
         self._poll(arrived, self.patience)
         self._lost = False
@@ -246,7 +240,6 @@ class MpiTeam(Team):
         return int(call[0])
 
     def abort(self, code: int) -> NoReturn:
-        """See :meth:`Team.abort`."""
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):
                 stream.flush()

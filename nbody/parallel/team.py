@@ -70,12 +70,12 @@ class Team(ABC):
 
     @abstractmethod
     def broadcast(self, value: Any) -> Any:
-        """Return the value of rank 0 on every rank."""
+        """Return the value of rank 0 on every rank. Raises the error of a rank that has failed."""
 
     @abstractmethod
     def all(self, value: Any, soon: bool = False) -> list[Any]:
         """Return the values of all ranks, on every rank. ``soon``: they are part of an evaluation, for which all ranks take
-        about the same time, so that a rank waits no longer than for rows."""
+        about the same time, so that a rank waits no longer than for rows. Raises the error of a rank that has failed."""
 
     @abstractmethod
     def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
@@ -91,18 +91,15 @@ class Alone(Team):
     """One process."""
 
     def broadcast(self, value: Any) -> Any:
-        """See :meth:`Team.broadcast`."""
         return value
 
     def all(self, value: Any, soon: bool = False) -> list[Any]:
-        """See :meth:`Team.all`."""
         return [value]
 
     def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
-        """See :meth:`Team.gather_rows`."""
+        pass
 
     def exchange(self, blocks: list[np.ndarray], found: list[np.ndarray] | None = None) -> list[np.ndarray]:
-        """See :meth:`Team.exchange`."""
         if found is None:
             return blocks
         found[0][...] = blocks[0]

@@ -24,7 +24,6 @@ class CallTimes(TimeSchedule):
     not made one after the other with a step between them (3 · 0.1 is not 0.3)."""
 
     def regular(self, step: int, time: float) -> bool:
-        """See :meth:`StepSchedule.due`."""
         return same_time(time, self.origin + self._before(time) * self.interval)
 
     def _before(self, time: float) -> int:

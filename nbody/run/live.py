@@ -267,7 +267,6 @@ class LiveRun:
                 self.messages.put(str(error))
 
     def stopping(self):
-        """See :class:`nbody.run.simulation.Pace`."""
         return self._stop_request()
 
     @contextmanager
@@ -275,7 +274,7 @@ class LiveRun:
         yield self._stop
 
     def steps(self) -> int:
-        """See :class:`nbody.run.simulation.Pace`: waits for the window, the user, and the next picture's turn."""
+        """Waits for the window, the user, and the next picture's turn."""
         try:
             while not (self._closing or self._wish):
                 if self.begun and (now := self.pace.steps_now(self._publish is not None)):

@@ -225,31 +225,26 @@ class RecordedElsewhere(Recording):
     error = None
 
     def redirect(self, file: Output | None) -> None:
-        """See :meth:`Recording.redirect`."""
         self.begun = False
 
     def open(self) -> AbstractContextManager:
-        """See :meth:`Recording.open`."""
         return nullcontext()
 
     def close(self, complete: bool) -> None:
-        """See :meth:`Recording.close`."""
+        pass
 
     def settle(self) -> None:
-        """See :meth:`Recording.settle`."""
         self.frames, self._energies = self._run.team.broadcast(None)
 
     def frame(self) -> None:
-        """See :meth:`Recording.frame`."""
         self.begun = True
 
     def snapshots(self, moments: Iterable[tuple[int, float, Snapshot]]) -> None:
-        """See :meth:`Recording.snapshots`."""
         for _, _, snapshot in moments:
             snapshot.wait().release()
 
     def events(self, rows: np.ndarray) -> None:
-        """See :meth:`Recording.events`."""
+        pass
 
     def checkpoint(self) -> None:
-        """See :meth:`Recording.checkpoint`."""
+        pass

@@ -51,30 +51,28 @@ class StepSchedule:
 
 @dataclass(frozen=True)
 class TimeSchedule:
-    """Frames at the time ``origin``, every ``interval`` after it, and at ``end``, where the run ends."""
+    """Frames at the time ``origin``, every ``interval`` after it, and at ``end``, where the run ends.
+
+    The methods are those of :class:`StepSchedule`.
+    """
 
     interval: float
     end: float
     origin: float
 
     def ended(self, step: int, time: float) -> bool:
-        """See :meth:`StepSchedule.ended`."""
         return time >= self.end
 
     def due(self, step: int, time: float) -> bool:
-        """See :meth:`StepSchedule.due`."""
         return self.regular(step, time) or time == self.end
 
     def regular(self, step: int, time: float) -> bool:
-        """See :meth:`StepSchedule.regular`."""
         return time == self.origin + self._before(time) * self.interval
 
     def next(self, step: int, time: float) -> tuple[int, float]:
-        """See :meth:`StepSchedule.next`."""
         return 1 << 62, self._frame(self._before(time) + 1)
 
     def count_after(self, step: int = 0, time: float = -math.inf) -> int:
-        """See :meth:`StepSchedule.count_after`."""
         time = max(time, self.origin)
         if time >= self.end:
             return 0
@@ -82,7 +80,6 @@ class TimeSchedule:
         return whole + (self._frame(self._before(self.end)) < self.end)
 
     def fraction(self, step: int, time: float) -> float:
-        """See :meth:`StepSchedule.fraction`."""
         return min(1.0, (time - self.origin) / (self.end - self.origin)) if self.end > self.origin else 1.0
 
     def _before(self, time: float) -> int:

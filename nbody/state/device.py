@@ -132,7 +132,7 @@ class DeviceState(State):
         self.waiting, self._area = [], None
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
-        """See :meth:`State.repeat`: many steps are one replay of a CUDA graph."""
+        # Many steps are one replay of a CUDA graph.
         if key is None:
             return super().repeat(step, count, key)
         self._replays.repeat(self, step, count, key)
@@ -151,7 +151,6 @@ class DeviceState(State):
     # --- Results ---
 
     def send_with_frames(self, names: Collection[str], particles: Particles) -> None:
-        """See :meth:`State.send_with_frames`."""
         super().send_with_frames(names, particles)
         if "density" in self.frame_columns:
             from nbody.diagnostics.gpu_density import DeviceDensity
@@ -170,7 +169,6 @@ class DeviceState(State):
                 self._density.launch(area.rows[0], self.body, column, self.stream)
 
     def snapshot(self) -> Snapshot:
-        """See :meth:`State.snapshot`."""
         staging = self._staging_area()
         block = staging.next_block()
         side = staging.side_for(block, self.stream)
@@ -178,7 +176,7 @@ class DeviceState(State):
         return staging.send(side, block, 1, self.stream)[0]
 
     def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
-        """See :meth:`State.snapshots`: the steps and the packing of their frames are one replay."""
+        # The steps and the packing of their frames are one replay.
         staging = self._staging_area()
         if staging.sides == 1:  # the steps need not wait until the last frame is copied
             self.repeat(step, 1, key)
@@ -204,31 +202,27 @@ class DeviceState(State):
         self.settle()
 
     def forces(self) -> tuple[np.ndarray, np.ndarray]:
-        """See :meth:`State.forces`."""
         self.synchronize()
         rows = self.acceleration.copy_to_host()
         return rows[:, : self.dimensions].copy(), rows[:, 3].copy()
 
     def phase_space(self) -> tuple[np.ndarray, np.ndarray]:
-        """See :meth:`State.phase_space`."""
         self.settle()
         self.synchronize()
         position, velocity = (array.copy_to_host()[:, : self.dimensions] for array in (self.body, self.velocity))
         return np.ascontiguousarray(position), np.ascontiguousarray(velocity)
 
     def views(self) -> tuple[Any, Any]:
-        """See :meth:`State.views`. (The fourth number of each row is left out.)"""
+        # The fourth number of each row is left out.
         self.settle()
         self.synchronize()
         return self.body[:, : self.dimensions], self.velocity[:, : self.dimensions]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """See :meth:`State.arrays`."""
         self.settle()
         return super().arrays()
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`State.restore`."""
         self.forget_moves()
         super().restore(arrays)
 
@@ -244,7 +238,7 @@ class DeviceState(State):
     # --- Progress ---
 
     def report(self, interactions: int) -> None:
-        """See :meth:`State.report`. Without a watch and ranks it does nothing."""
+        # Without a watch and ranks it does nothing.
         if self.ranks:
             self.ranks.wait()  # with a time limit, which marks do not have
         if self.watch is not None:
@@ -252,7 +246,7 @@ class DeviceState(State):
             self._marks.add(interactions, self._add_computed)
 
     def synchronize(self, soon: bool = False) -> None:
-        """See :meth:`State.synchronize`. It does not wait for frames on their way to the host."""
+        # It does not wait for frames on their way to the host.
         if self.ranks:
             self.ranks.wait()
         # A wait without signals would not see that a helper has failed.

@@ -54,7 +54,6 @@ class HostState(State):
             self._add_product(self.position, self.acceleration, half_dt2)
 
     def snapshot(self) -> Snapshot:
-        """See :meth:`State.snapshot`."""
         sums = system_sums(self.mass, self.position, self.velocity, self.potential)
         position, velocity = rows = np.zeros((2, self.count, 3), self.dtype)
         rows[0, :, : self.dimensions], rows[1, :, : self.dimensions] = self.position, self.velocity
@@ -62,15 +61,12 @@ class HostState(State):
         return Snapshot(position, velocity, sums, columns)
 
     def forces(self) -> tuple[np.ndarray, np.ndarray]:
-        """See :meth:`State.forces`."""
         return self.acceleration.copy(), self.potential.copy()
 
     def phase_space(self) -> tuple[np.ndarray, np.ndarray]:
-        """See :meth:`State.phase_space`."""
         return self.position.copy(), self.velocity.copy()
 
     def views(self) -> tuple[np.ndarray, np.ndarray]:
-        """See :meth:`State.views`."""
         return self.position, self.velocity
 
     def _allocate(self, column: Column) -> np.ndarray:

@@ -118,16 +118,13 @@ class StagedSnapshot(Snapshot):
         self._block, self._slot = block, slot
 
     def arrived(self) -> bool:
-        """See :meth:`Snapshot.arrived`."""
         return self._block.arrived()
 
     def wait(self) -> Snapshot:
-        """See :meth:`Snapshot.wait`."""
         self.sums = self._block.wait()[self._slot]
         return self
 
     def release(self) -> None:
-        """See :meth:`Snapshot.release`."""
         self._block.release()
 
 

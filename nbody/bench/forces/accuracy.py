@@ -81,5 +81,5 @@ class Judge:
         return ForceError(float(median), float(percentile_99), float(relative.max()), float(excess.max()))
 
     def bound(self, precision: str, condition: np.ndarray | float = 1.0) -> np.ndarray | float:
-        """See :func:`nbody.forces.engine.rounding_bound`; competitors are judged by it too."""
+        """The largest rounding error that is not a mistake, of engines and competitors."""
         return rounding_bound(precision, self.count, condition)

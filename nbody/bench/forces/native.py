@@ -60,12 +60,11 @@ class NativeContestant(Contestant):
         self.release()
 
     def release(self) -> None:
-        """See :meth:`Contestant.release`."""
         self._body = self._acceleration = np.empty((0, 0), np.float32)
         self._problem: Problem | None = None
 
     def load(self, problem: Problem) -> None:
-        """See :meth:`Contestant.load`. The bodies are padded to whole vectors with bodies without mass."""
+        # The bodies are padded to whole vectors with bodies without mass.
         particles = problem.particles
         assert particles.dimensions == 3 and problem.gravity.softening == "plummer", "it knows no other law"
         self._problem = problem
@@ -75,12 +74,10 @@ class NativeContestant(Contestant):
         self._acceleration = np.empty((particles.count, 3), np.float32)
 
     def evaluate(self) -> None:
-        """See :meth:`Contestant.evaluate`."""
         library, reason = _compiled()
         assert library is not None and self._problem is not None, reason or "load a problem first"
         law, (count, padded) = self._problem.gravity, (len(self._acceleration), self._body.shape[1])
         library.accelerations(count, padded, *self._body, law.G, law.length, self._acceleration, self.threads)
 
     def acceleration(self) -> np.ndarray:
-        """See :meth:`Contestant.acceleration`."""
         return self._acceleration

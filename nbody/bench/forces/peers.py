@@ -44,14 +44,12 @@ class Peer(Contestant):
         self.release()
 
     def load(self, problem: Problem) -> None:
-        """See :meth:`Contestant.load`."""
         particles, law = problem.particles, problem.gravity
         assert particles.dimensions == 3 and law.softening == "plummer", "it knows no other law"
         self._law = (law.G, law.length2)
         self._take(particles.position.astype(np.float32), particles.mass.astype(np.float32))
 
     def release(self) -> None:
-        """See :meth:`Contestant.release`."""
         self._bodies: Any = ()
         self._result: Any = None
 
@@ -93,12 +91,10 @@ class ArrayPeer(Peer):
         self._bodies = (parts, columns, self._put(mass))
 
     def evaluate(self) -> None:
-        """See :meth:`Contestant.evaluate`."""
         parts, *others = self._bodies
         self._result = [self._forces(rows, *others, *self._law) for rows in parts]
 
     def acceleration(self) -> np.ndarray:
-        """See :meth:`Contestant.acceleration`."""
         return np.concatenate([self._get(part) for part in self._result])
 
 
@@ -134,8 +130,8 @@ class JaxPeer(ArrayPeer):
         super().__init__("JAX", jax.device_put, jax.jit(forces), np.asarray, wait)
 
     def device_times(self, repeats: int) -> list[float]:
-        """See :meth:`Contestant.device_times`. JAX uses streams that events on CUDA's default stream do not see, so the
-        host's clock counts, over as many calls as take 20 ms."""
+        # JAX uses streams that events on CUDA's default stream do not see: the host's clock counts, over as many calls as
+        # take 20 ms.
 
         def of(calls: int) -> float:
             start = time.perf_counter()
@@ -163,12 +159,10 @@ class CupyPeer(Peer):
         self._result = self._cupy.empty_like(self._bodies)
 
     def evaluate(self) -> None:
-        """See :meth:`Contestant.evaluate`."""
         count, law = len(self._bodies), map(np.float32, self._law)
         self._kernel((-(-count // 256),), (256,), (self._bodies, self._result, np.int32(count), *law))
 
     def acceleration(self) -> np.ndarray:
-        """See :meth:`Contestant.acceleration`."""
         return self._result.get()[:, :3]
 
 

@@ -78,7 +78,7 @@ class TreeRow(ForceRow):
     interactions: Count | None = None
 
     def timed(self, time: Timing, evaluations: int = 1) -> Self:
-        """See :meth:`ForceRow.timed`; the rate is that of the interactions that were computed."""
+        # The rate is that of the interactions that were computed.
         row = super().timed(time, evaluations)
         computed = None if self.interactions is None else self.interactions / time.median
         return replace(row, particles_per_s=self.particles / time.median, interactions_per_s=computed, gflops=None)

@@ -33,11 +33,9 @@ class Linear(Contestant):
     has_lecture = False
 
     def learn(self, count: int, seconds: float) -> None:
-        """See :meth:`Contestant.learn`."""
         self.rate = max(self.rate, count / seconds)
 
     def expected(self, count: int) -> float:
-        """See :meth:`Contestant.expected`."""
         return count / self.rate
 
 
@@ -55,17 +53,14 @@ class TreeContestant(Linear, EngineContestant):
             self.threads = numba.get_num_threads()
 
     def load(self, problem: Problem) -> None:
-        """See :meth:`Contestant.load`."""
         super().load(problem)
         self.evaluate()  # a second one knows the size of the forces, as in each step of a run
         self.wait()
 
     def bound(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
-        """See :meth:`Contestant.bound`."""
         return self._engine.expected_error(problem.particles).bound
 
     def facts(self) -> dict[str, Any]:
-        """See :meth:`Contestant.facts`."""
         assert self._state is not None
         computed = self._engine.work(self._state, Want.ACCELERATION)
         counted = computed if computed < self._state.count**2 else None
@@ -86,29 +81,24 @@ class PytreegravContestant(Linear):
         self.release()
 
     def law(self, problem: Problem) -> Problem:
-        """See :meth:`Contestant.law`."""
         return replace(problem, gravity=Gravity(1.0, 3, "spline", problem.gravity.shortest))
 
     def load(self, problem: Problem) -> None:
-        """See :meth:`Contestant.load`."""
         self._bodies, self._length = problem.particles, problem.gravity.shortest
 
     def evaluate(self) -> None:
-        """See :meth:`Contestant.evaluate`."""
         x, m = self._bodies.position, self._bodies.mass
         support = np.full(len(m), 2.8 * self._length)
         self._result = self._call(x, m, support, theta=self._theta, parallel=True, method="tree", quadrupole=True)
 
     def acceleration(self) -> np.ndarray:
-        """See :meth:`Contestant.acceleration`."""
         return np.asarray(self._result)
 
     def bound(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
-        """See :meth:`Contestant.bound`; it states no error."""
+        # It states no error.
         return math.inf
 
     def release(self) -> None:
-        """See :meth:`Contestant.release`."""
         self._bodies = self._result = None
 
 

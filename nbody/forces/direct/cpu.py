@@ -111,14 +111,12 @@ class CpuEngine(Engine):
             ) from error
 
     def load(self, particles: Particles) -> HostState:
-        """See :meth:`Engine.load`."""
         state = HostState(particles, self.dtype)
         state.workspace = Division.of(state.mass)
         self.soften(state, particles)
         return state
 
     def acting(self, state: State) -> int:
-        """See :meth:`Engine.acting`."""
         return len(state.workspace.massive) if state.workspace else state.count
 
     def _compute(self, state: State, want: Want) -> None:
@@ -272,7 +270,6 @@ class CpuEngine(Engine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state and the tiles."""
         return super().bytes_needed(particles, precision) + Tiles.bytes_needed(particles, np.dtype(precision))
 
 

@@ -110,7 +110,6 @@ class GpuEngine(Engine):
 
     @classmethod
     def require_device(cls) -> None:
-        """See :meth:`Engine.require_device`."""
         remedy = "start as many ranks per host as it has GPUs, or " if launch() else ""
         gpu.require(f"engine '{cls.name}'", f"{remedy}use --engine cpu")
 
@@ -120,7 +119,6 @@ class GpuEngine(Engine):
         return max(self.divided_from, FEWEST[self.precision])
 
     def load(self, particles: Particles) -> DeviceState:
-        """See :meth:`Engine.load`."""
         state = DeviceState(particles, self.dtype)
         self.soften(state, particles)
         if self.divides and Division.useful(particles.mass.astype(self.dtype)):
@@ -135,21 +133,17 @@ class GpuEngine(Engine):
         return state
 
     def acting(self, state: State) -> int:
-        """See :meth:`Engine.acting`."""
         assert isinstance(state, DeviceState)
         return state.division.count if state.division else state.count
 
     def device_name(self) -> str:
-        """See :meth:`Engine.device_name`."""
         return gpu.facts().name
 
     def devices_name(self, state: State) -> str:
-        """See :meth:`Engine.devices_name`."""
         assert isinstance(state, DeviceState)
         return f"{state.helpers.size} x {self.device_name()}" if state.helpers else self.device_name()
 
     def driver(self) -> str:
-        """See :meth:`Engine.driver`."""
         return gpu.facts().driver
 
     def shape(self, want: Want = Want.ACCELERATION) -> Shape:
@@ -187,11 +181,10 @@ class GpuEngine(Engine):
 
     @classmethod
     def bytes_to_help(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_to_help`: the copies of the bodies."""
         return 9 * particles * itemsize(precision)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`; includes the packed frames."""
+        # Includes the packed frames.
         dtype = np.dtype(np.float32 if precision == "float32" else np.float64)
         return super().bytes_needed(particles, precision) + device_bytes(particles, dtype)

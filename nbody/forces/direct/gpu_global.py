@@ -54,5 +54,4 @@ class GlobalMemoryEngine(RowEngine):
     build = staticmethod(build)
 
     def block(self, count: int) -> Block:
-        """See :meth:`RowEngine.block`."""
         return Block(THREADS, THREADS)

@@ -53,7 +53,6 @@ class HelpingWorker(Worker):
         super().__init__(number, self.helper.stream, body, acceleration, length2)
 
     def current(self) -> contextlib.AbstractContextManager[None]:
-        """See :meth:`Worker.current`."""
         return self.helper.current()
 
     def read(self, body: Any, length2: Any) -> None:
@@ -73,13 +72,11 @@ class HelpingWorker(Worker):
         return self._results[1]
 
     def send_results(self) -> None:
-        """See :meth:`Worker.send_results`."""
         array, own = self._results
         if array is not None:
             array.copy_to_device(own, self.stream)
 
     def send_rows(self, acceleration: Any, rows: slice) -> None:
-        """See :meth:`Worker.send_rows`."""
         acceleration[rows].copy_to_device(self.acceleration[rows], self.stream)
 
 

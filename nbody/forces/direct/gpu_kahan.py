@@ -89,5 +89,4 @@ class KahanEngine(RowEngine):
     build = staticmethod(build)
 
     def block(self, count: int) -> Block:
-        """See :meth:`RowEngine.block`."""
         return Block(TILE, TILE)

@@ -41,7 +41,6 @@ class RowEngine(GpuEngine):
         """The size of the kernel's blocks for ``count`` particles."""
 
     def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
-        """See :meth:`GpuEngine.launch`."""
         number = state.ranks.rank if state.ranks else 0
         workers = [Worker(number, state.stream, bodies.body, bodies.acceleration, length2)]
         if state.helpers:

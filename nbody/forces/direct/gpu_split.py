@@ -85,5 +85,4 @@ class SplitEngine(RowEngine):
     contends = range(1, 65536 + 1)  # beyond that, gpu-symmetric is 1.6 times faster on any card
 
     def block(self, count: int) -> Block:
-        """See :meth:`RowEngine.block`."""
         return Block(THREADS, THREADS // 32 * BODIES)

@@ -110,7 +110,7 @@ class SymmetricEngine(GpuEngine):
     contends = range(2048, 1 << 62)  # 1024 bodies are 68 units of work: too few warps for a card
 
     def load(self, particles: Particles) -> DeviceState:
-        """See :meth:`Engine.load`. Chooses how pairs are weighted, and allocates the partial sums."""
+        # Chooses how pairs are weighted, and allocates the partial sums.
         state, columns = super().load(particles), self.shape().dtype
         count = self.acting(state)
         if state.division:
@@ -181,7 +181,6 @@ class SymmetricEngine(GpuEngine):
         )
 
     def launch(self, kernel: Kernels, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
-        """See :meth:`GpuEngine.launch`."""
         plan, stream, helpers = state.workspace, state.stream, state.helpers
         number = state.ranks.rank if state.ranks else 0
         workers = [Worker(number, stream, bodies.body, bodies.acceleration, length2, plan.parts[0])]
@@ -254,17 +253,15 @@ class SymmetricEngine(GpuEngine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state, and the partial sums of the largest launch."""
         return super().bytes_needed(particles, precision) + cls._bytes_of_sums(particles, precision)
 
     @classmethod
     def bytes_to_help(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_to_help`."""
         return super().bytes_to_help(particles, precision) + cls._bytes_of_sums(particles, precision)
 
     @classmethod
     def bytes_to_exchange(cls, particles: int, precision: str, devices: int, ranks: bool = False) -> int:
-        """See :meth:`Engine.bytes_to_exchange`: sums over the shares of all."""
+        # Sums over the shares of all.
         return _added_bytes(cls._typical_work(particles, precision), devices, ranks)
 
     @classmethod

@@ -102,10 +102,8 @@ class TiledEngine(RowEngine):
     build = staticmethod(build)
 
     def tuning(self, count: int) -> tuple[int]:
-        """See :meth:`GpuEngine.tuning`: the size of a tile."""
         return (LARGE_TILE if count >= LARGE else TILE,)
 
     def block(self, count: int) -> Block:
-        """See :meth:`RowEngine.block`."""
         (tile_size,) = self.tuning(count)
         return Block(tile_size, tile_size)

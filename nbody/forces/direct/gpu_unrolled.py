@@ -91,5 +91,4 @@ class UnrolledEngine(RowEngine):
     build = staticmethod(build)
 
     def block(self, count: int) -> Block:
-        """See :meth:`RowEngine.block`."""
         return Block(THREADS, THREADS * BODIES)

@@ -85,7 +85,6 @@ class CpuMatrixEngine(Engine):
     state_type = HostState
 
     def load(self, particles: Particles) -> HostState:
-        """See :meth:`Engine.load`."""
         state, count = HostState(particles, self.dtype), particles.count
         rows = self._rows(count, self.dtype.itemsize)
         state.workspace = Operands(np.empty((rows, count), self.dtype), np.empty((count, 4), self.dtype))
@@ -122,17 +121,16 @@ class CpuMatrixEngine(Engine):
         return factor
 
     def scope(self) -> dict[str, str]:
-        """See :meth:`Engine.scope`: a BLAS divides its sums among its threads."""
+        # A BLAS divides its sums among its threads.
         return {"blas": f"{machine.blas_name()}, threads: {machine.blas_threads()}"}
 
     @classmethod
     def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray:
-        """See :meth:`Engine.condition`."""
         return split_condition(particles, gravity, rows, cls.rung)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state, a block of W, and the operands of the product."""
+        # The state, a block of W, and the operands of the product.
         itemsize = np.dtype(precision).itemsize
         numbers = particles * (4 + 4 + 3 + 3 * 4) + cls._rows(particles, itemsize) * particles
         return super().bytes_needed(particles, precision) + numbers * itemsize

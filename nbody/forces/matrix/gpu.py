@@ -146,7 +146,7 @@ class GpuMatrixEngine(GpuEngine):
     build = staticmethod(build_write_block)
 
     def load(self, particles: Particles) -> DeviceState:
-        """See :meth:`Engine.load`. Allocates a block of W, the factor and the product."""
+        # Allocates a block of W, the factor and the product.
         state = super().load(particles)
         count, columns, rows = state.count, _columns(state.count), self._rows(state.count, self.dtype.itemsize)
         with gpu.out_of_memory(f"the force matrix of {count} particles", self.bytes_needed(count, self.precision)):
@@ -176,7 +176,6 @@ class GpuMatrixEngine(GpuEngine):
         return compiled(build_write_factor, shape.real), compiled(self.build, shape), compiled(build_combine, shape)
 
     def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
-        """See :meth:`GpuEngine.launch`."""
         write_factor, write_block, combine = kernel
         factor, result, blocks = state.workspace
         write_factor[1, THREADS, state.stream](state.body, factor)
@@ -189,12 +188,11 @@ class GpuMatrixEngine(GpuEngine):
 
     @classmethod
     def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray:
-        """See :meth:`Engine.condition`."""
         return split_condition(particles, gravity, rows, cls.rung)
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state, a block of W, the factor and the product."""
+        # The state, a block of W, the factor and the product.
         itemsize, columns = np.dtype(precision).itemsize, _columns(particles)
         numbers = cls._rows(particles, itemsize) * columns + 4 * columns + 4 * particles
         return super().bytes_needed(particles, precision) + numbers * itemsize

@@ -27,11 +27,10 @@ class SystemsEngine(CpuEngine):
     systems = 1
 
     def load(self, particles: Particles) -> HostState:
-        """See :meth:`Engine.load`."""
         return HostState(particles, self.dtype)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        """See :meth:`Engine.work`: the pairs within systems."""
+        # The pairs within systems.
         return 0 if want in current else state.count * (state.count // self.systems)
 
     def _compute(self, state: State, want: Want) -> None:
@@ -47,7 +46,6 @@ class SystemsEngine(CpuEngine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state alone."""
         return HostState.bytes_needed(particles, 3, precision)
 
 

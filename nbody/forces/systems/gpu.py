@@ -48,14 +48,12 @@ class SystemsEngine(GpuEngine):
     systems = 1
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        """See :meth:`Engine.work`: the pairs within systems."""
+        # The pairs within systems.
         return 0 if want in current else state.count * (state.count // self.systems)
 
     def tuning(self, count: int) -> tuple:
-        """See :meth:`GpuEngine.tuning`."""
         return (count // self.systems,)
 
     def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
-        """See :meth:`GpuEngine.launch`."""
         kernel[-(-state.count // THREADS), THREADS, state.stream](bodies.body, bodies.acceleration, G, length2)
         state.report(self.work(state))

@@ -141,12 +141,10 @@ class DeviceFrame(Frame):
 
     @property
     def position(self) -> Array:  # type: ignore[override]
-        """See :class:`Frame`."""
         return self._host(0)
 
     @property
     def velocity(self) -> Array:  # type: ignore[override]
-        """See :class:`Frame`."""
         return self._host(1)
 
     def _host(self, which: int) -> Array:
@@ -162,7 +160,6 @@ class DeviceFrame(Frame):
         return copies[which]
 
     def fill(self, position, velocity) -> None:
-        """See :meth:`Frame.fill`."""
         frames, slot = self.__dict__["_frames"], self.__dict__["_slot"]
         if frames.copy(slot, (position, velocity)):
             return

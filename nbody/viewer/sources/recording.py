@@ -81,7 +81,6 @@ class Recording(Source):
         return self.frames
 
     def refresh(self) -> int:
-        """See :meth:`Source.refresh`."""
         self.run.refresh()
         return self.update()
 
@@ -104,7 +103,6 @@ class Recording(Source):
         return frame % self.frames
 
     def moment(self, at: float) -> Moment:
-        """See :meth:`Source.moment`."""
         self._prepare(at)
         k = int(at)
         first = self._readable(k, -1)
@@ -119,7 +117,7 @@ class Recording(Source):
         return Moment(first, second, share, (end - begin) * self.speed_unit / self.length_unit)
 
     def past(self, number: int) -> tuple[Frame, float] | None:
-        """See :meth:`Source.past`. A damaged frame can't be had."""
+        # A damaged frame can't be had.
         with suppress(InputError):
             return self.frame(number), float(self.run.time[number]) * self.speed_unit / self.length_unit
         return None
@@ -136,7 +134,6 @@ class Recording(Source):
             self._ahead.prepare(number for number in [*shown, *coming] if 0 <= number < self.frames)
 
     def waiting(self, at: float) -> bool:
-        """See :meth:`Source.waiting`."""
         return self._ahead.waiting(int(at)) or (at % 1 > 0 and self._ahead.waiting(int(at) + 1))
 
     def _readable(self, k: int, step: int) -> Frame:
@@ -190,11 +187,9 @@ class Recording(Source):
         return None if alive.all() else ~self.chosen_rows(alive)
 
     def masses(self, number: int) -> Array:
-        """See :meth:`Source.masses`."""
         return self.run.left(number).mass if len(self._events) else self.mass
 
     def flashes(self, at: float) -> tuple[Array, Array]:
-        """See :meth:`Source.flashes`."""
         if not len(self._events):
             return super().flashes(at)
         last = np.arange(self.frames)
@@ -214,14 +209,13 @@ class Recording(Source):
         return 1.0
 
     def home(self, frame: int | None = None) -> Camera:
-        """See :meth:`Source.home`. The view of the run frames the bodies of its samples together."""
+        # The view of the run frames the bodies of its samples together.
         if frame is None:
             return self._home.copy()
         return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.dimensions)
 
     @cached_property
     def wanders(self) -> bool:  # type: ignore[override]
-        """See :attr:`Source.wanders`."""
         return leaves_view(self.run, self.frames, self.length_unit, self._home)
 
     @cached_property
@@ -229,7 +223,7 @@ class Recording(Source):
         return whole_view(self.run, self.frames, self.length_unit)
 
     def series(self) -> Series:
-        """See :meth:`Source.series`. Lagrangian radii that were not recorded are computed on a thread."""
+        # Lagrangian radii that were not recorded are computed on a thread.
         self._series = self._series or RecordedSeries(self.run)
         return self._series.read()
 
@@ -240,7 +234,7 @@ class Recording(Source):
             self._series.close()
 
     def caption(self, at: float) -> Caption:
-        """See :meth:`Source.caption`. Between two frames, time and step are interpolated."""
+        # Between two frames, time and step are interpolated.
         k = int(at)
         error = relative_energy_error(float(self._energy[k]), float(self._energy[0]))
         frames = np.arange(self.frames)
