@@ -39,7 +39,6 @@ class Pretended(Team):
         self.rank, self.size, self._meeting = rank, size, meeting
 
     def all(self, value: Any, soon: bool = False) -> list[Any]:
-        """See :meth:`Team.all`."""
         self._meeting.brought[self.rank] = value
         self._meeting.pass_on(self.rank)  # all have brought theirs when this rank runs again
         found = list(self._meeting.brought)
@@ -47,18 +46,16 @@ class Pretended(Team):
         return found
 
     def broadcast(self, value: Any) -> Any:
-        """See :meth:`Team.broadcast`."""
         return self.all(value)[0]
 
     def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
-        """See :meth:`Team.gather_rows`. Rows that a rank has not computed must come from the others."""
+        """Rows that a rank has not computed must come from the others."""
         assert rows.flags.c_contiguous and bounds[0] == 0 and bounds[-1] == len(rows)
         own = slice(bounds[self.rank], bounds[self.rank + 1])
         for p, part in enumerate(self.all(rows[own].copy())):
             rows[bounds[p] : bounds[p + 1]] = part
 
     def exchange(self, blocks: list[np.ndarray], found: list[np.ndarray] | None = None) -> list[np.ndarray]:
-        """See :meth:`Team.exchange`."""
         received = [sent[self.rank].copy() for sent in self.all(blocks)]
         if found is None:
             assert all(block.shape == blocks[self.rank].shape for block in received)
@@ -76,7 +73,6 @@ class Copies:
         self._team = team
 
     def send(self, sent: list, received: list, stream: int) -> None:
-        """See :meth:`Nccl.send`."""
         brought = self._team.all([(part.rank, ctypes.string_at(part.address, part.size)) for part in sent])
         own = [[data for rank, data in theirs if rank == self._team.rank] for theirs in brought]
         for address, size, rank in received:
@@ -86,7 +82,7 @@ class Copies:
         assert not any(own)
 
     def check(self) -> None:
-        """See :meth:`Nccl.check`."""
+        pass
 
 
 def run_ranks(size: int, function: Callable[[Team], Any]) -> list[Any]:

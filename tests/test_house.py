@@ -197,6 +197,11 @@ def test_every_public_definition_has_a_docstring():
                 assert ast.get_docstring(node), f"{path.relative_to(ROOT)}:{node.lineno} {node.name} has no docstring"
 
 
+def test_an_override_inherits_its_documentation_instead_of_pointing_to_it():
+    for path in SOURCES:
+        assert '"""See :' not in path.read_text(), path.relative_to(ROOT)
+
+
 def test_the_top_level_holds_what_the_design_says():
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=False).stdout
     if not listed:

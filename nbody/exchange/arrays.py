@@ -32,7 +32,6 @@ class NpzFormat(Format):
     opened_by = "numpy.load('{path}')"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
-        """See :meth:`Format.write`."""
         for one in moments:
             arrays = {"mass": one.mass, "position": one.position, "velocity": one.velocity, "id": one.id}
             if len(one.species_names) > 1:
@@ -43,7 +42,6 @@ class NpzFormat(Format):
                 np.savez(file, **arrays, time=one.time, step=one.step, G=facts.G)  # type: ignore[arg-type]
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
-        """See :meth:`Format.read`."""
         with open_regular(path) as file:
             return read_arrays(file, start)
 

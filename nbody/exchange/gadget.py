@@ -28,13 +28,12 @@ class GadgetFormat(Format):
     opened_by = "yt.load('{path}')"
 
     def opening(self, path: Path, facts: Facts) -> str:
-        """See :meth:`Format.opening`. yt does not read /Units: without ``unit_base`` it takes kpc, 1e10 Msun and km/s."""
+        # yt does not read /Units: without ``unit_base`` it takes kpc, 1e10 Msun and km/s.
         if facts.cgs is None:
             return super().opening(path, facts)
         return f"yt.load('{path}', unit_base={dict(zip(UNITS, facts.cgs, strict=True))})"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
-        """See :meth:`Format.write`."""
         import h5py
 
         for particles in moments:
@@ -58,7 +57,7 @@ class GadgetFormat(Format):
                     _write_type(file.create_group(f"PartType{kind}"), particles, kinds == kind)
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
-        """See :meth:`Format.read`. The HDF5 library, which may crash on a damaged file, reads it in a child process."""
+        # The HDF5 library, which may crash on a damaged file, reads it in a child process.
         command = [sys.executable, "-P", "-m", "nbody.exchange.gadget_process", os.path.abspath(path)]
         memory = max(2**30, machine.memory_available() // 2)
         environment = os.environ | {

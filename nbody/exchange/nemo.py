@@ -70,7 +70,6 @@ class NemoFormat(Format):
     opened_by = "unsio.input.CUNS_IN('{path}', 'all', 'all', float32=False)"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
-        """See :meth:`Format.write`."""
         with path.open("wb") as file:
             for p in moments:
                 x, v = (np.pad(each, ((0, 0), (0, 3 - p.dimensions))) for each in (p.position, p.velocity))
@@ -82,7 +81,7 @@ class NemoFormat(Format):
                 file.write(_item(")") + _item(")"))
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
-        """See :meth:`Format.read`. A frame without masses, as NEMO may write them, has those of the frame before it."""
+        # A frame without masses, as NEMO may write them, has those of the frame before it.
         snapshots: list[dict[str, np.ndarray]] = []
         try:
             for kind, tag, value in _items(path.read_bytes()):

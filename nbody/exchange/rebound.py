@@ -18,7 +18,6 @@ class ReboundFormat(Format):
     opened_by = "rebound.Simulationarchive('{path}')"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
-        """See :meth:`Format.write`."""
         import rebound
 
         if not isinstance(facts.softening, float):
@@ -37,7 +36,6 @@ class ReboundFormat(Format):
             simulation.save_to_file(str(path))
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
-        """See :meth:`Format.read`."""
         import warnings
 
         import rebound

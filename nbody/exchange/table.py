@@ -39,7 +39,6 @@ class CsvFormat(Format):
     opened_by = "pandas.read_csv('{path}')"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
-        """See :meth:`Format.write`."""
         for one in moments:
             axes = "xyz"[: one.dimensions]
             names = ["id", "m", *axes, *(f"v{axis}" for axis in axes)]
@@ -54,7 +53,6 @@ class CsvFormat(Format):
                     table.writerow([id, *row, *([species[kind]] if species else [])])
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
-        """See :meth:`Format.read`."""
         with open_regular(path) as file:
             return read_table(file, start, notify)
 

@@ -23,7 +23,6 @@ class TipsyFormat(Format):
     opened_by = "pynbody.load('{path}')"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
-        """See :meth:`Format.write`."""
         for particles in moments:
             n = particles.count
             rows = np.zeros(n, DARK)
@@ -34,7 +33,6 @@ class TipsyFormat(Format):
             path.write_bytes(header.tobytes() + rows.tobytes())
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
-        """See :meth:`Format.read`."""
         data = path.read_bytes()
         header = np.frombuffer(data, HEADER, 1)[0] if len(data) >= HEADER.itemsize else np.zeros(1, HEADER)[0]
         counts = [int(header[name]) for name in ("gas", "dark", "stars")]

@@ -22,7 +22,6 @@ class FewBodies(Integrator):
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
-        """See :meth:`Integrator.refusal`."""
         if not issubclass(engine.state_type, HostState):
             return "this scheme computes its own forces, on the CPU; choose engine cpu"
         return "" if precision == "float64" else "this scheme computes in float64; choose precision float64"
@@ -39,7 +38,7 @@ class FewBodies(Integrator):
         return fields.velocity_field.strength()
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""
+        # The engine computes only the energies of recorded frames.
         return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
 
 

@@ -48,7 +48,7 @@ class Hermite4(Integrator):
         self._next = self.dt
 
     def start(self, motion: Motion) -> None:
-        """See :meth:`Integrator.start`: evaluates the first accelerations and jerks."""
+        # Evaluates the first accelerations and jerks.
         state: Any = motion.state
         motion.evaluate(Want.JERK)
         state.step_acceleration[...], state.step_jerk[...] = state.acceleration, state.jerk
@@ -61,7 +61,6 @@ class Hermite4(Integrator):
             self._next = min(self.dt, 0.1 * self.eta * _smallest(times))
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """See :meth:`Integrator.advance`."""
         state = motion.state
         while steps and state.time < until:
             left = until - state.time
@@ -75,7 +74,6 @@ class Hermite4(Integrator):
                 state.time = until
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        """See :meth:`Integrator.work`."""
         forces = steps * motion.engine.work(motion.state, Want.JERK)
         return forces + (motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0)
 
@@ -84,7 +82,6 @@ class Hermite4(Integrator):
         return {"next_step": np.array([self._next if math.isfinite(self._next) else 0.0])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`Integrator.restore`."""
         self._next = float(arrays["next_step"][0]) or math.inf
 
     def _step(self, motion: Motion, h: float) -> None:

@@ -64,7 +64,6 @@ class Hybrid(FewBodies):
         self._next = np.array([self.dt])
 
     def start(self, motion: Motion) -> None:
-        """See :meth:`Integrator.start`."""
         require_star(motion)
         state: Any = motion.state
         x, v = components(state.position), components(state.velocity)
@@ -72,7 +71,7 @@ class Hybrid(FewBodies):
         self._call(motion, _begin, x, v)
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
+        # ``until`` is ignored, since the run's schedule counts steps.
         state: Any = motion.state
         x, v = np.zeros((2, 3, state.count))
         eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
@@ -100,7 +99,6 @@ class Hybrid(FewBodies):
         return {"next_step": self._next.copy()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`Integrator.restore`."""
         self._next = arrays["next_step"].copy()
 
 

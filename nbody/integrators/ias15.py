@@ -50,11 +50,10 @@ class IAS15(FewBodies):
         self._watched: Any = None
 
     def start(self, motion: Motion) -> None:
-        """See :meth:`Integrator.start`: a first step, which is repeated if it turns out too long."""
+        # A first step, which is repeated if it turns out too long.
         self._next = min(self.dt, 0.01 * shortest_time(motion))
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """See :meth:`Integrator.advance`."""
         from nbody.integrators.pair_forces import RELATIVITY
         from nbody.integrators.radau import steps_for
 
@@ -87,7 +86,7 @@ class IAS15(FewBodies):
             )
 
     def advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
-        """See :meth:`Integrator.advance_to_contact`: in the compiled loop."""
+        # In the compiled loop.
         from nbody.integrators.watched_steps import WatchedSteps
 
         self._watched = WatchedSteps(watcher.radii)
@@ -102,5 +101,4 @@ class IAS15(FewBodies):
         return {"next_step": np.array([self._next])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`Integrator.restore`."""
         self._next = float(arrays["next_step"][0])

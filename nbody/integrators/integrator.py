@@ -197,7 +197,7 @@ class FixedStep(Integrator):
         """Make one step. If ``want`` is more than accelerations, it is current after the step."""
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
+        # ``until`` is ignored, since the run's schedule counts steps.
         motion.state.begin_steps(self.dt)
         motion.state.repeat(lambda: self._timed_step(motion), steps, key=self._key(0))
         self._count(motion.state, steps)

@@ -82,13 +82,11 @@ class LeapfrogAdaptive(Integrator):
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
-        """See :meth:`Integrator.refusal`."""
         if not issubclass(engine.state_type, HostState):
             return "this scheme works on the CPU; choose engine cpu, or scheme 'leapfrog'"
         return super().refusal(engine, precision)
 
     def prepare(self, motion: Motion) -> None:
-        """See :meth:`Integrator.prepare`."""
         super().prepare(motion)
         if motion.engine.fields is not None and math.isinf(self.dt):
             raise InputError(
@@ -97,14 +95,12 @@ class LeapfrogAdaptive(Integrator):
             )
 
     def start(self, motion: Motion) -> None:
-        """See :meth:`Integrator.start`."""
         motion.evaluate()
         self._scale = 1 / shortest_time(motion)
         self._rate = self._wanted(motion)
         self._keep(motion)
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """See :meth:`Integrator.advance`."""
         state: Any = motion.state
         if state.time != self._time:
             state.position[...], state.velocity[...] = state.last_position, state.last_velocity
@@ -156,7 +152,6 @@ class LeapfrogAdaptive(Integrator):
         )
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        """See :meth:`Integrator.work`."""
         forces = steps * motion.engine.work(motion.state)
         return forces + (motion.engine.work(motion.state, want, self.leaves) if want is not Want.ACCELERATION else 0)
 
@@ -165,5 +160,4 @@ class LeapfrogAdaptive(Integrator):
         return {"rate": np.array([self._rate, self._scale, self._time])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`Integrator.restore`."""
         self._rate, self._scale, self._time = map(float, arrays["rate"])

@@ -50,7 +50,6 @@ class LeapfrogBlock(FixedStep):
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
-        """See :meth:`Integrator.refusal`."""
         if not engine.subsets:
             return (
                 "this scheme needs the forces on some of the bodies; choose engine cpu or tree (on a GPU in float32 or "
@@ -60,11 +59,10 @@ class LeapfrogBlock(FixedStep):
 
     @classmethod
     def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
-        """See :meth:`Integrator.working_bytes`: the lengths and ends of steps, and the rows of a block."""
+        # The lengths and ends of steps, and the rows of a block.
         return 3 * 8 * particles + engine.target_bytes(particles, precision)
 
     def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
-        """See :meth:`FixedStep.step`."""
         state: Any = motion.state
         motion.evaluate()
         lengths, now = self._lengths_of(motion), 0
@@ -94,7 +92,7 @@ class LeapfrogBlock(FixedStep):
         return self._lengths
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        """See :meth:`Integrator.work`: as many as in the mean of the steps so far."""
+        # As many as in the mean of the steps so far.
         if not steps:
             return 0
         engine, state = motion
@@ -104,11 +102,10 @@ class LeapfrogBlock(FixedStep):
         return start + steps * math.ceil(self.pairs_per_step(motion)) + last
 
     def pairs_per_step(self, motion: Motion) -> float:
-        """See :meth:`Integrator.pairs_per_step`."""
         return self.bodies_per_step(motion) / motion.state.count * motion.engine.work(motion.state)
 
     def remark(self) -> str:
-        """See :meth:`Integrator.remark`: what several GPUs do not divide."""
+        # What several GPUs do not divide.
         state = None if self._lengths is None else self._lengths.state
         if getattr(state, "helpers", None):
             return "gpus: only the first GPU computed the forces on some bodies; all divided those on all bodies"
@@ -117,7 +114,6 @@ class LeapfrogBlock(FixedStep):
         return ""
 
     def bodies_per_step(self, motion: Motion) -> float:
-        """See :meth:`Integrator.bodies_per_step`."""
         return self.single / self._steps if self._steps else float(motion.state.count)
 
 

@@ -62,7 +62,6 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 TAU, RECIPROCAL, TO_B, TO_G = _tables()
-"""See :func:`_tables`."""
 
 POSITION = np.array([1.0 / ((k + 2) * (k + 3)) for k in range(7)])
 VELOCITY = np.array([1.0 / (k + 2) for k in range(7)])

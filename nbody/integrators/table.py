@@ -52,11 +52,8 @@ class MoveTable(FixedStep):
         cls.evaluations = cls._passes(bool(cls.leaves))
 
     def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
-        """See :meth:`FixedStep.step`.
-
-        Schemes that end with a force evaluation compute ``want`` in it, so that a recorded frame needs no further pass over
-        the pairs. Other schemes evaluate once more, and their next step begins with the result.
-        """
+        # Schemes that end with a force evaluation compute ``want`` in it, so that a recorded frame needs no further
+        # pass over the pairs. Other schemes evaluate once more, and their next step begins with the result.
         state = motion.state
         for k, (kind, fraction) in enumerate(self.moves):
             if kind == "force":
@@ -67,7 +64,6 @@ class MoveTable(FixedStep):
             motion.evaluate(want)
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        """See :meth:`Integrator.work`."""
         if not steps:
             return 0
         engine, state = motion

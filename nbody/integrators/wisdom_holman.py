@@ -56,7 +56,7 @@ class WisdomHolman(FewBodies):
         self._order = np.zeros(0, np.int64)
 
     def start(self, motion: Motion) -> None:
-        """See :meth:`Integrator.start`. The planets are sorted by their distance from the star."""
+        # The planets are sorted by their distance from the star.
         require_star(motion)
         state: Any = motion.state
         x, v = components(state.position), components(state.velocity)
@@ -65,7 +65,7 @@ class WisdomHolman(FewBodies):
         self._call(motion, _begin, x[:, self._order], v[:, self._order])
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
+        # ``until`` is ignored, since the run's schedule counts steps.
         state: Any = motion.state
         x, v = (np.zeros((3, state.count)) for _ in range(2))
         done, i, j = self._call(motion, _advance, x, v, steps)
@@ -98,7 +98,6 @@ class WisdomHolman(FewBodies):
         return {"order": self._order}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`Integrator.restore`."""
         self._order = arrays["order"].copy()
 
 

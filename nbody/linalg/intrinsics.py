@@ -235,7 +235,7 @@ else:
     )
 
     def mma_f64(depth, a_at, b_at, c_at):
-        """See :func:`nbody.linalg.simulated_warp.mma_f64`."""
+        """As :func:`nbody.linalg.simulated_warp.mma_f64`."""
         double = (ir.DoubleType(), "d")
         return _mma(_mma_f64_text(depth), double, double, a_at, b_at, c_at)
 

@@ -43,12 +43,12 @@ class TreeState(HostState):
     moved = True
 
     def invalidate(self) -> None:
-        """See :meth:`State.invalidate`; the tree is that of earlier positions."""
+        # The tree is that of earlier positions.
         super().invalidate()
         self.moved = True
 
     def _add_product(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
-        """See :class:`HostState`; by all threads, with the same bits. (On 16 cores NumPy would take a sixth of a step.)"""
+        # By all threads, with the same bits. (On 16 cores NumPy would take a sixth of a step.)
         with one_thread_for_few(len(target)):
             add_product(target.reshape(-1), rate.reshape(-1), factor)
 
@@ -78,21 +78,19 @@ class CpuTreeEngine(Engine):
 
     @classmethod
     def check_options(cls, options: Group, precision: str, where: str = "") -> None:
-        """See :meth:`Engine.check_options`."""
         assert isinstance(options, TreeOptions)
         settings(options, precision, where)
 
     @classmethod
     def require_device(cls) -> None:
-        """See :meth:`CpuEngine.require_device`: Numba must compile, and start its threads."""
+        # Numba must compile, and start its threads.
         CpuEngine.require_device()
 
     def load(self, particles: Particles) -> TreeState:
-        """See :meth:`Engine.load`."""
         return TreeState(particles, self.dtype)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        """See :func:`~nbody.forces.tree.options.interactions`; of the last evaluation."""
+        # Of the last evaluation.
         evaluations = super().work(state, want, current) // state.count**2
         tree = state.workspace
         return evaluations * interactions(tree.work.interactions if tree is not None else 0, state.count)
@@ -105,12 +103,11 @@ class CpuTreeEngine(Engine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`: the state and the tree."""
+        # The state and the tree.
         size = 4 if precision == "float32" else 8
         return super().bytes_needed(particles, precision) + particles * (NODE_BYTES // 4 * size + BODY_BYTES)
 
     def scope(self) -> dict[str, str]:
-        """See :meth:`Engine.scope`."""
         chosen = self.settings
         return {"tree": f"order {chosen.order}, leaf {chosen.leaf}, error {chosen.error:g}"}
 

@@ -92,7 +92,6 @@ class TreeEngine(GpuEngine):
 
     @classmethod
     def check_options(cls, options: Group, precision: str, where: str = "") -> None:
-        """See :meth:`Engine.check_options`."""
         assert isinstance(options, TreeOptions)
         settings(options, precision, where)
 
@@ -113,7 +112,6 @@ class TreeEngine(GpuEngine):
         return np.float64 if self.precision == "mixed" else np.float32
 
     def load(self, particles: Particles) -> DeviceState:
-        """See :meth:`Engine.load`."""
         state = super().load(particles)
         state.workspace = tree = self._tree(state.count, state.stream)
         if state.helpers or state.ranks:
@@ -125,7 +123,7 @@ class TreeEngine(GpuEngine):
         return Tree(count, self.settings.leaf, self.basis(), self.wide, stream)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        """See :func:`~nbody.forces.tree.options.interactions`; of the evaluation before the last one."""
+        # Of the evaluation before the last one.
         evaluations = super().work(state, want, current) // state.count**2
         tree = state.workspace
         counted = tree.division.counted(state) if tree.division else int(tree.cells.last_work[0])
@@ -168,7 +166,7 @@ class TreeEngine(GpuEngine):
         self._evaluate(state, want, keep=True)
 
     def _compute_targets(self, state: State, want: Want, targets: Any) -> None:
-        """See :meth:`Engine.evaluate`; ``targets`` may be an array on the device."""
+        # ``targets`` may be an array on the device.
         assert isinstance(state, DeviceState)
         state.settle()
         rows = cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets
@@ -238,12 +236,12 @@ class TreeEngine(GpuEngine):
 
     @classmethod
     def bytes_needed(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_needed`; with leaves of 32 and order 4."""
+        # With leaves of 32 and order 4.
         return super().bytes_needed(particles, precision) + Tree.bytes_needed(particles, *_typical(precision))
 
     @classmethod
     def bytes_to_help(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.bytes_to_help`: also a tree, and the results of its share, at most half of all."""
+        # Also a tree, and the results of its share, at most half of all.
         results = cls.bytes_to_exchange(particles, precision, 2) // 2
         return (
             super().bytes_to_help(particles, precision) + Tree.bytes_needed(particles, *_typical(precision)) + results
@@ -251,12 +249,11 @@ class TreeEngine(GpuEngine):
 
     @classmethod
     def bytes_to_exchange(cls, particles: int, precision: str, devices: int, ranks: bool = False) -> int:
-        """See :meth:`Engine.bytes_to_exchange`: a row per body."""
+        # A row per body.
         return 4 * particles * (4 if precision == "float32" else 8)
 
     @classmethod
     def target_bytes(cls, particles: int, precision: str) -> int:
-        """See :meth:`Engine.target_bytes`."""
         return Cells.bytes_needed(capacity_for(particles, particles), *_typical(precision))
 
 

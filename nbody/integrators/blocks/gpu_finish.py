@@ -50,7 +50,7 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
 
     @exact
     def perturbation(i, p, mass, lane):
-        """See :func:`.cpu_kernels.perturbation`; a warp computes it."""
+        """As :func:`.cpu_kernels.perturbation`, by a warp."""
         strongest, quickest, heavy = 0.0, 0.0, mass[i]
         for j in range(lane, mass.size, 32):
             if j != i:

@@ -66,12 +66,11 @@ class BlockHermite(Integrator):
 
     @classmethod
     def divides_over_ranks(cls, engine: type[Engine]) -> bool:
-        """See :meth:`Integrator.divides_over_ranks`: ranks divide the forces on large blocks."""
+        # Ranks divide the forces on large blocks.
         return engine.device == "cpu"
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
-        """See :meth:`Integrator.refusal`."""
         offered = ("float64", "mixed") if cls.order == 4 and engine.device == "gpu" else ("float64",)
         if precision in offered:
             return ""
@@ -79,21 +78,17 @@ class BlockHermite(Integrator):
 
     @classmethod
     def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
-        """See :meth:`Integrator.working_bytes`."""
         return working_bytes(engine.device, particles, precision)
 
     @classmethod
     def bytes_to_help(cls, engine: type[Engine], particles: int, precision: str) -> int:
-        """See :meth:`Integrator.bytes_to_help`."""
         return bytes_to_help(particles, precision)
 
     @classmethod
     def bytes_to_exchange(cls, engine: type[Engine], particles: int, precision: str) -> int:
-        """See :meth:`Integrator.bytes_to_exchange`."""
         return bytes_to_exchange(particles, precision)
 
     def prepare(self, motion: Motion) -> None:
-        """See :meth:`Integrator.prepare`."""
         super().prepare(motion)
         kind = import_module(f"nbody.integrators.blocks.{motion.engine.device}")
         shared: bool = self.options.shared  # type: ignore[attr-defined]
@@ -101,12 +96,12 @@ class BlockHermite(Integrator):
         self._blocks = kind.Blocks(motion, self.order, self.eta, shared, 0.0 if shared or self._contacts else threshold)
 
     def start(self, motion: Motion) -> None:
-        """See :meth:`Integrator.start`: evaluates the first accelerations, jerks and snaps."""
+        # Evaluates the first accelerations, jerks and snaps.
         self._blocks.set_wanted(first_steps(self.order, self.eta, self._blocks.first_derivatives()))
         self._now, self._begin, self._end = TICKS, motion.state.time, motion.state.time
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """See :meth:`Integrator.advance`; a step is a block."""
+        # A step is a block.
         state = motion.state
         while steps and state.time < until:
             if self._now == TICKS:
@@ -127,11 +122,10 @@ class BlockHermite(Integrator):
         self._present(motion)
 
     def expect_contacts(self) -> None:
-        """See :meth:`Integrator.expect_contacts`: no pair moves on Kepler's orbit, since its bodies may touch there."""
+        # No pair moves on Kepler's orbit, since its bodies may touch there.
         self._contacts = True
 
     def synchronize(self, motion: Motion) -> None:
-        """See :meth:`Integrator.synchronize`."""
         if self._now < TICKS:  # else a frame is due, where they do
             self._blocks.step_to(self._now)
             self._make_blocks(motion, 1, self._now)
@@ -192,16 +186,16 @@ class BlockHermite(Integrator):
         motion.state.invalidate()
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""
+        # The engine computes only the energies of recorded frames.
         return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
 
     def pairs_per_step(self, motion: Motion) -> float:
-        """See :meth:`Integrator.pairs_per_step`: all bodies act on those of a block."""
+        # All bodies act on those of a block.
         blocks, single = self._made
         return single * motion.state.count / max(1, blocks)
 
     def remark(self) -> str:
-        """See :meth:`Integrator.remark`: the number of GPUs, if it is not that of the scenario."""
+        # The number of GPUs, if it is not that of the scenario.
         return self._blocks.remark if self._blocks else ""
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -213,7 +207,6 @@ class BlockHermite(Integrator):
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`Integrator.restore`."""
         self._begin, self._end = map(float, arrays["stretch"])
         self._now, self._unit, self.single = map(int, arrays["clock"])
         self._blocks.restored()

@@ -226,11 +226,9 @@ class SlotSnapshot(Snapshot):
         super().__init__(inner.position, inner.velocity, inner.sums)
 
     def arrived(self) -> bool:
-        """See :meth:`Snapshot.arrived`."""
         return self._inner.arrived()
 
     def wait(self) -> Snapshot:
-        """See :meth:`Snapshot.wait`."""
         self._inner.wait()
         self.columns = self._inner.columns
         self.sums, self.position, self.velocity = self._inner.sums, self._inner.position, self._inner.velocity
@@ -239,5 +237,4 @@ class SlotSnapshot(Snapshot):
         return self
 
     def release(self) -> None:
-        """See :meth:`Snapshot.release`."""
         self._inner.release()

@@ -19,7 +19,7 @@ from nbody.scenario.fields import Group
 
 
 class IAS15Systems(ManySystems):
-    """See :class:`~nbody.integrators.ias15.IAS15`, whose bits each system gets."""
+    """Many systems by :class:`~nbody.integrators.ias15.IAS15`, whose bits each system gets."""
 
     Options = IAS15.Options  # type: ignore[assignment]
     order, source = IAS15.order, IAS15.source
@@ -31,7 +31,6 @@ class IAS15Systems(ManySystems):
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
-        """See :meth:`Integrator.refusal`."""
         if engine.device == "gpu":
             return (
                 "the systems of an ensemble make adaptive steps on the CPU; choose engine cpu, or scheme wisdom_holman"
@@ -39,7 +38,7 @@ class IAS15Systems(ManySystems):
         return FewBodies.refusal(engine, precision)
 
     def start(self, motion: Motion) -> None:
-        """See :meth:`Integrator.start`: first steps, which are repeated if they turn out too long."""
+        # First steps, which are repeated if they turn out too long.
         super().start(motion)
         x, v = self.bodies(motion)
         self.next = np.fmin(self.dt, 0.01 * shortest_times(x, v, self.masses(motion), motion.engine.gravity))
@@ -47,7 +46,7 @@ class IAS15Systems(ManySystems):
         self.next[alone] = 1.0
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """See :meth:`Integrator.advance`: every system makes at most ``steps`` steps."""
+        # Every system makes at most ``steps`` steps.
         from nbody.integrators.systems.ias15_kernel import steps_of_all
 
         if math.isinf(until):
@@ -78,7 +77,6 @@ class IAS15Systems(ManySystems):
         state.invalidate()
 
     def pairs_per_step(self, motion: Motion) -> float:
-        """See :meth:`Integrator.pairs_per_step`."""
         return self.evaluations * motion.engine.work(motion.state)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -86,7 +84,6 @@ class IAS15Systems(ManySystems):
         return super().arrays() | {"next_step": self.next}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`Integrator.restore`."""
         super().restore(arrays)
         self.next = arrays["next_step"].copy()
 

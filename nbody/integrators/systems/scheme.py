@@ -33,7 +33,6 @@ class ManySystems(Integrator):
         self.clock, self.closest = np.zeros((2, systems))
 
     def start(self, motion: Motion) -> None:
-        """See :meth:`Integrator.start`."""
         x, _ = self.bodies(motion)
         self.clock[:] = motion.state.time
         self.closest[:] = closest_pairs(x)
@@ -55,14 +54,13 @@ class ManySystems(Integrator):
         return np.ascontiguousarray(mass).reshape(self.systems, -1)
 
     def observed(self, motion: Motion) -> dict[str, Any]:
-        """See :meth:`Integrator.observed`."""
         return {
             "system_time": self.clock.copy(), "system_steps": self.steps.astype(float),
             "system_closest": self.closest.copy(), "system_status": self.status.astype(float),
         }  # fmt: skip
 
     def remark(self) -> str:
-        """See :meth:`Integrator.remark`: the number of systems with each status."""
+        # The number of systems with each status.
         if not self.status.any():
             return ""
         ends = ((name, np.count_nonzero(self.status == code)) for code, name in enumerate(STATUS))
@@ -70,12 +68,11 @@ class ManySystems(Integrator):
 
     @classmethod
     def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
-        """See :meth:`Integrator.working_bytes`: a copy of the columns, and positions and velocities twice, or mass and
-        order."""
+        # A copy of the columns, and positions and velocities twice, or mass and order.
         return sum(column.bytes(particles, 3, "float64") for column in cls.columns) + 12 * 8 * particles
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        """See :meth:`Integrator.work`: the engine computes only the energies of recorded frames."""
+        # The engine computes only the energies of recorded frames.
         return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -83,7 +80,6 @@ class ManySystems(Integrator):
         return {"steps": self.steps, "clock": self.clock, "status": self.status, "closest": self.closest}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`Integrator.restore`."""
         self.steps, self.clock = arrays["steps"].copy(), arrays["clock"].copy()
         self.status, self.closest = arrays["status"].copy(), arrays["closest"].copy()
 

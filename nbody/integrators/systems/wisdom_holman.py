@@ -22,7 +22,7 @@ MOST_PLANETS = 32
 
 
 class WisdomHolmanSystems(ManySystems):
-    """See :class:`~nbody.integrators.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
+    """Many systems by :class:`~nbody.integrators.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
 
     Options = WisdomHolman.Options  # type: ignore[assignment]
     order, source, columns = WisdomHolman.order, WisdomHolman.source, WisdomHolman.columns
@@ -34,13 +34,12 @@ class WisdomHolmanSystems(ManySystems):
 
     @classmethod
     def refusal(cls, engine: type[Engine], precision: str) -> str:
-        """See :meth:`Integrator.refusal`."""
         if precision != "float64":
             return "this scheme computes in float64; choose precision float64"
         return "" if engine.device == "gpu" else FewBodies.refusal(engine, precision)
 
     def start(self, motion: Motion) -> None:
-        """See :meth:`Integrator.start`. The planets of each system are sorted by their distance from its star."""
+        # The planets of each system are sorted by their distance from its star.
         super().start(motion)
         x, v = self.bodies(motion)
         m, gravity = self.masses(motion), motion.engine.gravity
@@ -59,7 +58,7 @@ class WisdomHolmanSystems(ManySystems):
         self._backend(motion).begin(x, v)
 
     def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
-        """See :meth:`Integrator.advance`; ``until`` is ignored, since the run's schedule counts steps."""
+        # ``until`` is ignored, since the run's schedule counts steps.
         state = motion.state
         self._backend(motion).advance(steps, self.steps, self.status, self.closest)
         state.step += steps
@@ -79,7 +78,6 @@ class WisdomHolmanSystems(ManySystems):
         return self._maps
 
     def prepare(self, motion: Motion) -> None:
-        """See :meth:`Integrator.prepare`."""
         super().prepare(motion)
         bodies = motion.state.count // self.systems
         if motion.engine.device == "gpu" and bodies - 1 > MOST_PLANETS:
@@ -93,6 +91,5 @@ class WisdomHolmanSystems(ManySystems):
         return super().arrays() | {"order": self.sorted}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """See :meth:`Integrator.restore`."""
         super().restore(arrays)
         self.sorted, self._maps = arrays["order"].copy(), None

@@ -81,7 +81,7 @@ class Live(Source):
 
     @property
     def speed_unit(self) -> float:
-        """See :class:`Source`. It is that of the initial speeds, also when the palette's ends change."""
+        # It is that of the initial speeds, also when the palette's ends change.
         return self._speed_unit
 
     @property
@@ -90,7 +90,7 @@ class Live(Source):
         return self._number + 1
 
     def home(self, frame: int | None = None) -> Camera:
-        """See :meth:`Source.home`: the initial conditions, framed."""
+        # The initial conditions, framed.
         return self._home.copy()
 
     def moment(self, at: float) -> Moment:
@@ -98,7 +98,6 @@ class Live(Source):
         return Moment((self._picture or self._begin()).frame)
 
     def caption(self, at: float) -> Caption:
-        """See :meth:`Source.caption`."""
         shown, error = self._picture or self._begin(), self.run.energy_error
         return Caption(
             self.name, shown.time, shown.step, 0, 0, error, self.count, self.shown, self.speeds, self.way,
@@ -106,7 +105,6 @@ class Live(Source):
         )  # fmt: skip
 
     def series(self) -> Series:
-        """See :meth:`Source.series`."""
         return self._series.read()
 
     @property
@@ -127,7 +125,7 @@ class Live(Source):
         return len(self._taken) / RATE_SECONDS
 
     def past(self, number: int) -> tuple[Frame, float] | None:
-        """See :meth:`Source.past`: the present picture, and the one before it."""
+        # The present picture, and the one before it.
         for each in (self._picture, self._before):
             if each is not None and each.frame.number == number:
                 return each.frame, each.time * self.speed_unit / self.length_unit

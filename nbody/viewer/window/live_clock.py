@@ -64,7 +64,6 @@ class LiveClock(Transport):
         return self._frames
 
     def advance(self, seconds: float) -> bool:
-        """See :meth:`Transport.advance`."""
         with suppress(queue.Empty):
             self.message = self.run.messages.get_nowait()
         if self.run.failure is not None and not self.run.prepared:
@@ -76,7 +75,6 @@ class LiveClock(Transport):
 
     @property
     def status(self) -> str:
-        """See :attr:`Transport.status`."""
         run, now = self.run, time.monotonic()
         facts = run.ended, run.pace.playing, run.pace.steps_per_picture, run.recording, run.progress is None
         if facts != self._facts or now - self._status_at >= STATUS_SECONDS:
@@ -101,37 +99,34 @@ class LiveClock(Transport):
         return " ".join(words)
 
     def seek(self, frame: float) -> None:
-        """See :meth:`Transport.seek`: not possible."""
+        # A live run cannot go back.
         self.message = NO_WAY_BACK
 
     def step(self, frames: int) -> None:
-        """See :meth:`Transport.step`. Steps back are not possible."""
+        # Steps back are not possible.
         if frames > 0:
             self.run.pace.step(frames)
         else:
             self.seek(0)
 
     def faster(self, factor: float) -> None:
-        """See :meth:`Transport.faster`: twice or half the steps per picture."""
+        # Twice or half the steps per picture.
         self.run.pace.faster(2.0 if factor > 1 else 0.5)
 
     def toggle(self) -> None:
-        """See :meth:`Transport.toggle`."""
         self.run.pace.toggle()
 
     def restart(self) -> None:
-        """See :meth:`Transport.restart`."""
         self.run.restart()
 
     def finish(self) -> None:
-        """See :meth:`Transport.finish`: the present is shown always."""
+        # The present is shown always.
+        pass
 
     def record(self) -> None:
-        """See :meth:`Transport.record`."""
         self.run.record()
 
     def close(self) -> None:
-        """See :meth:`Transport.close`."""
         if self._let_go:
             self.run.let_go()
         else:

@@ -43,7 +43,6 @@ class Playback(Transport):
 
     @property
     def at(self) -> float:
-        """See :attr:`Transport.at`."""
         return min(self._now, float(self.last))
 
     @property
@@ -53,13 +52,12 @@ class Playback(Transport):
 
     @property
     def status(self) -> str:
-        """See :attr:`Transport.status`."""
         state = ("▶" if self.direction > 0 else "◀") if self.playing else "❚❚ paused,"
         loop = "waits for new frames" if self.follow else "" if self.loop == LOOPS[0] else self.loop
         return f"{state} {self.rate:.3g} frames/s" + (f", {loop}" if loop else "")
 
     def advance(self, seconds: float) -> bool:
-        """See :meth:`Transport.advance`. With ``follow``, also looks for new frames."""
+        # With ``follow``, also looks for new frames.
         before = self.at, self.frames
         if self.follow:
             self._look_for_frames(seconds)
@@ -99,11 +97,10 @@ class Playback(Transport):
             self.message = str(error)
 
     def seek(self, frame: float) -> None:
-        """See :meth:`Transport.seek`."""
         self._now = float(min(max(frame, 0), self.last))
 
     def step(self, frames: int) -> None:
-        """See :meth:`Transport.step`. Between two frames, a step leads to the next whole frame."""
+        # Between two frames, a step leads to the next whole frame.
         self.playing = False
         self.seek((self.frame if frames > 0 else -int(-self.at // 1)) + frames)
 
