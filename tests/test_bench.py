@@ -515,5 +515,5 @@ def test_a_gpus_rows_bear_its_name(capsys, tmp_path):
 
 def test_the_table_shows_what_was_noted_and_who_is_absent(found):
     noted = replace(found.of("forces")[0], note="a note")
-    (sheet,) = tables.sheets(report.Report(found.machine, [noted], ["JAX (it is not installed)"]))
-    assert "a note" in sheet.about and "Not in the table: JAX (it is not installed)." in sheet.about
+    (sheet,) = tables.sheets(report.Report(found.machine, [noted], ["pytreegrav (it is not installed)"]))
+    assert "a note" in sheet.about and "Not in the table: pytreegrav (it is not installed)." in sheet.about

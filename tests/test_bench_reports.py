@@ -59,7 +59,7 @@ DAMAGED = {
     "a list for a name": ([product(name=["k00"])], "row 1: name: Input should be a valid string"),
     "a suite that there is not": ([row(suite="x")], "row 1: Input tag 'x' found using 'suite' does not match"),
     "a row that is none": ([row(), 3], "row 2: "),
-    "a roofline's clock": ([row(suite="roofline", clock="fast")], "row 1: clock: Input should be a valid number"),
+    "a roofline's slots": ([row(suite="roofline", slots="few")], "row 1: slots: Input should be a valid number"),
 }
 
 
@@ -112,7 +112,7 @@ def test_reports_of_other_versions_are_shown(tmp_path):
 
 
 def test_brackets_are_shown_as_they_are(tmp_path, capsys):
-    rows = [row(note="[/note]"), product(title="[/title]"), row(suite="roofline", name="[b]x", clock_source="measured")]
+    rows = [row(note="[/note]"), product(title="[/title]"), row(suite="roofline", name="[b]x")]
     machine = MACHINE | {"cpu": "a [/cpu] :smile:"}
     assert main(["bench", "show", str(written(tmp_path / "bench.json", *rows, machine=machine))]) == 0
     out = capsys.readouterr().out

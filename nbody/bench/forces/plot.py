@@ -57,7 +57,7 @@ def scaling(report: Report, path: Path) -> None:
 
 
 def speeds(what: str, suite: str, report: Report, path: Path) -> None:
-    """Draw the rows of a suite: solid lines for our engines, broken ones for competitors, dotted ones for bounds."""
+    """Draw the rows of a suite: solid lines for engines, dotted ones for bounds."""
     from matplotlib.figure import Figure
 
     rows = [row for row in report.of(suite) if row.interactions_per_s]
@@ -86,9 +86,8 @@ def _panel(axes: Any, precision: str, rows: list[Any], colours: dict[str, str]) 
         if bound:
             axes.axhline(bound, color=colour, linewidth=0.9, linestyle=":")
             text += f" of {rate(bound)}".rstrip()
-        style = "s--" if getattr(last, "peer", False) else "o-"
         x, y = [row.particles for row in line], [row.interactions_per_s for row in line]
-        axes.plot(x, y, style, color=colour, markersize=4, label=text)
+        axes.plot(x, y, "o-", color=colour, markersize=4, label=text)
     for text, bound in {bound for row in rows for bound in getattr(row, "levels", ())}:
         axes.axhline(bound, color="0.45", linewidth=0.9, linestyle="-.")
         axes.annotate(

@@ -1,4 +1,4 @@
-"""The roofline suite: compares the GPU's engines with the bounds of the card and with other libraries."""
+"""The roofline suite: compares the GPU's engines with the bounds of the card."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,9 +14,8 @@ def prepare(
     """Compare the GPU's engines with the bounds of the card.
 
     Each engine is shown with the bounds from the issue slots in its own
-    machine code and from the card's reciprocal square roots, its registers,
-    occupancy, clock and power, and its share of a whole step; then torch,
-    JAX and CuPy, if they are installed.
+    machine code and from the card's reciprocal square roots, its registers
+    and its occupancy.
 
     Examples:
 
@@ -25,13 +24,10 @@ def prepare(
       nbody bench roofline --engines gpu-symmetric --particles 20480
     """
     from nbody.bench import card, report
-    from nbody.bench.forces import peers, selection
+    from nbody.bench.forces import selection
     from nbody.bench.roofline import suite
 
     card.require_gpu("nbody bench roofline")
     counts = selection.counts(particles, False, suite.COUNTS)
     own = [c for c in selection.contestants(engines, precision, ("gpu",), max(counts)) if c.backend == "gpu"]
-    others, absent = peers.installed() if not engines and "float32" in (precision or ["float32"]) else ([], [])
-    if absent:
-        say(f"not measured: {', '.join(absent)}")
-    return lambda notify: report.Report(report.machine(), suite.measure([*own, *others], counts, notify), absent)
+    return lambda notify: report.Report(report.machine(), suite.measure(own, counts, notify))

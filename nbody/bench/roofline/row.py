@@ -11,41 +11,30 @@ from nbody.gpu import Facts
 
 @dataclass(frozen=True, kw_only=True)
 class RooflineRow(ForceRow):
-    """A :class:`ForceRow` with its bounds. A value is None if it is unknown, or has no meaning for a competitor.
+    """A :class:`ForceRow` with its bounds. A value is None if it is unknown.
 
     Attributes:
         percent_of_peak: percent of the float peak, at 20 operations per interaction.
         percent_of_slots, percent_of_roots: percent of the bounds by issue slots and by reciprocal square roots.
-        slots, slots_source: issue slots per interaction, counted in the kernel's ``SASS`` (earlier also ``PTX``).
+        slots: issue slots per interaction, counted in the kernel's machine code.
         interactions_a_root: interactions per reciprocal square root: 2 if each pair is computed once, else 1.
-        slot_bound, root_bound: the bounds, in interactions per second.
-        clock, clock_source: the clock in Hz, ``measured`` while the kernel ran, or the card's ``highest``.
-        power: the power of the card in W.
-
+        slot_bound, root_bound: the bounds at the card's highest clock, in interactions per second.
         kernel, launches: the name of the kernel that computes the pairs, and kernels per force evaluation.
         registers, shared_bytes, local_bytes: registers per thread, shared memory per block, and local memory per thread
             (above 0 if there are too few registers).
         threads_a_block, blocks, waves: threads per block, blocks in the grid, and the latter divided by those that fit
             on the card.
         occupancy: the warps on a multiprocessor divided by the maximum.
-        step_seconds, recorded_step_seconds: wall times of a leapfrog step replayed from a graph, and of a step that is
-            recorded (its potential is computed, and positions and velocities are copied to the host).
-        percent_launch, percent_recording: the share of the step outside the force kernels, and the extra share of recording.
     """
 
     suite: Literal["roofline"] = "roofline"  # type: ignore[assignment]
-    peer: bool = False
     percent_of_peak: Amount | None = None
     percent_of_slots: Amount | None = None
     percent_of_roots: Amount | None = None
     slots: Amount | None = None
-    slots_source: str | None = None
     interactions_a_root: Count | None = None
     slot_bound: Amount | None = None
     root_bound: Amount | None = None
-    clock: Amount | None = None
-    clock_source: str = "highest"
-    power: Amount | None = None
     kernel: str | None = None
     launches: Count | None = None
     registers: Count | None = None
@@ -55,20 +44,16 @@ class RooflineRow(ForceRow):
     blocks: Count | None = None
     waves: Amount | None = None
     occupancy: Amount | None = None
-    step_seconds: Amount | None = None
-    percent_launch: Amount | None = None
-    recorded_step_seconds: Amount | None = None
-    percent_recording: Amount | None = None
 
     def bounded(self, card: Facts, work: Work | None) -> "RooflineRow":
-        """This row with its time, its clock, and the bounds of the card for this work per interaction."""
-        assert self.clock and self.interactions_per_s
+        """This row with the bounds of the card for this work per interaction."""
+        assert self.interactions_per_s
         rate = self.interactions_per_s
-        row = replace(self, percent_of_peak=100 * FLOPS * rate / peak(self.precision, card, self.clock))
+        row = replace(self, percent_of_peak=100 * FLOPS * rate / peak(self.precision, card, card.clock))
         if work is None:
             return row
-        slots, roots = slot_bound(work, card, self.clock), root_bound(work.roots, card, self.clock)
-        row = replace(row, slots=work.slots, slots_source="SASS", slot_bound=slots, root_bound=roots,
+        slots, roots = slot_bound(work, card, card.clock), root_bound(work.roots, card, card.clock)
+        row = replace(row, slots=work.slots, slot_bound=slots, root_bound=roots,
                       percent_of_slots=100 * rate / slots, percent_of_roots=100 * rate / roots)  # fmt: skip
         return (
             row.noted("faster than its slot bound: the loop has instructions that are jumped over")
@@ -78,7 +63,7 @@ class RooflineRow(ForceRow):
 
     @property
     def levels(self) -> list[tuple[str, float]]:
-        """The bounds shown in the picture, rounded to two digits so that rows at slightly different clocks share one."""
+        """The bounds shown in the picture, rounded to two digits so that rows share one."""
         found = [("a root per pair" if self.interactions_a_root == 2 else "a root per interaction", self.root_bound)]
         if self.percent_of_peak and self.interactions_per_s:
             found.append(("the float peak at 20 operations", 100 * self.interactions_per_s / self.percent_of_peak))
