@@ -15,7 +15,7 @@ from nbody.bench.forces.accuracy import ALL_ROWS, Judge, judged, on_all_cores
 from nbody.bench.forces.contestant import ALL_CORES, FULLER, ONE_CORE, PATIENCE, PILOT, Contestant, EngineContestant
 from nbody.bench.forces.lecture import K40C, LectureRun
 from nbody.bench.forces.problems import LECTURE, LECTURE_DT, LECTURE_STEPS, Problem, cluster, lecture_disk
-from nbody.bench.forces.row import ForceRow
+from nbody.bench.row import Row
 from nbody.bench.timing import ENOUGH, FIRST_COUNTS, Rival, in_turns
 from nbody.cli import main, progress
 from nbody.forces import ENGINES
@@ -220,8 +220,8 @@ def test_rates_follow_from_the_time_at_n_squared_interactions_and_20_flops(found
 
 
 def timed(name, precision, count, rate, backend="cpu"):
-    row = ForceRow(name=name, device="", backend=backend, precision=precision, threads=1, particles=count)
-    return row.timed(timing.Timing(count**2 / rate, count**2 / rate))
+    row = Row(suite="forces", name=name, device="", backend=backend, precision=precision, threads=1, particles=count)
+    return row.timed(timing.Timing(count**2 / rate, count**2 / rate), count**2)
 
 
 def test_speedups_refer_to_the_same_precision_and_the_largest_n_below():

@@ -12,7 +12,7 @@ from nbody import gpu
 from nbody.bench import card, report
 from nbody.bench.ladder import cublas, products, suite, tables
 from nbody.bench.ladder.plot import plot
-from nbody.bench.ladder.row import LadderRow, with_ratios
+from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.linalg import ELEMENTWISE, LADDER, explain
@@ -31,8 +31,9 @@ def a_row(name, precision, n, gflops, title="", **more):
     if rung:
         known |= {"improves": rung.improves, "reads_global": reads.from_global, "bytes_global": 4.0}
         known["predicted_cycles"] = reads.cycles if rung.on == "gpu" else None
-    return LadderRow(
-        name=name, precision=precision, size=n, **shape._asdict(), seconds=shape.flops / (1e9 * gflops), gflops=gflops,
+    return Row(
+        suite="matmul", name=name, precision=precision, size=n, **shape._asdict(),
+        seconds=shape.flops / (1e9 * gflops), gflops=gflops,
         percent_of_peak=100 * gflops / PEAK, gbytes_per_s=1234.5, error_mean=3e-7, **known, **more,
     )  # fmt: skip
 
@@ -47,7 +48,7 @@ def found(tmp_path_factory):
             rates = zip(LADDER, np.linspace(5, 48e3, len(LADDER)), strict=True)
             group += [a_row(k, precision, n, float(r)) for k, r in rates if precision in LADDER.load(k).dtypes]
             sums = replace(a_row("sum", precision, n, 1.0, "matrix sum"), gflops=None, percent_of_peak=None, k=None)
-            rows += with_ratios([*group, sums], suite.naive())
+            rows += suite.with_ratios([*group, sums], suite.naive())
     made = report.Report(report.machine(), rows)
     path = tmp_path_factory.mktemp("ladder") / "matmul.json"
     path.write_text(made.json())
@@ -200,7 +201,7 @@ def test_an_earlier_report_is_shown_in_full(found, capsys):
 
 def test_shares_and_speedups_refer_to_the_right_rival():
     rates = {"cublas": 50e3, "cublas-skinny": 1e3, "k02": 1e3, "k06": 8e3, "k18": 4e3}
-    rows = with_ratios([a_row(name, "float32", 2048, rate) for name, rate in rates.items()], "k02")
+    rows = suite.with_ratios([a_row(name, "float32", 2048, rate) for name, rate in rates.items()], "k02")
     of = {row.name: row for row in rows}
     assert suite.naive() == "k02" and of["k06"].percent_of_cublas == 16 and of["k06"].speedup == 8
     assert of["k18"].percent_of_cublas == 400  # cuBLAS on the same four columns, not on the square

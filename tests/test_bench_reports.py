@@ -16,7 +16,7 @@ from measured_report import measured_report
 
 from nbody.bench import SUITES, part, readme, report
 from nbody.bench.compare import QUIET, Compared, again, compare
-from nbody.bench.forces.row import ForceRow
+from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.errors import InputError
 
@@ -31,7 +31,7 @@ def measured(monkeypatch):
 
     def measure(*_):
         calls.append(1)
-        return [ForceRow(**row()), ForceRow(**row(particles=200))]
+        return [Row(**row()), Row(**row(particles=200))]
 
     monkeypatch.setattr("nbody.bench.forces.suite.measure", measure)
     return calls
@@ -56,8 +56,9 @@ DAMAGED = {
     "half a particle": ([row(particles=1.5)], "row 1: particles: Input should be a valid integer"),
     "more than any machine counts": ([row(particles=10**400)], "row 1: particles: "),
     "a key that is missing": ([product(), {"suite": "matmul"}], "row 2: name: Field required"),
+    "a product without a size": ([product(size=None)], "row 1: size: Field required"),
     "a list for a name": ([product(name=["k00"])], "row 1: name: Input should be a valid string"),
-    "a suite that there is not": ([row(suite="x")], "row 1: Input tag 'x' found using 'suite' does not match"),
+    "a suite that there is not": ([row(suite="x")], "row 1: suite: Input should be 'forces', 'lecture', 'trees', "),
     "a row that is none": ([row(), 3], "row 2: "),
     "a roofline's slots": ([row(suite="roofline", slots="few")], "row 1: slots: Input should be a valid number"),
 }
@@ -142,7 +143,7 @@ def test_a_wrong_row_of_an_earlier_report_fails_the_command(tmp_path, capsys):
 
 
 def force(**more):
-    return ForceRow(**row(**more))
+    return Row(**row(**more))
 
 
 @pytest.mark.parametrize(
@@ -326,7 +327,7 @@ def test_the_status_line_is_cleared_before_the_next_line(measured, monkeypatch, 
 
     def measure(who, counts, notify):
         notify("measuring")
-        return [ForceRow(**row())]
+        return [Row(**row())]
 
     monkeypatch.setattr("nbody.bench.forces.suite.measure", measure)
     assert main(["bench", "--cpu", "-o", str(tmp_path)]) == 0

@@ -11,7 +11,7 @@ from nbody.bench.forces.contestant import EngineContestant
 from nbody.bench.roofline import bounds, kernels, slots
 from nbody.bench.roofline import suite as roofline
 from nbody.bench.roofline.bounds import Work
-from nbody.bench.roofline.row import RooflineRow
+from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine
@@ -24,7 +24,7 @@ H200 = gpu.Facts("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 140 << 30, "none
 def a_row(**more):
     """A row of an engine on a card."""
     known = {"name": "x", "device": "", "backend": "gpu", "precision": "float32", "threads": 0, "particles": 1000}
-    return RooflineRow(**known | more)
+    return Row(suite="roofline", **known | more)
 
 
 # --- Real kernels, compiled for a card that is not here ---------------------------------------------------------------
@@ -204,8 +204,8 @@ def test_a_narrow_float_pipe_bounds_before_the_issue_of_instructions_does():
 
 def test_a_row_above_its_bound_says_so():
     row = a_row(interactions_per_s=9e12)
-    assert "jumped over" in row.bounded(H200, Work(13, 12, 0, 1)).note
-    fine = row.bounded(H200, Work(1, 1, 0, 0.1))
+    assert "jumped over" in bounds.bounded(row, H200, Work(13, 12, 0, 1)).note
+    fine = bounds.bounded(row, H200, Work(1, 1, 0, 0.1))
     assert fine.note == "" and fine.percent_of_slots == pytest.approx(100 * 9e12 / (132 * H200.clock * 128))
 
 

@@ -7,15 +7,16 @@ import pytest
 from nbody import gpu
 from nbody.bench import card, report
 from nbody.bench.output import write
+from nbody.bench.row import Row
 from nbody.bench.scaling import prepare, suite
 from nbody.bench.scaling.plot import plot
-from nbody.bench.scaling.row import ScalingRow
 from nbody.cli import main
 
 
 def test_the_report_of_several_gpus_has_a_table_and_a_picture(tmp_path, capsys):
     path = tmp_path / "scaling.json"
-    card = ScalingRow(name="gpu-symmetric", device="a card", precision="float32", particles=262144, gpus=1, steps=20)
+    known = {"name": "gpu-symmetric", "device": "a card", "precision": "float32", "particles": 262144, "steps": 20}
+    card = Row(suite="scaling", **known, gpus=1)
     rows = [
         replace(card, gpus=gpus, seconds=0.02 / speedup, speedup=speedup, efficiency=speedup / gpus)
         for gpus, speedup in ((1, 1.0), (2, 1.92), (4, 3.64))

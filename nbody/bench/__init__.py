@@ -6,15 +6,13 @@ To add a suite: a folder, and a line in :data:`SUITES`. The folder has
     ``prepare(say, *, …)``, which checks its options and returns a function ``measure(notify) -> Report``. Its
     docstring is the command's help, and its keyword arguments are the command's options (:mod:`nbody.cli.bench` knows
     their names). The module imports nothing heavy at the top.
-``row``
-    ``ROWS``: the dataclass of each kind of row, by the row's ``suite``.
 ``tables``
     ``sheets(report)``: the tables for the terminal. ``PAGES``: the Markdown for each pair of markers in a README.
 ``plot``
     ``plot(report, path)``: the picture, a PNG.
 
-:mod:`.timing` measures times. :mod:`.report`, :mod:`.tables`, :mod:`.compare`, :mod:`.output` and :mod:`.readme` process the
-rows.
+A measurement is a :class:`~nbody.bench.row.Row` in every suite. :mod:`.timing` measures times. :mod:`.report`,
+:mod:`.tables`, :mod:`.compare`, :mod:`.output` and :mod:`.readme` process the rows.
 """
 
 from importlib import import_module
@@ -36,5 +34,5 @@ SUITES = Registry(
 
 
 def part(suite: str, name: str) -> ModuleType:
-    """The module ``row``, ``tables`` or ``plot`` of a suite."""
+    """The module ``tables`` or ``plot`` of a suite."""
     return import_module(f"{SUITES[suite].target.split(':')[0]}.{name}")

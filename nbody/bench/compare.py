@@ -6,6 +6,7 @@ from typing import Any
 
 from nbody.bench import SUITES
 from nbody.bench.report import Report
+from nbody.bench.row import Row
 from nbody.bench.tables import Column, Sheet, three, whole
 from nbody.errors import InputError
 from nbody.forces import ENGINES
@@ -55,13 +56,14 @@ class Compared:
     verdict: str
 
     @classmethod
-    def of(cls, old: Any, new: Any) -> "Compared":
+    def of(cls, old: Row, new: Row) -> "Compared":
         """Compare two rows with the same identity, which both have a time."""
-        floor = NOISE.get(f"{new.suite} {getattr(new, 'backend', '')}", QUIET)
-        noise = max(floor, *(getattr(row, "spread", None) or 0.0 for row in (old, new)))
+        floor = NOISE.get(f"{new.suite} {new.backend}", QUIET)
+        noise = max(floor, *(row.spread or 0.0 for row in (old, new)))
+        assert old.seconds and new.seconds
         speed = old.seconds / new.seconds
         verdict = SLOWER if speed < 1 - noise else FASTER if speed > 1 / (1 - noise) else SAME
-        size = getattr(new, "n", None) if new.particles is None else new.particles
+        size = new.n if new.particles is None else new.particles
         return cls(new.suite, new.name, new.precision, size, old.seconds, new.seconds, speed, noise, verdict)
 
     @property
@@ -125,8 +127,8 @@ def compare(old: Report, new: Report, path: str) -> Comparison:
     return Comparison(both, len(then) - len(both), len(now) - len(both), elsewhere, path)
 
 
-def _identity(row: Any) -> tuple:
-    return tuple(getattr(row, key, None) for key in IDENTITY)
+def _identity(row: Row) -> tuple:
+    return tuple(getattr(row, key) for key in IDENTITY)
 
 
 def again(old: Report, path: str) -> tuple[str, dict[str, Any]]:
@@ -139,10 +141,10 @@ def again(old: Report, path: str) -> tuple[str, dict[str, Any]]:
     names = list(dict.fromkeys(row.name for row in rows))
     known = {
         "cpu": True,
-        "gpu": any(getattr(row, "backend", "") == "gpu" for row in rows),
+        "gpu": any(row.backend == "gpu" for row in rows),
         "particles": [row.particles for row in rows if row.particles],
         "engines": [name for name in names if name.split(":")[0] in ENGINES],
-        "sizes": [getattr(row, "size", 0) for row in rows],
+        "sizes": [row.size for row in rows],
         "rungs": [name for name in names if name in (*LADDER, *ELEMENTWISE)],
         "precision": [row.precision for row in rows],
     }

@@ -1,17 +1,21 @@
 """The report of a benchmark: the machine and the rows, written and read as one JSON object."""
 
-from dataclasses import asdict, dataclass, field, make_dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Union
+from typing import Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from nbody.bench import SUITES, card, part
+from nbody.bench import SUITES, card
+from nbody.bench.row import Row
 from nbody.errors import InputError, printable
 from nbody.scenario.source import open_regular
 from nbody.trajectory.provenance import collect_provenance
+
+OF_FORCES = {"lecture": "forces", "trees": "forces"}
+"""Kinds of rows that are not named after their suite, and that suite."""
 
 
 class Machine(TypedDict):
@@ -31,7 +35,7 @@ class Report:
     """The rows and the machine. ``absent`` has one clause for each competitor that could not take part."""
 
     machine: Machine
-    rows: list[Any]
+    rows: list[Row]
     absent: list[str] = field(default_factory=list)
 
     def of(self, suite: str) -> list[Any]:
@@ -41,8 +45,8 @@ class Report:
     @property
     def suites(self) -> list[str]:
         """The names in ``SUITES`` that the rows belong to."""
-        there = {row.suite for row in self.rows}
-        return [name for name in SUITES if there & set(part(name, "row").ROWS)]
+        there = {OF_FORCES.get(row.suite, row.suite) for row in self.rows}
+        return [name for name in SUITES if name in there]
 
     @property
     def device(self) -> str:
@@ -73,9 +77,7 @@ def machine() -> Machine:
 
 @cache
 def _adapter() -> TypeAdapter:
-    kinds = [kind for suite in SUITES for kind in part(suite, "row").ROWS.values()]
-    row = Annotated[Union[tuple(kinds)], Field(discriminator="suite")]  # type: ignore[valid-type] # noqa: UP007
-    return TypeAdapter(make_dataclass("Report", [("rows", list[row])], bases=(Report,)))  # type: ignore[valid-type]
+    return TypeAdapter(Report)
 
 
 def load(path: Path) -> Report:
@@ -96,9 +98,9 @@ def load(path: Path) -> Report:
 
 def _first(error: ValidationError) -> str:
     mistake = error.errors(include_url=False)[0]
-    keys = [str(key) for key in mistake["loc"] if key not in {kind for s in SUITES for kind in part(s, "row").ROWS}]
+    keys = [str(key) for key in mistake["loc"]]
     if keys[:1] == ["rows"] and len(keys) > 1:
         keys[:2] = [f"row {int(keys[1]) + 1}"]
     given = mistake["input"]
     what = f", not {given!r:.40}" if isinstance(given, str | int | float) and keys else ""
-    return printable(": ".join([*keys, mistake["msg"]]) + what)
+    return printable(": ".join([*keys, mistake["msg"].removeprefix("Value error, ")]) + what)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from nbody import machine
 from nbody.bench.forces.problems import Problem
+from nbody.bench.row import Row
 from nbody.forces.engine import rounding_bound
 from nbody.forces.reference import direct_sum
 from nbody.forces.sample import direct_sums
@@ -31,6 +32,21 @@ class ForceError:
     percentile_99: float
     maximum: float
     excess: float
+
+
+def with_error(row: Row, error: ForceError, bound: np.ndarray | float, what: str = "forces") -> Row:
+    """The row with its error; it is marked wrong if the error exceeds the bound."""
+    row = replace(
+        row,
+        error=error.maximum,
+        error_median=error.median,
+        error_99=error.percentile_99,
+        error_bound=float(np.max(bound)),
+    )
+    if error.excess <= 1:
+        return row
+    largest = f"largest relative error {error.maximum:.1e}, {error.excess:.2g} times what rounding explains"
+    return row.noted(f"{what} are wrong: {largest}", True)
 
 
 def judged(count: int) -> np.ndarray:

@@ -11,7 +11,6 @@ import numpy as np
 from nbody import machine
 from nbody.bench.forces.accuracy import on_all_cores
 from nbody.bench.forces.problems import CLUSTER, Problem, cluster
-from nbody.bench.forces.row import ForceRow
 from nbody.bench.timing import device_times
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine, rounding_bound
@@ -50,7 +49,7 @@ class Contestant(ABC):
         took: seconds of the last evaluation that was waited for.
         measured: True once it was timed with some N.
         compile_s: seconds its first call took longer than later ones.
-        row: the kind of its rows.
+        suite: the kind of its rows.
         has_lecture: True if it makes the lecture's run too.
     """
 
@@ -59,7 +58,7 @@ class Contestant(ABC):
     rate = took = 0.0
     measured = False
     compile_s = 0.0
-    row: type[ForceRow] = ForceRow
+    suite = "forces"
     has_lecture = False
 
     def __init__(self, name: str, precision: str) -> None:

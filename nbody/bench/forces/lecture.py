@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nbody.bench.forces.accuracy import Judge
+from nbody.bench.forces.accuracy import Judge, with_error
 from nbody.bench.forces.contestant import EngineContestant
 from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, Problem
-from nbody.bench.forces.row import LectureRow
+from nbody.bench.row import Row
 from nbody.bench.timing import FOR_A_SPREAD, Timing, seconds
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
@@ -75,12 +75,13 @@ def _enough(times: Sequence[float]) -> bool:
     return runs >= MOST or (runs >= FEWEST and total >= ENOUGH) or (runs >= FOR_A_SPREAD and total >= PATIENCE)
 
 
-def lecture_row(c: EngineContestant, disk: Problem, judge: Judge) -> LectureRow:
+def lecture_row(c: EngineContestant, disk: Problem, judge: Judge) -> Row:
     """One engine's run of the disc, checked, then timed."""
     run, (known, times_faster) = LectureRun(c, disk), K40C.get((c.name, judge.count), (None, None))
     bound = judge.bound(c.precision, c.condition(disk, judge.rows))
-    row = LectureRow(
-        name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
-        particles=judge.count, k40c_seconds=known, k40c_speedup=times_faster,
-    ).judged(judge.error(run.accelerations(), bound), bound, "forces on the lecture's disc")  # fmt: skip
-    return row if row.wrong else row.timed(run.timing(), LECTURE_STEPS)
+    row = Row(
+        suite="lecture", name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
+        particles=judge.count, steps=LECTURE_STEPS, k40c_seconds=known, k40c_speedup=times_faster,
+    )  # fmt: skip
+    row = with_error(row, judge.error(run.accelerations(), bound), bound, "forces on the lecture's disc")
+    return row if row.wrong else row.timed(run.timing(), LECTURE_STEPS * judge.count**2)

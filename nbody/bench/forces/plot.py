@@ -7,7 +7,7 @@ from typing import Any
 
 from nbody.bench.forces.trees import crossings
 from nbody.bench.report import Report
-from nbody.bench.row import distinct
+from nbody.bench.row import Row, distinct
 from nbody.forces.engine import ROUNDOFF
 from nbody.units import rate
 
@@ -82,13 +82,13 @@ def _panel(axes: Any, precision: str, rows: list[Any], colours: dict[str, str]) 
         if not line:
             continue
         last = line[-1]
-        text, bound = f"{name}  {rate(last.interactions_per_s)}".rstrip(), getattr(last, "slot_bound", None)
+        text, bound = f"{name}  {rate(last.interactions_per_s)}".rstrip(), last.slot_bound
         if bound:
             axes.axhline(bound, color=colour, linewidth=0.9, linestyle=":")
             text += f" of {rate(bound)}".rstrip()
         x, y = [row.particles for row in line], [row.interactions_per_s for row in line]
         axes.plot(x, y, "o-", color=colour, markersize=4, label=text)
-    for text, bound in {bound for row in rows for bound in getattr(row, "levels", ())}:
+    for text, bound in {bound for row in rows for bound in _levels(row)}:
         axes.axhline(bound, color="0.45", linewidth=0.9, linestyle="-.")
         axes.annotate(
             f"{text}  {rate(bound)}", (0.01, bound), xycoords=("axes fraction", "data"), fontsize=7, va="bottom"
@@ -106,3 +106,11 @@ def _panel(axes: Any, precision: str, rows: list[Any], colours: dict[str, str]) 
     lines = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda each: -each[0].get_ydata()[-1])
     if lines:
         axes.legend(*zip(*lines, strict=True), loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+
+
+def _levels(row: Row) -> list[tuple[str, float]]:
+    """The bounds by roots and by the float peak, rounded to two digits so that rows share them."""
+    found = [("a root per pair" if row.interactions_a_root == 2 else "a root per interaction", row.root_bound)]
+    if row.root_bound and row.percent_of_peak and row.interactions_per_s:
+        found.append(("the float peak at 20 operations", 100 * row.interactions_per_s / row.percent_of_peak))
+    return [(text, float(f"{bound:.1e}")) for text, bound in found if bound]

@@ -3,18 +3,20 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from nbody.bench.forces import lecture
-from nbody.bench.forces.accuracy import Judge
+from nbody.bench.forces.accuracy import Judge, with_error
 from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE, Contestant, EngineContestant
 from nbody.bench.forces.problems import LECTURE_STEPS, Problem, cluster, lecture_disk
-from nbody.bench.forces.row import ROWS, ForceRow
-from nbody.bench.row import ratio
+from nbody.bench.row import Row, ratio
 from nbody.bench.timing import ENOUGH, FIRST_COUNTS, Rival, Timing, in_turns, on_device
 from nbody.law import Gravity
 
 REFERENCE = "reference"
+
+KINDS = ("forces", "lecture", "trees")
+"""The kinds of rows, in the order of the report."""
 
 LONGEST = 10.0
 """An evaluation that would take longer than this (in seconds) is left out."""
@@ -32,19 +34,15 @@ cores: 0.5 s, and 2.5 s for the sums that check them; the sums of a law are made
 
 Notify = Callable[[str], None]
 
-Kind = TypeVar("Kind", bound=ForceRow)
 
-
-def measure(
-    contestants: Sequence[Contestant], counts: Sequence[int], notify: Notify = lambda _: None
-) -> list[ForceRow]:
+def measure(contestants: Sequence[Contestant], counts: Sequence[int], notify: Notify = lambda _: None) -> list[Row]:
     """Rows of every contestant at every N, with speed-ups. ``notify`` gets a line before each measurement, which says how
     long the rest will take, once that is known."""
     for number, contestant in enumerate(contestants, 1):
         notify(f"compiling {contestant.name} {contestant.precision} ({number} of {len(contestants)})")
         contestant.warm_up(max(counts))
         contestant.release()
-    rows: list[ForceRow] = []
+    rows: list[Row] = []
     left = [(contestant, count) for count in counts for contestant in contestants]
     # Contestants on a CPU are measured together, in turns.
     groups = [[c for c in contestants if c.backend == "cpu"], *([c] for c in contestants if c.backend == "gpu")]
@@ -54,19 +52,18 @@ def measure(
             rows += bench.rows(group)
             for contestant in group:
                 left.remove((contestant, count))
-    return [each for kind in ROWS for each in with_speedups(row for row in rows if row.suite == kind)]
+    return [each for kind in KINDS for each in with_speedups(row for row in rows if row.suite == kind)]
 
 
 def checked(
-    kind: type[Kind], contestant: Contestant, problem: Problem, judge: Judge, notify: Notify, longest: float = LONGEST,
-    **known: Any,
-) -> Kind:  # fmt: skip
-    """The row, of a kind, of a contestant that has computed a problem's forces: with its error, and no time yet; or
+    suite: Any, contestant: Contestant, problem: Problem, judge: Judge, notify: Notify, longest: float = LONGEST
+) -> Row:
+    """The row, of a suite, of a contestant that has computed a problem's forces: with its error, and no time yet; or
     with the reason why it is left out, if it would take more than ``longest`` seconds."""
     c, count = contestant, problem.particles.count
-    row = kind(
-        name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads, particles=count,
-        compile_seconds=c.compile_s, **known,
+    row = Row(
+        suite=suite, name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
+        particles=count, compile_seconds=c.compile_s,
     )  # fmt: skip
     if c.expected(count) > longest:
         return row.noted(f"left out: one evaluation would take about {c.expected(count):.0f} s")
@@ -76,7 +73,7 @@ def checked(
     c.load(problem)
     c.timed()
     bound = c.bound(problem, judge.rows)
-    return replace(row.judged(judge.error(c.acceleration(), bound), bound), **c.facts())
+    return replace(with_error(row, judge.error(c.acceleration(), bound), bound), **c.facts())
 
 
 class _AtCount:
@@ -98,22 +95,22 @@ class _AtCount:
         disk = lecture_disk(self._count)
         return disk, Judge(disk)
 
-    def rows(self, group: Sequence[Contestant]) -> list[ForceRow]:
+    def rows(self, group: Sequence[Contestant]) -> list[Row]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
-        rows = [checked(c.row, c, *self._judged(c.law(self._cluster)), self._notify, longest(c)) for c in group]
+        rows = [checked(c.suite, c, *self._judged(c.law(self._cluster)), self._notify, longest(c)) for c in group]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
         if right:
             names = ", ".join(dict.fromkeys(group[k].name for k in right))
             self._notify(f"N = {self._count}: timing {names}")
         for k, time in zip(right, _times([group[k] for k in right], self._count), strict=True):
-            rows[k] = rows[k].timed(time)
+            rows[k] = _timed(rows[k], time)
             group[k].learn(self._count, time.best)
             group[k].measured = True
         for contestant in group:
             contestant.release()
         return [each for c, row in zip(group, rows, strict=True) for each in self._with_lecture(c, row)]
 
-    def _with_lecture(self, contestant: Contestant, row: ForceRow) -> list[ForceRow]:
+    def _with_lecture(self, contestant: Contestant, row: Row) -> list[Row]:
         """The row with its lecture run, checked too, if it is to have one; and the row of that run, at the lecture's N."""
         runs = contestant.has_lecture and isinstance(contestant, EngineContestant)
         if not (row.seconds and runs and self._count <= max(lecture.COUNTS)):
@@ -128,6 +125,13 @@ class _AtCount:
         return [row, run] if self._count in lecture.COUNTS else [row]
 
 
+def _timed(row: Row, time: Timing) -> Row:
+    """The row with its time; a tree computes fewer than N² interactions, and counts them."""
+    if row.suite != "trees":
+        return row.timed(time, row.count**2)
+    return replace(row.timed(time, row.interactions), particles_per_s=row.count / time.median, gflops=None)
+
+
 def _times(group: Sequence[Contestant], count: int) -> list[Timing]:
     """Times of an evaluation by each, all of one backend, loaded and run once."""
     if group and group[0].backend == "gpu":
@@ -138,20 +142,20 @@ def _times(group: Sequence[Contestant], count: int) -> list[Timing]:
     )
 
 
-def with_speedups(rows: Iterable[Kind]) -> list[Kind]:
+def with_speedups(rows: Iterable[Row]) -> list[Row]:
     """The rows, with their speeds relative to the baselines among them."""
     rows = list(rows)
 
-    def speedup(row: Kind, name: str, precision: str) -> float | None:
+    def speedup(row: Row, name: str, precision: str) -> float | None:
         speeds = {
-            base.particles: base.interactions_per_s
+            base.count: base.interactions_per_s
             for base in rows
-            if (base.name, base.precision) == (name, precision) and base.particles <= row.particles
+            if (base.name, base.precision) == (name, precision) and base.count <= row.count
             if base.interactions_per_s
         }
         return ratio(row.interactions_per_s, speeds[max(speeds)]) if speeds else None
 
-    def complete(row: Kind) -> Kind:
+    def complete(row: Row) -> Row:
         precision = "float32" if row.precision == "mixed" else row.precision  # what the cpu engine has
         return replace(
             row,

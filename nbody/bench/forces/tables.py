@@ -4,17 +4,16 @@ from collections.abc import Iterator
 
 from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE
 from nbody.bench.forces.lecture import COUNTS
-from nbody.bench.forces.row import ForceRow
 from nbody.bench.forces.trees import crossings
 from nbody.bench.report import Report
-from nbody.bench.row import distinct, ratio
+from nbody.bench.row import Row, distinct, ratio
 from nbody.bench.tables import Column, Sheet, error, markdown, notes, three
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.units import duration, rate
 
 
-def shown_name(row: ForceRow) -> str:
+def shown_name(row: Row) -> str:
     """The engine's name, and whether it is experimental."""
     return row.name + ENGINES.mark(row.name)
 
@@ -105,8 +104,8 @@ def sheets(report: Report) -> Iterator[Sheet]:
 class _Line:
     """A line of a Markdown table: one engine and precision at every N."""
 
-    def __init__(self, rows: list[ForceRow]) -> None:
-        self.at = {row.particles: row for row in rows}
+    def __init__(self, rows: list[Row]) -> None:
+        self.at = {row.count: row for row in rows}
         self.last = rows[-1]
         self.rate = self.last.interactions_per_s or 0.0
 

@@ -15,9 +15,8 @@ import numpy as np
 from nbody import machine
 from nbody.bench.forces.contestant import Contestant, EngineContestant
 from nbody.bench.forces.problems import Problem
-from nbody.bench.forces.row import ForceRow, TreeRow
 from nbody.bench.report import Report
-from nbody.bench.row import distinct
+from nbody.bench.row import Row, distinct
 from nbody.forces.tree.options import TreeOptions
 from nbody.law import Gravity
 from nbody.state import Want
@@ -29,7 +28,7 @@ ACCURACIES = (1e-3, 1e-4)
 class Linear(Contestant):
     """A contestant whose time grows like N: ``rate`` is in particles per second."""
 
-    row = TreeRow
+    suite = "trees"
     has_lecture = False
 
     def learn(self, count: int, seconds: float) -> None:
@@ -147,17 +146,17 @@ def crossings(report: Report) -> list[Crossing]:
     return found
 
 
-def _ratios(trees: list[TreeRow], direct: list[ForceRow]) -> list[tuple[float, float]]:
+def _ratios(trees: list[Row], direct: list[Row]) -> list[tuple[float, float]]:
     """Logarithms of N, and of the ratio of the direct sums' time to the tree's; direct sums beyond the last N that was
     measured take a time that grows like N²."""
     ratios = []
-    for tree in sorted(trees, key=lambda row: row.particles):
-        below = [row for row in direct if row.particles <= tree.particles]
+    for tree in sorted(trees, key=lambda row: row.count):
+        below = [row for row in direct if row.count <= tree.count]
         if below:
-            last = max(row.particles for row in below)
-            seconds = min(row.seconds or math.inf for row in below if row.particles == last)
-            longer = seconds * (tree.particles / last) ** 2 / (tree.seconds or math.inf)
-            ratios.append((math.log(tree.particles), math.log(longer)))
+            last = max(row.count for row in below)
+            seconds = min(row.seconds or math.inf for row in below if row.count == last)
+            longer = seconds * (tree.count / last) ** 2 / (tree.seconds or math.inf)
+            ratios.append((math.log(tree.count), math.log(longer)))
     return ratios
 
 

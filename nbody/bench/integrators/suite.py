@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from nbody.bench.integrators.problems import COUNTS, Problem, problems
-from nbody.bench.integrators.row import IntegratorRow
+from nbody.bench.row import Row
 from nbody.errors import RunFailed
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
@@ -35,7 +35,7 @@ STEPS = 512
 
 def measure(
     counts: Sequence[int] = COUNTS, backends: Sequence[str] = ("cpu",), notify: Callable[[str], None] = lambda _: None
-) -> list[IntegratorRow]:
+) -> list[Row]:
     """Rows of all problems; on a GPU the cluster alone. ``notify`` gets a line before each scheme."""
     rows = []
     for problem in problems(tuple(counts)):
@@ -56,12 +56,12 @@ def _settings(problem: Problem, name: str) -> Iterator[tuple[str, float]]:
         yield from (("dt", problem.end / round(count / each)) for count in problem.evaluations)
 
 
-def measured(problem: Problem, backend: str, name: str, key: str, value: float) -> IntegratorRow:
+def measured(problem: Problem, backend: str, name: str, key: str, value: float) -> Row:
     """Compile, then make the run and compare its end with its beginning."""
     scheme, motion = _begun(problem, backend, name, key, value)
-    row = IntegratorRow(
-        name=name, device=motion.engine.device_name(), precision="float64", particles=motion.state.count,
-        problem=problem.name, backend=backend, setting=f"{key}: {value:.4g}",
+    row = Row(
+        suite="integrators", name=name, device=motion.engine.device_name(), precision="float64",
+        particles=motion.state.count, problem=problem.name, backend=backend, setting=f"{key}: {value:.4g}",
     )  # fmt: skip
     scheme.advance(motion, 3, problem.end)
     motion.state.synchronize()

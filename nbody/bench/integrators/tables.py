@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from nbody.bench.integrators.row import IntegratorRow
 from nbody.bench.report import Report
-from nbody.bench.row import distinct
+from nbody.bench.row import Row, distinct
 from nbody.bench.tables import Column, Sheet, error, markdown, notes
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
@@ -31,7 +30,7 @@ EXPLAINED = (
 
 def sheets(report: Report) -> Iterator[Sheet]:
     """One table with all problems."""
-    rows: list[IntegratorRow] = report.of("integrators")
+    rows = report.of("integrators")
     yield Sheet(
         f"Error against time on {report.device}", "\n".join([EXPLAINED, *notes(rows)]), COLUMNS, rows, "problem"
     )
@@ -39,7 +38,7 @@ def sheets(report: Report) -> Iterator[Sheet]:
 
 def full_table(report: Report) -> str:
     """A line per problem and scheme in Markdown, with the time and the energy error of each setting."""
-    rows: list[IntegratorRow] = report.of("integrators")
+    rows = report.of("integrators")
     keys = distinct(rows, "problem", "particles", "backend", "name")
     lines = [[row for row in rows if (row.problem, row.particles, row.backend, row.name) == key] for key in keys]
     columns = [
@@ -55,7 +54,7 @@ def full_table(report: Report) -> str:
     return markdown(columns, lines, f"On {report.provenance}. {EXPLAINED}")
 
 
-def _in_short(row: IntegratorRow) -> str:
+def _in_short(row: Row) -> str:
     found = f"{duration(row.seconds)}, {error(row.energy_error)}" if row.energy_error is not None else "–"
     return f"{row.setting}: {found}"
 

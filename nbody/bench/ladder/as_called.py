@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from nbody.bench.ladder.products import Problem
-from nbody.bench.ladder.row import LadderRow
+from nbody.bench.row import Row
 
 NAME = "as-called"
 CALLS, LARGE = 100, 4096
 """Calls between two events, and the n from which on a tenth of them are enough."""
 
 
-def as_called(champion: LadderRow, problem: Problem) -> LadderRow:
+def as_called(champion: Row, problem: Problem) -> Row:
     """The row of :func:`nbody.linalg.matmul` on device arrays, beside that of its kernel alone."""
     from nbody import gpu
     from nbody.linalg import matmul

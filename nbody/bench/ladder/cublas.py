@@ -9,6 +9,9 @@ from typing import Any
 
 from nbody.bench import card
 
+CUBLAS = ("cublas", "cublas-skinny")
+"""The names of its rows: the square product and the skinny one."""
+
 OPERATION_N = 0
 """CUBLAS_OP_N: take the matrix as it is."""
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nbody.bench.ladder.row import CUBLAS, LadderRow
-from nbody.bench.ladder.tables import shown_size
+from nbody.bench.ladder.cublas import CUBLAS
+from nbody.bench.ladder.tables import shown, shown_size
 from nbody.bench.report import Report
-from nbody.bench.row import distinct
+from nbody.bench.row import Row, distinct
 from nbody.linalg import LADDER
 from nbody.units import rate
 
@@ -20,7 +20,7 @@ def plot(report: Report, path: Path) -> None:
     n = shown_size(rows)
     rows = [row for row in rows if row.size == n]
     precisions = distinct(rows, "precision")
-    rungs = {row.name: f"{row.name}  {row.shown}" for row in rows if row.gflops and row.name not in CUBLAS}
+    rungs = {row.name: f"{row.name}  {shown(row)}" for row in rows if row.gflops and row.name not in CUBLAS}
     figure = Figure(figsize=(3.5 + 5 * len(precisions), 1.8 + 0.3 * max(4, len(rungs))), layout="constrained")
     figure.suptitle(f"The matrix ladder, n = {n}: {report.device}", fontsize=11)
     panels = figure.subplots(1, len(precisions), sharey=True, squeeze=False)[0]
@@ -31,7 +31,7 @@ def plot(report: Report, path: Path) -> None:
     figure.savefig(path, format="png", dpi=130, metadata={"Description": report.device})
 
 
-def _panel(axes: Any, precision: str, rows: Sequence[LadderRow], rungs: list[str]) -> None:
+def _panel(axes: Any, precision: str, rows: Sequence[Row], rungs: list[str]) -> None:
     """One precision: the bars, each with its figure at its end, and the lines. (Tensor cores, which the peak of the pipes
     does not bound, have another colour.)"""
     for row in rows:
@@ -54,7 +54,7 @@ def _panel(axes: Any, precision: str, rows: Sequence[LadderRow], rungs: list[str
     axes.set_axisbelow(True)
 
 
-def _figure(row: LadderRow) -> str:
+def _figure(row: Row) -> str:
     """The label at a bar's end; for a skinny product, which memory bounds, its bandwidth."""
     share = "" if row.percent_of_cublas is None else f", {row.percent_of_cublas:.3g} % of cuBLAS"
-    return (f"{row.gbytes_per_s:.0f} GB/s" if row.n < row.m else f"{(row.gflops or 0) / 1e3:.3g}") + share
+    return (f"{row.gbytes_per_s:.0f} GB/s" if (row.n or 0) < (row.m or 0) else f"{(row.gflops or 0) / 1e3:.3g}") + share

@@ -4,6 +4,7 @@ No rung is timed before its result is checked. Times are the device's own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 from nbody.bench import card
 from nbody.bench.ladder import cublas
 from nbody.bench.ladder.as_called import as_called
+from nbody.bench.ladder.cublas import CUBLAS
 from nbody.bench.ladder.products import Problem, check_fits
-from nbody.bench.ladder.row import CUBLAS, LadderRow, with_ratios
-from nbody.bench.row import ratio
+from nbody.bench.row import Row, ratio
 from nbody.bench.timing import Rival, Timing, device_times, in_turns, seconds
 from nbody.errors import InputError, unknown
 from nbody.linalg import CHAMPIONS, ELEMENTWISE, LADDER
@@ -35,7 +36,7 @@ Notify = Callable[[str], None]
 
 def measure(
     sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str] = (), notify: Notify = lambda _: None
-) -> list[LadderRow]:
+) -> list[Row]:
     """Measure rungs of ``LADDER`` and element-wise kernels (all if none is named) on random square matrices. A rung for few
     columns multiplies (n, n) by (n, columns); a rung with a largest size gets matrices of that size.
 
@@ -43,12 +44,27 @@ def measure(
         For each precision and size, the rows of cuBLAS and then one row per rung. Unknown values are None; a wrong
         result has no time.
     """
-    rows: list[LadderRow] = []
+    rows: list[Row] = []
     for precision in precisions:
         rates: dict[str, float] = {}
         for size in sorted(sizes):
             rows += with_ratios(list(_measure_size(size, precision, rungs, rates, notify)), naive())
     return rows
+
+
+def with_ratios(rows: list[Row], naive: str) -> list[Row]:
+    """The rows of one size and precision with their speeds relative to cuBLAS and to the rung ``naive``."""
+    base, cycles = next(((row.gflops, row.predicted_cycles) for row in rows if row.name == naive), (None, None))
+    rivals = {(row.m, row.n): row.gflops for row in rows if row.name in CUBLAS}
+    return [
+        replace(
+            row,
+            percent_of_cublas=ratio(row.gflops, rivals.get((row.m, row.n)), 100),
+            speedup=ratio(row.gflops, base),
+            predicted_speedup=ratio(cycles, row.predicted_cycles),
+        )
+        for row in rows
+    ]
 
 
 def naive() -> str:
@@ -82,7 +98,7 @@ def check_rung(name: str, where: str) -> None:
 
 def _measure_size(
     size: int, precision: str, rungs: Sequence[str], rates: dict[str, float], notify: Notify
-) -> Iterator[LadderRow]:
+) -> Iterator[Row]:
     """Rows of one size and precision, without their ratios; ``rates`` are the FLOP/s of each rung so far."""
     notify(f"making matrices, n = {size}, {precision}")
     problem = cache(lambda shape: Problem(shape, precision))
@@ -118,19 +134,26 @@ def _measure_size(
             yield _measure_elementwise(name, ELEMENTWISE.load(name), square)
 
 
-def _row(name: str, title: str, problem: Problem, size: int, on: str = "gpu", **known: Any) -> Callable[..., LadderRow]:
+def _row(name: str, title: str, problem: Problem, size: int, on: str = "gpu", **known: Any) -> Callable[..., Row]:
     """A function that makes the row of a product."""
     from nbody import gpu
 
     device = "CPU" if on == "cpu" else gpu.facts().name
-    known |= {"name": name, "title": title, "device": device, "precision": problem.dtype.name, "size": size}
-    return partial(LadderRow, **known, **problem.shape._asdict())
+    known |= {
+        "suite": "matmul",
+        "name": name,
+        "title": title,
+        "device": device,
+        "precision": problem.dtype.name,
+        "size": size,
+    }
+    return partial(Row, **known, **problem.shape._asdict())
 
 
 def checked_and_timed(
-    row: Callable[..., LadderRow], problem: Problem, error: Any, tolerance: float, work: Callable[[], Any], on: str = "gpu",
+    row: Callable[..., Row], problem: Problem, error: Any, tolerance: float, work: Callable[[], Any], on: str = "gpu",
     flops: float | None = None, moved: float | None = None,
-) -> LadderRow:  # fmt: skip
+) -> Row:  # fmt: skip
     """The row with its error, and with its time if the error is within the tolerance. ``flops`` and ``moved`` (bytes) are by
     default those of the product."""
     checked = partial(row, error=error.maximum, error_mean=error.mean)
@@ -176,7 +199,7 @@ def _pilot(rung: Rung, precision: str) -> float:
     return small.shape.flops / min(seconds(work) for _ in range(3))
 
 
-def _measure(rung: Rung, problem: Problem, row: Callable[..., LadderRow]) -> LadderRow:
+def _measure(rung: Rung, problem: Problem, row: Callable[..., Row]) -> Row:
     """The row of a rung: check, then time."""
     work, product = _run(rung, problem)
     shape, reads = problem.shape, rung.reads(problem.shape)
@@ -189,7 +212,7 @@ def _measure(rung: Rung, problem: Problem, row: Callable[..., LadderRow]) -> Lad
     )
 
 
-def _measure_elementwise(name: str, kernel: Any, problem: Problem) -> LadderRow:
+def _measure_elementwise(name: str, kernel: Any, problem: Problem) -> Row:
     """The row of an element-wise kernel on the same matrices; its work is bytes, not operations."""
     shape, dtype = problem.shape, problem.dtype
     target = problem.cleared()
@@ -202,7 +225,7 @@ def _measure_elementwise(name: str, kernel: Any, problem: Problem) -> LadderRow:
     return checked_and_timed(row, problem, error, float(np.finfo(dtype).eps), work, flops=0.0, moved=moved)
 
 
-def _cublas(problem: Problem, name: str, size: int) -> Iterator[LadderRow]:
+def _cublas(problem: Problem, name: str, size: int) -> Iterator[Row]:
     """The row of cuBLAS, if the library is found."""
     library, _ = cublas.rival()
     if library is None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nbody.bench.ladder.row import CUBLAS, LadderRow
+from nbody.bench.ladder.cublas import CUBLAS
 from nbody.bench.report import Report
-from nbody.bench.row import distinct
+from nbody.bench.row import Row, distinct
 from nbody.bench.tables import Column, Sheet, error, markdown, notes, three
 from nbody.errors import InputError
 from nbody.linalg.rung import LECTURE_SIZE
@@ -13,7 +13,7 @@ from nbody.units import duration, rate, size
 
 COLUMNS = (
     Column("rung", "name", left=True),
-    Column("", "shown", left=True),
+    Column("", lambda row: shown(row), left=True),
     Column("\ntime", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
     Column("\nGFLOP/s", "gflops", three),
     Column("% of\npeak", "percent_of_peak", three),
@@ -35,9 +35,14 @@ EXPLAINED = (
 )
 
 
-def shown_size(rows: Sequence[LadderRow]) -> int:
+def shown(row: Row) -> str:
+    """The title, and the shape of a product that is not n x n by n x n."""
+    return row.title if row.m == row.n == row.size else f"{row.title}, {row.m}x{row.k} by {row.k}x{row.n}"
+
+
+def shown_size(rows: Sequence[Row]) -> int:
     """The lecture's n if it was measured, else the largest."""
-    sizes = {row.size for row in rows}
+    sizes = {row.size or 0 for row in rows}
     return LECTURE_SIZE if LECTURE_SIZE in sizes else max(sizes)
 
 
@@ -66,7 +71,7 @@ def full_table(report: Report) -> str:
         lines.append({row.precision: row for row in timed if row.size == at})
     columns = [
         Column("rung", lambda line: f"`{_any(line).name}`", left=True),
-        Column("idea", lambda line: _any(line).shown + f", n = {_any(line).size}" * (_any(line).size != n), left=True),
+        Column("idea", lambda line: shown(_any(line)) + f", n = {_any(line).size}" * (_any(line).size != n), left=True),
         Column("global reads per result", lambda line: _any(line).reads_global, three),
         Column("× by the model", lambda line: _any(line).predicted_speedup, three),
     ]
@@ -86,7 +91,7 @@ def full_table(report: Report) -> str:
 PAGES = {"matmul": full_table}
 
 
-def _any(line: dict[str, LadderRow]) -> LadderRow:
+def _any(line: dict[str, Row]) -> Row:
     return next(iter(line.values()))
 
 
@@ -94,14 +99,14 @@ def _of(precision: str, heading: str, key: str, show: Any) -> Column:
     return Column(heading, lambda line: getattr(line.get(precision), key, None), show)
 
 
-def _speed(row: LadderRow | None) -> str | None:
+def _speed(row: Row | None) -> str | None:
     """FLOP/s; for an element-wise kernel, the bytes that it moves per second."""
     if row and row.gflops:
         return rate(1e9 * row.gflops)
     return f"{size(1e9 * row.gbytes_per_s)}/s" if row and row.gbytes_per_s else None
 
 
-def _by_size(rows: Sequence[LadderRow], sizes: Sequence[int]) -> str:
+def _by_size(rows: Sequence[Row], sizes: Sequence[int]) -> str:
     """FLOP/s at each n, with the percentage of cuBLAS."""
     keys = distinct([row for row in rows if row.gflops], "precision", "name")
     lines = [{row.size: row for row in rows if (row.precision, row.name) == key and row.gflops} for key in keys]
@@ -113,6 +118,6 @@ def _by_size(rows: Sequence[LadderRow], sizes: Sequence[int]) -> str:
     return markdown(columns, lines)
 
 
-def _with_share(row: LadderRow) -> str:
+def _with_share(row: Row) -> str:
     share = "" if row.name in CUBLAS or not row.percent_of_cublas else f" ({row.percent_of_cublas:.0f} %)"
     return rate(1e9 * (row.gflops or 0)).strip() + share

@@ -11,9 +11,10 @@ throughputs). GFLOP/s count 20 operations per interaction by convention, so a ke
 come near the float peak, or exceed it, with far fewer operations.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nbody.bench.roofline.slots import Loop
+from nbody.bench.row import FLOPS, Row
 from nbody.gpu import Facts
 
 ISSUED = 4 * 32
@@ -58,3 +59,17 @@ def root_bound(roots: float, card: Facts, clock: float) -> float:
 def peak(precision: str, card: Facts, clock: float) -> float:
     """FLOP/s of the float pipes that a precision computes its pairs with, at a clock."""
     return card.peak(precision) * clock / card.clock
+
+
+def bounded(row: Row, card: Facts, work: Work | None) -> Row:
+    """A timed row with the bounds of the card for this work per interaction."""
+    assert row.interactions_per_s
+    rate = row.interactions_per_s
+    row = replace(row, percent_of_peak=100 * FLOPS * rate / peak(row.precision, card, card.clock))
+    if work is None:
+        return row
+    slots, roots = slot_bound(work, card, card.clock), root_bound(work.roots, card, card.clock)
+    row = replace(row, slots=work.slots, slot_bound=slots, root_bound=roots,
+                  percent_of_slots=100 * rate / slots, percent_of_roots=100 * rate / roots)  # fmt: skip
+    note = "faster than its slot bound: the loop has instructions that are jumped over"
+    return row.noted(note) if rate > slots else row

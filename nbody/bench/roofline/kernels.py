@@ -24,7 +24,7 @@ def pairs_launch(seen: Sequence[gpu.Launch]) -> gpu.Launch | None:
 
 
 def facts_of(launch: gpu.Launch) -> dict[str, Any]:
-    """The facts of a launch, by their names in :class:`~nbody.bench.roofline.row.RooflineRow`. Asks the current device."""
+    """The facts of a launch, by their names in :class:`~nbody.bench.row.Row`. Asks the current device."""
     used, resident = launch.resources(), launch.resident()
     warps = resident / gpu.facts().multiprocessors * -(-launch.threads // 32)
     return {

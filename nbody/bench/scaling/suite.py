@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from nbody.bench.forces.problems import cluster
-from nbody.bench.row import ratio
-from nbody.bench.scaling.row import ScalingRow
+from nbody.bench.row import Row, ratio
 from nbody.run.simulation import Simulation
 
 COUNTS = (65536, 262144, 1 << 20)
@@ -25,7 +24,7 @@ Notify = Callable[[str], None]
 
 def measure(
     gpus: Sequence[int], counts: Sequence[int], kinds: Sequence[tuple[str, str]], notify: Notify = lambda _: None
-) -> list[ScalingRow]:
+) -> list[Row]:
     """Rows for all numbers of bodies and GPUs, of each engine and precision. ``notify`` gets a line before each."""
     rows = []
     for engine, precision in kinds:
@@ -36,14 +35,14 @@ def measure(
                 row, found = _run(count, engine, precision, number, steps)
                 if one is None:
                     one, bits = row, found
-                    steps = row.steps
+                    steps = row.steps or steps
                 row = replace(row, speedup=ratio(one.seconds, row.seconds))
                 row = replace(row, efficiency=ratio(row.speedup, number))
                 rows.append(row if found == bits else row.noted("other bits than on one GPU", wrong=True))
     return rows
 
 
-def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tuple[ScalingRow, bytes]:
+def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tuple[Row, bytes]:
     """A row, and the bits of the last positions. On one GPU the number of steps follows from the speed."""
     problem = cluster(count)
     run = Simulation(
@@ -56,8 +55,8 @@ def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tupl
     if steps > WARM:
         run.run(WARM)
     summary = run.run(steps)
-    row = ScalingRow(
-        name=engine, device=summary.device, precision=precision, particles=count, gpus=gpus, steps=steps,
+    row = Row(
+        suite="scaling", name=engine, device=summary.device, precision=precision, particles=count, gpus=gpus, steps=steps,
         seconds=ratio(1.0, summary.steps_per_s), interactions_per_s=summary.interactions_per_s,
     )  # fmt: skip
     return row, run.state.phase_space()[0].tobytes()
