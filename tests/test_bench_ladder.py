@@ -11,7 +11,7 @@ import pytest
 from nbody import gpu
 from nbody.bench import card, report
 from nbody.bench.ladder import cublas, products, suite, tables
-from nbody.bench.ladder.plot import plot
+from nbody.bench.plot import plot
 from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.errors import InputError

@@ -263,7 +263,7 @@ def test_a_full_disk_loses_no_earlier_file_and_the_figures_are_shown(measured, m
 
 def test_a_picture_that_does_not_fit_leaves_the_earlier_one_and_the_new_report(measured, monkeypatch, tmp_path, capsys):
     (tmp_path / "bench.png").write_bytes(PNG)
-    monkeypatch.setattr("nbody.bench.forces.plot.plot", half_a_picture)
+    monkeypatch.setattr("nbody.bench.plot.plot", half_a_picture)
     assert main(["bench", "--cpu", "-o", str(tmp_path)]) == 1
     out, err = capsys.readouterr()
     assert "bench.png can't be written (No space left on device); the figures are above" in err
@@ -351,7 +351,7 @@ def interrupted(*_):
 
 
 def test_an_interrupt_leaves_no_draft_and_says_what_was_written(monkeypatch, measured, tmp_path, capsys):
-    monkeypatch.setattr("nbody.bench.forces.plot.plot", interrupted)
+    monkeypatch.setattr("nbody.bench.plot.plot", interrupted)
     assert main(["bench", "--cpu", "-o", str(tmp_path)]) == 130
     err = capsys.readouterr().err
     assert f"wrote {tmp_path / 'bench.json'}\n" in err and "Traceback" not in err

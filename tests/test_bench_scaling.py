@@ -7,9 +7,9 @@ import pytest
 from nbody import gpu
 from nbody.bench import card, report
 from nbody.bench.output import write
+from nbody.bench.plot import plot
 from nbody.bench.row import Row
 from nbody.bench.scaling import prepare, suite
-from nbody.bench.scaling.plot import plot
 from nbody.cli import main
 
 

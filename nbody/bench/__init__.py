@@ -8,8 +8,7 @@ To add a suite: a folder, and a line in :data:`SUITES`. The folder has
     their names). The module imports nothing heavy at the top.
 ``tables``
     ``sheets(report)``: the tables for the terminal. ``PAGES``: the Markdown for each pair of markers in a README.
-``plot``
-    ``plot(report, path)``: the picture, a PNG.
+    ``picture(report)``: what :mod:`.plot` draws.
 
 A measurement is a :class:`~nbody.bench.row.Row` in every suite. :mod:`.timing` measures times. :mod:`.report`,
 :mod:`.tables`, :mod:`.compare`, :mod:`.output` and :mod:`.readme` process the rows.
@@ -34,5 +33,5 @@ SUITES = Registry(
 
 
 def part(suite: str, name: str) -> ModuleType:
-    """The module ``tables`` or ``plot`` of a suite."""
+    """A module of a suite: ``tables``."""
     return import_module(f"{SUITES[suite].target.split(':')[0]}.{name}")

@@ -26,6 +26,7 @@ def measured(
     """Measure a suite and write its files. Returns the report, why a file of it could not be written, and the numbered
     name of an earlier report."""
     from nbody.bench.output import report_path, write
+    from nbody.bench.plot import plot
     from nbody.bench.readme import places
 
     work = SUITES.load(suite)(say, **{name: value for name, value in wanted.items() if value is not None})
@@ -40,7 +41,7 @@ def measured(
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; nothing was written") from None
     try:
-        return [found], [], write(found, path, part(suite, "plot").plot, say)
+        return [found], [], write(found, path, plot, say)
     except RunFailed as error:
         return [found], [f"{error}; the figures are above"], None
 

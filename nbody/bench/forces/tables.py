@@ -1,15 +1,18 @@
-"""The tables of the force suite's report: one for the terminal, and those of the README files."""
+"""The tables of the force suite's report, for the terminal and the README files; and its picture."""
 
+import math
 from collections.abc import Iterator
 
 from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE
 from nbody.bench.forces.lecture import COUNTS
 from nbody.bench.forces.trees import crossings
+from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct, ratio
 from nbody.bench.tables import Column, Sheet, error, markdown, notes, three
 from nbody.errors import InputError
 from nbody.forces import ENGINES
+from nbody.forces.engine import ROUNDOFF
 from nbody.units import duration, rate
 
 
@@ -99,6 +102,66 @@ def sheets(report: Report) -> Iterator[Sheet]:
         yield Sheet(
             f"Trees on {report.device}", "\n".join([about(report, TREES_EXPLAINED, "trees"), *found]), TREES, trees
         )
+
+
+def picture(report: Report) -> Picture:
+    """Interactions per second against N; with trees the time of an evaluation, and the errors."""
+    if report.of("trees"):
+        return scaling(report)
+    return speeds("Direct-sum gravity, 3-D, softened", "forces", report)
+
+
+def speeds(what: str, suite: str, report: Report) -> Picture:
+    """The rows of a suite, a panel per precision: a line per competitor with its last speed; dotted ones for bounds."""
+    rows = [row for row in report.of(suite) if row.interactions_per_s]
+    of = {precision: [row for row in rows if row.precision == precision] for precision in ROUNDOFF}
+    panels = [_speeds(precision, own) for precision, own in of.items() if own]
+    return Picture(f"{what}: {report.device}", panels, shared=True)
+
+
+def _speeds(precision: str, rows: list[Row]) -> Panel:
+    lines, ticks = [], sorted({row.count for row in rows})
+    for (name,) in distinct(rows, "name"):
+        own = [row for row in rows if row.name == name]
+        text, bound = f"{name}  {rate(own[-1].interactions_per_s)}".rstrip(), own[-1].slot_bound
+        if bound:
+            lines.append(Line(name, [ticks[0], ticks[-1]], [bound, bound], dotted=True))
+            text += f" of {rate(bound)}".rstrip()
+        lines.append(Line(name, [row.count for row in own], [row.interactions_per_s or 0 for row in own], text))
+    levels = sorted({(f"{text}  {rate(bound)}", bound) for row in rows for text, bound in _levels(row)})
+    what = "interactions per second (N² per force evaluation)"
+    return Panel(precision, "N, number of particles", what, lines, levels=levels, ticks=ticks, show=rate)
+
+
+def _levels(row: Row) -> list[tuple[str, float]]:
+    """The bounds by roots and by the float peak, rounded to two digits so that rows share them."""
+    found = [("a root per pair" if row.interactions_a_root == 2 else "a root per interaction", row.root_bound)]
+    if row.root_bound and row.percent_of_peak and row.interactions_per_s:
+        found.append(("the float peak at 20 operations", 100 * row.interactions_per_s / row.percent_of_peak))
+    return [(text, float(f"{bound:.1e}")) for text, bound in found if bound]
+
+
+def scaling(report: Report) -> Picture:
+    """Seconds per force evaluation against N, where trees overtake direct sums, and the errors of both."""
+    rows = [row for suite in ("forces", "trees") for row in report.of(suite) if row.seconds]
+    largest = max((row.count for row in rows), default=1)
+    times, errors = [], []
+    for precision, name in distinct(rows, "precision", "name"):
+        own, label = [row for row in rows if (row.name, row.precision) == (name, precision)], f"{name}, {precision}"
+        x, last = [row.count for row in own], own[-1]
+        times.append(Line(label, x, [row.seconds for row in own]))
+        errors.append(Line(label, x, [row.error_median for row in own]))
+        errors.append(Line(label, x, [row.error_99 for row in own], dotted=True))
+        if last.suite == "forces" and last.count < largest:
+            beyond = [last.seconds, last.seconds * (largest / last.count) ** 2]
+            times.append(Line(label, [last.count, largest], beyond, dotted=True))
+    marks = [(f"{at.name}: {at.rounded}", at.particles) for at in crossings(report) if 0 < at.particles < math.inf]
+    what = "N, number of particles"
+    panels = [
+        Panel("seconds per force evaluation (dotted: as N²)", what, "seconds", times, marks=marks),
+        Panel("relative error: median (dotted: 99 %)", what, "relative error", errors),
+    ]
+    return Picture(f"Direct sums and trees, 3-D, softened: {report.device}", panels)
 
 
 class _Line:

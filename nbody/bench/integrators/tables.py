@@ -1,7 +1,8 @@
-"""The tables of the integrators suite: error against time, and the facts that the classes of the schemes state."""
+"""The integrators suite's tables and picture: error against time, and the facts that the schemes' classes state."""
 
 from collections.abc import Iterator
 
+from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct
 from nbody.bench.tables import Column, Sheet, error, markdown, notes
@@ -21,6 +22,9 @@ COLUMNS = (
     Column("distance", "error", error),
 )
 
+LEAST = 1e-16
+"""What is drawn for an energy error of zero, which has no logarithm."""
+
 EXPLAINED = (
     "float64, all cores, excluding compilation. kepler: two bodies, e = 0.9, 9.5 orbits (distance: from the exact solution, "
     "in semi-major axes); planets: the outer solar system, 200 000 days; cluster: a Plummer sphere, ε = 1e-4, one unit of "
@@ -34,6 +38,21 @@ def sheets(report: Report) -> Iterator[Sheet]:
     yield Sheet(
         f"Error against time on {report.device}", "\n".join([EXPLAINED, *notes(rows)]), COLUMNS, rows, "problem"
     )
+
+
+def picture(report: Report) -> Picture:
+    """Energy error against seconds, a panel per problem, a line per scheme."""
+    rows = [row for row in report.of("integrators") if row.seconds]
+    panels = []
+    for problem, count, backend in distinct(rows, "problem", "particles", "backend"):
+        own = [row for row in rows if (row.problem, row.particles, row.backend) == (problem, count, backend)]
+        lines = [
+            Line(name, [row.seconds for row in of], [max(row.energy_error, LEAST) for row in of])
+            for (name,) in distinct(own, "name")
+            if (of := [row for row in own if row.name == name])
+        ]
+        panels.append(Panel(f"{problem}, N = {count}, {backend.upper()}", "seconds", "energy error", lines))
+    return Picture(f"Error against time: {report.device}", panels)
 
 
 def full_table(report: Report) -> str:

@@ -1,13 +1,15 @@
-"""The tables of the ladder's report: one for each size and precision, and those of the README."""
+"""The tables of the ladder's report, one for each size and precision, and those of the README; and its picture."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nbody.bench.ladder.cublas import CUBLAS
+from nbody.bench.plot import Bar, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct
 from nbody.bench.tables import Column, Sheet, error, markdown, notes, three
 from nbody.errors import InputError
+from nbody.linalg import LADDER
 from nbody.linalg.rung import LECTURE_SIZE
 from nbody.units import duration, rate, size
 
@@ -55,6 +57,41 @@ def sheets(report: Report) -> Iterator[Sheet]:
         own = [row for row in rows if (row.precision, row.size) == (precision, n)]
         about = [EXPLAINED, *absent] if (precision, n) == groups[-1] else []
         yield Sheet(f"{precision}, n = {n}, on {report.device}", "\n".join([*about, *notes(own)]), COLUMNS, own, "size")
+
+
+def picture(report: Report) -> Picture:
+    """The rungs' TFLOP/s at one n, a bar per rung in the order of the course, a panel per precision."""
+    n = shown_size(report.of("matmul"))
+    rows = [row for row in report.of("matmul") if row.size == n]
+    panels = [
+        _bars(precision, [r for r in rows if r.precision == precision]) for (precision,) in distinct(rows, "precision")
+    ]
+    most = max((len(panel.bars) for panel in panels), default=0)
+    return Picture(f"The matrix ladder, n = {n}: {report.device}", panels, height=1.8 + 0.3 * max(4, most))
+
+
+def _bars(precision: str, rows: Sequence[Row]) -> Panel:
+    """One precision, with cuBLAS and the peak of the float pipes as lines. (Tensor cores, which that peak does not bound,
+    have another colour.)"""
+    timed = [row for row in rows if row.gflops]
+    bars, marks = [], []
+    for row in timed:
+        value = row.gflops / 1e3  # type: ignore[operator]
+        if row.name == CUBLAS[0]:
+            marks.append((f"cuBLAS {rate(1e12 * value)}FLOP/s", value))
+        elif row.name not in CUBLAS:
+            tensor = row.name in LADDER and "tensor cores" in LADDER.load(row.name).claims
+            bars.append(Bar(f"{row.name}  {shown(row)}", value, _figure(row), int(tensor)))
+    if peaks := [row.gflops / row.percent_of_peak / 10 for row in timed if row.gflops and row.percent_of_peak]:
+        marks.append((f"float pipes {rate(1e12 * peaks[0])}FLOP/s", peaks[0]))
+    return Panel(precision, "TFLOP/s", bars=bars, marks=marks)
+
+
+def _figure(row: Row) -> str:
+    """The label at a bar's end; for a skinny product, which memory bounds, its bandwidth."""
+    share = "" if row.percent_of_cublas is None else f", {row.percent_of_cublas:.3g} % of cuBLAS"
+    skinny = (row.n or 0) < (row.m or 0)
+    return (f"{row.gbytes_per_s:.0f} GB/s" if skinny else f"{(row.gflops or 0) / 1e3:.3g}") + share
 
 
 def full_table(report: Report) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from nbody.bench.forces.tables import ERRORS, WHO, about
+from nbody.bench.forces.tables import ERRORS, WHO, about, speeds
+from nbody.bench.plot import Picture
 from nbody.bench.report import Report
 from nbody.bench.tables import Column, Sheet, percent, whole
 from nbody.units import duration, rate
@@ -49,6 +50,11 @@ def sheets(report: Report) -> Iterator[Sheet]:
     yield Sheet(f"Forces and their bounds on {report.device}", about(report, EXPLAINED, "roofline"), SPEEDS, rows)
     if own := [row for row in rows if row.kernel]:
         yield Sheet("Their kernels", KERNELS_EXPLAINED, KERNELS, own)
+
+
+def picture(report: Report) -> Picture:
+    """Interactions per second against N below the bounds of the card, a panel per precision."""
+    return speeds("Forces and their bounds", "roofline", report)
 
 
 PAGES: dict[str, Callable[[Report], str]] = {}

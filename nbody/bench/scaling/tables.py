@@ -1,8 +1,10 @@
-"""The table of the scaling suite."""
+"""The table and the picture of the scaling suite."""
 
 from collections.abc import Callable, Iterator
 
+from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
+from nbody.bench.row import distinct
 from nbody.bench.tables import Column, Sheet, percent
 from nbody.units import duration, rate
 
@@ -26,6 +28,18 @@ EXPLAINED = (
 def sheets(report: Report) -> Iterator[Sheet]:
     """The table of all runs."""
     yield Sheet(f"Several GPUs of one machine: {report.device}", EXPLAINED, COLUMNS, report.of("scaling"))
+
+
+def picture(report: Report) -> Picture:
+    """Speed-up against the number of GPUs, a line per N."""
+    rows = [row for row in report.of("scaling") if row.speedup]
+    numbers = sorted({row.gpus for row in rows})
+    lines = [Line("ideal", numbers, numbers, dotted=True)]
+    for key in distinct(rows, "name", "precision", "particles"):
+        of = [row for row in rows if (row.name, row.precision, row.particles) == key]
+        lines.append(Line("{}, {}, N = {}".format(*key), [row.gpus for row in of], [row.speedup for row in of]))
+    panel = Panel("dotted: ideal", "GPUs", "speed-up", lines, ticks=numbers, scale="linear")
+    return Picture(f"Whole steps on several GPUs: {report.device}", [panel])
 
 
 PAGES: dict[str, Callable[[Report], str]] = {}
