@@ -243,7 +243,7 @@ def test_an_experimental_engine_is_marked_and_never_the_fastest_on_the_front_pag
     rows = [timed(name, "float32", n, r, name[:3]) for n in (1024, 20480) for name, r in names.items()]
     found = report.Report(report.machine(), suite.with_speedups(rows))
     assert "| `gpu-split` (experimental) |" in tables.full_table(found)
-    assert tables.shown_name(rows[-1]) == "gpu-split (experimental)"
+    assert tables.WHO[1].cell(rows[-1]) == "gpu-split (experimental)"
     lines = tables.speed_table(found).splitlines()
     assert [line.split("`")[1] for line in lines[4:]] == [ONE_CORE, ALL_CORES, "gpu-symmetric"]
     assert len(lines[2].split("|")) == 8

@@ -4,6 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from nbody.bench.report import Report
+from nbody.bench.row import Row
+from nbody.forces import ENGINES
+
 
 class Column(NamedTuple):
     """A column: its heading, the row's attribute (or a function of the row), the value's format, and its alignment."""
@@ -57,9 +61,11 @@ def markdown(columns: Sequence[Column], rows: Iterable[Any], about: str = "") ->
     return "\n".join([*([about, ""] if about else []), *("| " + " | ".join(cells) + " |" for cells in lines)])
 
 
-def notes(rows: Iterable[Any]) -> list[str]:
-    """One line for each row with a note."""
-    return [f"{row.what}: {row.note}" for row in rows if row.note]
+def about(report: Report, explained: str, rows: Iterable[Row]) -> str:
+    """The text below a table: the meaning of its columns and the missing competitors, unless ``explained`` is empty; and the
+    rows' notes."""
+    absent = f"Not in the table: {', '.join(report.absent)}." if explained and report.absent else ""
+    return "\n".join(filter(None, [explained, *(f"{row.what}: {row.note}" for row in rows if row.note), absent]))
 
 
 def three(value: float) -> str:
@@ -80,3 +86,17 @@ def percent(value: float) -> str:
 def error(value: float) -> str:
     """A relative error."""
     return f"{value:.1e}" if value else "0"
+
+
+WHO = (
+    Column("N", "particles"),
+    Column("engine", lambda row: row.name + ENGINES.mark(row.name), left=True),
+    Column("precision", "precision", left=True),
+)
+"""Whose figures the other columns are."""
+
+ERRORS = (
+    Column("error:\nmedian", "error_median", error),
+    Column("\n99 %", "error_99", error),
+    Column("\nlargest", "error", error),
+)

@@ -9,29 +9,11 @@ from nbody.bench.forces.trees import crossings
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct, ratio
-from nbody.bench.tables import Column, Sheet, error, markdown, notes, three
+from nbody.bench.tables import ERRORS, WHO, Column, Sheet, about, error, markdown, three
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF
 from nbody.units import duration, rate
-
-
-def shown_name(row: Row) -> str:
-    """The engine's name, and whether it is experimental."""
-    return row.name + ENGINES.mark(row.name)
-
-
-WHO = (
-    Column("N", "particles"),
-    Column("engine", shown_name, left=True),
-    Column("precision", "precision", left=True),
-)
-
-ERRORS = (
-    Column("error:\nmedian", "error_median", error),
-    Column("\n99 %", "error_99", error),
-    Column("\nlargest", "error", error),
-)
 
 COLUMNS = (
     *WHO,
@@ -84,23 +66,17 @@ TREES_EXPLAINED = (
 )
 
 
-def about(report: Report, explained: str, suite: str) -> str:
-    """The text below a table: the meaning of its columns, the rows' notes, and the missing competitors."""
-    absent = [f"Not in the table: {', '.join(report.absent)}."] if report.absent else []
-    return "\n".join([explained, *notes(report.of(suite)), *absent])
-
-
 def sheets(report: Report) -> Iterator[Sheet]:
     """The table of the force suite and that of the lecture, with one group per N."""
     rows, runs = report.of("forces"), report.of("lecture")
     if rows:
-        yield Sheet(f"Forces on {report.device}", about(report, EXPLAINED, "forces"), COLUMNS, rows)
+        yield Sheet(f"Forces on {report.device}", about(report, EXPLAINED, rows), COLUMNS, rows)
     if runs:
         yield Sheet(f"The lecture's table on {report.device}", LECTURE_EXPLAINED, LECTURE, runs)
     if trees := report.of("trees"):
         found = [f"Faster than direct sums: {'; '.join(map(str, at))}."] if (at := crossings(report)) else []
         yield Sheet(
-            f"Trees on {report.device}", "\n".join([about(report, TREES_EXPLAINED, "trees"), *found]), TREES, trees
+            f"Trees on {report.device}", "\n".join([about(report, TREES_EXPLAINED, trees), *found]), TREES, trees
         )
 
 

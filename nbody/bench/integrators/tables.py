@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct
-from nbody.bench.tables import Column, Sheet, error, markdown, notes
+from nbody.bench.tables import Column, Sheet, about, error, markdown
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.units import duration
@@ -35,9 +35,7 @@ EXPLAINED = (
 def sheets(report: Report) -> Iterator[Sheet]:
     """One table with all problems."""
     rows = report.of("integrators")
-    yield Sheet(
-        f"Error against time on {report.device}", "\n".join([EXPLAINED, *notes(rows)]), COLUMNS, rows, "problem"
-    )
+    yield Sheet(f"Error against time on {report.device}", about(report, EXPLAINED, rows), COLUMNS, rows, "problem")
 
 
 def picture(report: Report) -> Picture:

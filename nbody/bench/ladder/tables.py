@@ -7,7 +7,7 @@ from nbody.bench.ladder.cublas import CUBLAS
 from nbody.bench.plot import Bar, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct
-from nbody.bench.tables import Column, Sheet, error, markdown, notes, three
+from nbody.bench.tables import Column, Sheet, about, error, markdown, three
 from nbody.errors import InputError
 from nbody.linalg import LADDER
 from nbody.linalg.rung import LECTURE_SIZE
@@ -52,11 +52,10 @@ def sheets(report: Report) -> Iterator[Sheet]:
     """A table for each precision and n; the meaning of the columns is below the last one."""
     rows = report.of("matmul")
     groups = distinct(rows, "precision", "size")
-    absent = [f"Not in the table: {', '.join(report.absent)}."] if report.absent else []
     for precision, n in groups:
         own = [row for row in rows if (row.precision, row.size) == (precision, n)]
-        about = [EXPLAINED, *absent] if (precision, n) == groups[-1] else []
-        yield Sheet(f"{precision}, n = {n}, on {report.device}", "\n".join([*about, *notes(own)]), COLUMNS, own, "size")
+        explained = EXPLAINED if (precision, n) == groups[-1] else ""
+        yield Sheet(f"{precision}, n = {n}, on {report.device}", about(report, explained, own), COLUMNS, own, "size")
 
 
 def picture(report: Report) -> Picture:
@@ -121,8 +120,8 @@ def full_table(report: Report) -> str:
             _of(precision, "× naive", "speedup", three),
             _of(precision, "error, largest", "error", error),
         ]
-    about = f"On {report.provenance}, n = {n}. {EXPLAINED}"
-    return "\n\n".join([markdown(columns, lines, about), *([_by_size(rows, sizes)] if len(sizes) > 1 else [])])
+    explained = f"On {report.provenance}, n = {n}. {EXPLAINED}"
+    return "\n\n".join([markdown(columns, lines, explained), *([_by_size(rows, sizes)] if len(sizes) > 1 else [])])
 
 
 PAGES = {"matmul": full_table}

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
-from nbody.bench.forces.tables import ERRORS, WHO, about, speeds
+from nbody.bench.forces.tables import speeds
 from nbody.bench.plot import Picture
 from nbody.bench.report import Report
-from nbody.bench.tables import Column, Sheet, percent, whole
+from nbody.bench.tables import ERRORS, WHO, Column, Sheet, about, percent, whole
 from nbody.units import duration, rate
 
 SPEEDS = (
@@ -47,7 +47,7 @@ KERNELS_EXPLAINED = (
 def sheets(report: Report) -> Iterator[Sheet]:
     """The tables of speeds, and of kernels."""
     rows = report.of("roofline")
-    yield Sheet(f"Forces and their bounds on {report.device}", about(report, EXPLAINED, "roofline"), SPEEDS, rows)
+    yield Sheet(f"Forces and their bounds on {report.device}", about(report, EXPLAINED, rows), SPEEDS, rows)
     if own := [row for row in rows if row.kernel]:
         yield Sheet("Their kernels", KERNELS_EXPLAINED, KERNELS, own)
 

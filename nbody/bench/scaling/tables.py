@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterator
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import distinct
-from nbody.bench.tables import Column, Sheet, percent
+from nbody.bench.tables import WHO, Column, Sheet, about, percent
 from nbody.units import duration, rate
 
 COLUMNS = (
-    Column("N", "particles"),
-    Column("engine", "name", left=True),
-    Column("precision", "precision", left=True),
+    *WHO,
     Column("GPUs", "gpus"),
     Column("a whole\nstep", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
     Column("inter-\nactions/s", "interactions_per_s", rate),
@@ -27,7 +25,8 @@ EXPLAINED = (
 
 def sheets(report: Report) -> Iterator[Sheet]:
     """The table of all runs."""
-    yield Sheet(f"Several GPUs of one machine: {report.device}", EXPLAINED, COLUMNS, report.of("scaling"))
+    rows = report.of("scaling")
+    yield Sheet(f"Several GPUs of one machine: {report.device}", about(report, EXPLAINED, rows), COLUMNS, rows)
 
 
 def picture(report: Report) -> Picture:
