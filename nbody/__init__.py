@@ -23,63 +23,52 @@ Every generator is a function here: ``nbody.plummer``, ``nbody.disk`` … Each n
 ``import nbody`` is fast.
 """
 
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from nbody.lazy import names_of
+
 if TYPE_CHECKING:
-    from nbody.analysis.figure import plot
-    from nbody.forces import accelerations, potential
-    from nbody.forces.kept_tree import Tree
-    from nbody.particles import Particles
-    from nbody.run.simulate import simulate
-    from nbody.run.simulation import Simulation
-    from nbody.scenario import Scenario
-    from nbody.trajectory import Trajectory
-    from nbody.viewer.notebook import show
+    from nbody.analysis.figure import plot as plot
+    from nbody.forces import accelerations as accelerations
+    from nbody.forces import potential as potential
+    from nbody.forces.kept_tree import Tree as Tree
+    from nbody.particles import Particles as Particles
+    from nbody.run.simulate import simulate as simulate
+    from nbody.run.simulation import Simulation as Simulation
+    from nbody.scenario import Scenario as Scenario
+    from nbody.trajectory import Trajectory as Trajectory
+    from nbody.viewer.notebook import show as show
 
-__all__ = [
-    "Particles",
-    "Scenario",
-    "Simulation",
-    "Trajectory",
-    "Tree",
-    "accelerations",
-    "plot",
-    "potential",
-    "show",
-    "simulate",
-]
-
-_HOMES = {
-    "Particles": "nbody.particles",
-    "Scenario": "nbody.scenario",
-    "Simulation": "nbody.run.simulation",
-    "Trajectory": "nbody.trajectory",
-    "Tree": "nbody.forces.kept_tree",
-    "accelerations": "nbody.forces",
-    "plot": "nbody.analysis.figure",
-    "potential": "nbody.forces",
-    "show": "nbody.viewer.notebook",
-    "simulate": "nbody.run.simulate",
-}
+__all__, _imported = names_of(
+    __name__,
+    {
+        "analysis.figure": "plot",
+        "forces": "accelerations potential",
+        "forces.kept_tree": "Tree",
+        "particles": "Particles",
+        "run.simulate": "simulate",
+        "run.simulation": "Simulation",
+        "scenario": "Scenario",
+        "trajectory": "Trajectory",
+        "viewer.notebook": "show",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
     if name == "__version__":
         from nbody.machine import version
 
         return version()
-    if not name.startswith("_") and find_spec(f"nbody.{name}") is None:  # 'from nbody import machine' asks here first
-        from nbody.initial import GENERATORS
+    if not name.startswith("_") and name not in __all__ and find_spec(f"nbody.{name}") is None:
+        from nbody.initial import GENERATORS  # ('from nbody import machine' asks here first)
 
         if name in GENERATORS:
             from nbody.initial.functions import function
 
             return function(name)
-    raise AttributeError(f"module 'nbody' has no attribute '{name}'")
+    return _imported(name)
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import nbody
+import nbody.gpu
+import nbody.trajectory
 from nbody.analysis import PLOTS
 from nbody.errors import InputError
 from nbody.exchange import FORMATS
@@ -22,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "opengl", "cache", "figures"),
+    ("errors", "units", "opengl", "cache", "figures", "lazy"),
     ("registry", "machine", "gpu", "particles"),
     ("unroll", "diagnostics", "parallel"),
     ("law",),
@@ -102,6 +105,19 @@ def test_help_imports_nothing_heavy():
     heavy = ["numba", "numba.cuda", "h5py", "vispy", "matplotlib", "pydantic"]
     run = subprocess.run([sys.executable, "-c", code % heavy], capture_output=True, text=True, check=True)
     assert run.stdout.strip().endswith("[]")
+
+
+@pytest.mark.parametrize("package", [nbody, nbody.gpu, nbody.trajectory], ids=lambda package: package.__name__)
+def test_every_name_that_a_package_imports_at_first_use_is_there(package):
+    assert all(getattr(package, name) is not None for name in package.__all__)
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'nothing'"):
+        package.nothing  # noqa: B018
+
+
+def test_a_type_checker_sees_the_names_of_the_package():
+    assert set(re.findall(r"import (\w+) as \1$", (PACKAGE / "__init__.py").read_text(), re.MULTILINE)) == set(
+        nbody.__all__
+    )
 
 
 DOCUMENTS = (

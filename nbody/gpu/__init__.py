@@ -6,37 +6,27 @@ changes, only this room changes.
 Names are imported at first use: ``numba.cuda`` takes 0.4 s to import, and the check for a driver does not need it.
 """
 
-from importlib import import_module
-from typing import Any
-
 from nbody.gpu.driver import SIMULATED, available, require, why_unavailable
+from nbody.lazy import names_of
 
-_LATER = {
-    "compiled": (
-        "Launch", "Resources", "assembled", "launches", "machine_code", "ptx", "resources",
-    ),
-    "device": (
-        "FAST", "Facts", "address", "blocks_at_most", "bounded", "cuda", "facts", "multiprocessor_limits", "out_of_memory",
-        "resident_blocks", "threads_per_multiprocessor", "use_device", "uuid", "version_in",
-    ),
-    "direct": ("DirectLaunch", "allow_shared", "current_device"),
-    "failures": ("GpuFailed", "check", "is_of_driver", "failure"),
-    "graph": ("Graph", "is_recording", "milliseconds", "times"),
-    "kernel_files": ("kernel",),
-    "peers": ("Fork", "Gpus", "Helper", "bandwidth", "connect", "device_count", "devices_for", "on"),
-    "waiting": ("is_done", "mark", "wait_for"),
-    "simulated" if SIMULATED else "intrinsics": (
-        "add", "ballot", "count_ones", "device_function", "lane", "leading_zeros", "multiply", "multiply_add", "row",
-        "rsqrt", "set_row", "shuffle", "subtract", "sync_warp",
-    ),
-}  # fmt: skip
-_HOMES = {name: module for module, names in _LATER.items() for name in names}
-
-__all__ = ["SIMULATED", "available", "require", "why_unavailable", *_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    return globals().setdefault(name, found)
+_LATER, __getattr__ = names_of(
+    __name__,
+    {
+        "compiled": "Launch Resources assembled launches machine_code ptx resources",
+        "device": (
+            "FAST Facts address blocks_at_most bounded cuda facts multiprocessor_limits out_of_memory resident_blocks "
+            "threads_per_multiprocessor use_device uuid version_in"
+        ),
+        "direct": "DirectLaunch allow_shared current_device",
+        "failures": "GpuFailed check is_of_driver failure",
+        "graph": "Graph is_recording milliseconds times",
+        "kernel_files": "kernel",
+        "peers": "Fork Gpus Helper bandwidth connect device_count devices_for on",
+        "waiting": "is_done mark wait_for",
+        "simulated" if SIMULATED else "intrinsics": (
+            "add ballot count_ones device_function lane leading_zeros multiply multiply_add row rsqrt set_row shuffle "
+            "subtract sync_warp"
+        ),
+    },
+)
+__all__ = ["SIMULATED", "available", "require", "why_unavailable", *_LATER]

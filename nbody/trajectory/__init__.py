@@ -33,26 +33,16 @@ the library.
 Names are imported at first use, so that importing the package does not import h5py (0.2 s).
 """
 
-from importlib import import_module
-from typing import Any
+from nbody.lazy import names_of
 
-_HOMES = {
-    "Frame": "records",
-    "RunHeader": "records",
-    "TrajectoryWriter": "writer",
-    "Trajectory": "reader",
-    "Checkpoint": "checkpoint",
-    "read_checkpoint": "checkpoint",
-    "state_bytes": "checkpoint",
-    "first_difference": "difference",
-    "check_output": "output_path",
-    "check_space": "output_path",
-    "required_bytes": "records",
-}
-__all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__all__, __getattr__ = names_of(
+    __name__,
+    {
+        "records": "Frame RunHeader required_bytes",
+        "writer": "TrajectoryWriter",
+        "reader": "Trajectory",
+        "checkpoint": "Checkpoint read_checkpoint state_bytes",
+        "difference": "first_difference",
+        "output_path": "check_output check_space",
+    },
+)
