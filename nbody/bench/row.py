@@ -32,13 +32,13 @@ class Row:
 
     Attributes:
         suite: the kind of row: a suite, or the force suite's ``lecture`` (its own run) and ``trees``.
-        error: the largest relative error; for orbits the distance from the exact one, in semi-major axes.
+        error: the largest relative error; of an integrator the distance from the exact orbit, in semi-major axes.
         wrong: True if rounding does not explain the error.
         note: why nothing was measured, or what is special.
         backend, threads: ``cpu`` or ``gpu``, and CPU threads (0 on a GPU).
         spread: the relative difference between the median and the fastest time.
         speedup: the speed relative to one core (forces), the naive kernel (matmul) or one GPU (scaling); for forces at the
-            same N or the largest below it. ``speedup_all_cores`` and ``speedup_reference`` refer to NumPy and all cores.
+            same N or the largest below it. ``speedup_all_cores`` and ``speedup_reference`` refer to all cores and to NumPy.
         error_bound: the largest error that rounding explains for any particle.
         lecture_seconds: ten steps with copies, for at most as many bodies as in the lecture.
         compile_seconds: the extra time of the first call.

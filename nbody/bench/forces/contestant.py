@@ -194,7 +194,6 @@ class EngineContestant(Contestant):
         return self._state.forces()[0]
 
     def condition(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
-
         def of(some: np.ndarray) -> np.ndarray:
             return np.broadcast_to(self.kind.condition(problem.particles, problem.gravity, some), some.shape)
 
