@@ -30,8 +30,8 @@ from nbody.lazy import names_of
 
 if TYPE_CHECKING:
     from nbody.analysis.figure import plot as plot
-    from nbody.forces import accelerations as accelerations
-    from nbody.forces import potential as potential
+    from nbody.forces.api import accelerations as accelerations
+    from nbody.forces.api import potential as potential
     from nbody.forces.kept_tree import Tree as Tree
     from nbody.particles import Particles as Particles
     from nbody.run.simulate import simulate as simulate
@@ -44,7 +44,7 @@ __all__, _imported = names_of(
     __name__,
     {
         "analysis.figure": "plot",
-        "forces": "accelerations potential",
+        "forces.api": "accelerations potential",
         "forces.kept_tree": "Tree",
         "particles": "Particles",
         "run.simulate": "simulate",

@@ -17,8 +17,11 @@ from nbody import machine, opengl
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import DeviceError, InputError, printable, shortened
 from nbody.exchange import FORMATS
-from nbody.forces import ENGINES, accelerations, resolve
+from nbody.forces import ENGINES
+from nbody.forces.api import accelerations
+from nbody.forces.choose import choose
 from nbody.forces.memory import free, largest
+from nbody.forces.problem import Problem
 from nbody.forces.reference import direct_sum
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS
@@ -273,13 +276,14 @@ def _works() -> Finding:
     rng = np.random.default_rng(1)
     position, mass = rng.standard_normal((200, 3)), rng.uniform(0.5, 1.5, 200)
     try:
-        engine, _ = resolve("auto", "float32", len(mass), measure=False)
+        law = Gravity(softening="plummer", length=0.1)
+        engine = choose("auto", Problem(law, "float32", len(mass)), measure=False).name
         found = accelerations(position, mass, softening="plummer", length=0.1, engine=engine, precision="float32")
     except Exception as failure:  # any failure of a driver or a compiler is a finding
         reason = " ".join(str(failure).split())[:300]
         text = f"auto can't compute a force ({type(failure).__name__}: {reason})"
         return Finding("self-test", BROKEN, text, "'--engine reference' needs NumPy only")
-    right, _ = direct_sum(position, mass, Gravity(softening="plummer", length=0.1))
+    right, _ = direct_sum(position, mass, law)
     error = float(np.linalg.norm(found - right, axis=1).max() / np.linalg.norm(right, axis=1).max())
     text = f"the forces of 200 bodies by auto in float32 agree with float64 sums to {error:.0e}"
     if error > 1e-5:  # a hundred units in the last place of float32

@@ -15,6 +15,8 @@ from nbody.forces import ENGINES
 from nbody.gpu import SIMULATED
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.blocks import gpu_workers
+from nbody.integrators.integrator import unsupported
+from nbody.law import Gravity
 from nbody.scenario import Scenario
 
 LOADED = {name: INTEGRATORS.load(name) for name in INTEGRATORS}
@@ -24,7 +26,7 @@ FIXED_ENSEMBLES = [name for name, kind in LOADED.items() if kind.for_ensembles a
 def on(engine):
     """The schemes that an engine serves."""
     kind = ENGINES.load(engine)
-    return [name for name, scheme in LOADED.items() if not scheme.refusal(kind, "float64")]
+    return [name for name, scheme in LOADED.items() if not unsupported(scheme, kind, Gravity(), "float64")]
 
 
 def of_each_loop(names):

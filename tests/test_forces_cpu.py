@@ -16,7 +16,7 @@ from conftest import random_bodies
 from nbody import cache
 from nbody.cli.progress import messages
 from nbody.errors import DeviceError
-from nbody.forces import accelerations
+from nbody.forces.api import accelerations
 from nbody.forces.direct import cpu_cache, cpu_pairs, cpu_roots, cpu_tiles
 from nbody.forces.direct.cpu import CpuEngine
 from nbody.forces.direct.cpu_cache import KernelFiles, disk_cached, sources
@@ -357,7 +357,7 @@ def test_all_that_is_compiled_for_a_kernel_has_a_number_of_ours():
 import re
 from numba import njit, types
 from nbody.forces.direct import cpu_pairs
-from nbody.forces import accelerations
+from nbody.forces.api import accelerations
 user = njit(lambda x: min(x, 2) + max(x, 1))
 user(1)
 accelerations([[0.0, 0, 0], [1.0, 0, 0]], [1.0, 1.0], engine="cpu")
@@ -470,7 +470,7 @@ def test_a_long_compilation_is_announced_once_and_only_on_a_terminal(tmp_path, m
 CACHED = """
 import hashlib
 import numpy as np
-from nbody.forces import accelerations
+from nbody.forces.api import accelerations
 from nbody.forces.direct import cpu_pairs, cpu_rows
 from nbody.forces.reference import direct_sum
 from nbody.integrators import kepler

@@ -12,7 +12,10 @@ from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.problems import Problem
 from nbody.cli import main
 from nbody.errors import DeviceError, InputError
-from nbody.forces import ENGINES, accelerations, memory, resolve
+from nbody.forces import ENGINES, memory
+from nbody.forces import problem as asked
+from nbody.forces.api import accelerations
+from nbody.forces.choose import choose
 from nbody.forces.matrix import cpu as matrix_cpu
 from nbody.forces.reference import direct_sum
 from nbody.law import LAWS, Gravity
@@ -73,10 +76,10 @@ def test_an_unknown_name_is_one_line(name, says, capsys):
 
 
 def test_matrix_alone_says_what_multiplies_and_auto_never_takes_it():
-    name, why = resolve("matrix", "float32", 100)
+    name, why = choose("matrix", asked.Problem(Gravity(), "float32", 100))[:2]
     assert name == ("matrix:k18" if gpu.available() else "matrix:numpy") and why
     for count in (10, 10_000, 10_000_000):
-        assert not resolve("auto", "float32", count)[0].startswith("matrix")
+        assert not choose("auto", asked.Problem(Gravity(), "float32", count)).name.startswith("matrix")
 
 
 def test_without_a_gpu_a_rung_of_the_gpu_says_so():

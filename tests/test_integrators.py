@@ -375,5 +375,5 @@ def test_the_jerk_is_the_derivative_of_the_acceleration(name, law, precision):
 
 
 def test_a_scheme_that_needs_the_jerk_refuses_an_engine_without_it():
-    with pytest.raises(InputError, match="needs the jerk"):
+    with pytest.raises(InputError, match="does not compute the jerk"):
         moving(INTEGRATORS.load("hermite4")(0.1), ENGINES.load("matrix")(Gravity(), "float64"))

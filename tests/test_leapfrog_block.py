@@ -117,7 +117,7 @@ def test_the_summary_counts_the_steps_of_single_bodies():
     ("changes", "message"),
     [
         (["gravity.softening=none", "gravity.length=0"], "gravity.softening.* from a softening length; choose plummer"),
-        (["engine=matrix"], "choose engine cpu"),
+        (["engine=matrix"], "choose --engine cpu"),
         (["integrator.eta=0"], "integrator.eta"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from nbody import Scenario, Simulation
 from nbody.errors import RunFailed
-from nbody.forces import accelerations
+from nbody.forces.api import accelerations
 from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.particles import Particles

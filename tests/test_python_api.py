@@ -309,7 +309,7 @@ def test_a_scheme_in_float64_alone_gets_it_unless_another_precision_is_written(s
     simulation = Simulation(bodies(), notify=said.append, **keys)
     assert simulation.scenario.precision == simulation.state.dtype.name == "float64"
     assert f"precision: float64 (scheme '{scheme}' computes in it)" in said
-    with pytest.raises(InputError, match="choose precision float64"):
+    with pytest.raises(InputError, match="choose --precision float64"):
         Simulation(bodies(), precision="float32", **keys)
 
 

@@ -7,7 +7,7 @@ import pytest
 from conftest import random_bodies
 
 from nbody.errors import InputError
-from nbody.forces import accelerations
+from nbody.forces.api import accelerations
 from nbody.law import Gravity
 
 LAWS = [("plummer", 0.1), ("cutoff", 0.5), ("none", 0.0)]

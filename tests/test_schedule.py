@@ -102,7 +102,7 @@ def test_an_engines_option_that_does_not_exist_is_one_line(engine, line):
 def test_a_scheme_with_the_jerk_names_the_engines_that_have_it():
     with pytest.raises(
         InputError,
-        match=r"engine 'matrix:numpy' and scheme 'hermite4': .*needs the jerk.*choose engine cpu or reference",
+        match=r"engine 'matrix' and scheme 'hermite4': it does not compute the jerk.*choose --engine reference or cpu",
     ):
         plan(scenario(HERMITE, "dt: 0.1", "matrix"))
     assert plan(scenario(HERMITE, "dt: 0.1", "auto")).engine_name == "cpu"

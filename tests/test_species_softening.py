@@ -9,7 +9,9 @@ import nbody
 from nbody import Scenario, Simulation, Trajectory, gpu
 from nbody.errors import InputError
 from nbody.exchange.export import export
-from nbody.forces import ENGINES, choose
+from nbody.forces import ENGINES
+from nbody.forces.choose import choose
+from nbody.forces.problem import Problem
 from nbody.forces.reference import direct_sum
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -214,10 +216,9 @@ def test_python_takes_a_mapping_for_a_softening():
         ("softening: plummer", "softening: cutoff", "gravity.length: must be one number for softening 'cutoff'"),
         ("leapfrog", "ias15", "gravity.length: scheme 'ias15' computes the forces itself, with one softening length"),
         ("leapfrog", "hermite4_block", "scheme 'hermite4_block' computes the forces itself, with one softening length"),
-        ("engine: cpu", "engine: gpu-split", "this engine has one softening length for all bodies; lengths per species "
-         "need --engine auto or one of: reference, cpu, gpu-tiled, gpu-symmetric"),
-        ("engine: cpu", "engine: matrix", "this engine has one softening length for all bodies"),
-        ("float64", "mixed", "precision: no engine has softening per species in mixed precision; choose float32 or float64"),
+        ("engine: cpu", "engine: gpu-split", "it has one softening length for all bodies; choose --engine reference or cpu"),
+        ("engine: cpu", "engine: matrix", "it has one softening length for all bodies"),
+        ("float64", "mixed", "it computes in float32 or float64, not in mixed; choose --precision float32 or float64"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(old, new, line):
@@ -232,8 +233,7 @@ def test_bodies_without_species_have_one_length():
         InputError, match="the bodies have no species, and there are lengths for 'stars'; give one length"
     ):
         Simulation(made("plummer", 10), dt=0.1, softening={"stars": 0.1}, engine="cpu", precision="float64")
-    with pytest.raises(InputError, match="one softening length for all bodies"):
-        ENGINES.load("gpu-split").require_softening(law_of("plummer"))
+    assert "one softening length" in ENGINES.load("gpu-split").supports(Problem(law_of("plummer"), "float32"))
 
 
 def test_rebound_and_its_one_length(tmp_path):
@@ -245,8 +245,13 @@ def test_rebound_and_its_one_length(tmp_path):
 
 def test_auto_chooses_among_the_engines_that_have_it(monkeypatch):
     monkeypatch.setattr(gpu, "why_unavailable", lambda: "none here")
-    assert choose("float32", 1000, softenings=True)[0] == "cpu"
+    several = law_of("plummer")
+
+    def auto(particles, **asked):
+        return choose("auto", Problem(several, "float32", particles, **asked)).name
+
+    assert auto(1000) == "cpu"
     monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
-    assert choose("float32", 1000, softenings=True) == ("gpu-tiled", "it has softening per species")
-    assert choose("float32", 20480, softenings=True)[0] == "gpu-symmetric"
-    assert choose("float64", 1000, needs=Want.JERK, softenings=True)[0] == "cpu"
+    monkeypatch.setattr(gpu, "facts", lambda: gpu.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
+    assert auto(1000) == auto(20480) == "gpu-symmetric"
+    assert auto(1000, outputs=Want.JERK) == "cpu"

@@ -12,13 +12,14 @@ import nbody
 from nbody import Scenario, Simulation, Trajectory
 from nbody.cli import main
 from nbody.errors import InputError
-from nbody.forces import resolve
+from nbody.forces.choose import choose
 from nbody.forces.engine import ROUNDOFF, rounding_bound
+from nbody.forces.problem import Problem
 from nbody.forces.reference import ReferenceEngine
 from nbody.forces.tree.box import root_box
 from nbody.forces.tree.cpu_engine import CpuTreeEngine
 from nbody.forces.tree.octree import FEW, cells_of
-from nbody.forces.tree.options import TreeOptions, settings
+from nbody.forces.tree.options import TreeOptions
 from nbody.forces.tree.order import sorted_bodies
 from nbody.forces.tree.tree import Tree
 from nbody.law import Gravity
@@ -307,7 +308,9 @@ def test_the_command_line_runs_a_tree(tmp_path, capsys):
     path = tmp_path / "run.h5"
     scenario = tmp_path / "cluster.yaml"
     scenario.write_text(
-        SCENARIO.replace("cpu-tree", "tree" if resolve("tree", "float32", 1)[0] == "cpu-tree" else "cpu-tree")
+        SCENARIO.replace(
+            "cpu-tree", "tree" if choose("tree", Problem(Gravity(), "float32")).name == "cpu-tree" else "cpu-tree"
+        )
     )
     assert main(["run", str(scenario), "--output", str(path), "--set", "engine.accuracy=2e-3"]) == 0
     with Trajectory(path) as run:
@@ -316,5 +319,5 @@ def test_the_command_line_runs_a_tree(tmp_path, capsys):
 
 
 def test_an_accuracy_beyond_the_precision_is_refused_by_one_line():
-    with pytest.raises(InputError, match="float32 has no accuracy of 1e-09"):
-        settings(TreeOptions(accuracy=1e-9), "float32")
+    with pytest.raises(InputError, match="an accuracy of 2e-06 at best in float32"):
+        CpuTreeEngine(Gravity(), "float32", TreeOptions(accuracy=1e-9))

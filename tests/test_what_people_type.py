@@ -9,7 +9,10 @@ from nbody import Scenario
 from nbody.cli import main
 from nbody.cli.names import REGISTRIES
 from nbody.errors import InputError
-from nbody.forces import ENGINES, resolve
+from nbody.forces import ENGINES
+from nbody.forces.choose import choose
+from nbody.forces.problem import Problem
+from nbody.law import Gravity
 from nbody.registry import imported
 from nbody.run.plan import plan
 from nbody.scenario.packaged import names, path_of
@@ -79,11 +82,11 @@ def test_an_engine_that_does_not_exist_is_told_the_nearest(typed, meant):
     with pytest.raises(
         InputError, match=rf"^--engine: unknown engine '{typed}' \(did you mean '{meant}'\?\); one of: auto, gpu, "
     ):
-        resolve(typed, "float32", 10, "--engine: ")
+        choose(typed, Problem(Gravity(), "float32", 10), where="--engine: ")
 
 
 def test_a_removed_engine_is_accepted_with_a_hint_at_the_one_that_computes_the_same_bits():
-    name, hint = resolve("gpu-scheduled", "float32", 10)
+    name, hint, _ = choose("gpu-scheduled", Problem(Gravity(), "float32", 10))
     assert name == "gpu-symmetric" and "'gpu-scheduled', which was removed" in hint
     assert ENGINES.load("gpu-scheduled") is ENGINES.load("gpu-symmetric") and "gpu-scheduled" not in list(ENGINES)
 
@@ -175,7 +178,7 @@ def test_an_option_that_does_not_fit_the_scenario_is_named_and_not_the_scenarios
     mine.write_text(path_of("disk").read_text())
     for scenario in ("disk", str(mine)):
         assert main(["run", scenario, "--integrator", "ias15", "--steps", "1"]) == 2
-        assert capsys.readouterr().err.startswith("error: --integrator: engine: engine 'cpu' and scheme 'ias15': ")
+        assert capsys.readouterr().err.startswith("error: --integrator: engine: engine 'auto' and scheme 'ias15': ")
     assert main(["run", "plummer", "--set", "ensemble.systems=4"]) == 2
     assert capsys.readouterr().err.startswith(
         "error: --set ensemble.systems: integrator.scheme: scheme 'leapfrog' moves one"

@@ -74,7 +74,7 @@ def engines(incomplete: str) -> list[tuple[str, str]]:
 
 def engines_or_auto(incomplete: str) -> list[tuple[str, str]]:
     """What :func:`engines` returns, and the names that stand for an engine."""
-    from nbody.forces import STAND_FOR
+    from nbody.forces.registry import STAND_FOR
 
     return [*((name, STAND_FOR[name]) for name in _begins(STAND_FOR, incomplete)), *engines(incomplete)]
 

@@ -66,4 +66,4 @@ def _rows(kind: str) -> dict[str, str]:
     registry: Registry = imported(REGISTRIES[kind])
     entries = dict(registry.items()) | registry.plugins
     rows = {name: entry.summary + registry.mark(name) for name, entry in entries.items()}
-    return imported("nbody.forces:STAND_FOR") | rows if kind == "engines" else rows
+    return imported("nbody.forces.registry:STAND_FOR") | rows if kind == "engines" else rows

@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError, unknown
-from nbody.forces import ENGINES, PRECISIONS, tree_engine
-from nbody.forces.called import bodies_and_law, options_of, points_of
+from nbody.forces.api import bodies_and_law, options_of, points_of
+from nbody.forces.choose import choose
 from nbody.forces.memory import check_fits
+from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
-from nbody.forces.tree.options import FINEST, TreeOptions
+from nbody.forces.registry import ENGINES
+from nbody.forces.tree.options import TreeOptions
 from nbody.forces.tree.tree import Tree as HostTree
 from nbody.particles import Particles
 from nbody.state import Want
@@ -66,15 +68,12 @@ class Tree:
             raise unknown("precision", precision, PRECISIONS, WHERE)
         chosen = options_of(TreeOptions, options, WHERE, KEYWORDS)
         assert isinstance(chosen, TreeOptions)
-        highest = "mixed" if chosen.accuracy >= FINEST["mixed"] else "float64"
-        kind = ENGINES.load(tree_engine(precision or highest)[0] if engine == "tree" else engine)
-        kind.require_device()
-        precision = precision or kind.precisions[-1]
-        kind.require_precision(precision, WHERE)
         particles, _, gravity = bodies_and_law(position, mass, None, G, softening, length, WHERE)
-        if gravity.per_species:
-            raise InputError(f"{WHERE}a tree has one softening length for all bodies; give one number")
-        kind.check_options(chosen, precision, WHERE)
+        problem = Problem(gravity, precision or "float64", particles.count, accuracy=chosen.accuracy)
+        highest_first = (precision,) if precision else tuple(reversed(PRECISIONS))
+        choice = choose(engine, problem, highest_first, where=WHERE)
+        kind, precision = ENGINES.load(choice.name), choice.precision
+        kind.require_device()
         check_fits(kind, particles.count, precision, WHERE)
         check_range(kind, gravity, precision, particles, WHERE)
         self._count, self._dimensions = particles.position.shape

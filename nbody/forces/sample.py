@@ -5,7 +5,7 @@ The referee (:mod:`nbody.forces.reference`) needs 12 s on a core for 1000 of a m
 
 import numpy as np
 
-from nbody.forces import ENGINES
+from nbody.forces.registry import ENGINES
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Want

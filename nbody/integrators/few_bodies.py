@@ -7,6 +7,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.state import Want
 from nbody.state.host import HostState
@@ -21,10 +22,10 @@ class FewBodies(Integrator):
     own_forces = True
 
     @classmethod
-    def refusal(cls, engine: type[Engine], precision: str) -> str:
+    def supports(cls, engine: type[Engine], problem: Problem) -> str:
         if not issubclass(engine.state_type, HostState):
-            return "this scheme computes its own forces, on the CPU; choose engine cpu"
-        return "" if precision == "float64" else "this scheme computes in float64; choose precision float64"
+            return "this scheme computes its own forces, on the CPU"
+        return super().supports(engine, problem) or float64_alone(problem)
 
     @staticmethod
     def per_c2(motion: Motion) -> float:
@@ -40,6 +41,11 @@ class FewBodies(Integrator):
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         # The engine computes only the energies of recorded frames.
         return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
+
+
+def float64_alone(problem: Problem) -> str:
+    """Why a scheme that computes in float64 cannot have another precision."""
+    return "" if problem.precision == "float64" else "this scheme computes in float64"
 
 
 def components(rows: np.ndarray) -> np.ndarray:

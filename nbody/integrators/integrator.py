@@ -9,7 +9,9 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem
 from nbody.integrators.collisions.span import Span, Watcher
+from nbody.law import Gravity
 from nbody.scenario.fields import Group
 from nbody.state import Column, Snapshot, State, Want
 
@@ -102,11 +104,14 @@ class Integrator(ABC):
         return engine.divides_over_ranks and not cls.own_forces
 
     @classmethod
-    def refusal(cls, engine: type[Engine], precision: str) -> str:
-        """Why this scheme cannot run on an engine in a precision; empty if it can."""
-        if cls.needs & ~engine.offers:
-            return "this scheme needs the jerk, which the engine does not compute; choose engine cpu or reference"
-        return ""
+    def problem(cls, gravity: Gravity, precision: str, count: int = 1) -> Problem:
+        """What the scheme asks of the forces."""
+        return Problem(gravity, precision, count, cls.needs)
+
+    @classmethod
+    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+        """Why the scheme cannot run with an engine that supports a problem, in one clause; empty if it can."""
+        return "a tree gives accelerations only" if cls.own_forces and engine.approximate else ""
 
     @classmethod
     def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
@@ -125,8 +130,9 @@ class Integrator(ABC):
 
     def prepare(self, motion: Motion) -> None:
         """Add the scheme's columns to the state. Raises InputError if the engine does not offer what it needs."""
-        if reason := self.refusal(type(motion.engine), motion.engine.precision):
-            raise InputError(reason)
+        engine = motion.engine
+        if reason := unsupported(type(self), type(engine), engine.gravity, engine.precision):
+            raise InputError(f"scheme: {reason}")
         motion.state.add(*self.columns)
 
     def start(self, motion: Motion) -> None:  # noqa: B027  (nothing to do for most)
@@ -183,6 +189,12 @@ class Integrator(ABC):
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:  # noqa: B027
         """Restore the numbers that :meth:`arrays` returned."""
+
+
+def unsupported(scheme: type[Integrator], engine: type[Engine], gravity: Gravity, precision: str) -> str:
+    """Why a scheme and an engine cannot be combined, in one clause; empty if they can."""
+    asked = scheme.problem(gravity, precision)
+    return engine.supports(asked) or scheme.supports(engine, asked)
 
 
 class FixedStep(Integrator):

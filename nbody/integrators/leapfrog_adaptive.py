@@ -24,6 +24,7 @@ from nbody.errors import InputError, RunFailed
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.few_bodies import components, shortest_time
 from nbody.integrators.integrator import Integrator, Motion
@@ -81,10 +82,10 @@ class LeapfrogAdaptive(Integrator):
         self._time = 0.0  # of the end of the last step; the state may be ahead of it, at a frame
 
     @classmethod
-    def refusal(cls, engine: type[Engine], precision: str) -> str:
+    def supports(cls, engine: type[Engine], problem: Problem) -> str:
         if not issubclass(engine.state_type, HostState):
-            return "this scheme works on the CPU; choose engine cpu, or scheme 'leapfrog'"
-        return super().refusal(engine, precision)
+            return "this scheme works on the CPU"
+        return super().supports(engine, problem)
 
     def prepare(self, motion: Motion) -> None:
         super().prepare(motion)

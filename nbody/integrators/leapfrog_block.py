@@ -16,7 +16,9 @@ import numpy as np
 from pydantic import Field
 
 from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem
 from nbody.integrators.integrator import FixedStep, Motion
+from nbody.law import Gravity
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Want
 
@@ -49,13 +51,9 @@ class LeapfrogBlock(FixedStep):
         self._lengths: Any = None
 
     @classmethod
-    def refusal(cls, engine: type[Engine], precision: str) -> str:
-        if not engine.subsets:
-            return (
-                "this scheme needs the forces on some of the bodies; choose engine cpu or tree (on a GPU in float32 or "
-                "mixed), or scheme 'leapfrog'"
-            )
-        return super().refusal(engine, precision)
+    def problem(cls, gravity: Gravity, precision: str, count: int = 1) -> Problem:
+        # The forces on the bodies of a block.
+        return super().problem(gravity, precision, count)._replace(targets=True)
 
     @classmethod
     def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:

@@ -155,7 +155,7 @@ def seconds(name: str, bodies: Any, **options: float) -> float:
     """The CPU time of an evaluation by an engine on one core, which other programs hardly change."""
     import numba
 
-    from nbody.forces.by_accuracy import seconds_on_cpu
+    from nbody.forces.timing import seconds_on_cpu
 
     before = numba.get_num_threads()
     numba.set_num_threads(1)
@@ -168,7 +168,7 @@ def seconds(name: str, bodies: Any, **options: float) -> float:
 def engine_of(name: str, options: dict[str, float]) -> Any:
     """An engine in float32 with Plummer's softening."""
     from nbody.forces import ENGINES
-    from nbody.forces.auto import GRAVITY
+    from nbody.forces.timing import GRAVITY
 
     kind = ENGINES.load(name)
     return kind(GRAVITY, "float32", kind.Options(**options))

@@ -7,7 +7,7 @@ from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.initial.ensemble import check_bodies
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.integrator import Integrator
+from nbody.integrators.integrator import Integrator, unsupported
 from nbody.registry import imported
 from nbody.run.schedule import Schedule, TimeSchedule
 from nbody.scenario import FromArrays, Scenario
@@ -38,7 +38,7 @@ def engine_of_systems(scenario: Scenario, integrator: Integrator) -> tuple[str, 
         on_gpu: type[Engine] = imported(ENGINE["gpu"])
         if reason or gpu.SIMULATED:
             return "cpu", f"no GPU: {reason or 'the simulator'}", imported(ENGINE["cpu"])
-        if integrator.refusal(on_gpu, "float64"):
+        if unsupported(type(integrator), on_gpu, scenario.gravity, "float64"):
             return "cpu", f"scheme '{scenario.integrator.scheme}' works on the CPU", imported(ENGINE["cpu"])
         return "gpu", "one lane of a warp per planet", on_gpu
     if written != "gpu":

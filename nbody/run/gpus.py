@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbody.errors import InputError, RunFailed
-from nbody.forces import AUTOMATIC, ENGINES
 from nbody.forces.direct.gpu_options import GpuOptions
+from nbody.forces.registry import AUTOMATIC, ENGINES
 from nbody.parallel import team
 from nbody.scenario import Scenario
 from nbody.scenario.fields import validated

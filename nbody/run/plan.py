@@ -18,12 +18,12 @@ from nbody.forces.engine import SOFTENING2, Engine
 from nbody.forces.memory import check_fits, needs
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.integrator import Integrator
+from nbody.integrators.integrator import Integrator, unsupported
 from nbody.law import LAWS
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run import ensemble
-from nbody.run.engine_choice import chosen_engine, refusal
+from nbody.run.engine_choice import chosen_engine
 from nbody.run.progress import Summary
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import Scenario
@@ -258,21 +258,10 @@ def plan(
     if scenario.ensemble:
         ensemble.check_ensemble(scenario, integrator, count, schedule)
         return _plan_of_systems(scenario, integrator, count, schedule, particles)
-    where = scenario.where("engine")
-    name, why, chosen, precision = chosen_engine(scenario, integrator, count, notify, measure)
+    name, why, chosen, precision = chosen_engine(scenario, integrator, count, team().size, notify, measure)
     if precision != scenario.precision:
         scenario = scenario.with_keywords({"precision": precision})
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
-    kind.require_softening(scenario.gravity, where)
-    if scenario.gravity.per_species and scenario.precision == "mixed":
-        raise InputError(
-            f"{scenario.where('precision')}no engine has softening per species in mixed precision; choose float32 or float64"
-        )
-    kind.require_precision(scenario.precision, scenario.where("precision", "engine"))
-    kind.check_options(options, scenario.precision, scenario.where("engine.accuracy"))
-    if reason := refusal(integrator, kind, scenario, precision):
-        where = scenario.where("engine", "integrator.scheme", "precision")
-        raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
 
@@ -283,9 +272,10 @@ def _plan_of_systems(
     """The plan of an ensemble."""
     name, why, kind = ensemble.engine_of_systems(scenario, integrator)
     options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
-    if reason := integrator.refusal(kind, scenario.precision):
+    if reason := unsupported(type(integrator), kind, scenario.gravity, scenario.precision):
         where = scenario.where("engine", "integrator.scheme", "precision")
-        raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}")
+        fix = "; choose precision float64" if scenario.precision != "float64" else ""
+        raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}{fix}")
     _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
 
@@ -293,9 +283,11 @@ def _plan_of_systems(
 def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify: Notify) -> Scenario:
     """The scenario in float64, if it names no precision and the scheme computes in float64 alone."""
     cpu, double = ENGINES.load("cpu"), "float64"
-    if "precision" in scenario.source.values or not integrator.refusal(cpu, scenario.precision):
-        return scenario
-    if integrator.refusal(cpu, double):
+
+    def supported(precision: str) -> bool:
+        return not unsupported(type(integrator), cpu, scenario.gravity, precision)
+
+    if "precision" in scenario.source.values or supported(scenario.precision) or not supported(double):
         return scenario
     notify(f"precision: {double} (scheme '{scenario.integrator.scheme}' computes in it)")
     return scenario.with_keywords({"precision": double})

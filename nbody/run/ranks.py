@@ -11,7 +11,6 @@ import numpy as np
 
 from nbody import machine
 from nbody.errors import InputError, RunFailed
-from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.parallel import Team
 from nbody.parallel.launcher import ALONE_VARIABLE
@@ -101,15 +100,8 @@ def raise_on_all(ranks: Team, error: BaseException) -> NoReturn:
 
 def _require_division(ranks: Team, planned: Plan) -> None:
     scenario, count = planned.scenario, planned.count
-    able = [
-        name
-        for name, entry in ENGINES.items()
-        if not (entry.variants or entry.experimental) and ENGINES.load(name).divides_over_ranks
-    ]
-    if not planned.engine_kind.divides_over_ranks or scenario.ensemble:
-        what = "an ensemble" if scenario.ensemble else f"engine '{planned.engine_name}'"
-        remedy = "start it alone" if scenario.ensemble else f"choose --engine {' or '.join(able)}"
-        raise InputError(f"{scenario.where('engine')}{what} does not divide its work over ranks; {remedy}")
+    if scenario.ensemble:
+        raise InputError(f"{scenario.where('engine')}an ensemble does not divide its work over ranks; start it alone")
     if not planned.integrator.divides_over_ranks(planned.engine_kind):
         raise InputError(
             f"{scenario.where('integrator.scheme')}scheme '{scenario.integrator.scheme}' computes its own forces in one "

@@ -10,7 +10,7 @@ from nbody.bench.row import Row
 from nbody.errors import RunFailed
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.integrator import Integrator, Motion
+from nbody.integrators.integrator import Integrator, Motion, unsupported
 from nbody.state import Want
 
 __all__ = ["COUNTS", "measure"]
@@ -41,7 +41,7 @@ def measure(
     for problem in problems(tuple(counts)):
         for backend in backends if problem.name == "cluster" else ("cpu",):
             for name in problem.schemes:
-                if not INTEGRATORS.load(name).refusal(ENGINES.load(ENGINE[backend]), "float64"):
+                if not unsupported(INTEGRATORS.load(name), ENGINES.load(ENGINE[backend]), problem.gravity, "float64"):
                     notify(f"{problem.name}, N = {problem.bodies.count}, {backend}: {name}")
                     rows += [measured(problem, backend, name, *setting) for setting in _settings(problem, name)]
     return rows

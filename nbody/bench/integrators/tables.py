@@ -8,6 +8,8 @@ from nbody.bench.row import Row, distinct
 from nbody.bench.tables import Column, Sheet, about, error, markdown
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
+from nbody.integrators.integrator import unsupported
+from nbody.law import Gravity
 from nbody.units import duration
 
 COLUMNS = (
@@ -95,7 +97,10 @@ def _places(name: str) -> str:
     for device in ("cpu", "gpu"):
         engines = {each: ENGINES.load(each) for each in ENGINES}
         engines = {each: kind for each, kind in engines.items() if kind.device == device}
-        able = {k: [p for p in kind.precisions if not scheme.refusal(kind, p)] for k, kind in engines.items()}
+        able = {
+            each: [p for p in kind.precisions if not unsupported(scheme, kind, Gravity(), p)]
+            for each, kind in engines.items()
+        }
         names = [f"`{each}`" for each in able if able[each]]
         every = scheme.own_forces or len(names) == len(engines)
         precisions = [p for p in ("float32", "mixed", "float64") if any(p in offered for offered in able.values())]

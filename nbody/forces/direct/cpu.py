@@ -84,6 +84,7 @@ class CpuEngine(Engine):
     divides_over_ranks = True
     softenings = True
     separate_potential = True
+    contends = range(1, 1 << 62)
     rescales = True
     state_type = HostState
 

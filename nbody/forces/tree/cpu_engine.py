@@ -14,7 +14,7 @@ from numba import prange
 from nbody.forces.direct.cpu import CpuEngine, mark_coincident
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.engine import Engine, ForceError, Targets, rounding_bound
-from nbody.forces.tree.options import TreeOptions, interactions, settings
+from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings
 from nbody.forces.tree.tree import Tree, norms
 from nbody.forces.tree.units import NEAREST
 from nbody.forces.tree.workers import one_thread_for_few
@@ -62,6 +62,7 @@ class CpuTreeEngine(Engine):
     """
 
     approximate = True
+    finest = FINEST
     contends = range(2048, 1 << 62)  # with fewer bodies most cells are neighbours
     Options = TreeOptions  # type: ignore[assignment]
     offers = Want.POTENTIAL
@@ -74,12 +75,7 @@ class CpuTreeEngine(Engine):
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
         super().__init__(gravity, precision, options)
         assert isinstance(self.options, TreeOptions)
-        self.settings = settings(self.options, precision)
-
-    @classmethod
-    def check_options(cls, options: Group, precision: str, where: str = "") -> None:
-        assert isinstance(options, TreeOptions)
-        settings(options, precision, where)
+        self.settings = settings(self.options)
 
     @classmethod
     def require_device(cls) -> None:

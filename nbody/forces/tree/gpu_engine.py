@@ -25,7 +25,7 @@ from nbody.forces.tree.gpu_division import Division
 from nbody.forces.tree.gpu_regions import region_kernel
 from nbody.forces.tree.gpu_tree import Cells, Tree, capacity_for
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, Plan, walk_kernel
-from nbody.forces.tree.options import Settings, TreeOptions, interactions, settings
+from nbody.forces.tree.options import FINEST, Settings, TreeOptions, interactions, settings
 from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -49,9 +49,9 @@ BODIES_PER_GROUP = 96
 with the longest lists end sooner."""
 
 
-def gpu_settings(options: TreeOptions, precision: str) -> Settings:
+def gpu_settings(options: TreeOptions) -> Settings:
     """:func:`~nbody.forces.tree.options.settings`, with what is the fastest on a GPU."""
-    found = settings(options, precision)
+    found = settings(options)
     step = next((step for step in STEPS if options.accuracy >= step[0]), None)
     if step is not None and options.order is None:
         _, order, median, exponent = step
@@ -81,6 +81,7 @@ class TreeEngine(GpuEngine):
     divided_from = 262144
     """One H200 and two, accuracy 1e-3: 0.79 and 0.70 ms with this many, 0.68 and 0.70 ms with half as many (before the walk
     listed only its own groups); 1.94 and 1.33 ms with 1M, of which each builds the tree for 0.5 ms."""
+    finest = FINEST
     contends = range(8192, 1 << 62)  # below, the launches of a tree take longer than direct sums on any card
     rescales = True
     separate_potential = True
@@ -88,12 +89,7 @@ class TreeEngine(GpuEngine):
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
         super().__init__(gravity, precision, options)
         assert isinstance(self.options, TreeOptions)
-        self.settings = gpu_settings(self.options, precision)
-
-    @classmethod
-    def check_options(cls, options: Group, precision: str, where: str = "") -> None:
-        assert isinstance(options, TreeOptions)
-        settings(options, precision, where)
+        self.settings = gpu_settings(self.options)
 
     def basis(self, potential: bool = False) -> Basis:
         """The expansions for the law of this run."""

@@ -4,7 +4,6 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from nbody.errors import InputError
 from nbody.forces.tree.expansions import HIGHEST_ORDER
 from nbody.scenario.fields import Group, Positive, Whole
 
@@ -69,18 +68,9 @@ FINEST = {"float32": 2e-6, "mixed": 2e-6, "float64": 1e-10}
 """The least accuracy that each precision can give: rounding makes a median error of some 3e-7 in float32."""
 
 
-def settings(options: TreeOptions, precision: str, where: str = "") -> Settings:
-    """The settings for a user's options.
-
-    Raises:
-        InputError: the precision cannot give the accuracy; the line begins with ``where``.
-    """
+def settings(options: TreeOptions) -> Settings:
+    """The settings for a user's options."""
     accuracy = options.accuracy
-    if accuracy < FINEST[precision]:
-        other = "" if precision == "float64" else ", or choose --precision float64"
-        raise InputError(
-            f"{where}a tree in {precision} has no accuracy of {accuracy:g}; ask for {FINEST[precision]:g} or more{other}"
-        )
     _, order, ratio, leaf, group = next(step for step in STEPS if accuracy >= step[0])
     leaf = options.leaf or leaf
     return Settings(options.order or order, leaf, max(group, leaf), ratio * accuracy, options.theta)

@@ -84,7 +84,7 @@ class Tree:
         options: TreeOptions | None = None, workers: int = 0, team: Team = ONE_RANK, costs: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         self.gravity, self.precision = gravity, precision
-        self.settings: Settings = settings(options or TreeOptions(), precision)
+        self.settings: Settings = settings(options or TreeOptions())
         self.real = np.float32 if precision == "float32" else np.float64
         self.position = np.array(position, self.real, order="C")
         self.mass = np.array(mass, self.real)

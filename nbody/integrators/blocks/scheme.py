@@ -14,6 +14,7 @@ from pydantic import Field, StrictBool
 
 from nbody.errors import InputError, RunFailed
 from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem
 from nbody.integrators.blocks.formulas import ETA, FOREVER, TICKS, first_steps
 from nbody.integrators.blocks.memory import bytes_to_exchange, bytes_to_help, working_bytes
 from nbody.integrators.blocks.pairs import LOOK
@@ -70,11 +71,11 @@ class BlockHermite(Integrator):
         return engine.device == "cpu"
 
     @classmethod
-    def refusal(cls, engine: type[Engine], precision: str) -> str:
+    def supports(cls, engine: type[Engine], problem: Problem) -> str:
         offered = ("float64", "mixed") if cls.order == 4 and engine.device == "gpu" else ("float64",)
-        if precision in offered:
-            return ""
-        return f"this scheme computes in {' or '.join(offered)} there; choose precision {offered[0]}"
+        if problem.precision in offered:
+            return super().supports(engine, problem)
+        return f"this scheme computes in {' or '.join(offered)} on the {engine.device.upper()}"
 
     @classmethod
     def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:

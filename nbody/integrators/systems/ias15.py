@@ -10,7 +10,8 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
-from nbody.integrators.few_bodies import FewBodies
+from nbody.forces.problem import Problem
+from nbody.integrators.few_bodies import float64_alone
 from nbody.integrators.ias15 import IAS15
 from nbody.integrators.integrator import Motion
 from nbody.integrators.systems.scheme import DONE, ManySystems, by_components
@@ -30,12 +31,12 @@ class IAS15Systems(ManySystems):
         self.next = np.zeros(systems)
 
     @classmethod
-    def refusal(cls, engine: type[Engine], precision: str) -> str:
+    def supports(cls, engine: type[Engine], problem: Problem) -> str:
         if engine.device == "gpu":
             return (
                 "the systems of an ensemble make adaptive steps on the CPU; choose engine cpu, or scheme wisdom_holman"
             )
-        return FewBodies.refusal(engine, precision)
+        return float64_alone(problem)
 
     def start(self, motion: Motion) -> None:
         # First steps, which are repeated if they turn out too long.

@@ -11,7 +11,8 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
-from nbody.integrators.few_bodies import FewBodies
+from nbody.forces.problem import Problem
+from nbody.integrators.few_bodies import float64_alone
 from nbody.integrators.integrator import Motion
 from nbody.integrators.systems.scheme import DONE, ManySystems, by_components
 from nbody.integrators.wisdom_holman import WisdomHolman
@@ -33,10 +34,8 @@ class WisdomHolmanSystems(ManySystems):
         self._maps: Any = None
 
     @classmethod
-    def refusal(cls, engine: type[Engine], precision: str) -> str:
-        if precision != "float64":
-            return "this scheme computes in float64; choose precision float64"
-        return "" if engine.device == "gpu" else FewBodies.refusal(engine, precision)
+    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+        return float64_alone(problem)
 
     def start(self, motion: Motion) -> None:
         # The planets of each system are sorted by their distance from its star.

@@ -1,4 +1,4 @@
-"""One force evaluation for arrays: what :func:`nbody.accelerations` and :func:`nbody.potential` call."""
+"""One force evaluation for arrays: :func:`nbody.accelerations` and :func:`nbody.potential`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError, unknown
-from nbody.forces import AUTOMATIC, ENGINES, PRECISIONS, Notify, resolve
-from nbody.forces.by_accuracy import Accuracy, check_accuracy
-from nbody.forces.engine import Engine
+from nbody.forces.choose import Notify, choose
 from nbody.forces.memory import check_fits
+from nbody.forces.options import Accuracy
+from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
+from nbody.forces.registry import AUTOMATIC, ENGINES
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group, validated
@@ -24,6 +25,65 @@ KEYWORDS = ("at", "G", "softening", "length", "engine", "precision", "potential"
 """The arguments of :func:`nbody.accelerations` that are no options of an engine."""
 
 
+def accelerations(
+    position,
+    mass,
+    *,
+    at=None,
+    G=1.0,
+    softening="none",
+    length=0.0,
+    engine="auto",
+    precision="float64",
+    potential=False,
+    notify: Notify = lambda line: None,
+    **options,
+):
+    """Accelerations of bodies, or at other points, a_i = G Σ_j m_j (x_j - x_i) f(r_ij), with f of :mod:`nbody.law`.
+
+    Args:
+        position: (N, D) array, D 2 or 3, any real dtype.
+        mass: (N,) array, not negative.
+        at: (M, D) points at which to compute the accelerations instead of those of the bodies. A point is a body without
+            mass: a body in the same place exerts no force on it.
+        G: the gravitational constant, in the units of the arrays.
+        softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``.
+        engine: a name of :data:`ENGINES`, with its variant if it has variants; ``tree``; or ``auto``, which with an
+            ``accuracy`` (the median relative error of the accelerations) takes a tree where that is faster.
+        precision: a name of :data:`PRECISIONS` that the engine offers.
+        potential: also return the potential per unit mass.
+        notify: receives a line when ``auto`` first measures the card, which takes a few seconds, once.
+        options: the engine's own options, as in a scenario.
+
+    Returns:
+        (N, D) accelerations, (M, D) with ``at``, in the engine's dtype; with ``potential`` a tuple of these and the (N,) or
+        (M,) potential.
+
+    Raises:
+        InputError: arrays that do not fit or are not finite, a name that does not exist, more particles than fit, numbers
+            beyond the range of the precision.
+        DeviceError: a GPU engine was named and there is no GPU, or it has too little memory.
+    """
+    want = Want.POTENTIAL if potential else Want.ACCELERATION
+    result, phi = evaluated(position, mass, at, want, G, softening, length, engine, precision, notify, options)
+    return (result, phi) if potential else result
+
+
+def potential(position, mass, *, at=None, **given):
+    """The potential per unit mass of bodies, or at other points, φ_i = -G Σ_{j≠i} m_j u(r_ij), with u of :mod:`nbody.law`.
+
+    Args:
+        position, mass, at, given: as in :func:`accelerations`.
+
+    Returns:
+        (N,) or (M,) array in the engine's dtype.
+
+    Raises:
+        InputError, DeviceError: as :func:`accelerations`.
+    """
+    return accelerations(position, mass, at=at, potential=True, **given)[1]
+
+
 def evaluated(
     position: Any, mass: Any, at: Any, want: Want, G: float, softening: Any, length: float, engine: str, precision: str,
     notify: Notify, options: dict[str, Any],
@@ -33,39 +93,27 @@ def evaluated(
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS, WHERE)
     particles, points, gravity = bodies_and_law(position, mass, at, G, softening, length)
-    name, options = _engine(engine, precision, particles.count, gravity, notify, options)
+    accuracy = options.get("accuracy")
+    if engine in AUTOMATIC:
+        accuracy, options = options_of(Accuracy, options).accuracy, {}  # type: ignore[attr-defined]
+    elif engine in ENGINES and accuracy is not None:
+        accuracy = getattr(options_of(ENGINES.load(engine).Options, options), "accuracy", None)
+    problem = Problem(gravity, precision, particles.count, want, accuracy=accuracy)
+    name = choose(engine, problem, where=WHERE, notify=notify).name
     kind = ENGINES.load(name)
     kind.require_device()
-    kind.require_precision(precision, WHERE)
     check_fits(kind, particles.count, precision, WHERE)
     check_range(kind, gravity, precision, particles, WHERE)
-    given = options_of(kind.Options, options)
-    kind.check_options(given, precision, WHERE)
-    machine = kind(gravity, precision, given)
-    targets = np.arange(particles.count - points, particles.count) if points and kind.subsets else None
+    if engine in AUTOMATIC and accuracy is not None and "accuracy" in kind.Options.model_fields:
+        options = {"accuracy": accuracy}  # direct sums are more accurate
+    machine = kind(gravity, precision, options_of(kind.Options, options))
+    some = points and not kind.supports(problem._replace(targets=True))
+    targets = np.arange(particles.count - points, particles.count) if some else None
     with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
         state = machine.load(particles)
         machine.evaluate(state, want, targets)
     a, phi = state.forces()
     return (a[-points:], phi[-points:]) if points else (a, phi)
-
-
-def _engine(
-    engine: str, precision: str, count: int, gravity: Gravity, notify: Notify, options: dict[str, Any]
-) -> tuple[str, dict[str, Any]]:
-    """The engine and its options: ``auto`` takes an accuracy, which direct sums do not need. Raises InputError."""
-    accuracy = None
-    if engine in AUTOMATIC:
-        chosen = options_of(Accuracy, options)
-        accuracy, options = chosen.accuracy, {}  # type: ignore[attr-defined]
-        if accuracy is not None:
-            check_accuracy(accuracy, precision, f"{WHERE}accuracy: ")
-
-    def refusal(kind: type[Engine]) -> str:
-        return "a tree has one softening length for all bodies" if gravity.per_species else ""
-
-    name, _ = resolve(engine, precision, count, WHERE, notify, accuracy=accuracy, refusal=refusal)
-    return name, {"accuracy": accuracy} if accuracy and ENGINES.load(name).approximate else options
 
 
 def particles_of(position: Any, mass: Any, at: Any, where: str = WHERE) -> tuple[Particles, int]:
