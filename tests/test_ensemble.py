@@ -1,7 +1,10 @@
 """Ensembles: thousands of small systems in one run, each with the bits that it has alone."""
 
+import time
+
 import numpy as np
 import pytest
+from stepping import after_steps
 
 import nbody
 from nbody.errors import InputError, RunFailed
@@ -13,7 +16,7 @@ from nbody.run.resume import resume
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import Ensemble
 from nbody.state import Want
-from nbody.trajectory import read_checkpoint
+from nbody.trajectory import TrajectoryWriter, first_difference, read_checkpoint
 from nbody.trajectory.table import Table
 
 G = 4 * np.pi**2
@@ -87,6 +90,29 @@ def test_the_bits_do_not_depend_on_threads_or_on_where_a_run_is_cut(scheme, tmp_
         np.testing.assert_array_equal(getattr(again.particles, name), getattr(whole.particles, name))
     for name, values in whole.integrator.arrays().items():
         np.testing.assert_array_equal(again.integrator.arrays()[name], values, err_msg=name)
+
+
+@pytest.mark.parametrize("scheme", ["wisdom_holman", "ias15"])
+def test_a_resumed_ensemble_has_the_bits_of_a_whole_run(scheme, tmp_path, monkeypatch):
+    """Also if the disk is so slow that steps are made while a checkpoint is written."""
+    scenario = pairs_of_planets(scheme)
+    recorded(scenario, tmp_path / "whole.h5").close()
+    cut, write = nbody.Simulation(Scenario.from_dict(scenario), tmp_path / "cut.h5"), TrajectoryWriter.checkpoint
+    monkeypatch.setattr(TrajectoryWriter, "checkpoint", lambda *given: time.sleep(0.02) or write(*given))
+
+    def look(made):
+        if cut.time > 0.6 * scenario["integrator"]["end"]:
+            raise RunFailed("the machine stopped")
+        time.sleep(0.03)  # the last checkpoint is in the file
+        cut.recording.checkpoint()
+
+    after_steps(cut, look, at_most=15)
+    with pytest.raises(RunFailed, match="the machine stopped"):
+        cut.run()
+    again = resume(tmp_path / "cut.h5")
+    assert 0 < again.step < cut.step
+    again.run()
+    assert first_difference(tmp_path / "whole.h5", tmp_path / "cut.h5") is None
 
 
 def test_forces_act_within_systems_only():

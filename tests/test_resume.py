@@ -12,6 +12,7 @@ from stepping import interrupt_at
 from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
+from nbody.integrators import INTEGRATORS
 from nbody.run.loop import Loop
 from nbody.run.recording import Recording
 from nbody.run.resume import rerun, resume
@@ -40,6 +41,34 @@ def interrupted_after(path, steps, **options):
     interrupt_at(simulation, steps)
     assert simulation.run().interrupted
     return path
+
+
+@pytest.mark.parametrize(
+    ("scheme", "systems"), [*((name, None) for name in INTEGRATORS), ("wisdom_holman", 2), ("ias15", 2)]
+)
+def test_the_steps_after_a_checkpoint_do_not_change_it(scheme, systems):
+    """Those of collisions included: planets 1 and 2 are in contact from the beginning."""
+    kind = INTEGRATORS.load(scheme)
+    planets = [
+        {"m": 1.0},
+        {"m": 1e-9, "a": 1.0, "e": 0.1},
+        {"m": 1e-9, "a": 1.1, "e": 0.1},
+        {"m": 1e-9, "a": 2.0, "e": 0.1},
+    ]
+    values = {
+        "initial": {"generator": "planets", "bodies": planets},
+        "gravity": {"softening": "plummer", "length": 0.1} if kind.softened else {},
+        "integrator": {"scheme": scheme, "dt": 1 / 64, "end": 4.0}, "record": {"dt": 0.25},
+        "engine": "cpu", "precision": "float64",
+        **({"ensemble": {"systems": systems}} if systems else {"collisions": {"rule": "merge", "radius": 0.05}}),
+    }  # fmt: skip
+    run = Simulation(Scenario.from_dict(values), notify=lambda line: None)
+    run.integrate(0.25)
+    taken = run.checkpoint_arrays()
+    before = {name: array.copy() for name, array in taken.items()}
+    run.integrate(4.0)
+    for name, array in before.items():
+        np.testing.assert_array_equal(taken[name], array, err_msg=name)
 
 
 @pytest.mark.parametrize("integrator", ["leapfrog", "taylor"])

@@ -96,7 +96,7 @@ class Hybrid(FewBodies):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The length of the first step of the next encounter."""
-        return {"next_step": self._next.copy()}
+        return {"next_step": self._next}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self._next = arrays["next_step"].copy()

@@ -184,7 +184,8 @@ class Integrator(ABC):
         return ""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Numbers that the scheme needs from step to step besides its columns."""
+        """Numbers that the scheme needs from step to step besides its columns, without a copy: a checkpoint copies them
+        (:meth:`nbody.run.simulation.Simulation.checkpoint_arrays`)."""
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:  # noqa: B027

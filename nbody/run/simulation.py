@@ -415,9 +415,11 @@ class Simulation:
     # --- What goes to the file ---
 
     def checkpoint_arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of a checkpoint: the state's columns and the integrator's arrays."""
+        """The arrays of a checkpoint: the state's columns, and the arrays of the integrator and of collisions; all are
+        copies, since the next steps are made while they are written."""
         own = {OWN + name: array for name, array in self.integrator.arrays().items()}
-        return self.state.arrays() | own | (self.colliding.arrays() if self.colliding else {})
+        own |= self.colliding.arrays() if self.colliding else {}
+        return self.state.arrays() | {name: array.copy() for name, array in own.items()}
 
     def _set_moment(self, step: int, time: float) -> None:
         """Let the bodies be at a step and a time. The time of step 0 is such that ``time`` is that of ``step``."""

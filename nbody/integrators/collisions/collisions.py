@@ -194,9 +194,9 @@ class Collisions:
     # --- Checkpoints and frames ---
 
     def arrays(self) -> dict[str, Array]:
-        """What a checkpoint keeps."""
+        """What a checkpoint keeps, without a copy."""
         kept = {"mass": self.mass, "radius": self.radius, "into": self.into, "energy": np.array([self.energy])}
-        return {OWN + name: array.copy() for name, array in kept.items()}
+        return {OWN + name: array for name, array in kept.items()}
 
     def restore(self, arrays: Mapping[str, Array], count: int) -> None:
         """Restore what :meth:`arrays` returned; ``count``: the number of events until then."""
