@@ -1,10 +1,12 @@
 """Ensembles: thousands of small systems in one run, each with the bits that it has alone."""
 
+import os
+import signal
 import time
 
 import numpy as np
 import pytest
-from stepping import after_steps
+from stepping import after_steps, interrupt_at
 
 import nbody
 from nbody.errors import InputError, RunFailed
@@ -268,6 +270,27 @@ def test_a_run_that_is_no_ensemble_has_no_systems(tmp_path):
     nbody.Simulation("kepler", tmp_path / "run.h5").run(steps=2)
     with nbody.Trajectory(tmp_path / "run.h5") as run, pytest.raises(InputError, match="holds no ensemble"):
         _ = run.systems
+
+
+@pytest.mark.parametrize("at", [0, 10])
+def test_the_systems_of_an_interrupted_run_are_not_done_and_say_what_they_have_reached(at, tmp_path, capsys):
+    from nbody.cli import main
+
+    says = []
+    cut = nbody.Simulation(Scenario.from_dict(pairs_of_planets()), tmp_path / "cut.h5", notify=says.append)
+    if at:
+        interrupt_at(cut, at, at_most=1)
+    else:  # before the first step, where kernels are compiled
+        cut.integrator.advance = lambda *given: os.kill(os.getpid(), signal.SIGINT)
+    assert cut.run().interrupted and cut.step == at
+    with nbody.Trajectory(tmp_path / "cut.h5") as run:
+        going = run.systems["status"] == "unfinished"
+        assert (run.systems["status"] != "done").all() and going.sum() >= 6
+        assert (run.systems["steps"][going] == at).all() and (run.systems["time"][going] == at * 0.05).all()
+    assert main(["info", str(tmp_path / "cut.h5")]) == 0
+    page = capsys.readouterr().out
+    assert f"{going.sum()} unfinished" in page and f"in all, to t = {at * 0.05:g}" in page and " done" not in page
+    assert not any("done" in line for line in says)
 
 
 def test_info_counts_the_systems_by_their_ends(tmp_path, capsys):

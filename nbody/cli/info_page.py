@@ -59,10 +59,12 @@ def _ensemble(found: dict[str, Any]) -> dict[str, str]:
     """The summary of an ensemble's systems."""
     ends = ", ".join(f"{count} {name}" for name, count in found["status"].items())
     errors = ", ".join(f"{value:.1e} ({float(q):.0%})" for q, value in found["energy_error"].items())
+    first, last = (f"{time:.9g}" for time in found["time"])
+    times = first if first == last else f"{first} to {last}"
     return {
         "systems": f"{found['systems']} of {found['bodies']} bodies: {ends}",
-        "their errors": f"|ΔE/E| {errors}, of those done" if errors else "",
-        "their steps": f"{found['steps']} in all; closest approach {found['closest_approach']:.4g}",
+        "their errors": f"|ΔE/E| {errors}, of those {next(iter(found['status']))}" if errors else "",
+        "their steps": f"{found['steps']} in all, to t = {times}; closest approach {found['closest_approach']:.4g}",
     }
 
 

@@ -180,7 +180,7 @@ class Integrator(ABC):
         return {}
 
     def remark(self) -> str:
-        """A line for the user at the end of a run; empty for most."""
+        """A line for the user at the end of a run that was not interrupted; empty for most."""
         return ""
 
     def arrays(self) -> dict[str, np.ndarray]:

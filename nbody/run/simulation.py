@@ -378,7 +378,7 @@ class Simulation:
         self.recording.settle()
         interrupted = loop.stop.requested and not schedule.ended(self.step, self.time)
         self._summary = self.team.broadcast(summary_of(self, loop.clock, self.step - first, single, interrupted))
-        if line := self.integrator.remark():
+        if not interrupted and (line := self.integrator.remark()):
             self.notify(line)
         if loop.clock.settled and self.team.first and not loop.stop.requested and not self.integrator.own_forces:
             self.plan.remember_rate(self._summary)

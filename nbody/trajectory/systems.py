@@ -21,8 +21,10 @@ COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "sy
 of two bodies so far, at the ends of steps; and an index into :data:`STATUS`."""
 
 STATUS = ("done", "close encounter", "collision", "not finite")
-"""What has ended a system. ``done``: nothing; it goes on until the end of the run. ``collision``: a time step became too
-small to be made."""
+"""What has ended a system. ``done``: the end of the run. ``collision``: a time step became too small to be made."""
+
+UNFINISHED = "unfinished"
+"""In place of ``done`` if the run was interrupted, or is still running: the column ``time`` says what was reached."""
 
 QUANTILES = (0.1, 0.5, 0.9, 1.0)
 
@@ -47,9 +49,10 @@ def table_of(run: "Trajectory") -> dict[str, Array]:
         )
     energy, *last = (run.observable(name) for name in COLUMNS)
     time, steps, closest, status = (values[-1] for values in last)
+    names = (STATUS[0] if run.complete else UNFINISHED, *STATUS[1:])
     scale = np.where(energy[0] == 0, 1.0, np.abs(energy[0]))
     return {
-        "status": np.array(STATUS)[np.clip(status, 0, len(STATUS) - 1).astype(int)],
+        "status": np.array(names)[np.clip(status, 0, len(STATUS) - 1).astype(int)],
         "time": time,
         "steps": steps.astype(np.int64),
         "closest_approach": closest,
@@ -69,17 +72,18 @@ def varied(resolved: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def summary(run: "Trajectory") -> dict[str, Any]:
-    """The number of systems with each status, and quantiles of the absolute energy errors of those that are done, in types
-    that JSON has."""
+    """The number of systems with each status, quantiles of the absolute energy errors of those that nothing else has ended,
+    and the least and the greatest time that a system has reached, in types that JSON has."""
     table = table_of(run)
-    whole = table["status"] == STATUS[0]
+    whole = np.isin(table["status"], (STATUS[0], UNFINISHED))
     errors, count = np.abs(table["energy_error"][whole]), len(whole)
     return {
         "systems": count,
         "bodies": run.count // count,
-        "status": {name: int(found) for name in STATUS if (found := np.sum(table["status"] == name))},
+        "status": {name: int(found) for name in (UNFINISHED, *STATUS) if (found := np.sum(table["status"] == name))},
         "energy_error": {f"{q:g}": float(np.quantile(errors, q)) for q in QUANTILES if len(errors)},
         "steps": int(table["steps"].sum()),
+        "time": [float(table["time"].min()), float(table["time"].max())],
         "closest_approach": float(table["closest_approach"].min()),
     }
 
