@@ -14,6 +14,7 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.exchange.export import export
 from nbody.integrators.collisions.contact import any_contact_of_few, contacts, paths
+from nbody.integrators.collisions.orbit import orbit_contact, orbit_moment
 from nbody.run.resume import resume
 from nbody.scenario import Scenario
 from nbody.trajectory import first_difference
@@ -79,6 +80,27 @@ def test_a_grazing_pass_is_told_from_a_near_miss(distance):
     rows = x.T, v.T, (x + v).T, v.T
     touch = bool(any_contact_of_few()(*rows, 1.0, np.array([0.5, 0.5])))
     assert touch == (len(contacts(straight(x, v, 1.0), np.array([0.5, 0.5]))[1]) == 1) == (distance < 1)
+
+
+def test_a_contact_on_a_kepler_orbit_is_where_the_orbit_first_is_at_the_sum_of_the_radii():
+    """Ellipses, parabolas, hyperbolas and free falls, towards the other body and away from it."""
+    rng, found = np.random.default_rng(1), 0
+    for _ in range(400):
+        mu, r0, direction = 10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-1, 1), rng.normal(size=3)
+        x = direction * r0 / np.linalg.norm(direction)
+        v = rng.choice([-1, -1, 1]) * x / r0 + rng.choice([0, 10 ** rng.uniform(-3, 0)]) * rng.normal(size=3)
+        v *= math.sqrt(2 * mu / r0) * rng.choice([rng.uniform(0.1, 0.99), 1, rng.uniform(1.01, 3)]) / np.linalg.norm(v)
+        radius = r0 * 10 ** rng.uniform(-3, -0.01)
+        path = np.array([x, x + v / 3, 9 * x, 9 * x])  # the end of the step does not matter to the orbit
+        s = orbit_contact(path, radius, 0.0, mu)
+        until = min(s, 1.0)
+        earlier = [np.linalg.norm(orbit_moment(path, mu, until * k / 100)[0]) for k in range(100)]
+        assert min(earlier) > radius * (1 - 1e-9)
+        if s <= 1:
+            found += 1
+            at, speed = (np.linalg.norm(each) for each in orbit_moment(path, mu, s))
+            assert abs(at - radius) < 1e-12 * (speed + r0)  # rounding of the time, and of the position
+    assert 100 < found < 300
 
 
 def test_fast_bodies_do_not_pass_through_each_other():
@@ -190,6 +212,50 @@ def test_planets_under_the_map_fall_into_the_star():
     assert run.particles.id.tolist() == [0, 2]
     anomaly = math.acos(0.7 / 0.75)
     assert run.events["time"][0] == pytest.approx(math.pi - (anomaly - 0.75 * math.sin(anomaly)), rel=1e-3)
+
+
+@pytest.mark.parametrize(("scheme", "dimensions"), [("hybrid", 3), ("hybrid", 2), ("wisdom_holman", 3)])
+@pytest.mark.parametrize("dt", [0.05, 0.001])
+def test_a_planet_that_falls_onto_its_star_is_not_missed_in_a_long_step(scheme, dimensions, dt):
+    """An ellipse whose pericentre is inside the star; it is passed within one step. The star goes on alone. The error of the
+    hybrid's energy is of the order of the planet's mass: it splits off the motion of the star."""
+    mass, star, x, v = 1e-4, 0.00465, np.zeros((2, 3)), np.zeros((2, 3))
+    x[1, 0], v[1, :2] = 1.0, (-0.4, 0.05)
+    planets = Particles([1.0, mass], x[:, :dimensions], v[:, :dimensions], radius=[star, 0.0])
+    run = Simulation(planets, integrator=scheme, dt=dt, collisions="merge", **EXACT | {"engine": "cpu"})
+    done = run.integrate(2.0)
+    mu, speed2 = 1 + mass, 0.4**2 + 0.05**2
+    a = 1 / (2 - speed2 / mu)
+    e = math.sqrt(1 - 0.05**2 / (mu * a))
+    first, last = (2 * math.pi - math.acos((1 - r / a) / e) for r in (1.0, star))  # eccentric anomalies
+    time = math.sqrt(a**3 / mu) * (last - first - e * (math.sin(last) - math.sin(first)))
+    assert list(run.events["time"]) == pytest.approx([time], rel=1e-6)
+    assert run.events["speed"][0] == pytest.approx(math.sqrt(mu * (2 / star - 1 / a)), rel=1e-4)
+    assert run.particles.count == 1 and run.time == 2.0
+    assert run.particles.position[0] == pytest.approx(mass / mu * (x[1] + 2 * v[1])[:dimensions], abs=1e-12)
+    assert abs(done.energy_error) < (1e-9 if scheme == "wisdom_holman" else 300 * mass)
+
+
+@pytest.mark.parametrize("scheme", ["hybrid", "wisdom_holman"])
+def test_a_planet_that_passes_its_star_closely_does_not_touch_it(scheme):
+    x, v = (
+        np.array([[0, 0, 0], [1.0, 0, 0]]),
+        np.array([[0, 0, 0], [-0.4, 0.12, 0]]),
+    )  # its pericentre is 1.6 star radii
+    planets = Particles([1.0, 1e-4], x, v, radius=[0.00465, 0.0])
+    run = Simulation(planets, integrator=scheme, dt=0.05, collisions="record", **EXACT | {"engine": "cpu"})
+    run.integrate(2.0)
+    assert not len(run.events["time"])
+
+
+def test_planets_that_fall_onto_their_star_in_one_step_all_merge_with_it():
+    x, v = np.zeros((3, 3)), np.zeros((3, 3))
+    x[1:, 0], v[1:, 0] = (1.0, -1.005), (-0.4, 0.4)
+    planets = Particles([1.0, 1e-4, 1e-4], x, v, radius=[0.00465, 0.0, 0.0])
+    run = Simulation(planets, integrator="hybrid", dt=0.05, collisions="merge", **EXACT | {"engine": "cpu"})
+    run.integrate(1.0)
+    assert list(run.events["id_2"]) == [1, 2] and len(set(run.events["step"])) == 1
+    assert run.particles.count == 1 and run.particles.mass[0] == pytest.approx(1.0002, rel=1e-15)
 
 
 def test_bodies_in_a_plane_collide_too():

@@ -56,13 +56,13 @@ def components(rows: np.ndarray) -> np.ndarray:
 
 
 def require_star(motion: Motion) -> None:
-    """Raise an InputError unless body 0 is the heaviest of several, and nothing is softened: the needs of maps, which move
-    planets about a star."""
+    """Raise an InputError unless body 0 is the heaviest, and nothing is softened: the needs of maps, which move planets
+    about a star. A star whose planets have all merged with it moves straight."""
     state: Any = motion.state
     if motion.engine.gravity.softening != "none":
         raise InputError("gravity: orbits about the star are not softened; write 'softening: none'")
-    if state.count < 2 or state.mass[0] <= state.mass[1:].max():
-        raise InputError("initial: this scheme moves planets about a star; body 0 must be the heaviest of at least two")
+    if state.mass[0] <= state.mass[1:].max(initial=0.0):
+        raise InputError("initial: this scheme moves planets about a star; body 0 must be the heaviest")
 
 
 def shortest_time(motion: Motion) -> float:

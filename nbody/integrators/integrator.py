@@ -151,7 +151,7 @@ class Integrator(ABC):
             made = state.step
             self.advance(motion, 1, until)
             before, now = now, (*state.phase_space(), state.time)
-            span = Span(*before[:2], *now[:2], before[2], now[2])
+            span = Span(*before[:2], *now[:2], before[2], now[2], self.star)
             if watcher.touching(span):
                 return span
             steps -= state.step - made

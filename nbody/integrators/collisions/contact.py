@@ -3,6 +3,9 @@
 A path is a cubic; as a Bézier curve it lies within the hull of four control points. A piece of the relative path of two
 bodies whose control points are all beyond the plane at distance R is outside the sphere of radius R. Pieces that are not
 are halved, the earlier half first, until the first contact is known to rounding.
+
+Where a scheme moves bodies on Kepler orbits about body 0, contacts with body 0 are those of the orbits (:mod:`.orbit`): a
+cubic misses a pericentre that is passed in a step.
 """
 
 from collections.abc import Callable
@@ -12,12 +15,10 @@ import numpy as np
 from numba import njit
 
 from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.integrators.collisions.orbit import NEVER, orbit_contact
 
 FINEST = 45
 """The shortest piece of a path is 2 to minus this power of a step."""
-
-NEVER = 2.0
-"""The time of a contact that does not happen; times in a step go from 0 to 1."""
 
 
 def paths(x0: np.ndarray, v0: np.ndarray, x1: np.ndarray, v1: np.ndarray, h: float) -> np.ndarray:
@@ -86,17 +87,27 @@ def first_contact(path, radius, begin, part):
 
 
 @njit(error_model="numpy")
-def contact_of(paths, i, j, radius, begin, relative, part):
-    """:func:`first_contact` of bodies i and j."""
-    for k in range(4):
-        for c in range(3):
-            relative[k, c] = paths[j, k, c] - paths[i, k, c]
-    return first_contact(relative, radius, begin, part)
+def strength(attraction, i, j):
+    """G (m₁ + m₂) h² of the orbit of bodies i and j; 0 if their path is a cubic. ``attraction``: see :func:`contacts`."""
+    if attraction is None:
+        return 0.0
+    return attraction[i] + attraction[j] if min(i, j) == 0 else 0.0
 
 
 @njit(error_model="numpy")
-def any_contact(x0, v0, x1, v1, h, radius):
-    """True if two of a few bodies touch in a step of length h: (3, N) each at its beginning and end."""
+def contact_of(paths, i, j, radius, begin, attraction, relative, part):
+    """The first contact of bodies i and j from ``begin`` on."""
+    for k in range(4):
+        for c in range(3):
+            relative[k, c] = paths[j, k, c] - paths[i, k, c]
+    mu = strength(attraction, i, j)
+    return orbit_contact(relative, radius, begin, mu) if mu > 0.0 else first_contact(relative, radius, begin, part)
+
+
+@njit(error_model="numpy")
+def any_contact(x0, v0, x1, v1, h, radius, attraction=None):
+    """True if two of a few bodies touch in a step of length h: (3, N) each at its beginning and end. ``attraction``: see
+    :func:`contacts`."""
     relative, part = np.empty((4, 3)), np.empty((4, 3))
     for i in range(1, radius.size):
         for j in range(i):
@@ -105,7 +116,15 @@ def any_contact(x0, v0, x1, v1, h, radius):
                 relative[1, c] = relative[0, c] + (v0[c, i] - v0[c, j]) * (h / 3)
                 relative[2, c] = relative[3, c] - (v1[c, i] - v1[c, j]) * (h / 3)
             both = radius[i] + radius[j]
-            if both > 0.0 and not outside(relative, both) and first_contact(relative, both, 0.0, part) <= 1.0:
+            mu = strength(attraction, i, j)
+            if both > 0.0 and mu > 0.0 and orbit_contact(relative, both, 0.0, mu) <= 1.0:
+                return True
+            if (
+                both > 0.0
+                and mu == 0.0
+                and not outside(relative, both)
+                and first_contact(relative, both, 0.0, part) <= 1.0
+            ):
                 return True
     return False
 
@@ -114,17 +133,17 @@ def any_contact(x0, v0, x1, v1, h, radius):
 def any_contact_of_few() -> Callable:
     """:func:`any_contact`, compiled on its own: for few bodies 50 times as fast as :func:`contacts`."""
 
-    def touch(x0, v0, x1, v1, h, radius):
-        return any_contact(x0, v0, x1, v1, h, radius)
+    def touch(x0, v0, x1, v1, h, radius, attraction=None):
+        return any_contact(x0, v0, x1, v1, h, radius, attraction)
 
     return disk_cached(touch)
 
 
 @cache
 def pair_search() -> Callable:
-    """The compiled function ``search(paths, radius, order, low, high)``; see its text below."""
+    """The compiled function ``search(paths, radius, order, low, high, attraction)``; see its text below."""
 
-    def search(paths, radius, order, low, high):
+    def search(paths, radius, order, low, high, attraction):
         """All pairs that touch in a step: bodies (K, 2), the smaller number first, and times (K,) in the step.
 
         Bodies are visited in the order of ``low`` along one axis; only those whose boxes overlap are compared.
@@ -134,6 +153,7 @@ def pair_search() -> Callable:
             radius: (N,).
             order: the bodies sorted by ``low[:, 0]``.
             low, high: (N, 3) the box of each body's path, its radius included.
+            attraction: see :func:`contacts`.
         """
         pairs, times, count = np.empty((16, 2), np.int64), np.empty(16), 0
         relative, part = np.empty((4, 3)), np.empty((4, 3))
@@ -146,7 +166,7 @@ def pair_search() -> Callable:
                 if low[j, 1] > high[i, 1] or low[i, 1] > high[j, 1] or low[j, 2] > high[i, 2] or low[i, 2] > high[j, 2]:
                     continue
                 both = radius[i] + radius[j]
-                time = contact_of(paths, i, j, both, 0.0, relative, part) if both > 0.0 else NEVER
+                time = contact_of(paths, i, j, both, 0.0, attraction, relative, part) if both > 0.0 else NEVER
                 if time <= 1.0:
                     if count == times.size:
                         more_pairs, more_times = np.empty((2 * count, 2), np.int64), np.empty(2 * count)
@@ -159,36 +179,42 @@ def pair_search() -> Callable:
     return disk_cached(search)
 
 
-def contacts(paths: np.ndarray, radius: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def contacts(
+    paths: np.ndarray, radius: np.ndarray, attraction: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """All pairs that touch in a step, in order of their times: bodies (K, 2) int64, the smaller number first, and times (K,)
     in units of the step. Pairs that touch when it begins have the time 0.
 
     Args:
         paths: (N, 4, 3), see :func:`paths`.
         radius: (N,). Two bodies of radius 0 never touch.
+        attraction: (N,) G m h² for a step of length h in which bodies move on Kepler orbits about body 0; None if their
+            paths are the cubics.
     """
     moving = paths - paths.mean(axis=0)  # a motion of all bodies together makes no box longer
     low, high = moving.min(axis=1) - radius[:, None], moving.max(axis=1) + radius[:, None]
     axes = np.argsort(-np.ptp(low, axis=0), kind="stable")  # few boxes overlap along the longest axis
+    if attraction is not None:
+        low[0], high[0] = -np.inf, np.inf  # orbits about body 0 are not within the boxes of cubics
     low, high = (np.ascontiguousarray(rows[:, axes]) for rows in (low, high))
     order = np.argsort(low[:, 0], kind="stable")
-    pairs, times = pair_search()(paths, radius, order, low, high)
+    pairs, times = pair_search()(paths, radius, order, low, high, attraction)
     sorting = np.lexsort((pairs[:, 1], pairs[:, 0], times))
     return pairs[sorting], times[sorting]
 
 
 @cache
 def later_contacts() -> Callable:
-    """The compiled function ``later(paths, radius, i, begin, times)``, which fills ``times`` (N,) with the moments from
-    ``begin`` on at which body i touches each other one."""
+    """The compiled function ``later(paths, radius, i, begin, attraction, times)``, which fills ``times`` (N,) with the
+    moments from ``begin`` on at which body i touches each other one."""
 
-    def later(paths, radius, i, begin, times):
+    def later(paths, radius, i, begin, attraction, times):
         relative, part = np.empty((4, 3)), np.empty((4, 3))
         for j in range(radius.size):
             both = radius[i] + radius[j]
             times[j] = NEVER
             if j != i and both > 0.0:
-                times[j] = contact_of(paths, i, j, both, begin, relative, part)
+                times[j] = contact_of(paths, i, j, both, begin, attraction, relative, part)
 
     return disk_cached(later)
 

@@ -6,7 +6,8 @@ import numpy as np
 
 
 class Span(NamedTuple):
-    """The bodies at the beginning and at the end of a step: positions and velocities (N, D) each, and the times."""
+    """The bodies at the beginning and at the end of a step: positions and velocities (N, D) each, and the times. ``star``:
+    they have moved on Kepler orbits about body 0 (:attr:`nbody.integrators.integrator.Integrator.star`)."""
 
     x0: np.ndarray
     v0: np.ndarray
@@ -14,6 +15,7 @@ class Span(NamedTuple):
     v1: np.ndarray
     begin: float
     end: float
+    star: bool = False
 
 
 class Watcher(Protocol):
