@@ -95,7 +95,7 @@ class Collisions:
         return len(self._found(span)[2]) > 0
 
     def _attraction(self, span: Span) -> Array | None:
-        """See :func:`~nbody.integrators.collisions.contact.contacts`."""
+        """G m h² of each body if they move on Kepler orbits about body 0; None if their paths are cubics."""
         return self._gravity.G * (span.end - span.begin) ** 2 * self.mass[self.slots] if span.star else None
 
     def resolve(self, span: Span, step: int, first: bool) -> tuple[Array, Particles | None]:
