@@ -27,7 +27,7 @@ ONE_WORKER = {
         "test_forces_gpu_ladder",
     ),
     "kernels of products": ("test_linalg_compiled",),
-    "the tree on the CPU": ("test_tree", "test_domains"),
+    "the tree on the CPU": ("test_tree",),
 }
 """Files whose tests look at the same compiled kernels (GPU kernels that are only compiled are cached per process)."""
 

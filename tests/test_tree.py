@@ -6,6 +6,7 @@ potential); ``pytest -m campaign`` repeats what depends on the arithmetic in flo
 
 import numpy as np
 import pytest
+from pretended_team import run_ranks
 from stepping import interrupt_at
 
 import nbody
@@ -23,6 +24,7 @@ from nbody.forces.tree.options import TreeOptions
 from nbody.forces.tree.order import sorted_bodies
 from nbody.forces.tree.tree import Tree
 from nbody.law import Gravity
+from nbody.parallel import ALONE
 from nbody.particles import Particles
 from nbody.run.resume import resume
 from nbody.state import Want
@@ -321,3 +323,19 @@ def test_the_command_line_runs_a_tree(tmp_path, capsys):
 def test_an_accuracy_beyond_the_precision_is_refused_by_one_line():
     with pytest.raises(InputError, match="an accuracy of 2e-06 at best in float32"):
         CpuTreeEngine(Gravity(), "float32", TreeOptions(accuracy=1e-9))
+
+
+def test_ranks_that_divide_the_targets_have_the_bits_of_one_process(monkeypatch):
+    """Of all bodies, and of every seventh; the ranks are pretended."""
+    monkeypatch.setattr("nbody.parallel.shares.WORTH", 0)
+    particles = bodies(sphere())
+    some = np.arange(N) % 7 == 0
+
+    def fields(team):
+        tree = Tree(particles.position, particles.mass, SOFTENED, "float32", TreeOptions(accuracy=ACCURACY), team=team)
+        scale = tree.scale()
+        found = tree.field(False, scale), tree.field(False, np.where(some, scale, np.float32(np.inf)), active=some)
+        return [each.tobytes() for each in found]
+
+    for ranks in (2, 3, 5):
+        assert run_ranks(ranks, fields) == ranks * [fields(ALONE)]

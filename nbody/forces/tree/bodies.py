@@ -21,31 +21,20 @@ class Bodies:
     """Bodies in Morton order and their cells: the sources and the targets of a tree.
 
     Args:
-        order: which bodies, along the curve.
         position: (N, D) in the precision of the kernel.
         mass: (N,) the same; zeros for points that are no bodies.
+        box: the root cell.
         units: the kernel's units.
         leaf: cells with more bodies are divided.
-        roots: see :func:`~nbody.forces.tree.octree.cells_of`.
     """
 
-    def __init__(
-        self, order: Order, position: np.ndarray, mass: np.ndarray, units: Units, leaf: int,
-        roots: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
-        self.order, self._root_count = order, 1 if roots is None else len(roots) - 1
-        with one_thread_for_few(len(order.order)):
-            self.bodies = gathered(
-                position, mass, order.order, math.ldexp(1.0, -units.length), math.ldexp(1.0, -units.mass)
-            )
-            self.cells: Cells = cells_of(order.keys, leaf, position.shape[1], roots)
-
-    @classmethod
-    def all(cls, position: np.ndarray, mass: np.ndarray, box: Box, units: Units, leaf: int) -> "Bodies":
-        """All bodies at ``position``, in the root cell ``box``."""
+    def __init__(self, position: np.ndarray, mass: np.ndarray, box: Box, units: Units, leaf: int) -> None:
         with one_thread_for_few(len(mass)):
-            order = sorted_bodies(position, box)
-        return cls(order, position, mass, units, leaf)
+            self.order: Order = sorted_bodies(position, box)
+            self.bodies = gathered(
+                position, mass, self.order.order, math.ldexp(1.0, -units.length), math.ldexp(1.0, -units.mass)
+            )
+            self.cells: Cells = cells_of(self.order.keys, leaf, position.shape[1])
 
     def side(self, variant: Variant, scale: np.ndarray) -> Side:
         """The tree for kernels; ``scale`` (N,) is |a| of all bodies in the kernel's units."""
@@ -54,12 +43,12 @@ class Bodies:
             return Side(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
 
     def tasks(self, group: int, workers: int) -> np.ndarray:
-        """The highest cells with not too many bodies, in order: the roots for one worker, some hundred for two."""
+        """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""
         count = self.cells.count
         most = (
             max(group, len(self.order.order) // TASKS_PER_WORKER // workers) if workers > 1 else len(self.order.order)
         )
         above = count[self.cells.parent] > most
-        above[: self._root_count] = True
+        above[0] = True
         chosen = np.flatnonzero(above & ((count <= most) | (self.cells.children == 0)))
         return chosen[np.argsort(self.cells.first[chosen], kind="stable")].astype(np.int64)

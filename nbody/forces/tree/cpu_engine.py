@@ -5,7 +5,7 @@ and only bodies of neighbouring cells are summed over one by one. A pair of cell
 acceleration is a small fraction of |a| itself, which is known from the evaluation before (Dehnen 2002, 2014). Read
 ``formulas.py`` (the expansions), ``box.py``, ``order.py``, ``sort.py`` and ``octree.py`` (the cells), ``upward.py`` (their
 moments), ``walk.py`` (which cell acts on which), ``near.py`` and ``far.py`` (the sums), ``descent.py`` (all of it, cell by
-cell), ``workers.py`` (its threads). Ranks divide the bodies: ``domain.py``.
+cell), ``workers.py`` (its threads). Ranks divide the targets.
 """
 
 import numpy as np
@@ -164,10 +164,7 @@ class CpuTreeEngine(Engine):
         tree = state.workspace
         if tree is None or state.moved or not np.array_equal(tree.position, state.position):
             assert isinstance(self.options, TreeOptions)
-            costs = tree.costs if tree is not None else None
-            tree = Tree(
-                state.position, state.mass, self.gravity, self.precision, self.options, team=self.team, costs=costs
-            )
+            tree = Tree(state.position, state.mass, self.gravity, self.precision, self.options, team=self.team)
             state.workspace, state.moved = tree, False
         return tree
 

@@ -16,7 +16,7 @@ FEW = 2048
 
 
 class Cells(NamedTuple):
-    """The cells, the roots first (mostly one), the children of a cell next to each other.
+    """The cells, the root first, the children of a cell next to each other.
 
     Attributes:
         first, count: (K,) the range of its bodies in Morton order.
@@ -33,21 +33,16 @@ class Cells(NamedTuple):
     levels: np.ndarray
 
 
-def cells_of(keys: np.ndarray, leaf: int, dimensions: int, roots: np.ndarray | None = None) -> Cells:
-    """The cells of bodies with sorted ``keys``.
-
-    Args:
-        roots: where each of several cells begins, and the number of bodies: the first level. None for one root.
-    """
-    roots = np.array([0, len(keys)]) if roots is None else roots
-    room = len(keys) // 4 + 64 + len(roots)
+def cells_of(keys: np.ndarray, leaf: int, dimensions: int) -> Cells:
+    """The cells of bodies with sorted ``keys``; those with more than ``leaf`` bodies are divided."""
+    room = len(keys) // 4 + 64
     while True:
         table, levels = np.empty((5, room), np.uint32), np.zeros(80, np.int64)
-        number, depth = build(keys, leaf, dimensions, roots, table, levels, np.empty((room, 8), np.uint32))
+        number, depth = build(keys, leaf, dimensions, table, levels, np.empty((room, 8), np.uint32))
         if number <= room:
             rows = [np.ascontiguousarray(row[:number]) for row in table]
             return Cells(*rows, levels=levels[: depth + 1].copy())  # type: ignore[misc]
-        room = 2 * len(keys) + 64 + len(roots)  # enough for any bodies: each cell above a leaf has two children or more
+        room = 2 * len(keys) + 64  # enough for any bodies: each cell above a leaf has two children or more
 
 
 @njit(error_model="numpy")
@@ -113,12 +108,11 @@ _alone = njit(_level, error_model="numpy")
 _together = njit(_level, error_model="numpy", parallel=True)
 
 
-def _build(keys, leaf, dimensions, roots, table, levels, ends):
+def _build(keys, leaf, dimensions, table, levels, ends):
     """Fill the table: first, count, child, children, parent. Returns the number of cells and levels; the number exceeds the
     room if that is too small. ``ends`` (room, 8) is working memory: where the children of the cells of a level end."""
-    depth, begin, end = 0, 0, len(roots) - 1
-    for k in range(end):
-        table[0, k], table[1, k], table[4, k] = roots[k], roots[k + 1] - roots[k], 0
+    depth, begin, end = 0, 0, 1
+    table[0, 0], table[1, 0], table[4, 0] = 0, len(keys), 0
     while begin < end <= table.shape[1]:
         levels[depth] = begin
         depth += 1

@@ -127,13 +127,3 @@ def _pick(values, order, found):
 
 
 pick = disk_cached(_pick, parallel=True)
-
-
-def _put(values, order, to):
-    """``to[order] = values``, of arrays of rows."""
-    for i in prange(len(order)):
-        for k in range(values.shape[1]):
-            to[order[i], k] = values[i, k]
-
-
-put = disk_cached(_put, parallel=True)

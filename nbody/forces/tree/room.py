@@ -38,8 +38,7 @@ class Room(NamedTuple):
         local: (W, DEPTH, number of L): the local expansions from the root to the present target.
         weights: (W, 32), p + 1 used.
         stack: (W, STACK, 4) int64: cell, range of its undecided sources, depth.
-        counts: (W, 16) int64: M2L, M2P, P2P pairs, and tests, computed; and 1 if children of a cell were not received. (16:
-            workers share no cache line.)
+        counts: (W, 16) int64: M2L, M2P, P2P pairs, and tests, computed. (16: workers share no cache line.)
     """
 
     undecided: np.ndarray
@@ -83,10 +82,8 @@ class Result(NamedTuple):
         order: (N,) the target at each place of the curve.
         active: (N + 1,) the number of wanted targets before each place; (0,) if all are wanted.
         field: (N, 4) ax, ay, az, φ of the targets.
-        costs: (N,) float32, the work per target, by place; (0,) if it is not wanted.
     """
 
     order: np.ndarray
     active: np.ndarray
     field: np.ndarray
-    costs: np.ndarray

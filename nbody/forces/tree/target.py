@@ -23,13 +23,7 @@ from nbody.forces.tree.near import (
     stage_records,
 )
 from nbody.forces.tree.pieces import Variant
-from nbody.forces.tree.walk import MISSING, classify_inner, classify_terminal, fill_weights, sort_out
-
-
-@njit(error_model="numpy", inline="always")
-def _cost(counts):
-    """The time of M2L, M2P, P2P and tests, in units of a pair (order 4, one Zen 4 core)."""
-    return 50 * counts[0] + 2 * counts[1] + counts[2] + 90 * counts[3]
+from nbody.forces.tree.walk import classify_inner, classify_terminal, fill_weights, sort_out
 
 
 def _expand(text: str) -> Callable:
@@ -70,8 +64,6 @@ def _decide(text: str) -> Callable:
             queue = room.queues[w, turn]
             count = sort_out(count, ids, codes, sources.cells, few, lists, numbers, queue, room.queues[w, 2])
             ids, turn = queue, 1 - turn
-        if count == MISSING:
-            room.counts[w, 4] = 1
         return count == 0, numbers[0], numbers[1], numbers[2], numbers[3]
 
     return decide
@@ -150,7 +142,6 @@ def visit_for(variant: Variant) -> Callable:
         cells, box = targets.cells, targets.fields.boxes[cell]
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         terminal = count <= group or cells.children[cell] == 0
-        before = _cost(room.counts[w])
         done, far, multipole, near, down = decide(w, cell, begin, end, terminal, sources, box, rules, few, room)
         if not done or end + down + LANES > len(room.codes[w]):
             return -2
@@ -172,10 +163,6 @@ def visit_for(variant: Variant) -> Callable:
                     w, first + start, min(most, count - start), same, local, box, depth > 0 or far > 0, near, multipole,
                     sources, targets, rules, room, result,
                 )  # fmt: skip
-            if len(result.costs):
-                cost = (_cost(room.counts[w]) - before) / count
-                for i in range(first, first + count):
-                    result.costs[i] = cost
             return -1
         undecided, handed = room.undecided[w, end : end + down], room.lists[w, 3]
         for k in range(down):

@@ -6,7 +6,7 @@ tree.potential(at=points)       # (M,)
 """
 
 import math
-from functools import cached_property, partial
+from functools import cached_property
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -18,9 +18,7 @@ from nbody.forces.tree.bodies import Bodies
 from nbody.forces.tree.box import root_box
 from nbody.forces.tree.criterion import rules_for
 from nbody.forces.tree.descent import descend_for
-from nbody.forces.tree.domain import Domain, domain_for
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
-from nbody.forces.tree.order import put
 from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Result, Room, Side
 from nbody.forces.tree.units import NEAREST, units_for
@@ -68,12 +66,10 @@ class Tree:
         precision: ``float32`` or ``float64``.
         options: accuracy and what follows from it.
         workers: threads; 0 for all.
-        team: ranks that have the same bodies, and divide their fields among them.
-        costs: those of an earlier tree of the same bodies.
+        team: ranks that have the same bodies, and divide the targets among them.
 
     Attributes:
         work: what the last evaluation computed.
-        costs: (N,) if ranks divide the tree, what the last evaluation of all bodies took for those of this rank.
 
     Raises:
         InputError: the precision cannot give the accuracy.
@@ -81,7 +77,7 @@ class Tree:
 
     def __init__(
         self, position: np.ndarray, mass: np.ndarray, gravity: Gravity, precision: str = "float64",
-        options: TreeOptions | None = None, workers: int = 0, team: Team = ONE_RANK, costs: np.ndarray | None = None,
+        options: TreeOptions | None = None, workers: int = 0, team: Team = ONE_RANK,
     ) -> None:  # fmt: skip
         self.gravity, self.precision = gravity, precision
         self.settings: Settings = settings(options or TreeOptions())
@@ -95,13 +91,11 @@ class Tree:
         self._workers, self._team = workers or get_num_threads(), team
         self._room = FIRST_ROOM
         self._own_scale: np.ndarray | None = None
-        self._domain = domain_for(self.position, self.mass, self.box, self.units, self.settings, team, costs)
-        self.costs = costs if self._domain else None
 
     @cached_property
     def bodies(self) -> Bodies:
-        """All bodies, in one process, and their cells."""
-        return Bodies.all(self.position, self.mass, self.box, self.units, self.settings.leaf)
+        """All bodies and their cells."""
+        return Bodies(self.position, self.mass, self.box, self.units, self.settings.leaf)
 
     def accelerations(self, at: np.ndarray | None = None) -> np.ndarray:
         """Accelerations (M, D) of the bodies, or at points (M, D) that are no bodies."""
@@ -142,20 +136,18 @@ class Tree:
         """
         law = LAWS.load(self.gravity.softening).name
         variant = Variant(self.settings.order, self.position.shape[1], law, self.precision, potential)
-        if at is None and self._domain is not None:
-            return self._over_domains(self._domain, variant, scale, active)
         ones = np.ones(len(self.position), self.real)
         sources = self.bodies.side(variant, ones if scale is None or at is not None else scale)
         bodies, targets = self.bodies, sources
         if at is not None:
             points = np.array(at, self.real, order="C")
-            bodies = Bodies.all(points, np.zeros(len(points), self.real), self.box, self.units, self.settings.leaf)
+            bodies = Bodies(points, np.zeros(len(points), self.real), self.box, self.units, self.settings.leaf)
             targets = bodies.side(variant, np.ones(len(points), self.real) if scale is None else scale)
         order = bodies.order.order
         counted = np.zeros(0, np.int64)
         if active is not None:
             counted = np.concatenate(([0], np.cumsum(active[order])))
-        result = Result(order, counted, np.zeros((len(order), 4), self.real), np.zeros(0, np.float32))
+        result = Result(order, counted, np.zeros((len(order), 4), self.real))
         error = self._error(scale, at is None and active is None)
         wanted = len(order) if active is None else int(counted[-1])
         team = worth_dividing(self._team, wanted * PER_BODY) if at is None else ONE_RANK
@@ -169,48 +161,6 @@ class Tree:
     def _error(self, scale: np.ndarray | None, all_bodies: bool) -> float:
         """The criterion's relative error; infinite for a geometric one."""
         return math.inf if scale is None else self.settings.error * (1.0 if all_bodies else ALONE)
-
-    def _over_domains(
-        self, domain: Domain, variant: Variant, scale: np.ndarray | None, active: np.ndarray | None
-    ) -> np.ndarray:
-        """The field of the bodies, see :meth:`field`. Each rank computes it for its domain and receives the rest."""
-        error = self._error(scale, active is None)
-        criterion = partial(rules_for, self.gravity, self.units, self.settings.theta, error)
-        side, above = domain.side(variant, np.ones(len(self.mass), self.real) if scale is None else scale, criterion)
-        order, counted = domain.own.order.order, np.zeros(0, np.int64)
-        if active is not None:
-            # Cells of the trunk extend beyond the bodies of this rank. What is counted there exceeds all that is counted
-            # here, so that a descent never leaves out such a cell.
-            counted = np.full(len(order) + len(self.mass) + 1, len(order) + 1)
-            counted[: len(order) + 1] = np.concatenate(([0], np.cumsum(active[order])))
-        costs = np.zeros(len(order) if active is None else 0, np.float32)
-        result = Result(domain.places, counted, np.zeros((len(order), 4), self.real), costs)
-        tasks = domain.own.tasks(self.settings.group, self._workers) + above
-        complete = self._descend(variant, side, side, tasks, True, error, result)
-        gathered = self._team.all((complete, tuple(self.work)), soon=True)
-        if not all(complete for complete, _ in gathered):  # the margins of `essential` were too small for these bodies
-            self._domain = self.costs = None
-            return self.field(variant.potential, scale, active=active)
-        self.work = Work(*(sum(work[k] for _, work in gathered) for k in range(4)))
-        if active is None:
-            self.costs = np.zeros(len(self.mass), np.float32)
-            put(costs[:, None], order, self.costs[:, None])
-            return self._gathered(domain.rows, result.field)
-        return self._gathered(domain.rows[active[domain.rows]], result.field[active[domain.rows]])
-
-    def _gathered(self, rows: np.ndarray, field: np.ndarray) -> np.ndarray:
-        """The fields that all ranks have computed, (N, 4); this rank has computed ``field`` (n, 4), of the bodies ``rows``
-        (n,). The rows of other bodies are zero."""
-        counts = self._team.all(len(rows), soon=True)
-        bounds = np.cumsum([0, *counts]).tolist()
-        own = slice(*bounds[self._team.rank : self._team.rank + 2])
-        all_rows, fields = np.empty(bounds[-1], np.uint32), np.empty((bounds[-1], 4), self.real)
-        all_rows[own], fields[own] = rows, field
-        self._team.gather_rows(all_rows, bounds)
-        self._team.gather_rows(fields, bounds)
-        complete = np.zeros((len(self.mass), 4), self.real)
-        put(fields, all_rows, complete)
-        return complete
 
     def _gather(self, team: Team, tasks: np.ndarray, result: Result) -> None:
         """Complete the field and the counts of what was computed; rank p of P has made the tasks p, p + P, p + 2 P, …
@@ -231,8 +181,8 @@ class Tree:
 
     def _descend(
         self, variant: Variant, sources: Side, targets: Side, tasks: np.ndarray, same: bool, error: float, result: Result
-    ) -> bool:  # fmt: skip
-        """Compute the field of the targets of ``tasks``. Returns False if children of a source were not received."""
+    ) -> None:  # fmt: skip
+        """Compute the field of the targets of ``tasks``."""
         descend = descend_for(variant.text())
         rules = rules_for(self.gravity, self.units, self.settings.theta, error, sources.fields.records[0])
         while True:
@@ -241,11 +191,8 @@ class Tree:
             group, last = self.settings.group, len(tasks)
             if run(descend, sources, targets, last, counter, tasks, same, rules, group, FEW, room, result):
                 break
-            if room.counts[:, 4].any():
-                return False
             self._room *= 4
         self.work = Work(*map(int, room.counts.sum(0)[:4]))
-        return True
 
 
 def norms(field: np.ndarray) -> np.ndarray:

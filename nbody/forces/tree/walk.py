@@ -26,8 +26,8 @@ from nbody.forces.tree.text import Text
 M2L, M2P, P2P, DOWN, OPEN, NONE = range(6)
 """What becomes of a source; NONE if it has no mass."""
 
-FULL, MISSING = -1, -2
-"""Why a list can't be completed."""
+FULL = -1
+"""The length of a list that has no room for all sources."""
 
 FLAT = 0.5
 """The largest R/d of an accepted source. 0.4 costs 12 % at the same errors (Plummer, N = 1e5, order 4, one Zen 4 core)."""
@@ -68,7 +68,7 @@ def _classify(terminal: bool) -> Callable[[Variant], Callable]:
     """``classify(count, rows, box, weights, rules, limit, codes)``: what becomes of each source of a list,
     whose records are the columns of ``rows``.
 
-    ``weights`` (p + 1,) holds 8 C(p, k) R^(p-k), ``limit`` is ε |a|. (:mod:`.essential` has this criterion too.)
+    ``weights`` (p + 1,) holds 8 C(p, k) R^(p-k), ``limit`` is ε |a|.
     """
 
     def build(variant: Variant) -> Callable:
@@ -142,7 +142,7 @@ fill_weights = piece(_weights)
 def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
     """Distribute a list by its codes: to M2L, M2P, P2P (rows of ``lists``, numbers in ``numbers``) and, as numbers[3],
     those that are handed down; the opened ones to ``open_ids``, and their children to ``queue``. Returns the length of the
-    queue, FULL, or MISSING if children were not received (:mod:`.essential`)."""
+    queue, or FULL."""
     far, multipole, near, down = numbers[0], numbers[1], numbers[2], numbers[3]
     room = lists.shape[1] - LANES
     if max(far, multipole, near, down) + count > room:
@@ -171,8 +171,6 @@ def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
         if taken > room:
             return FULL
         child = cells.child[s]
-        if child == 0:
-            return MISSING
         for k in range(8):  # a vector; children that do not exist are overwritten
             queue[np.uint64(taken) + np.uint64(k)] = child + np.uint32(k)
         taken += np.int64(cells.children[s])
