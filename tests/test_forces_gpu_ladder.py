@@ -10,7 +10,8 @@ from combinations import every_pair
 from compiled_forces import compiled
 from conftest import random_bodies
 
-from nbody.forces import ENGINES, accelerations
+from nbody.forces import ENGINES
+from nbody.forces.api import accelerations
 from nbody.forces.direct import gpu_triangle
 from nbody.forces.direct.gpu_triangle import (
     Room,

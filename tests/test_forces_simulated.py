@@ -17,7 +17,8 @@ from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
 
 from nbody import gpu
-from nbody.forces import ENGINES, accelerations
+from nbody.forces import ENGINES
+from nbody.forces.api import accelerations
 from nbody.forces.direct import gpu_engine, gpu_ranks, gpu_symmetric, gpu_triangle
 from nbody.forces.direct.gpu_pair_sums import node_bytes
 from nbody.forces.direct.gpu_triangle import Tiling

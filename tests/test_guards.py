@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from nbody.errors import InputError
-from nbody.forces import ENGINES, accelerations
+from nbody.forces import ENGINES
+from nbody.forces.api import accelerations
 from nbody.forces.matrix.cpu import CpuMatrixEngine
 from nbody.forces.range import check_range
 from nbody.integrators import INTEGRATORS

@@ -14,7 +14,8 @@ import nbody
 from nbody import gpu
 from nbody.fields.added import AddedFields
 from nbody.fields.point_mass import PointMass
-from nbody.forces import ENGINES, accelerations
+from nbody.forces import ENGINES
+from nbody.forces.api import accelerations
 from nbody.forces.direct import gpu_engine
 from nbody.forces.kept_tree import Tree
 from nbody.forces.tree import gpu_build, gpu_tree
