@@ -90,7 +90,7 @@ def test_the_device_computes_each_field(name, precision):
 @pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_every_engine_on_the_device_adds_fields(engine, precision, dimensions):
-    if precision not in ENGINES.load(engine).precisions:
+    if precision not in ENGINES.load(engine).can.precisions:
         pytest.skip(f"{engine} has no {precision}")
     check_fields(engine, precision, dimensions, 3000, ("rotating_bar", "miyamoto_nagai"), G=1.0)
 

@@ -46,7 +46,7 @@ def test_a_float32_kernel_has_no_float64_and_no_local_memory(engine, softening, 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("count", [1, 2, 255, 1000, 4097])
 def test_the_device_agrees_with_the_referee(engine, softening, dimensions, precision, count):
-    if precision not in ENGINES.load(engine).precisions:
+    if precision not in ENGINES.load(engine).can.precisions:
         pytest.skip(f"{engine} has no {precision}")
     bodies, length = random_bodies(count, dimensions), LENGTHS[softening]
     law = {"softening": softening, "length": length, "potential": True}
@@ -72,7 +72,7 @@ def test_the_device_gives_the_same_bits_twice_and_with_the_potential_asked_for(
     engine, softening, dimensions, precision, masses
 ):
     """A frame's step asks for the potential, the steps between do not: which are recorded must not change the run."""
-    if precision not in ENGINES.load(engine).precisions:
+    if precision not in ENGINES.load(engine).can.precisions:
         pytest.skip(f"{engine} has no {precision}")
     bodies = random_bodies(5000, dimensions)
     mass = bodies.mass if masses == "unequal" else np.full(5000, 1 / 5000)

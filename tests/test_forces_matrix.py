@@ -57,7 +57,7 @@ def excess(engine, bodies, law, precision, got, got_phi):
 def test_any_rung_may_be_named_and_the_engine_is_the_same_class_each_time():
     assert ENGINES.load("matrix:numpy") is ENGINES.load("matrix:numpy")
     assert ENGINES.load("matrix:k00").device == "cpu" and ENGINES.load("matrix:k07").device == "gpu"
-    assert ENGINES.load("matrix:k20").precisions == ("float32",)
+    assert ENGINES.load("matrix:k20").can.precisions == ("float32",)
 
 
 @pytest.mark.parametrize(

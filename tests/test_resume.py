@@ -114,7 +114,7 @@ def test_another_interval_between_frames_changes_which_are_recorded_and_nothing_
 @pytest.mark.parametrize("integrator", ["leapfrog", "taylor"])
 def test_on_a_gpu_a_run_goes_on_and_is_repeated_with_the_same_bits(tmp_path, engine, precision, integrator):
     """Also where it records other frames."""
-    if precision not in ENGINES.load(engine).precisions:
+    if precision not in ENGINES.load(engine).can.precisions:
         pytest.skip(f"{engine} has no {precision}")
     options = {"engine": engine, "precision": precision, "integrator": integrator, "particles": 3000}
     whole = simulate(tmp_path / "whole.h5", **options)

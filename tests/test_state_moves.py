@@ -132,7 +132,7 @@ GRAPHS = textwrap.dedent("""
             return lambda *arrays: launch("moves", lambda: make_moves(*(getattr(a, "_ary", a) for a in arrays)))
 
     class Springs(GpuEngine):
-        separate_energy = True
+        potential_pass = "summed"
         require_device = classmethod(lambda cls: None)
         def kernel(self, potential, state):
             return potential

@@ -3,7 +3,7 @@
 A name may stand for several engines: ``auto`` for all that may be the fastest of some machine, ``gpu`` for those on the GPU,
 ``tree`` for the trees. Of these the ones that support what is asked (:meth:`Engine.supports`, and the scheme), that this
 machine can run, and that fit its memory are candidates; of each kind, direct sums and trees, those on the GPU if there are
-any. If several may be the fastest for this number of bodies (:attr:`Engine.contends`), they are timed once, which takes
+any. If several may be the fastest for this number of bodies (:attr:`Abilities.auto_range`), they are timed once, which takes
 a few seconds, most of them for compiling. The answer is cached for the power of two nearest to the number, the accuracy, the
 machine and the versions: later runs take the same engine and give the same bits. Remove the file to measure again.
 
@@ -76,7 +76,7 @@ def choose(
             reasons[each] = missing
             continue
         kind = ENGINES.load(each)
-        if name in AUTOMATIC and not kind.contends:
+        if name in AUTOMATIC and not kind.can.auto_range:
             continue
         asked, reason = _asked_of(kind, problem, precisions or (problem.precision,), refuses)
         if reason := reason or (_slow(kind, problem) if name in AUTOMATIC else ""):
@@ -132,7 +132,7 @@ def _asked_of(kind: type[Engine], problem: Problem, precisions: Sequence[str], r
         reasons[precision] = kind.supports(asked) or refuses(kind, asked)
         if not reasons[precision]:
             return asked, ""
-    own = [precision for precision in PRECISIONS if precision in kind.precisions and precision in reasons]
+    own = [precision for precision in PRECISIONS if precision in kind.can.precisions and precision in reasons]
     return problem, reasons[own[-1] if own else precisions[0]]
 
 
@@ -149,8 +149,8 @@ def _missing_here(name: str) -> str:
 
 
 def _slow(kind: type[Engine], problem: Problem) -> str:
-    few = kind.approximate and problem.accuracy is not None and problem.particles not in kind.contends
-    return f"direct sums are faster below {kind.contends.start} particles" if few else ""
+    few = kind.can.growth == 1 and problem.accuracy is not None and problem.particles not in kind.can.auto_range
+    return f"direct sums are faster below {kind.can.auto_range.start} particles" if few else ""
 
 
 def _candidates(able: dict[str, Problem], reasons: dict[str, str]) -> dict[str, Problem]:
@@ -162,7 +162,9 @@ def _candidates(able: dict[str, Problem], reasons: dict[str, str]) -> dict[str, 
         room = {each: kind for each, kind in kinds.items() if fits(kind, able[each].particles, able[each].precision)}
         reasons |= {each: f"{each} needs more memory than is free" for each in kinds if room and each not in room}
         kinds = room or kinds
-        contending = [each for each, kind in kinds.items() if able[each].particles in kind.contends] or list(kinds)
+        contending = [each for each, kind in kinds.items() if able[each].particles in kind.can.auto_range] or list(
+            kinds
+        )
         found |= {each: able[each] for each in contending}
     return found
 

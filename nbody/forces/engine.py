@@ -5,7 +5,6 @@ An engine never moves a particle and an integrator never computes a force. To ad
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,16 +13,13 @@ import numpy as np
 from nbody import machine
 from nbody.errors import InputError
 from nbody.fields.added import AddedFields
-from nbody.forces.problem import Problem
+from nbody.forces.problem import ROUNDOFF, Abilities, Problem
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import Column, State, Want, itemsize
 from nbody.state.want import missing, union
-
-ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
-"""Unit roundoff u of the arithmetic on a pair, by precision."""
 
 SOFTENING2 = Column("softening2", 0, saved=False)
 """The softening length squared of each body, if species have lengths. A resumed run computes it again."""
@@ -70,45 +66,12 @@ class Engine(ABC):
     device: ClassVar[str] = "cpu"
     """``cpu`` or ``gpu``."""
 
-    precisions: ClassVar[tuple[str, ...]] = ("float32", "float64")
-    """The precisions that it offers."""
+    can: ClassVar[Abilities] = Abilities()
+    """What it can compute; :meth:`supports` answers from it."""
 
-    finest: ClassVar[Mapping[str, float]] = {"float32": 5e-7, "mixed": 1e-7, "float64": ROUNDOFF["float64"]}
-    """The least accuracy, a median relative error of the accelerations, in each precision. (Direct sums, with a margin: the
-    median errors of the engines that ``auto`` takes are 0.9 to 2.2e-7 in float32 and 3e-8 in ``mixed``, for up to 262144
-    bodies.)"""
-
-    offers: ClassVar[Want] = Want.POTENTIAL
-    """What it can compute."""
-
-    subsets: ClassVar[bool] = False
-    """True if it can compute the forces on some of the bodies only."""
-
-    softenings: ClassVar[bool] = False
-    """True if each species may have a softening length: ``load`` then calls :meth:`soften`, and the ε² of a pair is the
-    larger one of its bodies' ``state.softening2``."""
-
-    replayable: ClassVar[bool] = False
-    """True if its launches may be recorded in a CUDA graph."""
-
-    separate_potential: ClassVar[bool] = False
-    """True if accelerations and potential are two passes over all pairs instead of one."""
-
-    separate_energy: ClassVar[bool] = False
-    """True if it computes the energy alone faster than the potential of each body."""
-
-    rescales: ClassVar[bool] = False
-    """True if it computes in units of length and mass that fit the bodies, whatever the scenario's are."""
-
-    approximate: ClassVar[bool] = False
-    """True if it computes fewer interactions than N², with an error that the user chooses: benchmarks of interactions per
-    second leave it out unless they name it."""
-
-    divides_over_ranks: ClassVar[bool] = False
-    """True if each rank of :attr:`team` computes a part of the forces, and all get the whole."""
-
-    contends: ClassVar[range] = range(0)
-    """The numbers of particles for which it may be the fastest engine of some machine: ``auto`` considers it for these."""
+    potential_pass: ClassVar[str] = "joint"
+    """How it computes the potential: ``joint`` with the accelerations; in a ``separate`` pass over all pairs; or ``summed``:
+    the energy alone is faster than the potential of each body."""
 
     state_type: ClassVar[type[State]]
     """The kind of state that :meth:`load` makes."""
@@ -130,20 +93,7 @@ class Engine(ABC):
     def supports(cls, problem: Problem) -> str:
         """Why the engine cannot compute what is asked, in one clause; empty if it can. (Whether this machine has the device
         and enough memory is another question: :meth:`require_device`, :mod:`nbody.forces.memory`.)"""
-        precision, one_length = problem.precision, not cls.softenings or problem.precision == "mixed"
-        if precision not in cls.precisions:
-            return f"it computes in {' or '.join(cls.precisions)}, not in {precision}"
-        if missing(problem.outputs, cls.offers):
-            return "it does not compute the jerk, which the scheme needs"
-        if problem.targets and not cls.subsets:
-            return "it does not compute the forces on some of the bodies, which the scheme needs"
-        if problem.gravity.per_species and one_length:
-            return "it has one softening length for all bodies" + " in mixed precision" * cls.softenings
-        if problem.ranks > 1 and not cls.divides_over_ranks:
-            return "it does not divide its work over ranks"
-        if problem.accuracy is not None and problem.accuracy < (least := cls.finest[precision]):
-            return f"it has an accuracy of {least:.2g} at best in {precision}"
-        return ""
+        return cls.can.refusal(problem)
 
     @classmethod
     def require_device(cls) -> None:
@@ -181,7 +131,7 @@ class Engine(ABC):
         else:
             self._compute(state, union(want, current))
         if self.fields is not None:
-            self.fields.add(state, union(want, current), not (only_potential and self.separate_potential))
+            self.fields.add(state, union(want, current), not (only_potential and self.potential_pass == "separate"))
         state.current = union(want, current)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
@@ -189,7 +139,7 @@ class Engine(ABC):
         want = _offered(type(self), want)
         if not missing(want, current):
             return 0
-        both = self.separate_potential and Want.ENERGY in want and Want.ACCELERATION not in current
+        both = self.potential_pass == "separate" and Want.ENERGY in want and Want.ACCELERATION not in current
         return (1 + both) * state.count * self.acting(state)
 
     def acting(self, state: State) -> int:
@@ -254,13 +204,13 @@ class Engine(ABC):
         self._compute(state, want)
 
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
-        """Fill the rows of the targets, in engines with ``subsets``."""
+        """Fill the rows of the targets, in engines that compute targets."""
         raise NotImplementedError
 
 
 @cache
 def _offered(kind: type[Engine], want: Want) -> Want:
     """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
-    if missing(want, kind.offers):
+    if missing(want, kind.can.outputs):
         raise InputError("engine: it does not compute the jerk")
-    return want | Want.POTENTIAL if Want.ENERGY in want and not kind.separate_energy else want
+    return want | Want.POTENTIAL if Want.ENERGY in want and kind.potential_pass != "summed" else want

@@ -44,7 +44,7 @@ PAIR: dict[str, Powers] = {
     "m/r³ of a typical pair": {"m": 1, "r": -3},
     "m/r² of a typical pair": {"m": 1, "r": -2},
 }
-"""What a kernel forms of a pair, in the precision of a pair; an engine that rescales does not (see ``Engine.rescales``)."""
+"""What a kernel forms of a pair, in the precision of a pair; an engine with ``own_units`` does not."""
 
 SELF: Powers = {"m": 1, "e": -3}
 """The factor of the force of a body on itself with Plummer's softening. Times the distance, zero, it must not be a NaN."""
@@ -80,7 +80,7 @@ def check_range(
         _require(name, powers, logs, state, where, precision)
     for name, powers in ENERGY.items():
         _require(name, powers, logs, np.dtype(np.float64), where, precision, too_small=False)
-    if engine.rescales:
+    if engine.can.own_units:
         return
     for name, powers in PAIR.items():
         _require(name, powers, logs, state if name in ("G", "G m") else pair, where, precision)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nbody.forces.engine import Engine
+from nbody.forces.problem import Abilities
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import State, Want
@@ -152,10 +153,7 @@ def _spline_slope(f: np.ndarray, r2: np.ndarray, h: Any) -> np.ndarray:
 class ReferenceEngine(Engine):
     """:func:`direct_sum` as an engine."""
 
-    precisions = ("float64",)
-    offers = Want.POTENTIAL | Want.JERK
-    subsets = True
-    softenings = True
+    can = Abilities(("float64",), Want.POTENTIAL | Want.JERK, targets=True, species=True)
     state_type = HostState
 
     def load(self, particles: Particles) -> HostState:

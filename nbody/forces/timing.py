@@ -40,15 +40,15 @@ def cluster(count: int) -> Particles:
 def seconds(kind: type[Engine], asked: Problem) -> float:
     """The time of one evaluation in seconds, for about as many bodies and to the accuracy that are asked for; infinite if
     memory is short."""
-    count, power = bucket(asked.particles), 1 if kind.approximate else 2
-    timed = min(count, (LARGEST_TREE if kind.approximate else LARGEST_DIRECT)[kind.device])
-    options = kind.Options.model_validate({"accuracy": asked.accuracy} if kind.approximate else {})
+    count, tree = bucket(asked.particles), kind.can.growth == 1
+    timed = min(count, (LARGEST_TREE if tree else LARGEST_DIRECT)[kind.device])
+    options = kind.Options.model_validate({"accuracy": asked.accuracy} if tree else {})
     try:
         engine, bodies = kind(GRAVITY, asked.precision, options), cluster(timed)
         found = seconds_on_gpu(engine, bodies) if kind.device == "gpu" else seconds_on_cpu(engine, bodies)
     except DeviceError:
         return math.inf
-    return found * (count / timed) ** power
+    return found * (count / timed) ** kind.can.growth
 
 
 def seconds_on_gpu(engine: Any, bodies: Particles) -> float:

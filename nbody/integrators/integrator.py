@@ -101,7 +101,7 @@ class Integrator(ABC):
     @classmethod
     def divides_over_ranks(cls, engine: type[Engine]) -> bool:
         """True if ranks divide its forces: those of an engine that does, unless it computes its own."""
-        return engine.divides_over_ranks and not cls.own_forces
+        return engine.can.ranks and not cls.own_forces
 
     @classmethod
     def problem(cls, gravity: Gravity, precision: str, count: int = 1) -> Problem:
@@ -111,7 +111,7 @@ class Integrator(ABC):
     @classmethod
     def supports(cls, engine: type[Engine], problem: Problem) -> str:
         """Why the scheme cannot run with an engine that supports a problem, in one clause; empty if it can."""
-        return "a tree gives accelerations only" if cls.own_forces and engine.approximate else ""
+        return "a tree gives accelerations only" if cls.own_forces and engine.can.growth == 1 else ""
 
     @classmethod
     def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:

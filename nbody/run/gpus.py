@@ -49,8 +49,8 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
     if team().size > 1:
         raise InputError(f"{where}each rank has one GPU; start as many ranks as there are GPUs, and leave gpus out")
     auto = chosen.options.name in AUTOMATIC
-    if not getattr(kind, "helped", False):
-        able = "gpu-tree" if kind.approximate else DIVIDES
+    if not kind.can.gpus:
+        able = "gpu-tree" if kind.can.growth == 1 else DIVIDES
         remedy = "leave gpus out" + ("" if auto else f", or use 'nbody run' with --engine {able} or auto")
         why = f" ({chosen.why})" if auto else ""
         raise InputError(f"{where}engine '{chosen.name}' computes on one device{why}; {remedy}")
@@ -59,7 +59,7 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
     there = len(gpu.devices_for(gpus, where))
     if count < kind.divided_from and there > 1:
         notify(f"gpus: one of {there} GPUs computes; from {kind.divided_from} bodies on it is worth dividing the work")
-    elif auto and not kind.approximate and chosen.name != DIVIDES:
+    elif auto and kind.can.growth == 2 and chosen.name != DIVIDES:
         return chosen._replace(name=DIVIDES, why="it divides its work")
     return chosen
 

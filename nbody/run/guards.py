@@ -60,7 +60,7 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
                 f"in float32 positions are {spacing:.1e} apart at the farthest particle, and the softening length is "
                 f"only {gravity.shortest:g}; move the bodies nearer to the origin, or take --precision float64"
             )
-    if precision != "float64" and not engine.rescales and extent > FARTHEST:
+    if precision != "float64" and not engine.can.own_units and extent > FARTHEST:
         found.append(
             f"the bodies are {extent:.1e} apart, and in {precision} this engine takes 1/distance³ beyond {FARTHEST:g} "
             "for zero; use larger units, --engine cpu, or --precision float64"

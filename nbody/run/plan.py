@@ -85,7 +85,7 @@ class Plan:
         working = self.integrator.working_bytes(*asked)
         if self._gpus > 1:
             working += self.integrator.bytes_to_exchange(*asked) + kind.bytes_to_exchange(*asked[1:], self._gpus)
-        elif ranks > 1 and kind.divides_over_ranks:
+        elif ranks > 1 and kind.can.ranks:
             working += kind.bytes_to_exchange(*asked[1:], ranks, ranks=True)
         return working
 
@@ -182,13 +182,14 @@ class Plan:
     @property
     def _amount(self) -> int:
         """What the time of an evaluation is proportional to."""
-        return self.count if self.engine_kind.approximate else self.count**2
+        power: int = self.engine_kind.can.growth
+        return self.count**power
 
     def remember_rate(self, run: Summary) -> None:
         """Store the speed of a run for :attr:`expected_seconds` of later runs: in interactions per second, or with a tree in
         bodies per second."""
         bodies_per_s = run.steps_per_s * self.integrator.evaluations * self.count
-        if rate := bodies_per_s if self.engine_kind.approximate else run.interactions_per_s:
+        if rate := bodies_per_s if self.engine_kind.can.growth == 1 else run.interactions_per_s:
             cache.keep(RATES, self._rate_key(), rate)
 
     def _rate_key(self) -> str:

@@ -184,7 +184,7 @@ class Simulation:
     def measures_forces(self) -> bool:
         """True if the file says how accurate the forces are: of a tree, and of direct sums if an accuracy was asked for."""
         asked = "accuracy" in self.scenario.engine.options and not self.scenario.gravity.per_species
-        return self.engine.approximate or (asked and not self.integrator.own_forces)
+        return self.engine.can.growth == 1 or (asked and not self.integrator.own_forces)
 
     @property
     def step(self) -> int:

@@ -62,4 +62,4 @@ def summary_of(run: "Simulation", clock: Clock, done: int, single: int | None, i
 
 def _bodies_per_s(run: "Simulation", clock: Clock) -> float | None:
     """The bodies whose forces a tree computes per second; None with direct sums."""
-    return clock.steps_per_s * run.integrator.bodies_per_step(run.motion) if run.engine.approximate else None
+    return clock.steps_per_s * run.integrator.bodies_per_step(run.motion) if run.engine.can.growth == 1 else None

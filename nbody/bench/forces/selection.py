@@ -89,22 +89,22 @@ def contestants(
     found: list[Contestant] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
         kind: type[Engine] = ENGINES.load(name)
-        offered = [precision for precision in precisions if precision in kind.precisions]
+        offered = [precision for precision in precisions if precision in kind.can.precisions]
         if name in engines and kind.device not in on:
             why = f"none here ({reason})" if (reason := kind.device == "gpu" and card.no_gpu()) else "not measured"
             raise InputError(f"--engines: '{name}' works on the {kind.device}, which is {why}; add --{kind.device}")
         if name in engines and not offered:
             raise InputError(
-                f"--engines: '{name}' computes in {' or '.join(kind.precisions)}, not in {' or '.join(precisions)}; "
+                f"--engines: '{name}' computes in {' or '.join(kind.can.precisions)}, not in {' or '.join(precisions)}; "
                 "choose another --precision"
             )
         baseline = name == ALL_CORES  # always measured, because speed-ups are relative to it
-        if not baseline and (kind.device not in on or (name not in engines if engines else kind.approximate)):
+        if not baseline and (kind.device not in on or (name not in engines if engines else kind.can.growth == 1)):
             continue
         kind.require_device()
         for precision in offered:
             check_fits(kind, largest, precision, "--particles: ")
-            if kind.approximate:
+            if kind.can.growth == 1:
                 found += [TreeContestant(name, precision, each) for each in accuracies or ACCURACIES]
                 continue
             found += [EngineContestant(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]

@@ -98,7 +98,7 @@ def _places(name: str) -> str:
         engines = {each: ENGINES.load(each) for each in ENGINES}
         engines = {each: kind for each, kind in engines.items() if kind.device == device}
         able = {
-            each: [p for p in kind.precisions if not unsupported(scheme, kind, Gravity(), p)]
+            each: [p for p in kind.can.precisions if not unsupported(scheme, kind, Gravity(), p)]
             for each, kind in engines.items()
         }
         names = [f"`{each}`" for each in able if able[each]]

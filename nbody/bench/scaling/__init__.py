@@ -47,7 +47,7 @@ def prepare(
     if unknown := [name for name in precision if name not in suite.PRECISIONS]:
         raise InputError(f"--precision: one of {', '.join(suite.PRECISIONS)}, got '{unknown[0]}'")
     for name in engines:
-        if not getattr(ENGINES.load(name, "--engines: "), "helped", False):
+        if not ENGINES.load(name, "--engines: ").can.gpus:
             raise InputError(f"--engines: '{name}' computes on one device; leave it out")
     counts, known = particles or suite.COUNTS, [number for number in wanted if number <= there]
     kinds = [(engine, each) for engine in engines or [DIVIDES] for each in precision or suite.PRECISIONS[:1]]

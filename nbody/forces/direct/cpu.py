@@ -21,6 +21,7 @@ from nbody.forces.direct.cpu_tiles import (
     unpack,
 )
 from nbody.forces.engine import Engine
+from nbody.forces.problem import Abilities
 from nbody.law import LAWS, Gravity
 from nbody.parallel.shares import add_over_ranks, cover, share_count, worth_dividing
 from nbody.particles import Particles
@@ -79,13 +80,11 @@ class CpuEngine(Engine):
     interactions.
     """
 
-    offers = Want.POTENTIAL | Want.JERK
-    subsets = True
-    divides_over_ranks = True
-    softenings = True
-    separate_potential = True
-    contends = range(1, 1 << 62)
-    rescales = True
+    can = Abilities(
+        outputs=Want.POTENTIAL | Want.JERK, targets=True, species=True, ranks=True, own_units=True,
+        auto_range=range(1, 1 << 62),
+    )  # fmt: skip
+    potential_pass = "separate"
     state_type = HostState
 
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:

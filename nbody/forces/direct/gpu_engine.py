@@ -83,19 +83,15 @@ class GpuEngine(Engine):
 
     Options = GpuOptions  # type: ignore[assignment]
     device = "gpu"
-    replayable = True
     state_type = DeviceState
     name = "gpu"
     build: ClassVar[Callable[..., Any]]
     """The function that builds the engine's kernel for a :class:`Shape`."""
 
-    helped: ClassVar[bool] = False
-    """True if several GPUs can divide its work: ``load`` then makes ``state.helpers`` if that is worth it."""
-
     divided_from: ClassVar[int] = SHARES_FROM
     """The fewest bodies with mass whose forces several GPUs, or ranks, divide."""
 
-    divides: ClassVar[bool] = False
+    _skips_massless: ClassVar[bool] = False
     """True if its launches leave out bodies without mass, if there are many: ``load`` then makes a ``state.division``."""
 
     interactions_per_root: ClassVar[int] = 1
@@ -121,14 +117,14 @@ class GpuEngine(Engine):
     def load(self, particles: Particles) -> DeviceState:
         state = DeviceState(particles, self.dtype)
         self.soften(state, particles)
-        if self.divides and Division.useful(particles.mass.astype(self.dtype)):
+        if self._skips_massless and Division.useful(particles.mass.astype(self.dtype)):
             gravity, softening2 = self.gravity, None
             if gravity.per_species:
                 softening2 = gravity.squares(particles.species, particles.species_names)
             state.division = Division(particles.mass.astype(self.dtype), self.dtype, softening2)
-        if self.helped and len(self.devices) > 1 and self.acting(state) >= self.divided_from:
+        if self.can.gpus and len(self.devices) > 1 and self.acting(state) >= self.divided_from:
             state.helpers = Helpers(self.devices, state, self.gravity.per_species)
-        if self.divides_over_ranks and self.team.size > 1 and self.acting(state) >= self.divided_by_ranks_from:
+        if self.can.ranks and self.team.size > 1 and self.acting(state) >= self.divided_by_ranks_from:
             state.ranks = Ranks(self.team)
         return state
 
@@ -177,7 +173,7 @@ class GpuEngine(Engine):
     @abstractmethod
     def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
         """Launch the kernel on the bodies of a state; ``G`` and ``length2`` (the softening length squared) are numbers.
-        In engines with ``softenings`` ``length2`` may be an array on the device, (N,), with the one of each body."""
+        In engines with softening per species ``length2`` may be an array on the device, (N,), with the one of each body."""
 
     @classmethod
     def bytes_to_help(cls, particles: int, precision: str) -> int:

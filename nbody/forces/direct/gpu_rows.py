@@ -15,6 +15,7 @@ from nbody import gpu
 from nbody.forces.direct.gpu_engine import Bodies, GpuEngine
 from nbody.forces.direct.gpu_helpers import Worker, bounds, launch_in_turns
 from nbody.forces.direct.gpu_pieces import interactions_per_piece
+from nbody.forces.problem import Abilities
 from nbody.state.device import DeviceState
 
 
@@ -34,7 +35,8 @@ class RowEngine(GpuEngine):
     how many. The others have no mass.
     """
 
-    divides = helped = divides_over_ranks = True
+    can = Abilities(ranks=True, gpus=True)
+    _skips_massless = True
 
     @abstractmethod
     def block(self, count: int) -> Block:

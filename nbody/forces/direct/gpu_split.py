@@ -82,7 +82,9 @@ class SplitEngine(RowEngine):
 
     name = "gpu-split"
     build = staticmethod(build)
-    contends = range(1, 65536 + 1)  # beyond that, gpu-symmetric is 1.6 times faster on any card
+    can = RowEngine.can._replace(
+        auto_range=range(1, 65536 + 1)
+    )  # beyond, gpu-symmetric is 1.6 times faster on any card
 
     def block(self, count: int) -> Block:
         return Block(THREADS, THREADS // 32 * BODIES)

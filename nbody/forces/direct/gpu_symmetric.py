@@ -14,7 +14,7 @@ force error at 262144, for the positions as stored: float32 9e-8, mixed 3e-8 (th
 from collections.abc import Iterator
 from functools import cache, cached_property
 from itertools import accumulate
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from nbody.forces.direct.gpu_pair_sums import (
 from nbody.forces.direct.gpu_pairs import build, masses_of, resident_warps
 from nbody.forces.direct.gpu_tiled import TiledEngine
 from nbody.forces.direct.gpu_triangle import LANES, Node, Tiling, Work, divided, push, room_on_card
+from nbody.forces.problem import PRECISIONS, Abilities
 from nbody.gpu import cuda
 from nbody.particles import Particles
 from nbody.state import Want, itemsize
@@ -101,13 +102,12 @@ class SymmetricEngine(GpuEngine):
     """
 
     name = "gpu-symmetric"
-    precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed", "float64")
+    can = Abilities(PRECISIONS, species=True, ranks=True, gpus=True, auto_range=range(2048, 1 << 62))
+    """1024 bodies are 68 units of work: too few warps for a card."""
     build = staticmethod(build)
-    softenings = True
-    divides = helped = divides_over_ranks = True
+    _skips_massless = True
     interactions_per_root = 2
-    separate_energy = True
-    contends = range(2048, 1 << 62)  # 1024 bodies are 68 units of work: too few warps for a card
+    potential_pass = "summed"
 
     def load(self, particles: Particles) -> DeviceState:
         # Chooses how pairs are weighted, and allocates the partial sums.

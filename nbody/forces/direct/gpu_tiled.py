@@ -98,7 +98,7 @@ class TiledEngine(RowEngine):
     """One thread per particle, bodies in shared-memory tiles; with softening per species if that is requested."""
 
     name = "gpu-tiled"
-    softenings = True
+    can = RowEngine.can._replace(species=True)
     build = staticmethod(build)
 
     def tuning(self, count: int) -> tuple[int]:

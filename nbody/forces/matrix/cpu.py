@@ -81,7 +81,7 @@ class CpuMatrixEngine(Engine):
     """
 
     rung: ClassVar[Rung]
-    separate_potential = True
+    potential_pass = "separate"
     state_type = HostState
 
     def load(self, particles: Particles) -> HostState:

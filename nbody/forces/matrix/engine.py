@@ -38,6 +38,7 @@ tiles of the other rungs are mostly empty. Rungs that add one number after the o
 from functools import cache
 
 from nbody.forces.engine import Engine
+from nbody.forces.problem import Abilities
 from nbody.linalg import LADDER
 from nbody.linalg.rung import Rung
 
@@ -60,7 +61,7 @@ def matrix_engine(name: str = "") -> type[Engine]:
     name = name or default_rung()[0]
     chosen: Rung = LADDER.load(name)
     kind: type[Engine] = (_on_cpu if chosen.on == "cpu" else _on_gpu)()
-    attributes = {"__doc__": kind.__doc__, "name": f"matrix:{name}", "rung": chosen, "precisions": chosen.dtypes}
+    attributes = {"__doc__": kind.__doc__, "name": f"matrix:{name}", "rung": chosen, "can": Abilities(chosen.dtypes)}
     return type(kind.__name__, (kind,), attributes)
 
 

@@ -142,7 +142,7 @@ class GpuMatrixEngine(GpuEngine):
     """
 
     rung: ClassVar[Rung]
-    separate_potential = True
+    potential_pass = "separate"
     build = staticmethod(build_write_block)
 
     def load(self, particles: Particles) -> DeviceState:

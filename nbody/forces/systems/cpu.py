@@ -12,6 +12,7 @@ from numba.extending import overload
 from nbody import law
 from nbody.forces.direct.cpu import CpuEngine
 from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.forces.problem import Abilities
 from nbody.law import pair_law
 from nbody.particles import Particles
 from nbody.state import State, Want
@@ -21,9 +22,7 @@ from nbody.state.host import HostState
 class SystemsEngine(CpuEngine):
     """The accelerations and potentials within each system, in float64. ``systems`` is their number."""
 
-    precisions = ("float64",)
-    offers = Want.POTENTIAL
-    subsets = softenings = rescales = divides_over_ranks = False
+    can = Abilities(("float64",))
     systems = 1
 
     def load(self, particles: Particles) -> HostState:

@@ -4,6 +4,7 @@ from typing import Any
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Bodies, GpuEngine, Shape
+from nbody.forces.problem import Abilities
 from nbody.gpu import cuda
 from nbody.state import State, Want
 from nbody.state.device import DeviceState
@@ -41,9 +42,7 @@ class SystemsEngine(GpuEngine):
     """The accelerations and potentials within each system, in float64. ``systems`` is their number."""
 
     name = "gpu"
-    precisions = ("float64",)
-    offers = Want.POTENTIAL
-    softenings = replayable = False
+    can = Abilities(("float64",))
     build = staticmethod(build)
     systems = 1
 

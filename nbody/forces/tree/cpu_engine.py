@@ -14,6 +14,7 @@ from numba import prange
 from nbody.forces.direct.cpu import CpuEngine, mark_coincident
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.engine import Engine, ForceError, Targets, rounding_bound
+from nbody.forces.problem import Abilities
 from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings
 from nbody.forces.tree.tree import Tree, norms
 from nbody.forces.tree.units import NEAREST
@@ -61,15 +62,12 @@ class CpuTreeEngine(Engine):
     error of the same size.
     """
 
-    approximate = True
-    finest = FINEST
-    contends = range(2048, 1 << 62)  # with fewer bodies most cells are neighbours
+    can = Abilities(
+        targets=True, ranks=True, own_units=True, finest=FINEST, growth=1,
+        auto_range=range(2048, 1 << 62),  # with fewer bodies most cells are neighbours
+    )  # fmt: skip
     Options = TreeOptions  # type: ignore[assignment]
-    offers = Want.POTENTIAL
-    divides_over_ranks = True
-    subsets = True
-    separate_potential = True
-    rescales = True
+    potential_pass = "separate"
     state_type = TreeState
 
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:

@@ -11,7 +11,7 @@ are all zero, the first evaluation opens cells by an angle, and a second one fol
 """
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from nbody import gpu
 from nbody.forces.direct.gpu_engine import Bodies, GpuEngine
 from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.forces.engine import ForceError
+from nbody.forces.problem import Abilities
 from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_division import Division
@@ -75,16 +76,14 @@ class TreeEngine(GpuEngine):
 
     Options = GpuTreeOptions  # type: ignore[assignment]
     name = "gpu-tree"
-    precisions: ClassVar[tuple[str, ...]] = ("float32", "mixed")
-    approximate = subsets = True
-    helped = divides_over_ranks = True
+    can = Abilities(
+        ("float32", "mixed"), targets=True, ranks=True, own_units=True, gpus=True, finest=FINEST, growth=1,
+        auto_range=range(8192, 1 << 62),  # below, the launches of a tree take longer than direct sums on any card
+    )  # fmt: skip
     divided_from = 262144
     """One H200 and two, accuracy 1e-3: 0.79 and 0.70 ms with this many, 0.68 and 0.70 ms with half as many (before the walk
     listed only its own groups); 1.94 and 1.33 ms with 1M, of which each builds the tree for 0.5 ms."""
-    finest = FINEST
-    contends = range(8192, 1 << 62)  # below, the launches of a tree take longer than direct sums on any card
-    rescales = True
-    separate_potential = True
+    potential_pass = "separate"
 
     def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
         super().__init__(gravity, precision, options)
