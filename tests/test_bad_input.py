@@ -30,6 +30,8 @@ precision: float32
 record: {every: 1}
 """
 
+PLUMMER = "{generator: plummer, particles: 10, seed: 1}"
+
 
 def said(run, *arguments) -> str:
     """The one line with which ``run`` refuses."""
@@ -72,7 +74,7 @@ VALUES = [
     ("", "  dt: 0.01\n", "4: integrator.dt: ", "is missing"),
     ("", "  steps: 10\n", "4: integrator.steps: ", "is missing"),
     ("", "particles: 10, ", "2: initial.particles: ", "is missing"),
-    ("{particles: 10}", "{generator: plummer, particles: 10, seed: 1}", "2: initial: ", "'generator: NAME'"),
+    ("{particles: 10}", PLUMMER, "2: initial: ", "'generator: NAME'"),
     ("file: a.npz", "seed: 1", "2: initial.file: ", "not both"),
     ("initial: disk", GOOD.splitlines()[1], "2: initial: ", "needs 'generator: NAME'"),
     ("record: 5", "record: {every: 1}", "10: record: ", "must be a group of keys (every, dt, observables), got 5"),
@@ -111,11 +113,63 @@ VALUES = [
     (
         "{generator: lecture, particles: 8, spin: 1e308}\ngravity: {dimensions: 2}",
         "\n".join(GOOD.splitlines()[1:3]).removeprefix("initial: "),
-        "2: initial: ",
-        "velocity of particle 0",
+        "2: initial.spin: ",
+        "1e+308 leads to numbers beyond 1.8e308",
     ),
-    ("{file: bad.yaml, frame: 1e300}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.frame: ", "at most"),
-    ("{file: /dev/zero}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.file: ", ".npz, .csv, .h5"),
+    ("seed: 1, mass: 1e308", "seed: 1", "2: initial.mass: ", "1e+308 leads to numbers beyond 1.8e308"),
+    (
+        "masses: {function: salpeter, low: 1e-300, high: 1e300}",
+        "seed: 1",
+        "2: initial.masses.low: ",
+        "1e-300 leads to",
+    ),
+    ("{generator: ring, particles: 10, slope: 1e300}", PLUMMER, "2: initial.slope: ", "use a number nearer to 1"),
+    ("{generator: galaxy_collision, particles: 10, Q: 11}", PLUMMER, "2: initial.Q: ", "must be at most 10, got 11"),
+    (
+        "{generator: galaxy_collision, particles: 10, height: 2}",
+        PLUMMER,
+        "2: initial.height: ",
+        "must be at most 1, got",
+    ),
+    (
+        "{generator: galaxy_collision, particles: 10, mass: 1e200, mass_ratio: 1e200}",
+        PLUMMER,
+        "2: initial.mass: ",
+        "1e+200 leads to",
+    ),
+    ("record: {dt: 1e306}", "record: {every: 1}", "10: record.dt: ", "more than 2^53 intervals of 0.01"),
+    (
+        "scheme: leapfrog_adaptive\n  end: 1e300\nrecord: {dt: 1e-20}",
+        "scheme: leapfrog\n  dt: 0.01\n  steps: 10\nengine: auto\nprecision: float32\nrecord: {every: 1}",
+        "7: record.dt: ",
+        "more than 2^53 intervals of 1e-20",
+    ),
+    ("{combine: [{generator: king, particles: 9, mass: 1e308}]}", PLUMMER, "2: initial.combine.0.mass: ", "leads to"),
+    ("units: {length: 1e-300 pc, mass: Msun, time: Myr}", "engine: auto", "8: units.length: ", "'1e-300 pc' leads to"),
+    ("units: {length: 1e200 pc, mass: Msun, time: Myr}", "engine: auto", "8: units.length: ", "'1e200 pc' leads to"),
+    (
+        "ensemble: {systems: 4, vary: {initial.mass: {uniform: [-1e308, 1e308]}}}",
+        "engine: auto",
+        "8: ensemble.vary.initial.mass.uniform.0: ",
+        "-1e+308 leads to",
+    ),
+    (
+        "ensemble: {vary: {initial.mass: {linear: [-1e308, 1e308, 4]}}}",
+        "engine: auto",
+        "8: ensemble.vary.initial.mass.linear.0: ",
+        "-1e+308 leads to",
+    ),
+    (
+        f"ensemble: {{vary: {{initial.seed: 1..{5000 * '9'}}}}}",
+        "engine: auto",
+        "8: ensemble.vary.initial.seed: ",
+        "must be a range (1..8)",
+    ),
+    ("fields: [{field: logarithmic_halo, v: 1e300, core: 1}]", "engine: auto", "8: fields.0.v: ", "1e+300 leads to"),
+    ("fields: [{field: post_newtonian, c: 1e-300}]", "engine: auto", "8: fields.0.c: ", "1e-300 leads to"),
+    ("fields: [{field: post_newtonian, c: 1e-160}]", "engine: auto", "8: fields.0.c: ", "1e-160 leads to"),
+    ("{file: bad.yaml, frame: 1e300}", PLUMMER, "2: initial.frame: ", "at most"),
+    ("{file: /dev/zero}", PLUMMER, "2: initial.file: ", ".npz, .csv, .h5"),
     ("cut: 1e300", "seed: 1", "2: initial.cut: ", "must be at most 1000000"),
     ("on_energy_error: 5", "record: {every: 1}", "10: on_energy_error: ", "must be a group of keys (limit, action)"),
     ("on_energy_error: {limit: 1, action: explode}", "record: {every: 1}", "10: on_energy_error.action: ", "'warn' or"),
@@ -140,12 +194,12 @@ VALUES = [
     ("every: 0", "every: 1", "10: record.every: ", "must be at least 1"),
     ("name: 2024", "name: good", "1: name: ", "must be text, got 2024"),
     ("name: " + 2000 * "x", "name: good", "1: name: ", "one short line"),
-    ("{file: none.npz}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.file: ", "there is no such file"),
-    ("{file: bad.yaml}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.file: ", ".npz, .csv, .h5"),
-    ("{file: a.csv, frame: 1}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.file: ", "has frames"),
-    ("{file: a.csv, seed: 1}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.seed: ", "unknown key"),
-    ("{file: 5}", "{generator: plummer, particles: 10, seed: 1}", "2: initial.file: ", "must be text"),
-    ('{file: "a\\0.csv"}', "{generator: plummer, particles: 10, seed: 1}", "2: initial.file: ", "one short line"),
+    ("{file: none.npz}", PLUMMER, "2: initial.file: ", "there is no such file"),
+    ("{file: bad.yaml}", PLUMMER, "2: initial.file: ", ".npz, .csv, .h5"),
+    ("{file: a.csv, frame: 1}", PLUMMER, "2: initial.file: ", "has frames"),
+    ("{file: a.csv, seed: 1}", PLUMMER, "2: initial.seed: ", "unknown key"),
+    ("{file: 5}", PLUMMER, "2: initial.file: ", "must be text"),
+    ('{file: "a\\0.csv"}', PLUMMER, "2: initial.file: ", "one short line"),
 ]
 
 

@@ -144,6 +144,13 @@ def test_an_engine_adds_fields_once_in_whatever_order_results_are_asked_for(engi
         assert state.snapshot().sums[1] == pytest.approx(energy, rel=1e-13)
 
 
+def test_a_thousand_fields_of_two_kinds_are_their_sum_and_compile_as_two():
+    many = fields(*500 * ["point_mass", "nfw"])
+    x = np.random.default_rng(1).normal(size=(5, 3))
+    for found, one in zip(many.at(x), fields("point_mass", "nfw").at(x), strict=True):
+        assert found == pytest.approx(500 * one, rel=1e-12)
+
+
 def test_some_bodies_get_the_fields_too():
     bodies, made = random_bodies(30), ENGINES.load("cpu")(Gravity(G, 3, "plummer", 0.1), "float64")
     made.fields = fields("plummer")

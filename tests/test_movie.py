@@ -368,6 +368,18 @@ def test_pictures_between_frames_are_those_that_the_viewer_interpolates(egl, run
         np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / names[k])), still)
 
 
+def test_a_picture_of_bodies_beyond_float32_is_drawn_without_warnings(egl, tmp_path):
+    frames = cloud(20, 3)
+    for position, velocity in frames:
+        position[3], velocity[4] = 3e38, 1e38
+    arguments = ["view", record(tmp_path / "far.h5", frames), "--screenshot", tmp_path / "a.png", "--trail-frames", 2]
+    done = subprocess.run(
+        [sys.executable, "-m", "nbody", *map(str, arguments)], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0 and "Warning" not in done.stderr and len(done.stderr.splitlines()) <= 2, done.stderr
+    assert Image.open(tmp_path / "a.png").getextrema() != ((0, 0),) * 3
+
+
 @pytest.mark.parametrize("suffix, most", [("gif", 12.0), ("webp", 6.0)])
 def test_animated_pictures_show_the_stills_at_the_right_speed(egl, run_file, tmp_path, suffix, most):
     """256 colours of 3 + 3 + 2 bits are off by up to 32 levels, 9 in the mean; WebP at quality 80 by less."""
@@ -506,7 +518,8 @@ def test_what_is_wrong_about_a_movie_is_said_before_anything_is_drawn(run_file, 
         ((run_file, tmp_path / "a.gif", "--fps", 100), "up to 50 pictures"),
         ((run_file, out, "--from", 8), "--from 8: "),
         ((run_file, out, "--to", -9), "frames 0 to 7"),
-        ((run_file, out, "--seconds", "nan"), "--seconds nan: must be greater than 0"),
+        ((run_file, out, "--seconds", 0), "--seconds 0: must be greater than 0"),
+        ((run_file, out, "--spin", "nan"), "must be a finite number"),
         ((run_file, out, "--seconds", 1, "--speed", 1), "cannot be combined"),
         ((run_file, out, "--track", "sun"), "--track sun: "),
         ((run_file, out, "--particles", 3), "is a recording"),

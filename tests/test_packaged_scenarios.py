@@ -103,6 +103,8 @@ def test_new_copies_a_scenario_with_its_comments_and_never_overwrites(capsys):
         (["plummer", "x.txt"], "x.txt: a scenario ends in .yaml"),
         (["plummer", "no/such/x.yaml"], "no/such/x.yaml: can't be written"),
         (["../disk"], "unknown scenario"),
+        (["disk", 300 * "a" + ".yaml"], "can't be written (File name too long)"),
+        (["disk", 300 * "a"], "a scenario ends in .yaml"),
     ],
 )
 def test_what_new_cannot_copy_is_one_line(capsys, arguments, says):

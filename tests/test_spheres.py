@@ -193,6 +193,14 @@ def test_segregation_puts_heavy_stars_inside_and_keeps_the_density():
         assert half == pytest.approx(0.7686, rel=0.12)
 
 
+@pytest.mark.parametrize("stars", [1, 2, 7, 1003])
+def test_with_the_fraction_1_all_stars_but_an_odd_one_are_in_pairs(stars):
+    bodies = made("plummer", stars, binaries={"fraction": 1, "period": [1e-9, 1e-9]})
+    pairs = stars // 2
+    apart = np.linalg.norm(bodies.position[:pairs] - bodies.position[pairs : 2 * pairs], axis=1)
+    assert bodies.count == stars and (apart < 1e-5).all()
+
+
 def test_binaries_have_their_fraction_periods_and_eccentricities():
     """Per pair: a = the period's, thermal e has the distribution function e²; both members circle where one star stood."""
     bodies = made("plummer", 3000, binaries={"fraction": 0.5, "period": [1e-4, 1e-3]}, masses="salpeter")
@@ -245,6 +253,12 @@ def test_a_formula_is_evaluated_and_nothing_else():
         ("sphere", {"profile": "(2+sin(5*r))*exp(-r)"}, "the density must fall outwards, and does not at r ="),
         ("sphere", {"profile": "r*exp(-r)"}, "no isotropic sphere has this density"),
         ("sphere", {"profile": "1-r"}, "the density at r = .* is not a number, zero or more"),
+        ("sphere", {"profile": "1/0"}, "the density at r = .* is not a number, zero or more"),
+        ("sphere", {"profile": "exp()"}, r"initial.profile: exp\(\) takes 1 argument, got 0"),
+        ("sphere", {"profile": "minimum(r)"}, r"initial.profile: minimum\(\) takes 2 arguments, got 1"),
+        ("sphere", {"profile": 400 * "9"}, "initial.profile: can't evaluate '9"),
+        ("sphere", {"profile": 400 * "-" + "r"}, "initial.profile: (is not a formula|this formula is nested too deep)"),
+        ("sphere", {"profile": "r*[" + 400 * "-" + "r]"}, "initial.profile: (is not a formula|can't evaluate)"),
         ("sphere", {"profile": "ln(r)"}, "initial.profile: unknown function 'ln'"),
         ("king", {"W0": 40}, "initial.W0: must be at most 14, got 40"),
         ("plummer", {"mass": -1}, "initial.mass: must be greater than 0, got -1"),

@@ -78,13 +78,16 @@ def test_runs_that_fail_leave_the_others_alone_and_complete_runs_are_kept(scenar
             "^--vary initial.seed: is given twice; write all its values in one",
         ),
         (["initial.seed=1,2"], ["initial.seed=5"], {}, "^--set initial.seed: it varies"),
+        ([f"initial.seed=1..{5000 * '9'}"], [], {}, "^--vary initial.seed: must be a number, got '1..99"),
+        (["initial.seed=1..9999999999999999999"], [], {}, "^--vary initial.seed: the range 1..9* has more than 100000"),
+        (["initial.seed=5..1"], [], {}, "^--vary initial.seed: the range 5..1 is empty; write 1..5"),
         (["initial.seed=1,2"], [], {"jobs": 0}, "^--jobs: must be at least 1, got 0"),
         (["initial.seed=1,2"], [], {"folder": Path("run.h5")}, "^--output: run.h5: a sweep writes a folder"),
     ],
 )
 def test_what_a_sweep_cannot_mean_is_one_line(scenario, varied, fixed, more, message):
     with pytest.raises(InputError, match=message):
-        Sweep(scenario, varied, fixed, **{"folder": scenario.parent / "sweep"} | more)
+        Sweep(scenario, varied, fixed, **{"folder": scenario.parent / "sweep"} | more).check()
 
 
 def test_an_interrupted_sweep_goes_on_from_the_checkpoints(scenario):

@@ -152,7 +152,7 @@ def _moments(recording: "Recording", begin: int | None, end: int | None, fps: fl
     from nbody.viewer.movie.moments import moments
 
     for option, value in (("--seconds", seconds), ("--speed", speed)):
-        if value is not None and not 0 < value < float("inf"):
+        if value is not None and value <= 0:
             raise InputError(f"{option} {value:g}: must be greater than 0")
     if seconds is not None and speed is not None:
         raise InputError("--speed: cannot be combined with --seconds; give one of them")

@@ -1,5 +1,6 @@
 """Numbers on the command line, which an error shows as they were typed. Whole ones may be 20480, 20_480 or 1e6."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,15 +27,18 @@ def whole(text: str) -> int:
 
 
 def real(text: str) -> float:
-    """A number.
+    """A finite number.
 
     Raises:
         typer.BadParameter: it is none.
     """
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         raise _refused("must be a number", text) from None
+    if not math.isfinite(number):
+        raise _refused("must be a finite number", text)
+    return number
 
 
 def quantity(text: str) -> float | str:

@@ -11,6 +11,7 @@ from nbody.fields.field import Field, VelocityField
 from nbody.registry import Entry, Registry
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
+from nbody.scenario.fields import arithmetic
 
 FIELDS = Registry(
     "field",
@@ -48,4 +49,5 @@ def chosen_fields(scenario: Scenario) -> list[Field | VelocityField]:
 def added_fields(scenario: Scenario) -> AddedFields | None:
     """The sum of a scenario's fields, for :attr:`nbody.forces.engine.Engine.fields`; None if it has none."""
     fields = chosen_fields(scenario)
-    return AddedFields(fields, scenario.gravity.G) if fields else None
+    with arithmetic(scenario.source, ("fields",)):
+        return AddedFields(fields, scenario.gravity.G) if fields else None

@@ -24,6 +24,9 @@ class AddedFields:
         fields: the fields, at least one.
         G: the gravitational constant.
 
+    Raises:
+        ArithmeticError: a parameter of a field is not finite.
+
     Attributes:
         time_dependent: True if the sum changes with time.
         velocity_field: the force that depends on velocities; None if there is none.
@@ -31,7 +34,9 @@ class AddedFields:
 
     def __init__(self, fields: Sequence[Field | VelocityField], G: float) -> None:
         external = [field for field in fields if isinstance(field, Field)]
-        parts = [part for field in external for part in field.parts()]
+        each = [part for field in external for part in field.parts()]
+        kinds = list(dict.fromkeys(map(type, each)))
+        parts = sorted(each, key=lambda part: kinds.index(type(part)))  # equal functions in a row, see summed()
         self.velocity_field = next((field for field in fields if isinstance(field, VelocityField)), None)
         self._G = G
         self.functions = tuple(type(part).evaluate for part in parts)
@@ -40,6 +45,8 @@ class AddedFields:
         for row, part in zip(self.parameters, parts, strict=True):
             values = (*part.centre, *part.parameters(G))
             row[: len(values)] = values
+        if not np.isfinite(self.parameters).all():
+            raise OverflowError
         self._sizes = np.array([part.size() for part in parts])
         self._on_device: Any = None
 

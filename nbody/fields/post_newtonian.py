@@ -14,10 +14,11 @@ where A is the Newtonian acceleration of i relative to s by all bodies. Body i g
 (Einstein, Infeld & Hoffmann 1938; Anderson et al. 1975; with A = -μ r/r³, f_i is Anderson's formula.)
 """
 
-from typing import Annotated, Any
+import math
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BeforeValidator, ValidationInfo
+from pydantic import BeforeValidator, ValidationInfo, model_validator
 
 from nbody.fields.field import VelocityField
 from nbody.scenario.fields import Positive, Quantity
@@ -44,6 +45,12 @@ class PostNewtonian(VelocityField, validate_default=True):
     """
 
     c: Annotated[Positive, Quantity("velocity"), BeforeValidator(_known)] = LIGHT  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _representable(self) -> Self:
+        if not 0 < self.strength() < math.inf:
+            raise OverflowError
+        return self
 
     def strength(self) -> float:
         return 1.0 / self.c**2

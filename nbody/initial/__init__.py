@@ -21,6 +21,7 @@ from nbody.particles import Particles
 from nbody.registry import Entry, Registry
 from nbody.scenario import Combined, FromArrays, FromFile, Generated, Scenario
 from nbody.scenario.components import component
+from nbody.scenario.fields import arithmetic
 
 GENERATORS = Registry(
     "generator",
@@ -111,11 +112,13 @@ def _make(
     count = asked or _count(scenario, at, chosen, generator)
     _check_memory(scenario, at, count)
     rng = np.random.Generator(np.random.PCG64(seed))
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):  # check() reports an overflow in one line
+    with arithmetic(scenario.source, tuple(at.split("."))):
+        try:
             particles = generator.generate(count, scenario.gravity, rng)
-    except InputError as error:
-        raise InputError(f"{scenario.where(at)}{error}") from None
+        except InputError as error:
+            raise InputError(f"{scenario.where(at)}{error}") from None
+        if not all(np.isfinite(each).all() for each in (particles.mass, particles.position, particles.velocity)):
+            raise OverflowError
     return particles.check(scenario.where(at))
 
 

@@ -44,7 +44,7 @@ class Binaries(Group):
 
     def pairs(self, stars: int) -> int:
         """The number of pairs among ``stars`` stars."""
-        return round(stars * self.fraction / (1 + self.fraction))
+        return min(stars // 2, round(stars * self.fraction / (1 + self.fraction)))
 
     def split(self, systems: Particles, masses: Array, G: float, rng: np.random.Generator) -> Particles:
         """Replace the first systems by pairs of stars around their centres of mass.

@@ -10,7 +10,7 @@ from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import FEWEST_BODIES, MOST_BODIES, keys_of
-from nbody.scenario.fields import shown
+from nbody.scenario.fields import arithmetic, shown
 
 
 def member(scenario: Scenario, number: int) -> Scenario:
@@ -34,7 +34,8 @@ def members(scenario: Scenario, numbers: range | None = None) -> Iterator[Scenar
         raise InputError(
             f"{scenario.where('ensemble')}vary is missing: bodies from a file have no seed, so all systems would be the same"
         )
-    varied = ensemble.values(int(getattr(scenario.initial, "seed", 0)))
+    with arithmetic(scenario.source, ("ensemble",)):
+        varied = ensemble.values(int(getattr(scenario.initial, "seed", 0)))
     values = {key: value for key, value in scenario.source.values.items() if key != "ensemble"}
     alone = replace(scenario.source, values=values)
     for k in numbers or range(ensemble.count):

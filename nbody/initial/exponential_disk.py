@@ -48,6 +48,10 @@ def _together(pulls: Sequence[tuple[Callable[[Array], Array], float]], r: Array)
     return total
 
 
+Height = Annotated[Positive, Field(le=1)]
+ToomreQ = Annotated[NotNegative, Field(le=10)]
+
+
 class Spheroid(Group):
     """A Hernquist sphere around the disc's centre.
 
@@ -130,8 +134,8 @@ class ExponentialDisk(Generator):
 
     mass: Mass = 1.0
     radius: Length = 1.0
-    height: Annotated[Positive, Field(le=1)] = 0.1
-    Q: Annotated[NotNegative, Field(le=10)] = 1.2
+    height: Height = 0.1
+    Q: ToomreQ = 1.2
     cut: Annotated[Positive, Field(ge=1, le=20)] = 7.0
     bulge: Spheroid | None = None
     halo: Spheroid | None = None

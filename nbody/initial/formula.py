@@ -9,7 +9,9 @@ import numpy as np
 
 from nbody.errors import did_you_mean
 
-FUNCTIONS: dict[str, Callable] = {
+LARGEST = float(np.finfo(float).max)
+
+FUNCTIONS: dict[str, np.ufunc] = {
     name: getattr(np, name)
     for name in ("exp", "log", "sqrt", "sin", "cos", "tanh", "cosh", "arctan", "minimum", "maximum")
 }
@@ -25,17 +27,18 @@ def compiled(text: str, variable: str) -> Callable[[Any], Any]:
     Raises:
         ValueError: what can't be evaluated, and what can.
     """
+    written = text.replace("^", "**")
     try:
-        tree = ast.parse(text.replace("^", "**"), mode="eval").body
+        tree = ast.parse(written, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(
             f"is not a formula: {text[:60]!a}; write one in {variable}, as in '1/({variable}*(1+{variable})**3)'"
         ) from None
-    _check(tree, variable, 0)
+    _check(tree, written, variable, 0)
     return lambda value: _value(tree, {variable: np.asarray(value, float)})
 
 
-def _check(node: ast.AST, variable: str, depth: int) -> None:
+def _check(node: ast.AST, text: str, variable: str, depth: int) -> None:
     """Raise ValueError for anything but arithmetic, the variable, pi and the functions."""
     if depth > 50:
         raise ValueError("this formula is nested too deep; simplify it")
@@ -49,16 +52,21 @@ def _check(node: ast.AST, variable: str, depth: int) -> None:
         if node.func.id not in FUNCTIONS:
             hint = did_you_mean(node.func.id, FUNCTIONS)
             raise ValueError(f"unknown function '{node.func.id[:40]}'{hint}; one of: {', '.join(FUNCTIONS)}")
-        children = list(node.args)
+        children, takes = list(node.args), FUNCTIONS[node.func.id].nin
+        if len(children) != takes:
+            raise ValueError(f"{node.func.id}() takes {takes} argument{'s' * (takes > 1)}, got {len(children)}")
     elif isinstance(node, ast.Name):
         if node.id not in (variable, "pi"):
             raise ValueError(f"unknown name '{node.id[:40]}'{did_you_mean(node.id, known)}; the variable is {variable}")
-    elif not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):
-        raise ValueError(
-            f"can't evaluate '{ast.unparse(node)[:40]}'; use arithmetic, {variable}, {', '.join(known[1:])}"
-        )
+    elif not (isinstance(node, ast.Constant) and _is_number(node.value)):
+        part = ast.get_source_segment(text, node) or text  # (unparse() recurses as deep as the formula)
+        raise ValueError(f"can't evaluate '{part[:40]}'; use arithmetic, {variable}, {', '.join(known[1:])}")
     for child in children:
-        _check(child, variable, depth + 1)
+        _check(child, text, variable, depth + 1)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and value <= LARGEST
 
 
 def _value(node: ast.AST, values: dict[str, Any]) -> Any:
@@ -71,4 +79,4 @@ def _value(node: ast.AST, values: dict[str, Any]) -> Any:
     if isinstance(node, ast.Name):
         return values.get(node.id, np.pi)
     assert isinstance(node, ast.Constant)
-    return float(node.value)  # type: ignore[arg-type]
+    return np.float64(node.value)  # type: ignore[arg-type]  # so that 1/0 is an infinity

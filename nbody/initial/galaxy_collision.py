@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import BeforeValidator, model_validator
 
 from nbody.initial.combine import joined, placed, shares
-from nbody.initial.exponential_disk import ExponentialDisk, Spheroid
+from nbody.initial.exponential_disk import ExponentialDisk, Height, Spheroid, ToomreQ
 from nbody.initial.generator import Generator, centred
 from nbody.initial.orbit import on_orbit
 from nbody.law import Gravity
@@ -46,8 +46,8 @@ class GalaxyCollision(Generator):
     arguments: Pair = (0.0, -30.0)
     mass: Mass = 1.0
     radius: Length = 1.0
-    height: Positive = 0.1
-    Q: NotNegative = 1.5
+    height: Height = 0.1
+    Q: ToomreQ = 1.5
     bulge: Spheroid | None = None
     halo: Spheroid | None = Spheroid(mass=4.0, radius=3.0, share=0.4, cut=10.0)
 
@@ -71,9 +71,11 @@ class GalaxyCollision(Generator):
         made = []
         for m in (1.0, self.mass_ratio):
             r = math.sqrt(m)
-            spheres = {"bulge": scaled(self.bulge, m, r), "halo": scaled(self.halo, m, r)}
-            lengths = {"radius": r * self.radius, "height": self.height}
-            made.append(ExponentialDisk(mass=m * self.mass, Q=self.Q, **lengths, **spheres))  # type: ignore[arg-type]
+            galaxy = ExponentialDisk.model_construct(  # of checked values; a product that overflows is found in the bodies
+                mass=m * self.mass, radius=r * self.radius, height=self.height, Q=self.Q,
+                bulge=scaled(self.bulge, m, r), halo=scaled(self.halo, m, r),
+            )  # fmt: skip
+            made.append(galaxy)
         return made[0], made[1]
 
     def orbit(self, G: float) -> tuple[Array, Array]:

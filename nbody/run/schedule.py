@@ -10,6 +10,9 @@ from nbody.scenario import Scenario
 FRAMES = 100
 """The default number of frames of a run that ends at a time and has steps of different lengths."""
 
+MOST = 2**53
+"""The most steps, or frames, of a run: a float64 counts up to it."""
+
 
 @dataclass(frozen=True)
 class StepSchedule:
@@ -135,11 +138,19 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
             "how many steps this scheme makes until 'end' is not known; write "
             "'dt: TIME' instead of 'every' (--set record.dt=TIME)"
         )
-    return TimeSchedule(record.dt or (chosen.end - origin) / FRAMES or 1.0, chosen.end, origin)
+    interval = record.dt or (chosen.end - origin) / FRAMES or 1.0
+    _require_countable(scenario.where("record.dt", "integrator.end"), chosen.end - origin, interval)
+    return TimeSchedule(interval, chosen.end, origin)
+
+
+def _require_countable(where: str, time: float, interval: float) -> None:
+    if not time / interval <= MOST:
+        raise InputError(f"{where}a time of {time:g} has more than 2^53 intervals of {interval:g}; use fewer")
 
 
 def whole_steps(where: str, time: float, dt: float) -> int:
     """``time`` as a number of steps of ``dt``. Raises InputError, which begins with ``where``, if it is no whole number."""
+    _require_countable(where, time, dt)
     steps = round(time / dt)
     if abs(time - steps * dt) > 1e-6 * dt or (time and not steps):
         nearest = max(1, steps) * dt

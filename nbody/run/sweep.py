@@ -28,6 +28,7 @@ from nbody.run.cluster import Cluster, note_of
 from nbody.run.plan import plan
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.scenario import Scenario
+from nbody.scenario.ensemble import whole_range
 from nbody.scenario.yaml_reader import read_assignment
 from nbody.trajectory import Trajectory
 
@@ -171,13 +172,12 @@ def _varied(text: str) -> tuple[str, list[str]]:
             f"--vary: must be KEY=VALUES, as in initial.seed=1..64 or gravity.length=0.01,0.02, got {text!a}"
         )
     values = [each.strip() for each in re.split(r",(?![^\[{]*[\]}])", listed)]
-    if match := re.fullmatch(r"(-?\d+)\.\.(-?\d+)", listed.strip()):
-        first, last = int(match[1]), int(match[2])
-        if last < first:
-            raise InputError(f"--vary {key}: the range {listed} is empty; write {last}..{first}")
-        if last >= first + MOST:
+    if (numbers := whole_range(listed)) is not None:
+        if not numbers:
+            raise InputError(f"--vary {key}: the range {listed} is empty; write {numbers.stop - 1}..{numbers.start}")
+        if numbers.stop - numbers.start > MOST:
             raise InputError(f"--vary {key}: the range {listed} has more than {MOST} numbers")
-        values = [str(number) for number in range(first, last + 1)]
+        values = list(map(str, numbers))
     for value in values:
         read_assignment(f"{key}={value}", "--vary")
     return key, values

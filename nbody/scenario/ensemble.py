@@ -38,7 +38,7 @@ DRAWS: dict[str, tuple[int, Callable[..., np.ndarray]]] = {
 }
 """Each distribution: how many numbers it takes, and what draws from it."""
 
-_RANGE = re.compile(r"(\d+)\s*\.\.\s*(\d+)")
+_RANGE = re.compile(r"(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})")
 
 
 class Ensemble(Group):
@@ -107,11 +107,16 @@ def keys_of(path: str) -> Keys:
     return keys
 
 
+def whole_range(values: Any) -> range | None:
+    """The numbers of a text such as ``1..64``, with the last; None for all else."""
+    found = _RANGE.fullmatch(values.strip()) if isinstance(values, str) else None
+    return range(int(found[1]), int(found[2]) + 1) if found else None
+
+
 def _axis(values: Any) -> list[Any] | None:
     """The values of a range or a list; None for a distribution."""
-    if isinstance(values, str) and (found := _RANGE.fullmatch(values.strip())):
-        first, last = map(int, found.groups())
-        return list(range(first, last + 1))
+    if (found := whole_range(values)) is not None:
+        return list(found)
     if isinstance(values, list | tuple):
         return list(values)
     if isinstance(values, Mapping) and "linear" in values:
@@ -126,9 +131,8 @@ def _numbers(values: Any) -> list[float]:
 
 def _check(values: Any) -> None:
     """Raise a ValueError unless these are values that a path may have."""
-    if isinstance(values, str) and (found := _RANGE.fullmatch(values.strip())):
-        first, last = map(int, found.groups())
-        if not first <= last < 2**63 or last - first >= MOST_SYSTEMS:
+    if (found := whole_range(values)) is not None:
+        if not 0 < found.stop - found.start <= MOST_SYSTEMS:
             raise ValueError(f"the range {values} must go up, and have at most {MOST_SYSTEMS} numbers")
         return
     if isinstance(values, list | tuple) and 0 < len(values) <= MOST_SYSTEMS:

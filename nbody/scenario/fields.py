@@ -5,12 +5,14 @@ whole number) and turns pydantic's findings into one line with the file and the 
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, TypeVar
 
+import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -201,6 +203,27 @@ def unknown_key(key: str, likely: Any, known: Any) -> str:
     return f"unknown key{hint}" if hint else f"unknown key; the keys here are {', '.join(known)}"
 
 
+@contextmanager
+def arithmetic(source: Source, at: Keys = ()) -> Iterator[None]:
+    """Read the values below ``at``, or compute with them: an overflow or a division by zero, of Python or NumPy, is the
+    mistake of the number farthest from 1.
+
+    Raises:
+        InputError: one line that names this number.
+    """
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            yield
+    except ArithmeticError:
+        keys, value = source.farthest(at)
+        start = source.where(keys or at)
+        raise InputError(
+            f"{start}{shown(value)} leads to numbers beyond 1.8e308 or to a division by zero; use a number nearer to 1"
+            if keys
+            else f"{start}the values here lead to numbers beyond 1.8e308 or to a division by zero; change one"
+        ) from None
+
+
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -211,7 +234,8 @@ def validated(model: type[M], values: Any, source: Source, at: Keys = ()) -> M:
         InputError: one line about the first mistake in the file.
     """
     try:
-        return model.model_validate(values, context=source)
+        with arithmetic(source, at):
+            return model.model_validate(values, context=source)
     except ValidationError as error:
         problems = [((*at, *keys), message) for keys, message in _problems(error)]
         keys, message = min(problems, key=lambda problem: source.order(problem[0]))

@@ -37,6 +37,7 @@ from nbody.scenario.fields import (
     Velocity,
     Whole,
     a_list,
+    arithmetic,
     short_name,
     shown,
     unknown_key,
@@ -61,7 +62,8 @@ def scale_from(source: Source) -> Scale | None:
         return None
     keys = validated(UnitKeys, source.values["units"], source, ("units",))
     try:
-        return Scale(keys.model_dump(exclude_none=True))
+        with arithmetic(source, ("units",)):
+            return Scale(keys.model_dump(exclude_none=True))
     except UnitProblem as error:
         at = ("units", error.key) if error.key else ("units",)
         raise InputError(source.where(at) + str(error)) from None

@@ -1,5 +1,6 @@
 """What the packaged scenarios are about, and copies of them for the user."""
 
+import os.path
 from pathlib import Path
 
 from nbody.errors import InputError, did_you_mean, printable
@@ -31,7 +32,7 @@ def copy(name: str, target: Path | None = None) -> Path:
     if name not in known:
         raise InputError(f"{printable(name)}: unknown scenario{did_you_mean(name, known)}; one of: {', '.join(known)}")
     path = Path(f"{name}.yaml") if target is None else target
-    if path.is_dir():
+    if os.path.isdir(path):  # Path.is_dir() raises for a name that the system does not allow
         path = path / f"{name}.yaml"
     elif path.suffix not in packaged.SUFFIXES:
         raise InputError(f"{printable(path)}: a scenario ends in .yaml; name such a file, or an existing folder")

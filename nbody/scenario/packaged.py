@@ -1,5 +1,6 @@
 """Finds the scenarios that come with nbody, by a name or a path that ends in ``scenarios/NAME.yaml``."""
 
+import os.path
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,15 +33,16 @@ def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Pat
     Raises:
         InputError: a bare name is neither a file nor a packaged scenario.
     """
+    # (The functions of os.path return False for names that the system does not allow; those of Path raise.)
     bare = path.suffix == "" and path.parent == Path()
-    if _is_file(path) or not (bare or path.suffix in SUFFIXES):
+    if os.path.isfile(path) or not (bare or path.suffix in SUFFIXES):
         return path
     known = names()
     if path.stem in known and (bare or path.parent.name in ("", "scenarios")):
         if not bare:
             notify(f"{printable(path)} does not exist here: this is the scenario '{path.stem}' that comes with nbody")
         return path_of(path.stem)
-    if bare and path.name and not path.exists():
+    if bare and path.name and not os.path.exists(path):
         start, listed = printable(path), ", ".join(known)
         raise InputError(
             f"{start}: there is no such file, and no scenario of this name{did_you_mean(path.name, known)}; "
@@ -51,10 +53,3 @@ def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Pat
 
 def _folder() -> Path:
     return next((folder for folder in FOLDERS if folder.is_dir()), FOLDERS[0])
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # the system does not allow this name
-        return False

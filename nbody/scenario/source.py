@@ -1,5 +1,6 @@
 """The source of a scenario's values: the file and line of each key, or the option that replaced it."""
 
+import math
 import os
 import stat
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Any, BinaryIO
 
 from nbody.errors import InputError, did_you_mean, printable
 from nbody.scenario import packaged
-from nbody.scenario.units import Scale
+from nbody.scenario.units import Scale, magnitude
 
 Keys = tuple[str, ...]
 """The path of a value: ``("integrator", "dt")``, written ``integrator.dt``."""
@@ -48,6 +49,24 @@ class Source:
         """A sort key for errors: first those in the file from top to bottom, then missing keys, then options."""
         line = self.line(keys)
         return keys in self.options, line == 0, line
+
+    def farthest(self, at: Keys) -> tuple[Keys, object]:
+        """The keys and the value of the number or quantity below ``at`` that differs most from 1, by orders of magnitude;
+        no keys if none differs by more than ten."""
+        found: list[tuple[float, Keys, object]] = [(10.0, (), None)]
+
+        def visit(value: Any, keys: Keys) -> None:
+            if isinstance(value, Mapping):
+                for key, each in value.items():
+                    visit(each, (*keys, str(key)))
+            elif isinstance(value, list | tuple):
+                for k, each in enumerate(value):
+                    visit(each, (*keys, str(k)))
+            elif keys[: len(at)] == at and (number := magnitude(value)):
+                found.append((abs(math.log10(number)), keys, value))
+
+        visit(self.values, ())
+        return max(found, key=lambda each: each[0])[1:]
 
     def where(self, keys: Keys, *others: Keys) -> str:
         """The beginning of an error: ``mine.yaml:7: integrator.dt: ``, or ``--dt: `` for a value from an option.

@@ -7,6 +7,7 @@ depend on the poorly known G; its parsec is the IAU's too (648000/π au).
 
 import math
 import re
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -129,6 +130,7 @@ class Scale:
 
     Raises:
         UnitProblem: a symbol that is not a unit, or not of this kind; too few units, or units that contradict each other.
+        ArithmeticError: a unit of :data:`DIMENSIONS` in SI is beyond float64.
         InputError: Astropy is not installed.
     """
 
@@ -146,6 +148,8 @@ class Scale:
             raise UnitProblem("velocity", "contradicts the units of length and time; remove one of the three")
         self.units = Units(**symbols)
         self._size_of = size
+        if not all(0 < self._si(dimension) < math.inf for dimension in DIMENSIONS.values()):
+            raise OverflowError
         self.G = float(constants.G.si.value) / self._si(DIMENSIONS["gravitational constant"])
 
     def number(self, text: str, dimension: Dimension) -> float:
@@ -192,6 +196,15 @@ def _example(dimension: Dimension) -> str:
 def is_quantity(value: object) -> bool:
     """True for a text that is a number and a unit, such as ``20 Myr``."""
     return isinstance(value, str) and len(value) <= LONGEST and _QUANTITY.fullmatch(value.strip()) is not None
+
+
+def magnitude(value: object) -> float:
+    """The size of a number, or of a quantity without its unit; 0 for all that is neither, or not finite."""
+    number = _split(value)[0] if isinstance(value, str) and is_quantity(value) else value
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return 0.0
+    number = min(abs(number), sys.float_info.max)
+    return number if math.isfinite(number) else 0.0
 
 
 def _split(text: str) -> tuple[float, str]:
