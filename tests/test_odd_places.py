@@ -81,6 +81,33 @@ def test_a_scenario_whose_name_is_no_text_is_run_and_recorded(folder):
     assert (folder / "output/run.h5").exists()
 
 
+# --- A folder with code in it ------------------------------------------------------------------------------------------
+
+DECOYS = ("nbody", "vispy", "mpi4py", "submitit", "numpy", "h5py", "json", "PySide6")
+
+
+@pytest.mark.parametrize("arguments", [
+    ("doctor",),
+    ("sweep", "small.yaml", "--vary", "initial.seed=1"),
+    ("run", "small.yaml", "--set", "initial={file: foreign.hdf5}", "--set", "name=x"),
+    ("info", "foreign.hdf5"),
+], ids=lambda arguments: arguments[0])  # fmt: skip
+def test_code_in_the_current_folder_is_not_executed(tmp_path, arguments):
+    """As in a folder that somebody has unpacked: Python imports from the current folder unless it is started with -P."""
+    for name in DECOYS:
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'a').write({name!r})\n")
+    (tmp_path / "foreign.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(1000))
+    (tmp_path / "small.yaml").write_text(
+        "initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.1, steps: 1}\nengine: reference\n"
+        "precision: float64\n"
+    )
+    command = [sys.executable, "-P", "-m", "nbody", *arguments]  # as the installed script imports
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert not (tmp_path / "executed").exists(), (tmp_path / "executed").read_text()
+    assert done.returncode == (0 if arguments[0] in ("doctor", "sweep") else 2), done.stderr
+
+
 # --- A standard output that takes nothing, or not every character ----------------------------------------------------
 
 
