@@ -138,6 +138,45 @@ def test_a_terminal_without_greek_gets_a_question_mark(folder):
     assert done.returncode == 0 and "name: ?" in done.stdout
 
 
+# --- An environment in which libraries fail ------------------------------------------------------------------------
+
+
+def limited(limit, value):
+    """For ``preexec_fn``."""
+    import resource
+
+    return lambda: resource.setrlimit(getattr(resource, limit), (value, value))
+
+
+@pytest.mark.parametrize("most", [5, 8])
+@pytest.mark.parametrize("command", ["doctor", "run plummer", "sweep plummer --vary initial.seed=1"])
+def test_a_process_that_may_open_few_files_says_so(folder, command, most):
+    before = sorted(folder.rglob("*"))
+    done = nbody(*command.split(), preexec_fn=limited("RLIMIT_NOFILE", most))
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == f"error: at most {most} files may be open here (ulimit -n); raise the limit to 32 or more\n"
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("integrator,code", [("leapfrog", 0), ("ias15", 2)])
+def test_without_a_compiler_the_reference_runs_and_what_is_compiled_is_refused(folder, integrator, code):
+    options = [
+        "--engine",
+        "reference",
+        "--precision",
+        "float64",
+        "--integrator",
+        integrator,
+        "--steps",
+        "1",
+        "--every",
+        "1",
+    ]
+    done = nbody("run", "kepler", "-q", *options, env={"NUMBA_DISABLE_JIT": "1"})
+    assert done.returncode == code, done.stderr
+    assert code == 0 or ("NUMBA_DISABLE_JIT forbids it" in done.stderr and done.stderr.count("\n") == 1)
+
+
 # --- A picture's name -------------------------------------------------------------------------------
 
 

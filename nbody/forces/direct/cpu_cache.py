@@ -40,6 +40,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from nbody.cache import compiling, keep_bytes, kernel_name, kernels, load_bytes
+from nbody.errors import DeviceError
 
 SETTINGS = (
     "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML", "LLVM_REFPRUNE_PASS",
@@ -175,6 +176,8 @@ def disk_cached(function: Callable, **options: Any) -> Callable:
     no file."""
     options |= {"nogil": True, "error_model": "numpy"}
     compiled = njit(function, **options)
+    if config.DISABLE_JIT:
+        return _refused
     compile_now = compiled._compiler.compile
 
     def compile_with_distinct_numbers(*types: Any) -> Any:
@@ -185,6 +188,14 @@ def disk_cached(function: Callable, **options: Any) -> Callable:
     if Path(function.__code__.co_filename).is_file():
         compiled._cache = KernelCache(function, _in_order(options))
     return compiled
+
+
+def _refused(*arguments: Any) -> None:
+    """Stands for every kernel where Numba does not compile: most of them do not run as plain Python."""
+    raise DeviceError(
+        "this needs compiled code, and NUMBA_DISABLE_JIT forbids it; unset that variable, or use --engine reference and "
+        "--integrator leapfrog"
+    )
 
 
 def _in_order(options: dict[str, Any]) -> str:
