@@ -454,14 +454,26 @@ ENDED = textwrap.dedent("""
 
     _, end, *arguments = sys.argv
 
+    def press(widget):
+        from PySide6.QtCore import QCoreApplication, QEvent, Qt
+        from PySide6.QtGui import QKeyEvent
+        for _ in range(20):
+            key = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
+            QCoreApplication.postEvent(widget, key)
+
     def show(source, clock, real=window.show, **options):
         def opened(pane):
             from vispy import app
 
             def tick(event):
-                if clock.at >= 8 and end == "close":
+                if clock.at < 8:
+                    return
+                if end == "close":
                     pane.close()
-                elif clock.at >= 8:
+                elif end == "keys":
+                    press(pane.native)
+                    pane.timer.stop()
+                else:
                     os.kill(int(end), signal.SIGKILL)
 
             pane.timer = app.Timer(0.02, tick, start=True)
@@ -478,7 +490,8 @@ ENDED = textwrap.dedent("""
 
 
 def ended(end, screen, *arguments):
-    """A command whose window is closed, or whose X server is killed, at step 8; then another thread collects garbage."""
+    """A command whose window is closed by itself or by keys, or whose X server is killed, at step 8; then another thread
+    collects garbage."""
     display, server = screen
     end = str(server.pid) if end == "kill" else end
     command = [sys.executable, "-c", ENDED, end, *map(str, arguments)]
@@ -514,3 +527,8 @@ def test_a_view_whose_screen_is_gone_ends_with_one_line(screen, longer):
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1] == "error: the screen is gone, and the window with it"
     assert "WARNING" not in done.stderr
+
+
+def test_keys_pressed_faster_than_they_are_handled_close_the_window_without_an_error(screen, longer):
+    done = ended("keys", screen, "view", longer)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
