@@ -1,13 +1,16 @@
 """Data kept between runs in the user's cache folder: measurements (JSON) and compiled code (bytes).
 
 A file that is missing, damaged or not ours counts as empty; if the folder can't be written, nothing is kept. The folder
-can be removed at any time: everything is then measured and compiled again.
+can be removed at any time: everything is then measured and compiled again. Compiled code is executed, so it is taken only
+from a folder and a file that no other user can write.
 """
 
 import contextlib
 import hashlib
 import json
 import os
+import re
+import stat
 import tempfile
 import threading
 import time
@@ -17,6 +20,7 @@ from typing import Any
 
 _HASH = hashlib.sha256
 _HASH_BYTES = _HASH().digest_size
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 UNUSED_DAYS = 90
 """Files of bytes that were not read for this many days are removed when another file is written to their folder."""
@@ -37,7 +41,7 @@ def folder() -> Path:
 
 
 def kernels() -> Path | str:
-    """The folder of the compiled kernels of a GPU; empty if there is no home."""
+    """The folder of the compiled kernels; empty if there is no home."""
     try:
         return folder() / "kernels"
     except RuntimeError:
@@ -68,11 +72,21 @@ def keep(kind: str, key: str, value: Any) -> None:
         _replace(file(kind), json.dumps(recall(kind) | {key: value}, indent=1).encode())
 
 
+def kernel_name(function: Callable, dependencies: str) -> str:
+    """The name under which a compiled kernel is stored: the function's, and a hash of all that its code depends on."""
+    plain = re.sub(r"\W", "", function.__name__)
+    return f"kernels/{plain}-{_HASH(dependencies.encode()).hexdigest()[:32]}"
+
+
 def load_bytes(name: str) -> bytes | None:
-    """The bytes stored under a name; None if there are none, or if their checksum is wrong."""
+    """The bytes stored under a name; None if there are none, if their checksum is wrong, or if another user could have
+    written them."""
     try:
         path = folder() / name
-        content = path.read_bytes()
+        if not _is_safe(path.parent):  # before anything in it is opened
+            return None
+        with path.open("rb") as file:
+            content = file.read() if _is_safe(file.fileno()) else b""
         with contextlib.suppress(OSError):
             os.utime(path)
     except (OSError, RuntimeError):
@@ -82,13 +96,28 @@ def load_bytes(name: str) -> bytes | None:
 
 
 def keep_bytes(name: str, data: bytes) -> None:
-    """Store bytes with their checksum under a name (a path within the folder). The file is replaced as a whole."""
+    """Store bytes with their checksum under a name (a path within the folder). The file is replaced as a whole, and other
+    users lose the right to write the folder that it is in."""
     with contextlib.suppress(OSError, RuntimeError):
         path = folder() / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = path.parent.stat()
+        if os.name == "posix" and facts.st_uid == os.geteuid():
+            path.parent.chmod(stat.S_IMODE(facts.st_mode) & ~_OTHERS_WRITE)
+        if not _is_safe(path.parent):
+            return
         _replace(path, _HASH(data).digest() + data)
         for other in path.parent.iterdir():
             if time.time() - other.stat().st_mtime > 86400 * UNUSED_DAYS:
                 other.unlink(missing_ok=True)
+
+
+def _is_safe(place: Path | int) -> bool:
+    """True if only this user, or root, owns and can write a folder or an open file."""
+    if os.name != "posix":
+        return True
+    facts = os.stat(place)
+    return facts.st_uid in (0, os.geteuid()) and not facts.st_mode & _OTHERS_WRITE
 
 
 @contextlib.contextmanager

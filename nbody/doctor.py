@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nbody import child as child_process
 from nbody import machine, opengl
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import DeviceError, InputError, printable, shortened
@@ -147,7 +148,7 @@ def _mpi() -> Finding:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     launchers = [name for name in ("mpirun", "srun") if shutil.which(name, path=path)]
     facts: dict[str, Any] = {"launchers": launchers}
-    child = subprocess.run([sys.executable, "-c", _ASK_MPI], capture_output=True, text=True, env=_not_launched())
+    child = subprocess.run(**_not_launched(child_process.python("-c", _ASK_MPI)), capture_output=True, text=True)
     if child.returncode:
         remedy = f"{machine.install_extra('mpi-local')}; on a cluster load its MPI, and {machine.install_extra('mpi')}"
         problem = shortened(printable((child.stderr.strip().splitlines() or ["it can't be loaded"])[-1]), 150)
@@ -166,8 +167,8 @@ def _slurm() -> Iterator[Finding]:
     try:
         version, listed = (
             subprocess.run(
-                ["srun", option], capture_output=True, text=True, errors="replace", timeout=SLURM_PATIENCE,
-                env=_not_launched(),
+                **_not_launched({"args": ["srun", option], "env": os.environ}),
+                capture_output=True, text=True, errors="replace", timeout=SLURM_PATIENCE,
             )
             for option in ("--version", "--mpi=list")
         )  # fmt: skip
@@ -200,9 +201,10 @@ print(mpi4py.__version__)
 """
 
 
-def _not_launched() -> dict[str, str]:
-    """The environment of a process that no launcher has started."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI_", "HYD", "PRTE"))}
+def _not_launched(child: dict[str, Any]) -> dict[str, Any]:
+    """``args`` and ``env`` of a process, without what it would inherit from a launcher."""
+    kept = {name: value for name, value in child["env"].items() if not name.startswith(("PMI", "OMPI_", "HYD", "PRTE"))}
+    return child | {"env": kept}
 
 
 def _python() -> Finding:
@@ -352,7 +354,7 @@ def _interop() -> Finding:
         return Finding(topic, MISSING, text, facts={"interop": False, "reason": "no GPU"})
     try:
         child = subprocess.run(
-            [sys.executable, "-c", _ASK_INTEROP], capture_output=True, text=True, timeout=opengl.PATIENCE
+            **child_process.python("-c", _ASK_INTEROP), capture_output=True, text=True, timeout=opengl.PATIENCE
         )
         answers = [line.removeprefix("answer:").strip() for line in child.stdout.splitlines() if "answer:" in line]
         problem = answers[0] if answers else (child.stderr.strip().splitlines() or ["the child process ended"])[-1]

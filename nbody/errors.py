@@ -43,6 +43,11 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) + 1 + most // 2 - most :]}"
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number of things: ``1 body``, ``2 bodies``. The plural ends in s unless it is given."""
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the known name nearest to ``name``, or nothing when none is near."""
     near = get_close_matches(str(name), list(known), n=1, cutoff=0.5)

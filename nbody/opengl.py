@@ -6,8 +6,9 @@ A broken OpenGL driver can crash the process that creates a context, so a child 
 import ctypes
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
+
+from nbody import child as child_process
 
 SCREENLESS = {"libEGL.so.1": "libegl1", "libGL.so.1": "libgl1"}
 """Libraries that are needed to draw without a screen, and their Debian packages."""
@@ -57,10 +58,10 @@ class Renderer:
 
 def screenless() -> Renderer:
     """Create an OpenGL context through EGL in a child process and report its renderer."""
-    environment = {"EGL_PLATFORM": "surfaceless", **os.environ}
+    platform = os.environ.get("EGL_PLATFORM", "surfaceless")
     try:
         child = subprocess.run(
-            [sys.executable, "-c", _ASK], capture_output=True, text=True, timeout=PATIENCE, env=environment
+            **child_process.python("-c", _ASK, EGL_PLATFORM=platform), capture_output=True, text=True, timeout=PATIENCE
         )
     except subprocess.TimeoutExpired:
         return Renderer(problem=f"no context within {PATIENCE:.0f} s")

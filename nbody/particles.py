@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, counted
 
 Array = np.ndarray
 
@@ -57,7 +57,8 @@ class Particles:
 
     def __repr__(self) -> str:
         species = f" of {len(self.species_names)} species" if len(self.species_names) > 1 else ""
-        return f"<{self.count} particles{species} in {self.dimensions}-D at t = {self.time:.6g}, step {self.step}>"
+        particles = counted(self.count, "particle")
+        return f"<{particles}{species} in {self.dimensions}-D at t = {self.time:.6g}, step {self.step}>"
 
     @property
     def count(self) -> int:

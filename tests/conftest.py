@@ -67,8 +67,14 @@ def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:
 
 
 @pytest.fixture
-def display():
-    """A virtual screen; skips if a library for a window is missing."""
+def display(screen):
+    """The name of a virtual screen."""
+    return screen[0]
+
+
+@pytest.fixture
+def screen():
+    """A virtual screen: its name, and its server's process; skips if a library for a window is missing."""
     pytest.importorskip("PySide6")
     if not shutil.which("Xvfb"):
         pytest.skip("no Xvfb here")
@@ -85,6 +91,6 @@ def display():
     os.close(write)
     with os.fdopen(read) as pipe:
         number = pipe.readline().strip()
-    yield f":{number}"
+    yield f":{number}", server
     server.terminate()
     server.wait()

@@ -470,7 +470,8 @@ BAD = {
     "--from old.json": "--from is a subcommand now: nbody bench show",
     "--cpu matmul": "unexpected extra argument",
     "matmull": "unexpected extra argument",
-    "show": "Missing argument",
+    "show": "there is no output/bench.json here yet; measure one with 'nbody bench'",
+    "compare": "there is no output/bench.json here yet",
     "show /nowhere.json": "/nowhere.json: there is no such file",
     "show a.json b.json --json": "--json prints one report",
     "compare /nowhere.json": "/nowhere.json: there is no such file",
@@ -487,7 +488,16 @@ def test_bad_input_is_one_line_before_anything_is_measured(arguments, capsys, tm
     assert out == "" and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [["--gpu"], ["--cpu", "--gpu"], ["roofline"]])
+def test_without_a_gpu_cpu_and_gpu_measure_the_cpu_and_say_so(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("nbody.bench.card.no_gpu", lambda: "it was taken out")
+    few = ["--engines", "reference", "--particles", "64", "--precision", "float64", "--json", "-o", str(tmp_path)]
+    assert main(["bench", "--cpu", "--gpu", *few]) == 0
+    out, err = capsys.readouterr()
+    assert "--gpu: there is no NVIDIA GPU to measure here (it was taken out); measuring the CPU\n" in err
+    assert {row["backend"] for row in json.loads(out)["rows"]} == {"cpu"}
+
+
+@pytest.mark.parametrize("arguments", [["--gpu"], ["roofline"]])
 def test_gpu_without_a_gpu_is_one_line(arguments, capsys, monkeypatch):
     monkeypatch.setattr("nbody.bench.card.no_gpu", lambda: "it was taken out")
     assert main(["bench", *arguments]) == 2

@@ -142,6 +142,17 @@ def test_every_rung_is_explained_anywhere(not_compiled, rung):
     assert not re.search(r"(?<![0-9.])1 (blocks|reads|threads|registers)|e\+0|100%", text)
 
 
+def test_an_explanation_says_what_it_lacks(monkeypatch):
+    """As where the extra cu13 is not installed."""
+
+    def missing(*arguments):
+        raise RuntimeError('Failure finding "libnvrtc.so.13 or libnvrtc.so.12": No such file')
+
+    monkeypatch.setattr(gpu, "ptx", missing)
+    last = explain.explain("k06").splitlines()[-1]
+    assert gpu.SIMULATED or (last.startswith("To see what the kernel takes of a card") and "[cu13]" in last)
+
+
 @pytest.mark.parametrize("words", [["k01", "k06"], ["k01,k06"]])
 def test_several_rungs_are_explained_with_what_their_kernels_take(words, capsys):
     assert main(["bench", "matmul", "--explain", *words]) == 0

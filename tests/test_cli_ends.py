@@ -48,6 +48,32 @@ def test_an_interrupted_run_that_has_said_where_says_no_more(monkeypatch, capsys
     assert capsys.readouterr().err == "interrupted at step 5; continue with: nbody resume run.h5\n"
 
 
+MEASURING = """
+import sys, time
+from nbody.forces import by_accuracy
+from nbody.__main__ import main
+by_accuracy._seconds = lambda *arguments: time.sleep(60)
+sys.argv = ["nbody", "run", "plummer", "--particles", "20000", "--accuracy", "1e-3"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_while_auto_measures_ends_with_a_line(tmp_path, name):
+    """A job's end or a lost terminal, before there is a run."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    child = subprocess.Popen(
+        [sys.executable, "-c", MEASURING], env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    for line in child.stderr:
+        if "measuring once" in line:
+            child.send_signal(getattr(signal, name))
+            break
+    _, error = child.communicate(timeout=60)
+    assert (child.returncode, error) == (130, "interrupted\n")
+    assert not (tmp_path / "output").exists() or not list((tmp_path / "output").iterdir())
+
+
 def test_an_interrupt_among_the_first_imports_is_silent(tmp_path):
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}

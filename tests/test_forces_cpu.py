@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import pytest
 from conftest import random_bodies
+from numba.core.compiler import CompileResult
 
 from nbody import cache
 from nbody.cli.progress import messages
@@ -19,7 +20,7 @@ from nbody.errors import DeviceError
 from nbody.forces.api import accelerations
 from nbody.forces.direct import cpu_cache, cpu_pairs, cpu_roots, cpu_tiles
 from nbody.forces.direct.cpu import CpuEngine
-from nbody.forces.direct.cpu_cache import KernelFiles, disk_cached, sources
+from nbody.forces.direct.cpu_cache import KernelCache, disk_cached, sources
 from nbody.forces.reference import direct_sum
 from nbody.integrators import kepler
 from nbody.law import Gravity
@@ -366,7 +367,7 @@ for made in cpu_pairs.gravitate_for("cutoff", 3, False).overloads.values():
     names += [one.name for one in made.library._get_module_for_linking().functions if not one.is_declaration]
 print(*{int(number) for name in names for number in re.findall(r"B\\d+v(\\d+)B", name)})
 """
-    environment = os.environ | {"NUMBA_CACHE_DIR": tempfile.mkdtemp()}
+    environment = os.environ | {"XDG_CACHE_HOME": tempfile.mkdtemp()}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     numbers = [int(number) for number in run.stdout.split()]
     assert numbers and min(numbers) > 10**6  # Numba's own have counted to some hundred
@@ -383,71 +384,87 @@ def test_a_kernel_is_compiled_again_if_a_function_of_another_file_changes(monkey
     exec("def later(i, x, v, mu, h):\n    return solve(i, x, v, mu, h)", namespace)
     found = sources(namespace["later"])
     assert found[:2] == ["<string>", "kepler.py"] and any("error_model" in each for each in found[2:])
-    assert sources(lambda i: kepler.kepler_step) == [], "functions of other packages have no files here"
+    assert sources(lambda i: kepler.kepler_step) == ["test_forces_cpu.py"], "a plug-in's function has its own file here"
 
 
-def kernel_files(folder, stamp="stamp", options="options"):
-    return KernelFiles(str(folder), "gravitate", stamp, options)
+def double(x):
+    return x + x
 
 
-def test_kernels_are_kept_in_files_of_their_own():
-    for kernel in (cpu_tiles.pack, cpu_tiles.unpack, cpu_pairs.gravitate_for("plummer", 3, False)):
-        assert isinstance(kernel._cache._cache_file, KernelFiles)
+def kernel_name(key=KEY, function=double, options="options"):
+    return KernelCache(function, options).name(key)
 
 
-def test_a_kernel_is_found_by_all_that_it_was_compiled_from_and_for(tmp_path):
-    """Whoever else keeps one, before, after or at the same time."""
-    others = [(KEY, {"stamp": "later"}), (KEY, {"options": "others"}), (("3-D", "x86"), {})]
-    kernel_files(tmp_path).save(KEY, "kernel")
-    for key, made in others:
-        assert kernel_files(tmp_path, **made).load(key) is None
-        kernel_files(tmp_path, **made).save(key, f"kernel for {key} {made}")
-    assert kernel_files(tmp_path).load(KEY) == "kernel"
-    assert all(kernel_files(tmp_path, **made).load(key) == f"kernel for {key} {made}" for key, made in others)
-
-
-def test_a_damaged_kernel_is_as_good_as_none(tmp_path):
-    kernel_files(tmp_path).save(KEY, "kernel")
-    (file,) = tmp_path.iterdir()
-    whole = file.read_bytes()
-    for damaged in (
-        b"",
-        whole[:20],
-        whole[:-1],
-        *(whole[:k] + bytes([whole[k] ^ 1]) + whole[k + 1 :] for k in (3, 50)),
-    ):
-        file.write_bytes(damaged)
-        assert kernel_files(tmp_path).load(KEY) is None
-    kernel_files(tmp_path).save(KEY, "anew")
-    assert kernel_files(tmp_path).load(KEY) == "anew"
-
-
-def test_what_numba_is_told_to_compile_by_is_part_of_a_kernels_name(tmp_path, monkeypatch):
-    """A kernel without vectors, made once to look at something, would else serve every later run."""
-    kernel_files(tmp_path).save(KEY, "kernel")
+def test_a_kernel_is_found_by_all_that_it_was_compiled_from_and_for(monkeypatch):
+    """Whoever else keeps one, before, after or at the same time. A kernel without vectors, made once to look at something,
+    would else serve every later run."""
+    others = [
+        kernel_name(function=kepler.kepler_step.py_func),
+        kernel_name(options="others"),
+        kernel_name(("3-D", "x86")),
+    ]
     monkeypatch.setattr(numba.config, "LOOP_VECTORIZE", 1 - numba.config.LOOP_VECTORIZE)
-    assert kernel_files(tmp_path).load(KEY) is None
+    others.append(kernel_name())
+    monkeypatch.undo()
+    assert kernel_name() == kernel_name() and len({kernel_name(), *others}) == 5
 
 
-def test_an_interrupt_that_llvm_swallows_is_one_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """An empty cache; returns whether a function is loaded from it, when it is called in a new process."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
-    def save(self, key, data):
+    def loaded():
+        compiled = disk_cached(double)
+        assert compiled(21) == 42
+        return bool(compiled.stats.cache_hits)
+
+    return loaded
+
+
+def test_a_compiled_kernel_is_loaded_and_a_damaged_one_compiled_again(own_cache, tmp_path):
+    assert not own_cache() and own_cache()
+    (file,) = (tmp_path / "nbody/kernels").iterdir()
+    whole = file.read_bytes()
+    changed = (whole[:k] + bytes([whole[k] ^ 1]) + whole[k + 1 :] for k in (3, 50))
+    for damaged in (b"", whole[:20], whole[:-1], *changed):
+        file.write_bytes(damaged)
+        assert not own_cache() and own_cache()
+
+
+def test_code_that_another_user_could_have_written_is_not_executed(own_cache, tmp_path, monkeypatch):
+    """The name of a file is a hash of public things, and what is in it is unpickled and called."""
+    folder = tmp_path / "nbody/kernels"
+    own_cache()
+    (file,) = folder.iterdir()
+    for place, mode in ((file, 0o620), (file, 0o602), (folder, 0o770), (folder, 0o1777)):
+        place.chmod(mode)
+        assert not own_cache(), f"{place.name} {mode:o}"
+        assert own_cache() and folder.stat().st_mode & 0o022 == 0, "what is compiled again is kept, and safe"
+    for place in (file, folder):
+        if os.geteuid() == 0:
+            os.chown(place, 12345, -1)
+        else:
+            monkeypatch.setattr(os, "geteuid", lambda: 12345)
+        assert not own_cache()
+        assert own_cache() == (place is file and os.geteuid() == 0), "a folder of another user is never used"
+
+
+def test_an_interrupt_that_llvm_swallows_is_one_all_the_same(own_cache, monkeypatch):
+    def reduce(self):
         raise RuntimeError("no compiled object yet for <Library 'f'>")
 
-    monkeypatch.setattr(KernelFiles, "save", save)
+    monkeypatch.setattr(CompileResult, "_reduce", reduce)
     with pytest.raises(KeyboardInterrupt):
-        disk_cached(lambda x: x + x)(21)
+        own_cache()
 
 
-def test_a_disk_that_takes_no_kernel_ends_no_run(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-
-    def full(self, key, data):
+def test_a_disk_that_takes_no_kernel_ends_no_run(own_cache, monkeypatch):
+    def full(*arguments, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(KernelFiles, "save", full)
-    assert disk_cached(lambda x: x + x)(21) == 42
+    monkeypatch.setattr(cache.tempfile, "NamedTemporaryFile", full)
+    assert not own_cache() and not own_cache()
 
 
 def test_a_long_compilation_is_announced_once_and_only_on_a_terminal(tmp_path, monkeypatch, capsys):
@@ -460,7 +477,7 @@ def test_a_long_compilation_is_announced_once_and_only_on_a_terminal(tmp_path, m
     monkeypatch.setattr(cache.threading, "Timer", Elapsed)
     for terminal in (False, True):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
-        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / str(terminal)))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(terminal)))
         with messages():
             assert (disk_cached(lambda x: x + x)(21), disk_cached(lambda x: x * x)(2)) == (42, 4)
         out, error = capsys.readouterr()
@@ -493,7 +510,7 @@ print(hashlib.sha256(sums.tobytes()).hexdigest())
 
 @pytest.mark.slow
 def test_kernels_are_kept_on_disk_each_under_its_own_law(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     seen = []
     for _ in range(2):
         run = subprocess.run([sys.executable, "-c", CACHED], capture_output=True, text=True, check=True)

@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "opengl", "cache", "figures", "lazy"),
-    ("registry", "machine", "gpu", "particles"),
+    ("errors", "units", "child", "cache", "figures", "lazy"),
+    ("registry", "machine", "opengl", "gpu", "particles"),
     ("unroll", "diagnostics", "parallel"),
     ("law",),
     ("scenario",),
@@ -97,6 +97,14 @@ def test_what_is_heavy_comes_in_by_one_door(imported):
             for heavy, rooms in ONLY_DOOR.items():
                 if module == heavy or module.startswith(heavy + "."):
                     assert room_of(path) in rooms, f"{path.relative_to(ROOT)} imports {module}"
+
+
+def test_a_child_process_imports_nothing_from_the_current_folder():
+    """``python -m`` and ``python -c`` would, without ``-P``."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.List) and node.elts and ast.unparse(node.elts[0]) == "sys.executable":
+                assert ast.unparse(node.elts[1]) == "'-P'", f"{path.relative_to(ROOT)}:{node.lineno}: use nbody.child"
 
 
 def test_help_imports_nothing_heavy():

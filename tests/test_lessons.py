@@ -3,6 +3,7 @@
 The simulator is chosen when Numba is imported, so these tests run in a process of their own: the last one starts it.
 """
 
+import inspect
 import os
 import subprocess
 import sys
@@ -64,15 +65,43 @@ def test_each_element_of_a_tensor_instruction_has_its_lane():
 @pytest.mark.parametrize(
     "name",
     [
-        *(pytest.param(name, marks=simulated) for name in ("who_reads_what", "triangle", "fragments")),
+        *(
+            pytest.param(name, marks=simulated)
+            for name in ("who_reads_what", "register_tiles", "triangle", "fragments")
+        ),
         *(pytest.param(name, marks=elsewhere) for name in ("morton", "model", "speed")),
     ],
 )
-def test_a_figure_is_drawn(name, tmp_path):
+def test_a_figure_is_drawn_and_its_titles_do_not_overlap(name, tmp_path):
     from nbody.lessons.style import save
 
-    save(FIGURES.load(name)(), tmp_path / "figure.png")
+    figure = FIGURES.load(name)()
+    figure.canvas.draw()
+    titles = [axes._left_title.get_window_extent() for axes in figure.axes if axes._left_title.get_text()]
+    for k, title in enumerate(titles):
+        assert title.x1 <= figure.bbox.x1 and not any(title.overlaps(other) for other in titles[:k]), name
+    save(figure, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 2000
+
+
+@simulated
+@pytest.mark.parametrize("n,right", [(32, 1024), (64, 1)])
+def test_k04_without_its_second_barrier_is_wrong_as_the_course_says(n, right):
+    """The simulator runs the threads of a block one after the other up to the next barrier, so the first one alone sums
+    before the next tiles are stored."""
+    from nbody.linalg import k04_bank_conflicts as k04
+
+    first, _, last = (
+        inspect.getsource(k04.tile_kernel).removeprefix("@cache\n").rpartition("            cuda.syncthreads()\n")
+    )
+    names = dict(vars(k04))
+    exec(first + last, names)
+    a, b = np.random.default_rng(1).standard_normal((2, n, n)).astype(np.float32)
+    c, blocks = np.zeros((n, n), np.float32), n // k04.TILE
+    names["tile_kernel"](np.float32, k04.TILE, True)[(blocks, blocks), (k04.TILE, k04.TILE)](a, b, c)
+    is_right = np.isclose(c, a.astype(np.float64) @ b, atol=1e-4)
+    tiles = is_right.reshape(blocks, k04.TILE, blocks, k04.TILE)
+    assert (tiles.sum(axis=(1, 3)) == right).all() and tiles[:, 0, :, 0].all()
 
 
 def test_every_figure_is_committed_and_shown():

@@ -447,31 +447,88 @@ def test_an_interrupt_within_a_step_ends_window_thread_and_recording(display, tm
     assert resume(tmp_path / "run.h5", notify=lambda line: None).run().step == STEPS
 
 
-CLOSED = textwrap.dedent("""
-    import sys
+ENDED = textwrap.dedent("""
+    import gc, os, signal, sys, threading
     from nbody.cli import main
     from nbody.viewer.window import show as window
+
+    _, end, *arguments = sys.argv
+
+    def press(widget):
+        from PySide6.QtCore import QCoreApplication, QEvent, Qt
+        from PySide6.QtGui import QKeyEvent
+        for _ in range(20):
+            key = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
+            QCoreApplication.postEvent(widget, key)
 
     def show(source, clock, real=window.show, **options):
         def opened(pane):
             from vispy import app
-            pane.timer = app.Timer(0.02, lambda event: clock.at >= 8 and pane.close(), start=True)
+
+            def tick(event):
+                if clock.at < 8:
+                    return
+                if end == "close":
+                    pane.close()
+                elif end == "keys":
+                    press(pane.native)
+                    pane.timer.stop()
+                else:
+                    os.kill(int(end), signal.SIGKILL)
+
+            pane.timer = app.Timer(0.02, tick, start=True)
+
+        gc.disable()
         real(source, clock, opened, **options)
+        collecting = threading.Thread(target=gc.collect)
+        collecting.start()
+        collecting.join()
 
     window.show = show
-    sys.exit(main(["run", sys.argv[1], "--view", "-o", sys.argv[2], "--json"]))
+    sys.exit(main(arguments))
 """)
 
 
-def test_a_run_goes_on_when_its_window_is_closed(display, tmp_path):
-    scenario, path = tmp_path / "cluster.yaml", tmp_path / "run.h5"
-    longer = SCENARIO.override(particles=500, steps=400)
-    scenario.write_text(json.dumps(longer.resolved()))
-    command = [sys.executable, "-c", CLOSED, str(scenario), str(path)]
-    done = subprocess.run(
+def ended(end, screen, *arguments):
+    """A command whose window is closed by itself or by keys, or whose X server is killed, at step 8; then another thread
+    collects garbage."""
+    display, server = screen
+    end = str(server.pid) if end == "kill" else end
+    command = [sys.executable, "-c", ENDED, end, *map(str, arguments)]
+    return subprocess.run(
         command, capture_output=True, text=True, env=environment_of(display), timeout=120, check=False
     )
+
+
+@pytest.fixture
+def longer(tmp_path):
+    """A scenario of 400 steps."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(json.dumps(SCENARIO.override(particles=500, steps=400).resolved()))
+    return path
+
+
+@pytest.mark.parametrize("end,said", [
+    ("close", "the window is closed, the run goes on"),
+    ("kill", "the screen is gone; the run goes on without its window"),
+])  # fmt: skip
+def test_a_run_goes_on_when_its_window_is_closed_or_its_screen_gone(screen, longer, tmp_path, end, said):
+    """Qt ends the process when its X server is gone, and aborts if another thread collects a window."""
+    done = ended(end, screen, "run", longer, "--view", "-o", tmp_path / "run.h5", "--json")
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "the window is closed, the run goes on" in done.stderr
+    assert said in done.stderr and "WARNING" not in done.stderr and "XIO" not in done.stderr
     summary = json.loads(done.stdout)
     assert (summary["step"], summary["interrupted"], summary["frames"]) == (400, False, 101)
+    assert {path.name for path in tmp_path.iterdir()} == {"cluster.yaml", "run.h5"}, "no lock is left"
+
+
+def test_a_view_whose_screen_is_gone_ends_with_one_line(screen, longer):
+    done = ended("kill", screen, "view", longer)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1] == "error: the screen is gone, and the window with it"
+    assert "WARNING" not in done.stderr
+
+
+def test_keys_pressed_faster_than_they_are_handled_close_the_window_without_an_error(screen, longer):
+    done = ended("keys", screen, "view", longer)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]

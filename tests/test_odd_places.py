@@ -81,6 +81,33 @@ def test_a_scenario_whose_name_is_no_text_is_run_and_recorded(folder):
     assert (folder / "output/run.h5").exists()
 
 
+# --- A folder with code in it ------------------------------------------------------------------------------------------
+
+DECOYS = ("nbody", "vispy", "mpi4py", "submitit", "numpy", "h5py", "json", "PySide6")
+
+
+@pytest.mark.parametrize("arguments", [
+    ("doctor",),
+    ("sweep", "small.yaml", "--vary", "initial.seed=1"),
+    ("run", "small.yaml", "--set", "initial={file: foreign.hdf5}", "--set", "name=x"),
+    ("info", "foreign.hdf5"),
+], ids=lambda arguments: arguments[0])  # fmt: skip
+def test_code_in_the_current_folder_is_not_executed(tmp_path, arguments):
+    """As in a folder that somebody has unpacked: Python imports from the current folder unless it is started with -P."""
+    for name in DECOYS:
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'a').write({name!r})\n")
+    (tmp_path / "foreign.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(1000))
+    (tmp_path / "small.yaml").write_text(
+        "initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.1, steps: 1}\nengine: reference\n"
+        "precision: float64\n"
+    )
+    command = [sys.executable, "-P", "-m", "nbody", *arguments]  # as the installed script imports
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert not (tmp_path / "executed").exists(), (tmp_path / "executed").read_text()
+    assert done.returncode == (0 if arguments[0] in ("doctor", "sweep") else 2), done.stderr
+
+
 # --- A standard output that takes nothing, or not every character ----------------------------------------------------
 
 
@@ -109,6 +136,45 @@ def test_a_terminal_without_greek_gets_a_question_mark(folder):
     )
     done = nbody("info", "small.yaml", env={"PYTHONIOENCODING": "latin-1:strict"})
     assert done.returncode == 0 and "name: ?" in done.stdout
+
+
+# --- An environment in which libraries fail ------------------------------------------------------------------------
+
+
+def limited(limit, value):
+    """For ``preexec_fn``."""
+    import resource
+
+    return lambda: resource.setrlimit(getattr(resource, limit), (value, value))
+
+
+@pytest.mark.parametrize("most", [5, 8])
+@pytest.mark.parametrize("command", ["doctor", "run plummer", "sweep plummer --vary initial.seed=1"])
+def test_a_process_that_may_open_few_files_says_so(folder, command, most):
+    before = sorted(folder.rglob("*"))
+    done = nbody(*command.split(), preexec_fn=limited("RLIMIT_NOFILE", most))
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == f"error: at most {most} files may be open here (ulimit -n); raise the limit to 32 or more\n"
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("integrator,code", [("leapfrog", 0), ("ias15", 2)])
+def test_without_a_compiler_the_reference_runs_and_what_is_compiled_is_refused(folder, integrator, code):
+    options = [
+        "--engine",
+        "reference",
+        "--precision",
+        "float64",
+        "--integrator",
+        integrator,
+        "--steps",
+        "1",
+        "--every",
+        "1",
+    ]
+    done = nbody("run", "kepler", "-q", *options, env={"NUMBA_DISABLE_JIT": "1"})
+    assert done.returncode == code, done.stderr
+    assert code == 0 or ("NUMBA_DISABLE_JIT forbids it" in done.stderr and done.stderr.count("\n") == 1)
 
 
 # --- A picture's name -------------------------------------------------------------------------------

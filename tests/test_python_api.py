@@ -1,6 +1,7 @@
 """What a Python program does with a simulation: keywords, several runs, the present state, callbacks, threads."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
-from nbody import Scenario, Simulation, Trajectory, plummer, simulate
+from nbody import Scenario, Simulation, Trajectory, Tree, plummer, simulate
 from nbody.errors import InputError
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference
@@ -326,3 +327,11 @@ def test_a_scenario_may_be_a_name_or_a_path_and_anything_else_is_one_line(tmp_pa
             Simulation(wrong)
     with pytest.raises(InputError, match=r"^plumer: there is no such file, .*did you mean 'plummer'"):
         simulate("plumer")
+
+
+def test_what_is_printed_of_one_body_is_in_the_singular(tmp_path):
+    alone = Simulation(plummer(1), dt=0.1, engine="reference", precision="float64", output=tmp_path / "one.h5")
+    alone.run(1)
+    with Trajectory(tmp_path / "one.h5") as run:
+        for each in (alone, run, run[0], Tree([[0.0, 0, 0]], [1.0], accuracy=1e-3)):
+            assert re.search(r"\b1 (body|particle)\b", repr(each)), repr(each)

@@ -666,3 +666,14 @@ def test_the_recording_has_a_frame_before_it_is_shown(tmp_path):
 
     with pytest.raises(InputError, match="has no frame yet"):
         Recording(Empty())
+
+
+def test_a_picture_that_opengl_cannot_draw_is_one_line(run_file, tmp_path, capsys, monkeypatch, egl):
+    """As where a limit of the memory leaves no place for its textures."""
+
+    def fail(*arguments):
+        raise RuntimeError("FrameBuffer attachments are incomplete.")
+
+    monkeypatch.setattr("nbody.viewer.picture.renderer.Renderer.draw", fail)
+    said = error_of(capsys, run_file, "--screenshot", tmp_path / "big.png", "--size", "64x48")
+    assert "OpenGL can't draw a picture of 64x48 here" in said and not list(tmp_path.glob("*big*"))

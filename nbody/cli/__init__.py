@@ -4,6 +4,7 @@ Results go to standard output, progress and messages to standard error. Exit cod
 user's input was wrong (one line says what, where and the fix), 130 interrupted.
 """
 
+import errno
 import os
 import sys
 from typing import Annotated, Any
@@ -127,11 +128,23 @@ def main(arguments: list[str] | None = None) -> int:
         streams.settle()
 
 
+FEWEST_FILES = 32
+"""Files that a process must be able to open: libraries open some while they are imported, and name other reasons if they
+can't (with 8, vispy: fontconfig is not found)."""
+
+
 def _check_environment() -> None:
-    """Raise an InputError for a value with which even Numba's import fails."""
+    """Raise an InputError for a value or a limit with which even imports fail."""
     threads = os.environ.get("NUMBA_NUM_THREADS", "").strip()
     if threads.lstrip("-").isdecimal() and int(threads[:20]) < 1:
         raise InputError(f"NUMBA_NUM_THREADS={threads[:20]}: must be at least 1; mend or unset this variable")
+    if os.name == "posix":
+        from resource import RLIMIT_NOFILE, getrlimit
+
+        if 0 <= (most := getrlimit(RLIMIT_NOFILE)[0]) < FEWEST_FILES:
+            raise InputError(
+                f"at most {most} files may be open here (ulimit -n); raise the limit to {FEWEST_FILES} or more"
+            )
 
 
 def _run(arguments: list[str] | None) -> int:
@@ -160,6 +173,8 @@ def _run(arguments: list[str] | None) -> int:
             f"there is too little memory{reason}; use fewer particles, or raise the limit (ulimit -v, the job's)", 1
         )
     except OSError as error:
+        if error.errno == errno.EMFILE:
+            return _fail(f"too many files are open ({error}); raise the limit (ulimit -n)", 1)
         if not streams.lost_output():
             raise
         return _fail(f"standard output can't be written ({error.strerror}); files that were written are kept", 1)

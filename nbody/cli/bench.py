@@ -62,9 +62,11 @@ Output = Annotated[
 ]
 AsJson = Annotated[bool, _option("Print the result as one JSON object, no table.", "--json")]
 Readme = Annotated[bool, _option("Also write the tables into this checkout's README files.", "--readme")]
+LATEST = Path("output/bench.json")
+"""The report that ``nbody bench`` has written last."""
 _reports: dict[str, Any] = {"autocompletion": completion.files(".json"), "show_default": False}
-Reports = Annotated[list[Path], typer.Argument(help="Reports, such as output/bench.json.", **_reports)]
-Old = Annotated[Path, typer.Argument(help="The earlier report.", **_reports)]
+Reports = Annotated[list[Path] | None, typer.Argument(help=f"Reports; {LATEST} by default.", **_reports)]
+Old = Annotated[Path, typer.Argument(help=f"The earlier report; {LATEST} by default.", **_reports)]
 New = Annotated[Path | None, typer.Argument(help="The later one; without it, the same is measured again.", **_reports)]
 
 MOVED = {"--matmul": "matmul", "--roofline": "roofline", "--compare": "compare", "--from": "show"}
@@ -144,13 +146,15 @@ for _suite in SUITES:
 
 
 @bench.command(cls=ListCommand)
-def compare(old: Old, new: New = None, output: Output = Path("output"), as_json: AsJson = False) -> int:
+def compare(old: Old = LATEST, new: New = None, output: Output = Path("output"), as_json: AsJson = False) -> int:
     """Show what became slower or faster since an earlier report.
 
     Each row is compared with the same row of the other report; a difference
     counts where it is larger than the noise of such a measurement.
 
     Examples:
+
+      nbody bench compare
 
       nbody bench compare output/bench.json
 
@@ -159,17 +163,19 @@ def compare(old: Old, new: New = None, output: Output = Path("output"), as_json:
     from nbody.bench.compare import again, compare
     from nbody.bench.report import load
 
-    before, file = load(old), old.stat()
+    before, file = load(_there(old)), old.stat()
     found, failed, kept = ([load(new)], [], None) if new else measured(*again(before, str(old)), output)
     name = kept if kept and os.path.samestat(kept.stat(), file) else old
     return finish(found, failed, as_json, comparison=compare(before, found[0], str(name)))
 
 
 @bench.command(cls=ListCommand)
-def show(reports: Reports, as_json: AsJson = False, readme: Readme = False) -> int:
+def show(reports: Reports = None, as_json: AsJson = False, readme: Readme = False) -> int:
     """Show earlier reports instead of measuring.
 
     Examples:
+
+      nbody bench show
 
       nbody bench show output/bench.json
 
@@ -178,6 +184,16 @@ def show(reports: Reports, as_json: AsJson = False, readme: Readme = False) -> i
     from nbody.bench.report import load
     from nbody.errors import InputError
 
+    reports = reports or [_there(LATEST)]
     if as_json and len(reports) > 1:
         raise InputError("--json prints one report, and several are named; name one")
     return finish([load(path) for path in reports], [], as_json, readme)
+
+
+def _there(path: Path) -> Path:
+    """The report to show; raises InputError if none is named, and there is none yet."""
+    from nbody.errors import InputError
+
+    if path == LATEST and not path.exists():
+        raise InputError(f"there is no {LATEST} here yet; measure one with 'nbody bench', or name a report")
+    return path

@@ -4,6 +4,7 @@ from typing import Any
 
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import OBSERVABLES
+from nbody.errors import counted
 from nbody.scenario.units import Units, shown_time
 from nbody.scenario.yaml_reader import dump
 from nbody.units import duration, size
@@ -73,7 +74,10 @@ def _collisions(found: dict[str, Any]) -> dict[str, str]:
     if "collisions" not in found:
         return {}
     left, count = found["particles_left"], found["collisions"]
-    facts = {"collisions": f"{count}" + (f"; {left} particles are left" if left < found["particles"] else "")}
+    facts = {
+        "collisions": f"{count}"
+        + (f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else "")
+    }
     names = [f"{'last' if k == 0 else ' ' * (k + 1)}" for k in range(len(found["last_collisions"]))]
     return facts | dict(zip(names, found["last_collisions"], strict=True))
 
@@ -120,13 +124,14 @@ def _origin(provenance: dict[str, Any]) -> dict[str, str]:
 def _force_error(errors: dict[str, Any]) -> str:
     """The measured errors of the forces."""
     shown = (f"{name} {float(errors[name]):.2g}" for name in ("median", "99 %", "largest") if name in errors)
-    return f"{', '.join(shown)}, of {errors.get('bodies', '')} bodies at the start, against direct sums in float64"
+    bodies = counted(errors["bodies"], "body", "bodies") if "bodies" in errors else "bodies"
+    return f"{', '.join(shown)}, of {bodies} at the start, against direct sums in float64"
 
 
 def _scenario(found: dict[str, Any]) -> dict[str, str]:
     """Name and text of every line about a scenario."""
     memory = ", ".join(f"{size(value)} of {place}" for place, value in found["memory_bytes"].items())
-    frames = f"{found['frames']} frame{'s' * (found['frames'] != 1)}"
+    frames = counted(found["frames"], "frame")
     return {
         "scenario": found["file"],
         "particles": f"{found['particles']}" + (f" in {found['systems']} systems" if found["systems"] else ""),

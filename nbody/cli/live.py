@@ -1,15 +1,17 @@
 """Shows a simulation while it computes: ``nbody view SCENARIO`` and ``nbody run … --view``."""
 
+import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbody.cli.streams import tell
-from nbody.errors import DeviceError, InputError
+from nbody.cli.streams import settle, tell
+from nbody.errors import DeviceError, InputError, NBodyError
 
 if TYPE_CHECKING:
     from nbody.run.live import LiveRun
-    from nbody.run.progress import Progress, Summary
+    from nbody.run.progress import Summary
     from nbody.scenario import Scenario
     from nbody.viewer.picture.aim import Aim
     from nbody.viewer.picture.look import Look
@@ -37,9 +39,12 @@ def run_in_view(
     output: Path,
     overwrite: bool,
     notify: Callable[[str], None],
-    progress: Callable[["Progress"], None],
-) -> "Summary":
-    """Run and record a scenario as ``nbody run`` does, and show it. The run goes on when the window is closed."""
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Run and record a scenario as ``nbody run`` does, and show it; return the exit code. The run goes on when the window is
+    closed, or lost with its screen."""
+    from nbody.cli.progress import progress_bar, show_summary
     from nbody.run.live import LiveRun
     from nbody.viewer import backends
     from nbody.viewer.picture.aim import Aim
@@ -50,17 +55,41 @@ def run_in_view(
     except DeviceError as error:
         problem = str(error).split(f"; {backends.INSTEAD}")[0].split(f"; or {backends.INSTEAD}")[0]
         raise DeviceError(f"--view: {problem}; leave --view out to run without a window") from error
-    run = LiveRun(settings, output, True, overwrite, notify, progress)
-    try:
-        _load_window()
-        _show(run, Look(), Aim(), goes_on=True)
-        if run.thread.is_alive():
-            notify("the window is closed, the run goes on; Ctrl-C stops it")
-    except KeyboardInterrupt:
-        run.stop()
-    except BaseException:
-        run.close()
-        raise
+    with ExitStack() as bar:
+        run = LiveRun(settings, output, True, overwrite, notify, bar.enter_context(progress_bar(hidden=quiet)))
+
+        def go_on_without_screen() -> None:
+            """Called inside Qt, which will end the process: the rest of the command is done here."""
+            code = 1
+            try:
+                notify("the screen is gone; the run goes on without its window, Ctrl-C stops it")
+                summary = _awaited(run)
+                bar.close()
+                code = show_summary(summary, as_json)
+            except NBodyError as error:
+                bar.close()
+                tell(f"error: {error}")
+                code = error.exit_code
+            except KeyboardInterrupt:
+                code = 130
+            finally:
+                settle()
+                os._exit(code)
+
+        try:
+            _load_window()
+            _show(run, Look(), Aim(), goes_on=True, lost=go_on_without_screen)
+            if run.thread.is_alive():
+                notify("the window is closed, the run goes on; Ctrl-C stops it")
+        except KeyboardInterrupt:
+            run.stop()
+        except BaseException:
+            run.close()
+            raise
+        return show_summary(_awaited(run), as_json)
+
+
+def _awaited(run: "LiveRun") -> "Summary":
     summary = run.wait()
     if summary is None:
         raise KeyboardInterrupt
@@ -75,13 +104,13 @@ def _load_window() -> None:
     import nbody.viewer.window.canvas  # noqa: F401
 
 
-def _show(run: "LiveRun", look: "Look", aim: "Aim", goes_on: bool = False) -> None:
+def _show(run: "LiveRun", look: "Look", aim: "Aim", goes_on: bool = False, lost: Callable[[], object] = bool) -> None:
     from nbody.viewer.sources.live import Live
     from nbody.viewer.window.live_clock import LiveClock
     from nbody.viewer.window.show import show
 
     source = Live(run)
-    show(source, LiveClock(source, let_go=goes_on), look=look, aim=aim)
+    show(source, LiveClock(source, let_go=goes_on), look=look, aim=aim, lost=lost)
 
 
 def refuse_options_of_recordings(path: Path, **given: bool) -> None:

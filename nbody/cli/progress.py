@@ -11,6 +11,7 @@ from typing import Any
 from nbody.cache import announcing
 from nbody.cli.streams import Unbroken, discard, result, result_json, status, tell
 from nbody.diagnostics.observables import OBSERVABLES
+from nbody.errors import counted
 from nbody.run.progress import Progress, Summary
 from nbody.units import rate, size
 
@@ -116,7 +117,7 @@ def summary_values(summary: Summary) -> dict[str, Any]:
 
 def summary_text(summary: Summary) -> str:
     """The summary of a run in a few lines."""
-    bodies, made = _counted(summary.particles, "particle"), _counted(summary.steps, "step")
+    bodies, made = counted(summary.particles, "particle"), counted(summary.steps, "step")
     ended = f"interrupted at step {summary.step}" if summary.interrupted else made
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
     until = _time(summary.time, summary.time_unit)
@@ -129,21 +130,21 @@ def summary_text(summary: Summary) -> str:
         lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
     if summary.body_steps is not None:
         start = "a step is a block: " if summary.blocks is not None else ""
-        lines.insert(-1, f"  {start}{_counted(summary.body_steps, 'step')} of single bodies")
+        lines.insert(-1, f"  {start}{counted(summary.body_steps, 'step')} of single bodies")
     if summary.collisions is not None:
         lines.append(f"  {_collisions(summary)}")
     if summary.output:
-        lines.append(f"  {_counted(summary.frames, 'frame')} in {_place(summary)}")
+        lines.append(f"  {counted(summary.frames, 'frame')} in {_place(summary)}")
     return "\n".join(lines)
 
 
 def _collisions(summary: Summary) -> str:
     """The number of collisions, and what mergers have changed."""
-    text = _counted(summary.collisions or 0, "collision")
+    text = counted(summary.collisions or 0, "collision")
     if summary.particles_left == summary.particles:
         return text
     change = f"mergers changed the energy by {summary.collision_energy:+.4g}"
-    return f"{text}: {summary.particles_left} particles are left; {change}"
+    return f"{text}: {counted(summary.particles_left or 0, 'particle is', 'particles are')} left; {change}"
 
 
 def _largest(summary: Summary) -> str:
@@ -167,10 +168,6 @@ def _place(summary: Summary) -> str:
         room = f" ({size(Path(str(summary.output)).stat().st_size)}, with room for the whole run)"
         return f"{summary.output}{room}; continue with: nbody resume {summary.output}"
     return str(summary.output)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 Tell = Callable[[float, str], None]

@@ -38,13 +38,15 @@ def together() -> Iterator[None]:
     """Run a command on all ranks. Only rank 0 prints. They end with the same error, or the rank that fails while the others
     wait for it says so and ends them all."""
     from nbody.parallel import is_agreed, launch, team
+    from nbody.run.signals import interrupted_by_signals
 
     launched = launch()
     if launched and launched.rank:
         streams.mute()
     ranks = team()
     if launched is None:
-        yield
+        with interrupted_by_signals():  # not a rank: it may wait in MPI, where Python's handlers are not called
+            yield
         return
     try:
         with ranks.agreed():

@@ -63,8 +63,7 @@ def run(
         if view:
             from nbody.cli.live import run_in_view
 
-            with progress_bar(hidden=quiet) as progress:
-                return show_summary(run_in_view(settings, output, overwrite, notify, progress), as_json)
+            return run_in_view(settings, output, overwrite, notify, quiet, as_json)
         simulation = Simulation(settings, output, overwrite=overwrite, notify=notify)
         with progress_bar(hidden=quiet) as progress:
             summary = simulation.run(progress=progress)

@@ -3,13 +3,13 @@
 import io
 import os
 import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from nbody import machine
+from nbody.child import python
 from nbody.errors import InputError, printable
 from nbody.exchange.arrays import read_arrays
 from nbody.exchange.format import Facts, Format, Notify
@@ -58,12 +58,10 @@ class GadgetFormat(Format):
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
         # The HDF5 library, which may crash on a damaged file, reads it in a child process.
-        command = [sys.executable, "-P", "-m", "nbody.exchange.gadget_process", os.path.abspath(path)]
         memory = max(2**30, machine.memory_available() // 2)
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(sys.path), "HDF5_PLUGIN_PRELOAD": "::", "OPENBLAS_NUM_THREADS": "1",
-        }  # fmt: skip
-        child = subprocess.run([*command, str(memory)], env=environment, capture_output=True, check=False)
+        arguments = "-m", "nbody.exchange.gadget_process", os.path.abspath(path), str(memory)
+        environment = {"HDF5_PLUGIN_PRELOAD": "::", "OPENBLAS_NUM_THREADS": "1"}
+        child = subprocess.run(**python(*arguments, **environment), capture_output=True, check=False)
         if child.returncode:
             said = child.stderr.decode(errors="replace").strip().splitlines()
             reason = printable(said[-1])[:150] if said else "the HDF5 library crashed on it"

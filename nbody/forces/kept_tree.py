@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.errors import InputError, unknown
+from nbody.errors import InputError, counted, unknown
 from nbody.forces.api import bodies_and_law, options_of, points_of
 from nbody.forces.choose import choose
 from nbody.forces.memory import check_fits
@@ -84,7 +84,7 @@ class Tree:
             self._tree = HostTree(particles.position, particles.mass, gravity, precision, chosen)
 
     def __repr__(self) -> str:
-        return f"<Tree of {self._count} bodies, {self._name}>"
+        return f"<Tree of {counted(self._count, 'body', 'bodies')}, {self._name}>"
 
     def accelerations(self, at: Any = None) -> np.ndarray:
         """The accelerations (N, D) of the bodies, or those (M, D) at points (M, D): a body in the place of a point exerts

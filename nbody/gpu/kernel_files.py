@@ -8,10 +8,8 @@ functions is linked with those of another kernel.
 """
 
 import functools
-import hashlib
 import os
 import pickle
-import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -72,7 +70,7 @@ class KernelCache(NullCache):
         from numba.cuda.dispatcher import _Kernel
 
         dependencies = _dependencies(self._function, types, self._options)
-        found = cache.load_bytes(_name(self._function, dependencies)) if dependencies else None
+        found = cache.load_bytes(cache.kernel_name(self._function, dependencies)) if dependencies else None
         if found is None:
             return None
         try:
@@ -92,13 +90,7 @@ class KernelCache(NullCache):
             data = dumps((dependencies, compiled._reduce_states()))
         except Exception:  # it is linked with files, or refers to an array on the device
             return
-        cache.keep_bytes(_name(self._function, dependencies), data)
-
-
-def _name(function: Callable, dependencies: str) -> str:
-    """The name of a kernel's file in the folder for caches."""
-    plain = re.sub(r"\W", "", function.__name__)
-    return f"kernels/{plain}-{hashlib.sha256(dependencies.encode()).hexdigest()[:32]}"
+        cache.keep_bytes(cache.kernel_name(self._function, dependencies), data)
 
 
 def _dependencies(function: Any, types: Any, options: dict[str, Any]) -> str:

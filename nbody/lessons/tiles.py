@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from nbody.errors import counted
 from nbody.lessons.accesses import ONE_BLOCK, count, traced
 from nbody.lessons.style import BLUE, GREEN, INK, ORANGE, PALE, SERIES, bare, cells, panels, plain
 from nbody.linalg import LADDER
@@ -52,9 +53,9 @@ def _rgb(grid: np.ndarray) -> np.ndarray:
 def register_tiles() -> Any:
     """k06 to k13: in the block's tile of C, the results of one thread, and what it reads for them in one step along k."""
     names = ("k06", "k07", "k08", "k09", "k11", "k12", "k13", "k14")
-    figure, axes = panels(2, 4, 4.6)
+    figure, axes = panels(2, 4, 4.9)
     for panel, name in zip(axes.flat, names, strict=True):
-        shape, counted = ONE_BLOCK[name], count(name)
+        shape, work = ONE_BLOCK[name], count(name)
         threads = traced(name)[0, 0]
         thread = threads[len(threads) // 2 + 5]
         results = sorted({e.index for e in thread if e.array == "c" and e.write})
@@ -70,9 +71,10 @@ def register_tiles() -> Any:
             _box(panel, column, -0.12 * side, dot, 0.08 * side, ORANGE)
         for i in results:
             _box(panel, i % shape.n, i // shape.n, dot, dot, GREEN)
-        steps = counted.products // len(results)
-        reads = counted.from_shared / steps
-        bare(panel, f"{name}: {side}×{side}, {len(threads)} threads\n{len(results)} results, {reads:.3g} reads a step")
+        steps = work.products // len(results)
+        reads = work.from_shared / steps
+        made = counted(len(results), "result")
+        bare(panel, f"{name}: {side}×{side}\n{len(threads)} threads, {made}\n{reads:.3g} reads per step")
     figure.supxlabel(
         "blue: numbers of A, orange: of B, green: the results of one thread in the tile of its block", fontsize=8.5
     )
@@ -88,14 +90,14 @@ def _box(panel: Any, x: float, y: float, width: float, height: float, colour: st
 def reads() -> Any:
     """k04 to k17: reads per multiply-add, counted in the kernels (bars) and as the ladder's model has them (lines)."""
     names = [name for name in ONE_BLOCK if name != "k01"]
-    counted = {name: count(name) for name in names}
+    work = {name: count(name) for name in names}
     figure, axes = panels(1, 2, 2.9, sharey=True)
     for panel, where, colour in zip(axes[0], ("shared", "global"), (ORANGE, BLUE), strict=True):
         for y, name in enumerate(names):
-            done = counted[name].from_shared if where == "shared" else counted[name].from_global
+            done = work[name].from_shared if where == "shared" else work[name].from_global
             claimed = LADDER.load(name).reads(ONE_BLOCK[name])
             model = (claimed.from_shared if where == "shared" else claimed.from_global) / ONE_BLOCK[name].k
-            value = done / counted[name].products
+            value = done / work[name].products
             panel.barh(y, value, color=colour, height=0.7)
             panel.plot([model, model], [y - 0.45, y + 0.45], color=INK, linewidth=1.4)
             panel.text(value * 1.1, y, f"{value:.3g}", va="center", fontsize=7.5)

@@ -102,7 +102,7 @@ def _kernel_lines(thing: Rung | Elementwise, shape: Shape, dtypes: Sequence[str]
             lines.append(f"{dtype}: {_kernel_line(thing, shape, dtype, version, limits)}")
         except Exception as error:
             text = " ".join(str(error).split())
-            if isinstance(error, ImportError) or any(name in text.lower() for name in ("nvvm", "nvjitlink")):
+            if isinstance(error, ImportError) or any(name in text.lower() for name in ("nvvm", "nvjitlink", "nvrtc")):
                 return [f"To see what the kernel takes of a card, also without one: {machine.install_extra('cu13')}"]
             lines.append(f"{dtype}: does not compile for it ({type(error).__name__}: {text[:80]})")
     return lines

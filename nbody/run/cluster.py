@@ -5,8 +5,10 @@ queue with the resources of one run, goes on when the sweep or its node is lost,
 workers are jobs that hold a connection to a scheduler in the sweep's process, and end with it.
 """
 
+import shlex
 import shutil
 import signal
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -85,7 +87,8 @@ class Cluster:
             )
         setup = ["export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"] if "cpus-per-task" in pairs else []
         try:
-            self._executor = submitit.AutoExecutor(folder.absolute(), cluster=name)
+            python = {f"{name}_python": shlex.join([sys.executable, "-P"])}  # see nbody/child.py
+            self._executor = submitit.AutoExecutor(folder.absolute(), cluster=name, **python)
             self._executor.update_parameters(
                 name="nbody", local_timeout_min=10**6, slurm_additional_parameters=pairs, slurm_setup=setup
             )

@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from nbody import machine
-from nbody.errors import InputError, RunFailed
+from nbody.errors import InputError, RunFailed, counted
 from nbody.forces.engine import Engine
 from nbody.parallel import Team
 from nbody.parallel.launcher import ALONE_VARIABLE
@@ -109,7 +109,8 @@ def _require_division(ranks: Team, planned: Plan) -> None:
         )
     if count < ranks.size:
         raise InputError(
-            f"{scenario.where('initial.particles')}{count} bodies can't be divided among {ranks.size} ranks; start fewer"
+            f"{scenario.where('initial.particles')}{counted(count, 'body', 'bodies')} can't be divided among {ranks.size} "
+            "ranks; start fewer"
         )
 
 

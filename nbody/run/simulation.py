@@ -11,7 +11,7 @@ import numpy as np
 from nbody import machine
 from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.observables import columns_of
-from nbody.errors import InputError
+from nbody.errors import InputError, counted
 from nbody.integrators.integrator import Motion
 from nbody.parallel import team
 from nbody.particles import Particles
@@ -169,9 +169,9 @@ class Simulation:
             self._restore(start)
 
     def __repr__(self) -> str:
-        count, scheme = self.state.count, self.scenario.integrator.scheme
+        bodies, scheme = counted(self.state.count, "body", "bodies"), self.scenario.integrator.scheme
         return (
-            f"<Simulation '{self.scenario.name}': {count} bodies, {scheme}, engine {self.engine_name}, "
+            f"<Simulation '{self.scenario.name}': {bodies}, {scheme}, engine {self.engine_name}, "
             f"{self.scenario.precision}, step {self.step}, t = {self.time:.6g}>"
         )
 

@@ -12,7 +12,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from nbody import machine
+from nbody.child import python
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import DeviceError, InputError, NBodyError, printable
 from nbody.run.cluster import Cluster, note_of
@@ -230,15 +230,15 @@ def attempt(
     if status in ("complete", "running"):
         return 0
     go_on = ["resume", str(task.path)] if status in ("stopped", "killed") and not fresh else arguments
-    begun = partial(subprocess.Popen, env={**os.environ, **environment}, start_new_session=True, preexec_fn=prepare)
-    return _process([*go_on, "--quiet", "--json"], task.path.with_suffix(".log"), begun, stop)
+    command = python("-m", "nbody", *go_on, "--quiet", "--json", **environment)
+    begun = partial(subprocess.Popen, **command, start_new_session=True, preexec_fn=prepare)
+    return _process(task.path.with_suffix(".log"), begun, stop)
 
 
-def _process(arguments: list[str], log: Path, begun: Callable[..., Any], stop: StopRequest) -> int:
-    """Run ``nbody`` with its output in a file, and return its exit code. A requested stop is passed on, once."""
+def _process(log: Path, begun: Callable[..., Any], stop: StopRequest) -> int:
+    """Run a process with its output in a file, and return its exit code. A requested stop is passed on, once."""
     with log.open("w") as file:
-        command = [sys.executable, "-m", "nbody", *arguments]
-        child = begun(command, stdout=file, stderr=file)
+        child = begun(stdout=file, stderr=file)
         passed_on = False
         while True:
             try:

@@ -10,11 +10,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from typing import Any
 
 from nbody import machine
+from nbody.child import python
 from nbody.trajectory.contents import parse_json
 
 LEAST_MEMORY = 2**30
@@ -24,14 +24,12 @@ LONGEST_ANSWER = 2**22
 
 def start(path: str, memory: int) -> subprocess.Popen[bytes]:
     """The process that reads the file at ``path`` within ``memory`` bytes of memory."""
-    command = [sys.executable, "-P", "-m", "nbody.trajectory.hdf5_process", path, str(memory)]
-    # No plugins: a file could name a filter, and the library would load its code.
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "HDF5_PLUGIN_PRELOAD": "::",
-        "OPENBLAS_NUM_THREADS": "1",  # each thread would reserve tens of megabytes of addresses
-    }
-    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    # No plugins: a file could name a filter, and the library would load its code. One thread: each would reserve tens of
+    # megabytes of addresses.
+    child = python(
+        "-m", "nbody.trajectory.hdf5_process", path, str(memory), HDF5_PLUGIN_PRELOAD="::", OPENBLAS_NUM_THREADS="1"
+    )
+    return subprocess.Popen(**child, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 class ForeignFile:

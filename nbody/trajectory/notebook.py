@@ -11,7 +11,7 @@ import numpy as np
 
 from nbody.diagnostics import centre_of_mass, relative_energy_error
 from nbody.diagnostics.centre import distances
-from nbody.errors import InputError, printable, shortened
+from nbody.errors import InputError, counted, printable, shortened
 from nbody.units import size
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ BACKGROUND, STAR = "#0b0e14", "#ffe3b8"
 
 def line(run: "Trajectory") -> str:
     """``<Trajectory run.h5: plummer, 4096 bodies, 161 frames, t = 0 to 10, complete>``."""
-    facts = [_name(run), f"{run.count} bodies", _frames(run)]
+    facts = [_name(run), counted(run.count, "body", "bodies"), _frames(run)]
     if len(run):
         facts.append(f"t = {_times(run)}")
     return f"<Trajectory {printable(run.path)}: {', '.join([*facts, _status(run)])}>"
@@ -86,8 +86,7 @@ def _times(run: "Trajectory") -> str:
 
 
 def _frames(run: "Trajectory") -> str:
-    planned = f" of {run.planned}" if len(run) < run.planned else ""
-    return f"{len(run)}{planned} frames"
+    return f"{len(run)} of {run.planned} frames" if len(run) < run.planned else counted(len(run), "frame")
 
 
 def _status(run: "Trajectory") -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbody.errors import InputError, printable
+from nbody.errors import InputError, counted, printable
 
 if TYPE_CHECKING:
     from nbody.trajectory.reader import Column, Trajectory
@@ -151,4 +151,4 @@ class System:
         return found
 
     def __repr__(self) -> str:
-        return f"<system {self.number}: {len(self.mass)} bodies, {len(self.time)} frames>"
+        return f"<system {self.number}: {len(self.mass)} bodies, {counted(len(self.time), 'frame')}>"

@@ -3,7 +3,10 @@
 import ctypes
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
 
 from nbody import machine, opengl
 from nbody.errors import DeviceError
@@ -57,6 +60,25 @@ def check_window() -> None:
         raise DeviceError(f"a window needs PySide6: {machine.install_extra('view')}; or {INSTEAD}")
     if sys.platform == "linux":
         _check_screen()
+
+
+@contextmanager
+def without_screen(end: Callable[[], object]) -> Iterator[None]:
+    """Inside this block ``end`` is called when the connection to the screen breaks. Qt announces it on any platform, and
+    then ends the process, or lets Xlib do so; it can't be stopped, so ``end`` should not return."""
+    from PySide6 import QtCore
+
+    def handle(kind: Any, context: Any, message: str) -> None:
+        if "connection broke" in message:
+            end()
+        elif earlier is not None:
+            earlier(kind, context, message)
+
+    earlier = QtCore.qInstallMessageHandler(handle)
+    try:
+        yield
+    finally:
+        QtCore.qInstallMessageHandler(earlier)
 
 
 def no_window(error: BaseException) -> DeviceError:

@@ -18,7 +18,7 @@ def prepare(
     """Measure every force engine that this machine has.
 
     Each result is checked against float64 sums before it is timed. Without
-    --cpu and --gpu, everything that this machine has is measured. The cpu
+    --cpu and --gpu, or with both, everything that this machine has is measured. The cpu
     engine always takes part: the speed-ups refer to it. Measurements that
     would take too long are left out, and a note says so. Trees are measured
     if they are named, and the N from which they are faster is printed; with
@@ -41,7 +41,7 @@ def prepare(
     from nbody.bench import report
     from nbody.bench.forces import selection, suite, trees
 
-    on = selection.backends(cpu, gpu)
+    on = selection.backends(cpu, gpu, say)
     if up_to is not None:
         particles, engines, precision = selection.scaling(up_to, particles, engines, precision, on)
     counts = selection.counts(particles, "gpu" in on)

@@ -1,7 +1,7 @@
 """Selects the contestants: engines by the user's options and the machine's devices, and their competitors."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nbody import machine
 from nbody.bench import card
@@ -24,15 +24,19 @@ SCALING = {"cpu": "cpu", "cpu-tree": "cpu", "gpu-split": "gpu", "gpu-symmetric":
 """The engines of that measurement, and where they work."""
 
 
-def backends(cpu: bool, gpu: bool) -> tuple[str, ...]:
-    """The backends to measure: those requested, or, if none is, those of this machine.
+def backends(cpu: bool, gpu: bool, say: Callable[[str], None]) -> tuple[str, ...]:
+    """The backends to measure: those requested, or, if none is, those of this machine. Where there is no GPU, ``--cpu
+    --gpu`` measures the CPU, and ``say`` gets a line.
 
     Raises:
-        DeviceError: the GPU is requested, and there is none.
+        DeviceError: only the GPU is requested, and there is none.
     """
-    if gpu:
-        card.require_gpu("--gpu")
-    wanted = {"cpu": cpu or not gpu, "gpu": gpu or not (cpu or card.no_gpu())}
+    reason = card.no_gpu()
+    if gpu and reason:
+        if not cpu:
+            card.require_gpu("--gpu")
+        say(f"--gpu: there is no NVIDIA GPU to measure here ({reason}); measuring the CPU")
+    wanted = {"cpu": cpu or not gpu, "gpu": not reason and (gpu or not cpu)}
     return tuple(name for name, yes in wanted.items() if yes)
 
 

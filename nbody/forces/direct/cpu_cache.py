@@ -9,8 +9,10 @@ Numba's own cache may load the wrong kernel, which then computes wrong forces wi
 - It has an index of a function's files. Two processes that compile at the same time both take the next free file, and the
   index may then list one's file for the other's kernel. Here there is no index: a file's name is a hash of everything that
   its kernel depends on.
+- It executes what it finds in any folder: beside the source, or where a file ``.numba_config.yaml`` in the current folder
+  says. Here kernels are in :mod:`nbody.cache`, which takes nothing that another user could have written.
 
-Each file begins with the hash of the rest, and a damaged file is ignored. If the disk cannot be written, the run continues.
+A damaged file is ignored. If the disk cannot be written, the run continues.
 """
 
 import contextlib
@@ -18,6 +20,7 @@ import hashlib
 import itertools
 import os
 import pickle
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -25,15 +28,19 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite.binding import Linkage
 from numba import config, njit
 from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import FunctionCache
 from numba.core.codegen import CPUCodeLibrary
+from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
 
-from nbody.cache import compiling
+from nbody.cache import compiling, keep_bytes, kernel_name, kernels, load_bytes
+from nbody.errors import DeviceError
 
 SETTINGS = (
     "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML", "LLVM_REFPRUNE_PASS",
@@ -44,7 +51,6 @@ CONSTANTS = (bool, int, float, str, np.generic)
 """The types of constants that kernels read from their modules."""
 
 HASH = hashlib.sha256
-HASH_BYTES = HASH().digest_size
 
 
 @cache
@@ -79,44 +85,20 @@ def _self_contained() -> Iterator[None]:
         CPUCodeLibrary._optimize_final_module = optimize
 
 
-class KernelFiles(IndexDataCacheFile):
-    """The files of one function's kernels.
+class KernelCache(FunctionCache):
+    """The kernels of one function, with the interface that Numba's dispatcher expects, in :mod:`nbody.cache`.
 
-    A file's name is a hash of Numba's version and :data:`SETTINGS`, the :func:`sources` of the function, the ``options`` it
-    is compiled with, and Numba's key: signature, processor, code and constants.
+    A file's name is a hash of the versions of Python and Numba, :data:`SETTINGS`, the :func:`sources` of the function, the
+    ``options`` it is compiled with, and Numba's key: signature, processor, code and closure.
     """
 
-    def __init__(self, folder: str, base: str, stamp: Any, options: str) -> None:
-        super().__init__(folder, base, stamp)
-        self._options = options
-
-    def save(self, key: tuple, data: Any) -> None:
-        """Write the compiled kernel for a key."""
-        content = self._dump(data)
-        with self._open_for_write(self._path(key)) as file:
-            file.write(HASH(content).digest() + content)
-
-    def load(self, key: tuple) -> Any:
-        """The compiled kernel for a key; None if its file is missing or damaged."""
-        try:
-            found = Path(self._path(key)).read_bytes()
-        except OSError:
-            return None
-        digest, content = found[:HASH_BYTES], found[HASH_BYTES:]
-        return pickle.loads(content) if HASH(content).digest() == digest else None
-
-    def _path(self, key: tuple) -> str:
-        settings = [str(getattr(config, name, None)) for name in SETTINGS]
-        whole = repr((self._version, settings, self._source_stamp, self._options, key))
-        return self._data_path(self._data_name(int(HASH(whole.encode()).hexdigest()[:16], 16)))
-
-
-class KernelCache(FunctionCache):
-    """The cache of one function, with the interface that Numba's dispatcher expects."""
-
     def __init__(self, function: Callable, options: str) -> None:
-        super().__init__(function)
-        self._cache_file = KernelFiles(self.cache_path, self._impl.filename_base, sources(function), options)
+        self._py_func, self._made_of = function, (sys.version, numba.__version__, sources(function), options)
+
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(kernels())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The kernel for these types, ready to call; None if it must be compiled.
@@ -125,24 +107,31 @@ class KernelCache(FunctionCache):
         compiled kernel needs only Numba's memory management; the compiler imports the rest itself.
         """
         rtsys.initialize(target_context)
-        return self._load_overload(sig, target_context)
+        found = load_bytes(self.name(self._index_key(sig, target_context.codegen())))
+        return None if found is None else CompileResult._rebuild(target_context, *pickle.loads(found))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write the kernel to disk, if possible."""
+        if data.library.has_dynamic_globals:  # addresses of this process
+            return
         try:
-            super().save_overload(sig, data)
-        except OSError:
-            pass
+            keep_bytes(self.name(self._index_key(sig, data.codegen)), dumps(data._reduce()))
         except RuntimeError as error:
             if "no compiled object" not in str(error):
                 raise
             raise KeyboardInterrupt from None  # Ctrl-C during a callback from LLVM, which ignores exceptions
 
+    def name(self, key: tuple) -> str:
+        """The name of the kernel for one of Numba's keys."""
+        settings = [str(getattr(config, name, None)) for name in SETTINGS]
+        return kernel_name(self._py_func, repr((self._made_of, settings, key)))
+
 
 def sources(function: Any) -> list[str]:
-    """Everything in this package that the code of a function is made of: the hashes of the files that define it and the
+    """Everything in this package and the function's that its code is made of: the hashes of the files that define it and the
     functions that it calls, the constants that these read, and the options they are compiled with. (Numba's stamp is of the
     first file only, and its key has no code of functions that are imported from others.)"""
+    packages = {_package(function), __name__.split(".")[0]}
     waiting, seen, files, read = [function], set[int](), set[str](), set[str]()
     while waiting:
         found = waiting.pop()
@@ -153,7 +142,7 @@ def sources(function: Any) -> list[str]:
         if hasattr(found, "targetoptions"):
             read.add(_in_order(found.targetoptions))
         found = getattr(found, "py_func", found)
-        if id(found) in seen or not isinstance(found, FunctionType) or not _is_ours(found):
+        if id(found) in seen or not isinstance(found, FunctionType) or _package(found) not in packages:
             continue
         seen.add(id(found))
         files.add(found.__code__.co_filename)
@@ -163,8 +152,8 @@ def sources(function: Any) -> list[str]:
     return sorted(map(_file_hash, files)) + sorted(read)
 
 
-def _is_ours(function: FunctionType) -> bool:
-    return str(function.__globals__.get("__name__", "")).split(".")[0] == __name__.split(".")[0]
+def _package(function: Any) -> str:
+    return str(function.__globals__.get("__name__", "")).split(".")[0]
 
 
 def _names(code: CodeType) -> set[str]:
@@ -183,9 +172,12 @@ def _file_hash(path: str) -> str:
 
 
 def disk_cached(function: Callable, **options: Any) -> Callable:
-    """The compiled function, cached on disk; in memory only if no folder can be written."""
+    """The compiled function, cached on disk; in memory only if the cache folder can't be written, or if the function is in
+    no file."""
     options |= {"nogil": True, "error_model": "numpy"}
     compiled = njit(function, **options)
+    if config.DISABLE_JIT:
+        return _refused
     compile_now = compiled._compiler.compile
 
     def compile_with_distinct_numbers(*types: Any) -> Any:
@@ -193,9 +185,17 @@ def disk_cached(function: Callable, **options: Any) -> Callable:
             return compile_now(*types)
 
     compiled._compiler.compile = compile_with_distinct_numbers
-    with contextlib.suppress(RuntimeError):
+    if Path(function.__code__.co_filename).is_file():
         compiled._cache = KernelCache(function, _in_order(options))
     return compiled
+
+
+def _refused(*arguments: Any) -> None:
+    """Stands for every kernel where Numba does not compile: most of them do not run as plain Python."""
+    raise DeviceError(
+        "this needs compiled code, and NUMBA_DISABLE_JIT forbids it; unset that variable, or use --engine reference and "
+        "--integrator leapfrog"
+    )
 
 
 def _in_order(options: dict[str, Any]) -> str:

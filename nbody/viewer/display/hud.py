@@ -35,7 +35,7 @@ def caption_panel(caption: Caption, scale: float, alert: str = "", brief: bool =
         (f"t = {factor * caption.time:.5g} {unit}", TEXT, BRIGHT),
         (f"{frame}step {_thousands(caption.step)}", TEXT, DIM),
         (f"energy error {_signed(caption.energy_error)}", TEXT, DIM),
-        (f"{some}{_thousands(caption.count)} particles", TEXT, DIM),
+        (f"{some}{_thousands(caption.count)} particle{'s' * (caption.count != 1)}", TEXT, DIM),
     ]
     if brief:
         lines = lines[:2]

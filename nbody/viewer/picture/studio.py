@@ -1,10 +1,13 @@
 """Draws pictures of a source without a screen."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 from vispy import app, gloo
 from vispy.gloo import gl
 
-from nbody.errors import InputError
+from nbody.errors import DeviceError, InputError
 from nbody.viewer import backends
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.look import Look
@@ -58,17 +61,31 @@ class Studio:
 
         Raises:
             InputError: a frame is damaged.
+            DeviceError: OpenGL fails.
         """
         self.renderer.load(at)
-        with self.target:
+        with self._drawing():
             self.renderer.draw(camera or self.renderer.home, self.size)
             if with_hud:
                 self.renderer.draw_caption(at, self.size)
 
     def read(self) -> np.ndarray:
         """The last picture, (height, width, RGB) uint8."""
-        with self.target:
+        with self._drawing():
             return gloo.read_pixels((0, 0, *self.size), alpha=False)
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """Inside this block OpenGL draws the picture. Raises DeviceError if it fails, as it does without memory."""
+        try:
+            with self.target:
+                yield
+        except RuntimeError as error:  # vispy's type for errors of OpenGL
+            width, height = self.size
+            raise DeviceError(
+                f"OpenGL can't draw a picture of {width}x{height} here ({error}); give it more memory, or choose "
+                "a smaller --size"
+            ) from error
 
     def close(self) -> None:
         """Give the OpenGL context back."""

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from nbody.diagnostics.energy import relative_energy_error
-from nbody.errors import InputError, printable, shortened
+from nbody.errors import InputError, counted, printable, shortened
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
@@ -249,8 +249,8 @@ class Recording(Source):
         done = int((self._events["step"] <= self.run.step[k]).sum())
         if not done:
             return ""
-        left, text = int(self.run.left(k).alive.sum()), f"{done} collision{'s' * (done != 1)}"
-        return text if left == self.count else f"{text}, {left} particles are left"
+        left, text = int(self.run.left(k).alive.sum()), counted(done, "collision")
+        return text if left == self.count else f"{text}, {counted(left, 'particle is', 'particles are')} left"
 
 
 def recorded_gravity(run: Trajectory) -> Gravity | None:

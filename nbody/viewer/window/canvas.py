@@ -131,9 +131,12 @@ class Window(app.Canvas):
     # --- Time ---
 
     def on_timer(self, event) -> None:
-        """Advance the clock. Close the window after Ctrl-C."""
+        """Advance the clock. Close the window if the user has asked for it, or after Ctrl-C.
+
+        Not while a key is handled: closing handles the keys that follow, and vispy refuses a key within a key.
+        """
         self.failure = self.failure or self.transport.failure
-        if self.stop.requested or self.failure:
+        if self.controls.closed or self.stop.requested or self.failure:
             self._timer.stop()
             self.close()
             return
@@ -214,9 +217,7 @@ class Window(app.Canvas):
                 self.fullscreen: bool = not self.fullscreen
             elif request == "view":
                 self._save_view()
-        if self.controls.closed:
-            self.close()
-        else:
+        if not self.controls.closed:
             self.update()
 
     # --- Files ---

@@ -1,5 +1,8 @@
 """Opens the window."""
 
+import gc
+import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,7 @@ def show(
     opened: Callable[["Window"], object] = lambda window: None,
     look: Look = Look(),
     aim: Aim = Aim(),
+    lost: Callable[[], object] = bool,
 ) -> None:
     """Open the window and show moments until the user closes it.
 
@@ -29,6 +33,8 @@ def show(
         opened: called with the window once it is on the screen.
         look: how the bodies are drawn.
         aim: where the camera is at first, and what it follows.
+        lost: called when the screen is gone (its X server has ended), with the clock and the source closed. When it
+            returns, the process ends with one line and exit code 1: Qt and Xlib can't go on.
 
     Raises:
         DeviceError: no window can be opened on this machine.
@@ -40,18 +46,32 @@ def show(
 
     from nbody.viewer.window.canvas import Window
 
-    try:
-        window = Window(source, transport, look, aim)
-        window.show()
-        opened(window)
-        with stop_on_signals() as window.stop:  # Qt drops an exception of a handler
-            app.run()
-    finally:
-        transport.close()
-        source.close()
-    if isinstance(window.failure, RuntimeError):  # vispy's type for errors of OpenGL
-        raise backends.no_window(window.failure) from window.failure
-    if window.failure:
-        raise window.failure
-    if window.stop.requested:
+    def end() -> None:
+        """Qt is about to end the process."""
+        try:
+            transport.close()
+            source.close()
+            lost()
+            print("error: the screen is gone, and the window with it", file=sys.stderr, flush=True)
+        finally:
+            os._exit(1)
+
+    with backends.without_screen(end):
+        try:
+            window = Window(source, transport, look, aim)
+            window.show()
+            opened(window)
+            with stop_on_signals() as window.stop:  # Qt drops an exception of a handler
+                app.run()
+        finally:
+            transport.close()
+            source.close()
+        failure, stopped = window.failure, window.stop.requested
+        del window
+        gc.collect()  # a run that goes on may collect Qt's objects on its thread, and Qt aborts then
+    if isinstance(failure, RuntimeError):  # vispy's type for errors of OpenGL
+        raise backends.no_window(failure) from failure
+    if failure:
+        raise failure
+    if stopped:
         raise KeyboardInterrupt
