@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from nbody.cli.streams import result
-from nbody.registry import Registry
 
 REGISTRIES = {
     "generators": "nbody.initial:GENERATORS",
@@ -63,7 +62,5 @@ def _rows(kind: str) -> dict[str, str]:
 
     if kind == "scenarios":
         return {name: summary(name) for name in packaged.names()}
-    registry: Registry = imported(REGISTRIES[kind])
-    entries = dict(registry.items()) | registry.plugins
-    rows = {name: entry.summary + registry.mark(name) for name, entry in entries.items()}
+    rows = imported(REGISTRIES[kind]).summaries()
     return imported("nbody.forces.registry:STAND_FOR") | rows if kind == "engines" else rows

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.completion import SCENARIOS, cameras, recordings_and_scenarios
+from nbody.cli.completion import cameras, recordings_and_scenarios
 from nbody.cli.look import look_options
 from nbody.cli.numbers import between, count_option
-from nbody.cli.scenario_options import Replaced, scenario_options
+from nbody.cli.scenario_options import Replaced, is_scenario, scenario_options
 from nbody.cli.streams import result
 from nbody.viewer.picture.look import Look
 
@@ -87,18 +87,16 @@ def view(
       nbody view output/run.h5 --trails 0,3 --axes --background print
     """
     from nbody.cli.progress import say
-    from nbody.errors import InputError
     from nbody.viewer.picture.aim import Aim
 
     aim = Aim(camera, track)
-    if _is_scenario(run):
+    if is_scenario(run):
         from nbody.cli.live import refuse_options_of_recordings, view_scenario
         from nbody.scenario.packaged import locate
 
         refuse_options_of_recordings(run, screenshot=screenshot is not None, frame=frame is not None, follow=follow)
         return view_scenario(replaced.load(locate(run, say)), output, overwrite, look, aim)
-    for name in replaced:
-        raise InputError(f"--{name}: belongs to a scenario, and {run} is a recording; leave it out")
+    replaced.refuse(run)
     from nbody.trajectory import Trajectory
     from nbody.viewer.sources.recording import Recording
 
@@ -126,9 +124,3 @@ def view(
         playback.playing = frame is None or follow
         show(recording, playback, look=look, aim=aim)
     return 0
-
-
-def _is_scenario(path: Path) -> bool:
-    """True for a YAML file, and for a bare name that is no file: that of a scenario that comes with nbody."""
-    bare = not path.suffix and path.parent == Path() and not path.exists()
-    return path.suffix.lower() in SCENARIOS or bare

@@ -60,7 +60,7 @@ class Simulation:
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
         values: values that replace those of the scenario: ``seed``, ``dt``, ``steps`` or ``end``, ``G``, ``softening``
             (``0.01``, ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` …
-            (:mod:`nbody.scenario.keywords`).
+            (:mod:`nbody.scenario.options`).
 
     Attributes:
         plan: engine, integrator, schedule and sizes.
