@@ -14,6 +14,7 @@ from nbody.cli import completion
 from nbody.cli.bench_report import explained, finish, measured
 from nbody.cli.lists import ListCommand
 from nbody.cli.numbers import count_option, real, text_option, whole
+from nbody.cli.options import AsJson
 
 FORCES = next(iter(SUITES))
 """The suite that ``nbody bench`` measures by itself."""
@@ -56,7 +57,6 @@ Output = Annotated[
         "The folder of the report and the picture, or the report's file (.json); output by default.", "--output", "-o"
     ),
 ]
-AsJson = Annotated[bool, text_option("Print the result as one JSON object, no table.", "--json")]
 Readme = Annotated[bool, text_option("Also write the tables into this checkout's README files.", "--readme")]
 _reports: dict[str, Any] = {"autocompletion": completion.files(".json"), "show_default": False}
 Reports = Annotated[list[Path], typer.Argument(help="Reports, such as output/bench.json.", **_reports)]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nbody.cli.completion import SCENARIOS, files, recordings_and_scenarios
+from nbody.cli.completion import SCENARIOS, files
 from nbody.cli.look import look_options
-from nbody.cli.numbers import between, count_option, real_option
+from nbody.cli.numbers import between, count_option, real_option, text_option
+from nbody.cli.options import Hud, Overwrite, Quiet, RecordingOrScenario, Size
 from nbody.cli.scenario_options import Replaced, is_scenario, scenario_options
 from nbody.cli.streams import result
 from nbody.viewer.picture.look import Look
@@ -26,19 +27,12 @@ if TYPE_CHECKING:
 @look_options
 @scenario_options
 def movie(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="A recording (.h5), or a scenario, which is run first.",
-            show_default=False,
-            autocompletion=recordings_and_scenarios,
-        ),
-    ],
+    run: RecordingOrScenario,
     out: Annotated[
         Path, typer.Argument(help="The movie: .mp4, .gif, .webp, or .png for a sequence.", show_default=False)
     ],
     fps: Annotated[float, typer.Option(help="Pictures per second.", parser=between(1, 240), metavar="<float>")] = 30.0,
-    size: Annotated[str, typer.Option(help="Width and height of the picture in pixels.")] = "1280x720",
+    size: Size = "1280x720",
     first: Annotated[int | None, count_option("The first frame to show; negative: from the end.", "--from")] = None,
     last: Annotated[int | None, count_option("The last frame to show; before the first: backward.", "--to")] = None,
     seconds: Annotated[
@@ -48,23 +42,18 @@ def movie(
     spin: Annotated[float | None, real_option("Rotation of the view, in degrees per second.", "--spin")] = None,
     path: Annotated[
         Path | None,
-        typer.Option(
-            help="Move the camera along the views of a file, or hold it at one (key V saves it).",
-            show_default=False,
+        text_option(
+            "Move the camera along the views of a file, or hold it at one (key V saves it).",
             autocompletion=files(*SCENARIOS),
         ),
     ] = None,
     track: Annotated[
         str | None,
-        typer.Option(
-            "--track", "--follow", help="Keep a body (its id), com or densest in the middle.", show_default=False
-        ),
+        text_option("Keep a body (its id), com or densest in the middle.", "--track", "--follow"),
     ] = None,
-    hud: Annotated[bool, typer.Option(help="Text on the picture.")] = True,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing movie (else it is kept under a numbered name).")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no messages.")] = False,
+    hud: Hud = True,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
     *,
     replaced: Replaced,
     look: Look = Look(),
