@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbody.errors import InputError, printable, unknown
+from nbody.errors import InputError, printable, shortened, unknown
 from nbody.particles import Particles
 from nbody.trajectory import layout
 from nbody.trajectory.contents import MISSING, parse_json
@@ -332,6 +332,11 @@ class Trajectory:
         if status == layout.RUNNING and not writing_process(Path(self.path).resolve()):
             return "killed"
         return printable(status)
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario, on one line."""
+        return shortened(printable(self.resolved.get("name", "")), 60) or "run"
 
     @property
     def complete(self) -> bool:
