@@ -105,6 +105,11 @@ class Registry(Mapping[str, Entry]):
         """All names with their marks, separated by commas."""
         return ", ".join(name + self.mark(name) for name in self)
 
+    def summaries(self) -> dict[str, str]:
+        """A line about each component, those of other packages too."""
+        entries = {**self, **self.plugins}
+        return {name: entry.summary + self.mark(name) for name, entry in entries.items()}
+
     def load(self, name: str, where: str = "") -> Any:
         """Import the component and return it. Raises InputError if the name is not registered."""
         base, _, variant = self.check(name, where).partition(":")

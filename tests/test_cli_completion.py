@@ -74,7 +74,7 @@ def test_the_shell_is_offered(offered, line, words):
 def test_nothing_heavy_is_imported_for_it():
     code = (
         "import sys; from nbody.cli import completion as c\n"
-        "for offer in (c.engines_or_auto, c.integrators, c.precisions, c.rungs, c.files('.h5')): offer('')\n"
+        "for offer in (c.engines, c.precisions, c.rungs, c.files('.h5')): offer('')\n"
         "print([name for name in ('numba', 'h5py', 'vispy', 'matplotlib') if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

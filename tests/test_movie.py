@@ -438,7 +438,7 @@ def test_the_followed_body_stays_in_the_middle(egl, tmp_path):
 
 def test_a_scenario_is_run_and_leaves_only_the_movie(egl, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    steps = ("--particles", 8, "--set", "integrator.steps=5", "engine=reference", "precision=float64", "record.every=1")
+    steps = ("--particles", 8, "--steps", 5, "--engine", "reference", "--set", "precision=float64", "record.every=1")
     assert movie("plummer", "a.gif", *steps, "--fps", 10) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["a.gif"]
     assert "a.gif: 6 pictures" in capsys.readouterr().out

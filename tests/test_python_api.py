@@ -48,7 +48,7 @@ def test_a_softening_may_be_written_in_short(softening):
     "keywords,line",
     [
         ({"dt": -1}, "^dt: must be greater than 0, got -1$"),
-        ({"epsilon": 0.1}, "^unknown keyword 'epsilon'.*one of: particles, seed, dt, steps"),
+        ({"epsilon": 0.1}, "^unknown keyword 'epsilon'.*one of: particles, steps, end, dt, seed"),
         ({"particles": 10}, "^particles: the 24 particles are given; leave it out$"),
         ({"softening": "plummer"}, "length: is missing.*needs one"),
         ({"softening": "plummer:x"}, "'x' is not a length"),

@@ -103,17 +103,33 @@ def test_an_option_replaces_a_value_and_is_named_in_its_stead():
     assert scenario().integrator.dt == 1e-3
 
 
-def test_every_option_reaches_its_value():
+@pytest.mark.parametrize("change", [lambda s, **v: s.override(**v), lambda s, **v: s.with_keywords(v)])
+def test_every_short_name_reaches_its_value_from_the_command_line_and_from_python(change):
     given = {
         "particles": 3, "seed": 4, "steps": 5, "dt": 0.25, "integrator": "taylor", "end": 2.0, "engine": "cpu",
         "precision": "float64", "every": 2, "G": 3.0, "softening": "none", "accuracy": 1e-3, "gpus": 2,
+        "observables": ["escapers"], "length": 0.5,
     }  # fmt: skip
     assert set(given) == set(OPTIONS)
-    for option, path in OPTIONS.items():
-        group = scenario().override(**{option: given[option]}).resolved()
-        for key in path.split("."):
+    softened = scenario().override(softening="plummer:0.1")
+    for name, option in OPTIONS.items():
+        group = change(softened if name == "length" else scenario(), **{name: given[name]}).resolved()
+        for key in option.keys:
             group = group[key]
-        assert group == given[option]
+        assert group == given[name]
+
+
+def test_keywords_in_any_order_give_the_same_scenario():
+    for chosen in ({"scheme": "hermite4", "eta": 0.02}, {"eta": 0.02, "scheme": "hermite4"}):
+        assert scenario().with_keywords({"integrator": chosen}).integrator.options == {"eta": 0.02}
+    with pytest.raises(InputError, match=r"end: cannot be combined with steps; leave one of the two out"):
+        scenario().with_keywords({"steps": 5, "end": 1.0})
+
+
+def test_another_scheme_leaves_no_option_of_the_written_one_behind():
+    written = scenario().with_keywords({"integrator": {"scheme": "hermite4", "eta": 0.02}})
+    for changed in (written.override(integrator="leapfrog"), written.override(["integrator.scheme=leapfrog"])):
+        assert changed.integrator.options == {}
 
 
 def test_an_assignment_reaches_any_value():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.diagnostics import FRACTIONS, core_radius, density_centre, lagrangian_radii, local_density
-from nbody.errors import InputError, printable, shortened
+from nbody.errors import InputError, printable
 from nbody.particles import Particles
 from nbody.scenario.units import shown_time
 from nbody.state.sums import system_sums
@@ -48,11 +48,6 @@ class RunData:
         if not np.isfinite(run.time).all():
             k = int(np.argmin(np.isfinite(run.time)))
             raise InputError(f"{run.path}: frame {k} has no finite time; check the file with 'nbody info --verify'")
-
-    @property
-    def name(self) -> str:
-        """The name of the scenario."""
-        return shortened(printable(self.run.resolved.get("name", "")), 60) or "run"
 
     def unit(self, quantity: str) -> str:
         """The symbol of a unit, by the names of ``Units.symbol``; empty if there is none."""

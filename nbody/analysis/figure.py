@@ -155,4 +155,4 @@ def _headed(figure: Figure, view: View, columns: int) -> None:
         figure.legend(lines, labels, loc="outside upper left", ncols=min(2 * columns, len(lines)))
     else:
         run = view.runs[0]
-        figure.suptitle(f"{run.name}, N = {run.run.count}", x=0.01, ha="left", fontsize=8.5, color=GREY)
+        figure.suptitle(f"{run.run.name}, N = {run.run.count}", x=0.01, ha="left", fontsize=8.5, color=GREY)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
 from nbody.diagnostics import Profile, radial_profile
@@ -88,7 +89,7 @@ class View:
 class Plot:
     """A plot: ``draw(axes, view)``; ``over_time`` if it shows a change and needs two frames."""
 
-    draw: Callable[[Any, View], None]
+    draw: Callable[[Axes, View], None]
     over_time: bool = True
 
 
@@ -97,13 +98,13 @@ def labelled(text: str, unit: str) -> str:
     return f"{text} [{unit}]" if unit else text
 
 
-def kinds_legend(axes: Any, labels: Sequence[str], **beside: Any) -> None:
+def kinds_legend(axes: Axes, labels: Sequence[str], **beside: Any) -> None:
     """A legend of line styles in order, for what is not a run; ``**BESIDE`` puts it there."""
     lines = [axes.plot([], [], color=INK, linestyle=LINES[k % len(LINES)])[0] for k in range(len(labels))]
     axes.legend(lines, labels, **beside)
 
 
-def time_axis(axes: Any, view: View) -> None:
+def time_axis(axes: Axes, view: View) -> None:
     """Time along x, over all runs."""
     from matplotlib.ticker import MaxNLocator
 
@@ -114,32 +115,32 @@ def time_axis(axes: Any, view: View) -> None:
         axes.set_xlim(first, last)
 
 
-def run_lines(axes: Any, view: View, values: Callable[[RunData], tuple[Any, Any]]) -> None:
+def run_lines(axes: Axes, view: View, values: Callable[[RunData], tuple[np.ndarray, np.ndarray]]) -> None:
     """One line per run."""
     for r, run in enumerate(view.runs):
         axes.plot(*values(run), color=view.colour(r))
     time_axis(axes, view)
 
 
-def at_the_end(axes: Any, text: str, value: float, colour: Any) -> None:
+def at_the_end(axes: Axes, text: str, value: float, colour: Any) -> None:
     """A line's name beside its right end, where no legend hides another line."""
     axes.annotate(text, (1, value), (3, 0), ("axes fraction", "data"), "offset points", va="center", color=colour,
                   fontsize=7.5, annotation_clip=False)  # fmt: skip
 
 
-def log_y(axes: Any) -> None:
+def log_y(axes: Axes) -> None:
     """A logarithmic axis, if a line has a positive value; zeros are left out."""
     if _positive(axes):
         axes.set_yscale("log", nonpositive="mask")
 
 
-def _positive(axes: Any) -> list[np.ndarray]:
+def _positive(axes: Axes) -> list[np.ndarray]:
     """The positive finite values of each line that has some."""
     values = [np.asarray(line.get_ydata(), float) for line in axes.lines]
     return [each for y in values if len(each := y[(y > 0) & np.isfinite(y)])]
 
 
-def error_axis(axes: Any) -> None:
+def error_axis(axes: Axes) -> None:
     """A logarithmic axis for errors, which does not follow each change of sign down to rounding."""
     log_y(axes)
     positive = _positive(axes)
@@ -149,7 +150,7 @@ def error_axis(axes: Any) -> None:
 
 
 def profile_lines(
-    axes: Any, view: View, value: Callable[[Profile], np.ndarray], error: Callable[[Profile], np.ndarray]
+    axes: Axes, view: View, value: Callable[[Profile], np.ndarray], error: Callable[[Profile], np.ndarray]
 ) -> bool:
     """Points with error bars against a logarithmic radius, per run and frame. Returns True if the radius is cylindrical."""
     cylindrical = False

@@ -13,7 +13,8 @@ from nbody.bench import SUITES
 from nbody.cli import completion
 from nbody.cli.bench_report import explained, finish, measured
 from nbody.cli.lists import ListCommand
-from nbody.cli.numbers import real, whole
+from nbody.cli.numbers import count_option, real, text_option, whole
+from nbody.cli.options import AsJson
 
 FORCES = next(iter(SUITES))
 """The suite that ``nbody bench`` measures by itself."""
@@ -22,33 +23,29 @@ SCALING = "scaling"
 """The suite that ``nbody bench --gpus`` measures."""
 
 
-def _option(help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, show_default=False, **more)
-
-
 def _numbers(help: str) -> Any:
-    return Annotated[list[int] | None, _option(help, parser=whole, metavar="<list[int]>")]
+    return Annotated[list[int] | None, text_option(help, parser=whole, metavar="<list[int]>")]
 
 
 def _names(help: str, offer: Callable) -> Any:
-    return Annotated[list[str] | None, _option(help, autocompletion=offer)]
+    return Annotated[list[str] | None, text_option(help, autocompletion=offer)]
 
 
 OPTIONS: dict[str, Any] = {
-    "cpu": Annotated[bool, _option("Measure the CPU's engines.", "--cpu")],
-    "gpu": Annotated[bool, _option("Measure the GPU's engines.", "--gpu")],
+    "cpu": Annotated[bool, text_option("Measure the CPU's engines.", "--cpu")],
+    "gpu": Annotated[bool, text_option("Measure the GPU's engines.", "--gpu")],
     "particles": _numbers("Numbers of particles, such as 1024 20480."),
     "engines": _names("Only these engines; the force suite adds the cpu engine.", completion.engines),
     "sizes": _numbers("The n of the n x n matrices."),
     "rungs": _names("Only these rungs.", completion.rungs),
     "accuracy": Annotated[
-        list[float] | None, _option("The median force errors of trees.", parser=real, metavar="<list[float]>")
+        list[float] | None, text_option("The median force errors of trees.", parser=real, metavar="<list[float]>")
     ],
     "up_to": Annotated[
         int | None,
-        _option("Trees and direct sums, from 1000 particles to this number.", parser=whole, metavar="<int>"),
+        count_option("Trees and direct sums, from 1000 particles to this number."),
     ],
-    "gpus": Annotated[str | None, _option("Numbers of GPUs, such as 1,2,4.", metavar="<gpus>")],
+    "gpus": Annotated[str | None, text_option("Numbers of GPUs, such as 1,2,4.", metavar="<gpus>")],
     "precision": _names("Only these of float32, mixed and float64.", completion.precisions),
 }
 """What a suite may be asked for, by the name of the argument of its ``prepare``."""
@@ -56,12 +53,11 @@ OPTIONS: dict[str, Any] = {
 Explain = _names("Explain these rungs instead of measuring.", completion.rungs)
 Output = Annotated[
     Path,
-    _option(
+    text_option(
         "The folder of the report and the picture, or the report's file (.json); output by default.", "--output", "-o"
     ),
 ]
-AsJson = Annotated[bool, _option("Print the result as one JSON object, no table.", "--json")]
-Readme = Annotated[bool, _option("Also write the tables into this checkout's README files.", "--readme")]
+Readme = Annotated[bool, text_option("Also write the tables into this checkout's README files.", "--readme")]
 LATEST = Path("output/bench.json")
 """The report that ``nbody bench`` has written last."""
 _reports: dict[str, Any] = {"autocompletion": completion.files(".json"), "show_default": False}

@@ -5,8 +5,11 @@ runs this code on every Tab.
 """
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from glob import escape, glob
+from typing import Any
+
+from nbody.registry import Registry, imported
 
 SCENARIOS = (".yaml", ".yml")
 RECORDINGS = (".h5", ".hdf5", ".h5md")
@@ -62,41 +65,29 @@ def _begins(words: Iterable[str], incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 
 
-def engines(incomplete: str) -> list[tuple[str, str]]:
-    """Engines by name, each with its summary; after a colon also the variants of an engine."""
-    from nbody.forces import ENGINES
-    from nbody.linalg import LADDER
+def names(*sources: str | Registry) -> Callable[[str], list[tuple[str, str]]]:
+    """A completion function for names, each with a line about it.
 
-    variants = [f"matrix:{rung}" for rung in LADDER] if ":" in incomplete else []
-    about = {name: entry.summary + ENGINES.mark(name) for name, entry in ENGINES.items()}
-    return [(name, about.get(name, "")) for name in _begins([*ENGINES, *variants], incomplete)]
+    Args:
+        sources: registries, mappings of names to lines, or names alone; each may be a text ``module:attribute``.
+    """
 
+    def offer(incomplete: str) -> list[tuple[str, str]]:
+        rows: dict[str, str] = {}
+        for source in sources:
+            rows |= _rows(imported(source) if isinstance(source, str) else source, ":" in incomplete)
+        return [(name, about) for name, about in rows.items() if name.startswith(incomplete)]
 
-def engines_or_auto(incomplete: str) -> list[tuple[str, str]]:
-    """What :func:`engines` returns, and the names that stand for an engine."""
-    from nbody.forces.registry import STAND_FOR
-
-    return [*((name, STAND_FOR[name]) for name in _begins(STAND_FOR, incomplete)), *engines(incomplete)]
-
-
-def integrators(incomplete: str) -> list[str]:
-    """Integration schemes by name."""
-    from nbody.integrators import INTEGRATORS
-
-    return _begins(INTEGRATORS, incomplete)
+    return offer
 
 
-def precisions(incomplete: str) -> list[str]:
-    """The precisions that a scenario may have."""
-    from typing import get_args
-
-    from nbody.scenario import Scenario
-
-    return _begins(get_args(Scenario.model_fields["precision"].annotation), incomplete)
+def _rows(names: Any, with_variants: bool) -> dict[str, str]:
+    if not isinstance(names, Registry):
+        return dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, "")
+    variants = {name: imported(entry.variants) for name, entry in names.items() if entry.variants and with_variants}
+    return names.summaries() | {f"{name}:{each}": "" for name, found in variants.items() for each in found}
 
 
-def rungs(incomplete: str) -> list[str]:
-    """Kernels of the matrix course (the ladder) and element-wise kernels."""
-    from nbody.linalg import ELEMENTWISE, LADDER
-
-    return _begins([*LADDER, *ELEMENTWISE], incomplete)
+engines = names("nbody.forces:ENGINES")
+precisions = names("nbody.scenario.options:PRECISIONS")
+rungs = names("nbody.linalg:LADDER", "nbody.linalg:ELEMENTWISE")

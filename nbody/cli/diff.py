@@ -1,17 +1,12 @@
 """``nbody diff``: the first place where two recordings differ."""
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from nbody.cli.completion import RECORDINGS, files
+from nbody.cli.options import Recording
 from nbody.cli.streams import result
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(help="A recording.", show_default=False, autocompletion=files(*RECORDINGS))],
-    second: Annotated[Path, typer.Argument(help="Another one.", show_default=False, autocompletion=files(*RECORDINGS))],
+    first: Recording,
+    second: Recording,
 ) -> int:
     """Compare two recordings bit by bit and name the first frame, field and particle that differ.
 

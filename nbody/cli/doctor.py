@@ -1,14 +1,11 @@
 """``nbody doctor``: reports what works on this machine, what is missing, and how to install it."""
 
-from typing import Annotated
-
-import typer
-
+from nbody.cli.options import AsJson
 from nbody.cli.streams import result, result_json
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Report what works on this machine, what is missing, and how to install it.
 

@@ -5,15 +5,13 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.completion import RECORDINGS, files
-from nbody.cli.numbers import count_option
+from nbody.cli.numbers import count_option, text_option
+from nbody.cli.options import Overwrite, Recording
 from nbody.cli.streams import result
 
 
 def export(
-    recording: Annotated[
-        Path, typer.Argument(help="A recording (.h5).", show_default=False, autocompletion=files(*RECORDINGS))
-    ],
+    recording: Recording,
     output: Annotated[
         Path,
         typer.Argument(
@@ -26,11 +24,9 @@ def export(
     ] = False,
     format: Annotated[
         str | None,
-        typer.Option(help="csv, npz, gadget, tipsy, nemo or rebound, if the suffix doesn't say.", show_default=False),
+        text_option("csv, npz, gadget, tipsy, nemo or rebound, if the suffix doesn't say."),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing file (else it is kept under a numbered name).")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> int:
     """Write frames of a recording to files that other programs read.
 

@@ -6,23 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from nbody.cli.completion import RECORDINGS, recordings_and_scenarios
+from nbody.cli.completion import RECORDINGS
+from nbody.cli.options import AsJson, RecordingOrScenario
 from nbody.cli.streams import result, result_json
 
 
 def info(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            help="A recording (.h5), or a scenario: a .yaml, or the name of one that comes with nbody.",
-            show_default=False,
-            autocompletion=recordings_and_scenarios,
-        ),
-    ],
+    path: RecordingOrScenario,
     verify: Annotated[
         bool, typer.Option("--verify", help="Check every frame of a recording against its checksums.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Describe a recording, or the run that a scenario describes.
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from nbody.cli import completion
 from nbody.cli.numbers import real, whole
 from nbody.viewer.picture.look import Look, option
 
@@ -40,7 +41,7 @@ def _parameter(field: Field) -> Parameter:
     more: dict[str, Any] = {"help": field.metadata["help"], "rich_help_panel": PANEL}
     kind: Any = type(default)
     if names:
-        more |= {"help": f"{more['help']}: {names.listing()}.", "autocompletion": _completion(names)}
+        more |= {"help": f"{more['help']}: {names.listing()}.", "autocompletion": completion.names(names)}
     if kind is bool:
         declared = f"{option(field.name)}/--no-{field.name.replace('_', '-')}"
     else:
@@ -49,12 +50,3 @@ def _parameter(field: Field) -> Parameter:
             more |= {"parser": whole if kind is int else real, "metavar": f"<{kind.__name__}>"}
     annotation = Annotated[kind, typer.Option(declared, **more)]
     return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _completion(names) -> Callable[[str], list[tuple[str, str]]]:
-    """A completion function for the names of a registry, each with its summary."""
-
-    def offer(incomplete: str) -> list[tuple[str, str]]:
-        return [(name, entry.summary) for name, entry in names.items() if name.startswith(incomplete)]
-
-    return offer

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nbody.cli.completion import SCENARIOS, files, recordings_and_scenarios
+from nbody.cli.completion import SCENARIOS, files
 from nbody.cli.look import look_options
-from nbody.cli.numbers import between, count_option, real_option
+from nbody.cli.numbers import between, count_option, real_option, text_option
+from nbody.cli.options import Hud, Overwrite, Quiet, RecordingOrScenario, Size
+from nbody.cli.scenario_options import Replaced, is_scenario, scenario_options
 from nbody.cli.streams import result
 from nbody.viewer.picture.look import Look
 
@@ -23,22 +25,16 @@ if TYPE_CHECKING:
 
 
 @look_options
+@scenario_options
 def movie(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="A recording (.h5), or a scenario, which is run first.",
-            show_default=False,
-            autocompletion=recordings_and_scenarios,
-        ),
-    ],
+    run: RecordingOrScenario,
     out: Annotated[
         Path, typer.Argument(help="The movie: .mp4, .gif, .webp, or .png for a sequence.", show_default=False)
     ],
     fps: Annotated[float, typer.Option(help="Pictures per second.", parser=between(1, 240), metavar="<float>")] = 30.0,
-    size: Annotated[str, typer.Option(help="Width and height of the picture in pixels.")] = "1280x720",
-    begin: Annotated[int | None, count_option("The first frame to show; negative: from the end.", "--from")] = None,
-    end: Annotated[int | None, count_option("The last frame to show; before the first: backward.", "--to")] = None,
+    size: Size = "1280x720",
+    first: Annotated[int | None, count_option("The first frame to show; negative: from the end.", "--from")] = None,
+    last: Annotated[int | None, count_option("The last frame to show; before the first: backward.", "--to")] = None,
     seconds: Annotated[
         float | None, real_option("Length of the movie (else one picture per frame).", "--seconds")
     ] = None,
@@ -46,28 +42,20 @@ def movie(
     spin: Annotated[float | None, real_option("Rotation of the view, in degrees per second.", "--spin")] = None,
     path: Annotated[
         Path | None,
-        typer.Option(
-            help="Move the camera along the views of a file, or hold it at one (key V saves it).",
-            show_default=False,
+        text_option(
+            "Move the camera along the views of a file, or hold it at one (key V saves it).",
             autocompletion=files(*SCENARIOS),
         ),
     ] = None,
     track: Annotated[
         str | None,
-        typer.Option(
-            "--track", "--follow", help="Keep a body (its id), com or densest in the middle.", show_default=False
-        ),
+        text_option("Keep a body (its id), com or densest in the middle.", "--track", "--follow"),
     ] = None,
-    hud: Annotated[bool, typer.Option(help="Text on the picture.")] = True,
-    particles: Annotated[int | None, count_option("Of a scenario: number of particles.")] = None,
-    set: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Of a scenario: any other value.", show_default=False),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing movie (else it is kept under a numbered name).")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no messages.")] = False,
+    hud: Hud = True,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    *,
+    replaced: Replaced,
     look: Look = Look(),
 ) -> int:
     """Make a movie of a recording, or of a scenario, without a screen.
@@ -100,34 +88,31 @@ def movie(
 
     notify = (lambda line: None) if quiet else say
     film = checked(Film(out, parse_size(size), fps, 1), overwrite)
-    with _recorded(run, film.path.parent, particles, set, notify, quiet) as file, _open(file, notify) as recording:
-        shown = _moments(recording, begin, end, fps, seconds, speed)
+    with _recorded(run, film.path.parent, replaced, notify, quiet) as file, _open(file, notify) as recording:
+        shown = _moments(recording, first, last, fps, seconds, speed)
         studio = partial(_studio, recording, film.size, look)
         cameras = _Cameras(recording, fps, spin, path, track)
         return _make(studio, replace(film, pictures=len(shown)), shown, cameras, hud, overwrite, notify, quiet)
 
 
 @contextmanager
-def _recorded(run: Path, folder: Path, particles, settings, notify, quiet: bool) -> Iterator[Path]:
+def _recorded(
+    run: Path, folder: Path, replaced: Replaced, notify: Callable[[str], None], quiet: bool
+) -> Iterator[Path]:
     """The recording to show; of a scenario a temporary one in ``folder``."""
-    from nbody.errors import InputError
-
-    if run.suffix.lower() not in SCENARIOS and (run.suffix or run.is_file()):
-        for option, value in (("--particles", particles), ("--set", settings)):
-            if value is not None:
-                raise InputError(f"{option}: is for a scenario, and {run} is a recording")
+    if not is_scenario(run):
+        replaced.refuse(run)
         yield run
         return
     from nbody.cli.progress import progress_bar
     from nbody.run.simulation import Simulation
-    from nbody.scenario import Scenario
     from nbody.scenario.packaged import locate
 
     def unresumable(line: str) -> None:
         if not line.startswith("interrupted "):  # the file that could be resumed is a temporary one
             notify(line)
 
-    scenario = Scenario.load(locate(run, notify)).override(settings or (), particles=particles)
+    scenario = replaced.load(locate(run, notify))
     with TemporaryDirectory(prefix=".nbody-movie-", dir=folder) as temporary:
         file = Path(temporary, "run.h5")
         with progress_bar(hidden=quiet) as progress:

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.streams import result
-from nbody.registry import Registry
+from nbody.cli.streams import result, rows
 
 REGISTRIES = {
     "generators": "nbody.initial:GENERATORS",
@@ -48,10 +47,8 @@ def list_names(
     if kind is not None and kind not in kinds:
         raise unknown("kind", kind, kinds)
     for each in kinds if kind is None else (kind,):
-        rows = _rows(each)
-        width = max(map(len, rows))
-        lines = [f"  {name:<{width}}  {summary}" for name, summary in rows.items()]
-        result("\n".join([f"{each}:", *lines]))
+        result(f"{each}:")
+        rows(_rows(each), "  ")
     return 0
 
 
@@ -63,7 +60,5 @@ def _rows(kind: str) -> dict[str, str]:
 
     if kind == "scenarios":
         return {name: summary(name) for name in packaged.names()}
-    registry: Registry = imported(REGISTRIES[kind])
-    entries = dict(registry.items()) | registry.plugins
-    rows = {name: entry.summary + registry.mark(name) for name, entry in entries.items()}
-    return imported("nbody.forces.registry:STAND_FOR") | rows if kind == "engines" else rows
+    found = imported(REGISTRIES[kind]).summaries()
+    return imported("nbody.forces.registry:STAND_FOR") | found if kind == "engines" else found

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from nbody.cli.completion import scenario_names
-from nbody.cli.streams import result, result_json, tell
+from nbody.cli.options import AsJson
+from nbody.cli.streams import result, result_json, rows, tell
 
 
 def new(
@@ -41,7 +42,7 @@ def new(
 
 
 def scenarios(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: name to summary.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """List the scenarios that come with nbody, each with a line about it.
 
@@ -56,6 +57,5 @@ def scenarios(
     if as_json:
         result_json(found)
     else:
-        width = max(map(len, found), default=0)
-        result("\n".join(f"{name:{width}}  {about}" for name, about in found.items()))
+        rows(found)
     return 0

@@ -70,16 +70,21 @@ def _refused(message: str, text: str) -> typer.BadParameter:
     return typer.BadParameter(f"{message}, got {shown(text)}")
 
 
-def count_option(help: str, *names: str) -> Any:
-    """A Typer option that takes a whole number, with this help text."""
-    return typer.Option(*names, help=help, show_default=False, parser=whole, metavar="<int>")
+def text_option(help: str, *names: str, **more: Any) -> Any:
+    """A Typer option whose help does not show the default. ``more``: what Typer may be told beside."""
+    return typer.Option(*names, help=help, show_default=False, **more)
 
 
-def real_option(help: str, *names: str) -> Any:
+def count_option(help: str, *names: str, **more: Any) -> Any:
+    """An option that takes a whole number."""
+    return text_option(help, *names, parser=whole, metavar="<int>", **more)
+
+
+def real_option(help: str, *names: str, **more: Any) -> Any:
     """An option that takes a number."""
-    return typer.Option(*names, help=help, show_default=False, parser=real, metavar="<float>")
+    return text_option(help, *names, parser=real, metavar="<float>", **more)
 
 
-def quantity_option(help: str, *names: str) -> Any:
+def quantity_option(help: str, *names: str, **more: Any) -> Any:
     """An option that takes a number, or a number with a unit."""
-    return typer.Option(*names, help=help, show_default=False, parser=quantity, metavar="<float>")
+    return text_option(help, *names, parser=quantity, metavar="<float>", **more)

@@ -7,8 +7,9 @@ import typer
 
 from nbody.analysis import PLOTS
 from nbody.cli.completion import RECORDINGS, SCENARIOS, recordings_and_plots
-from nbody.cli.numbers import whole
-from nbody.cli.streams import result
+from nbody.cli.numbers import text_option, whole
+from nbody.cli.options import Overwrite
+from nbody.cli.streams import result, rows
 
 
 def plot(
@@ -23,29 +24,24 @@ def plot(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", help="The figure's file: .png, .pdf or .svg (else RUN-PLOT.png).", show_default=False
-        ),
+        text_option("The figure's file: .png, .pdf or .svg (else RUN-PLOT.png).", "--out", "-o"),
     ] = None,
     frame: Annotated[
         list[int] | None,
-        typer.Option(
-            help="The frames of bodies and profiles (else the first and the last); negative: from the end.",
-            show_default=False,
+        text_option(
+            "The frames of bodies and profiles (else the first and the last); negative: from the end.",
             parser=whole,
             metavar="<list[int]>",
         ),
     ] = None,
     bodies: Annotated[
         list[str] | None,
-        typer.Option(help="The ids of the bodies of orbits: 1,2 or 1 2.", show_default=False, metavar="<list[int]>"),
+        text_option("The ids of the bodies of orbits: 1,2 or 1 2.", metavar="<list[int]>"),
     ] = None,
     cylindrical: Annotated[
         bool, typer.Option("--cylindrical", help="Profiles around the axis of rotation: for discs in 3-D.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing figure (else it is kept under a numbered name).")
-    ] = False,
+    overwrite: Overwrite = False,
     listing: Annotated[bool, typer.Option("--list", help="List the plots and exit.")] = False,
 ) -> int:
     """Plot a run's numbers, or those of several runs in the same figure.
@@ -72,8 +68,7 @@ def plot(
     from nbody.errors import InputError
 
     if listing:
-        width = max(map(len, PLOTS))
-        result("\n".join(f"{name:<{width}}  {entry.summary}" for name, entry in PLOTS.items()))
+        rows(PLOTS.summaries())
         return 0
     runs, plots = _sorted(words or [])
     if not runs:

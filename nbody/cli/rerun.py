@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.resume import Gpus, Quiet, Recording
+from nbody.cli.options import Gpus, Overwrite, Quiet, Recording
 from nbody.cli.streams import result
 
 
@@ -17,7 +17,7 @@ def rerun(
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare both recordings bit by bit; exit with 1 if they differ.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
+    overwrite: Overwrite = False,
     gpus: Gpus = None,
     quiet: Quiet = False,
 ) -> int:

@@ -1,29 +1,9 @@
 """``nbody resume``: continues a recorded run from its last checkpoint."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from nbody.cli.completion import RECORDINGS, files
 from nbody.cli.numbers import count_option, quantity_option
-
-Recording = Annotated[
-    Path,
-    typer.Argument(
-        help="The recording, an .h5 file of 'nbody run'.", show_default=False, autocompletion=files(*RECORDINGS)
-    ),
-]
-Gpus = Annotated[
-    str | None,
-    typer.Option(
-        help="The GPUs that compute this time: their number, all, or which ones: 0,2; by default as many as before.",
-        metavar="<gpus>",
-        show_default=False,
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the summary: no progress bar, no messages.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
+from nbody.cli.options import AsJson, Gpus, Quiet, Recording
 
 
 def resume(

@@ -5,18 +5,9 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.completion import scenarios
+from nbody.cli.options import AsJson, Overwrite, Quiet, Scenario
 from nbody.cli.ranks import refuse_ranks
 from nbody.cli.scenario_options import Replaced, scenario_options
-
-Scenario = Annotated[
-    Path,
-    typer.Argument(
-        help="The scenario: a YAML file, or the name of one that comes with nbody, such as disk.",
-        show_default=False,
-        autocompletion=scenarios,
-    ),
-]
 
 
 @scenario_options
@@ -24,13 +15,9 @@ def run(
     scenario: Scenario,
     replaced: Replaced,
     output: Annotated[Path, typer.Option("--output", "-o", help="The trajectory to write.")] = Path("output/run.h5"),
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing output (else it is kept under a numbered name).")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Only the summary: no progress bar, no messages.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
     view: Annotated[
         bool, typer.Option("--view", help="Show the run in a window; it goes on when that is closed.")
     ] = False,

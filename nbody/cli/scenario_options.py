@@ -1,77 +1,38 @@
-"""The options that replace values of a scenario, the same for ``nbody run`` and ``nbody view``."""
+"""The options that replace values of a scenario, the same for all commands that run one; made from
+:data:`nbody.scenario.options.OPTIONS`."""
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from inspect import Parameter, signature
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from nbody.cli.completion import engines_or_auto, integrators, precisions
-from nbody.cli.numbers import count_option, quantity_option, real_option
-from nbody.forces import ENGINES
-from nbody.integrators import INTEGRATORS
-from nbody.law import LAWS
+from nbody.cli.completion import SCENARIOS, names
+from nbody.cli.numbers import count_option, quantity_option, real_option, text_option
+from nbody.cli.parameters import in_place_of
+from nbody.errors import InputError
+from nbody.registry import imported
+from nbody.scenario.options import OPTIONS, Option
 
 if TYPE_CHECKING:
     from nbody.scenario import Scenario
 
 PANEL = "The scenario"
 
-OPTIONS: dict[str, Any] = {
-    "particles": Annotated[int | None, count_option("Number of particles.", "--particles", "--n", "-n")],
-    "steps": Annotated[int | None, count_option("Number of time steps.")],
-    "end": Annotated[Any, quantity_option("The time at which the run ends, as in 10 or '20 Myr'.", "--end", "--until")],
-    "dt": Annotated[Any, quantity_option("The time step.")],
-    "seed": Annotated[int | None, count_option("Seed of the initial conditions.")],
-    "G": Annotated[float | None, real_option("The gravitational constant.", "--G")],
-    "softening": Annotated[
-        str | None,
-        typer.Option(
-            help=f"The softening, with its length: plummer:0.01. One of: {LAWS.listing()}.", show_default=False
-        ),
-    ],
-    "engine": Annotated[
-        str | None,
-        typer.Option(
-            help=f"Force engine: auto, gpu (the fastest there), tree, {ENGINES.listing()}; matrix:k07 has the kernel k07.",
-            show_default=False,
-            autocompletion=engines_or_auto,
-        ),
-    ],
-    "accuracy": Annotated[
-        float | None,
-        real_option("The median relative error of the forces; auto then takes a tree where that is faster: 1e-3."),
-    ],
-    "gpus": Annotated[
-        str | None,
-        typer.Option(
-            help="The GPUs of this machine that compute together: their number, all, or which ones: 0,2.",
-            metavar="<gpus>",
-            show_default=False,
-        ),
-    ],
-    "integrator": Annotated[
-        str | None,
-        typer.Option(help=f"Scheme: {INTEGRATORS.listing()}.", show_default=False, autocompletion=integrators),
-    ],
-    "precision": Annotated[
-        str | None, typer.Option(help="float32, mixed or float64.", show_default=False, autocompletion=precisions)
-    ],
-    "every": Annotated[int | None, count_option("Steps between recorded frames.")],
-    "set": Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE", help="Any other value, as in gravity.G=2; can be repeated.", show_default=False
-        ),
-    ],
+TAKES: dict[str, tuple[Any, Callable[..., Any]]] = {
+    "int": (int | None, count_option),
+    "float": (float | None, real_option),
+    "quantity": (Any, quantity_option),
+    "text": (str | None, text_option),
 }
-"""Names, types and help texts."""
+"""For what an option takes: its type, and what makes it."""
+
+SET = Annotated[
+    list[str] | None,
+    text_option("Any other value, as in gravity.G=2; can be repeated.", metavar="KEY=VALUE", rich_help_panel=PANEL),
+]
 
 
 class Replaced(dict[str, Any]):
-    """The values of :data:`OPTIONS` that the user gave."""
+    """The values of a scenario that the user gave by options."""
 
     def load(self, path: Path) -> "Scenario":
         """Load the scenario at ``path`` and replace the values that the user gave."""
@@ -80,29 +41,33 @@ class Replaced(dict[str, Any]):
         values = dict(self)
         return Scenario.load(path, values.pop("set", ()), **values)
 
+    def refuse(self, recording: Path) -> None:
+        """Raise an InputError if there is any: a recording has been made."""
+        for name in self:
+            raise InputError(f"--{name}: belongs to a scenario, and {recording} is a recording; leave it out")
+
 
 def scenario_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Replace the parameter ``replaced`` of a command by :data:`OPTIONS`; the command gets a :class:`Replaced`."""
-
-    @wraps(command)
-    def wrapper(**values: Any) -> int:
-        given = {name: values.pop(name) for name in OPTIONS}
-        return command(**values, replaced=Replaced(_given(given)))
-
-    parameters: list[Parameter] = []
-    for each in signature(command, eval_str=True).parameters.values():
-        if each.name == "replaced":
-            parameters += [
-                Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=kind)
-                for name, kind in OPTIONS.items()
-            ]
-        else:
-            parameters.append(each)
-    shown = signature(command).replace(parameters=parameters)
-    wrapper.__signature__ = shown  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {name: each.annotation for name, each in shown.parameters.items()}
-    return wrapper
+    """Give a command these options in place of its parameter ``replaced``, which is a :class:`Replaced`."""
+    options = {name: (_annotation(name, option), None) for name, option in OPTIONS.items() if option.help}
+    return in_place_of("replaced", options | {"set": (SET, None)}, _replaced, command)
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value not in (None, [])}
+def _replaced(values: dict[str, Any]) -> Replaced:
+    return Replaced({name: value for name, value in values.items() if value not in (None, [])})
+
+
+def _annotation(name: str, option: Option) -> Any:
+    """The type of an option, with its spellings, its help and its completion."""
+    kind, make = TAKES[option.takes]
+    more: dict[str, Any] = {"rich_help_panel": PANEL}
+    more |= {"metavar": option.metavar} if option.metavar else {}
+    more |= {"autocompletion": names(*option.names)} if option.names else {}
+    listing = imported(option.names[-1]).listing() if "{names}" in option.help else ""
+    return Annotated[kind, make(option.help.replace("{names}", listing), f"--{name}", *option.also, **more)]
+
+
+def is_scenario(path: Path) -> bool:
+    """True for a YAML file, and for a bare name that is no file: that of a scenario that comes with nbody."""
+    bare = not path.suffix and path.parent == Path() and not path.exists()
+    return path.suffix.lower() in SCENARIOS or bare

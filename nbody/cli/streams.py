@@ -60,6 +60,12 @@ def result(text: str) -> None:
     print("\n".join(shortened(printable(line), LONGEST_LINE) for line in text.split("\n")), flush=True)
 
 
+def rows(found: Mapping[str, str], indent: str = "") -> None:
+    """Print names with a line about each, in two columns. Raises as :func:`result`."""
+    width = max(map(len, found), default=0)
+    result("\n".join(f"{indent}{name:<{width}}  {about}" for name, about in found.items()))
+
+
 def styled(text: str) -> None:
     """Print a page with the escapes for its colours, and no others. Raises OSError if it can't be written."""
     parts = [part if COLOUR.fullmatch(part) else _page(part) for part in COLOUR.split(text)]

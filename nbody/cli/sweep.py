@@ -5,24 +5,23 @@ from typing import Annotated, Any
 
 import typer
 
-from nbody.cli.numbers import count_option
-from nbody.cli.run import Scenario
+from nbody.cli.numbers import count_option, text_option
+from nbody.cli.options import AsJson, Quiet, Scenario
 
 
 def sweep(
     scenario: Scenario,
     vary: Annotated[
         list[str],
-        typer.Option(
-            metavar="KEY=VALUES",
-            help="A value that differs from run to run: a list with commas, or a range of whole numbers, 1..64. "
+        text_option(
+            "A value that differs from run to run: a list with commas, or a range of whole numbers, 1..64. "
             "With several, all combinations are run.",
-            show_default=False,
+            metavar="KEY=VALUES",
         ),
     ],
     fixed: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A value of the scenario, for all runs.", show_default=False),
+        text_option("A value of the scenario, for all runs.", "--set", metavar="KEY=VALUE"),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the recordings.")] = Path(
         "output/sweep"
@@ -30,20 +29,17 @@ def sweep(
     jobs: Annotated[int | None, count_option("Runs at the same time; by default one per GPU, or one per core.")] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(
-            metavar="slurm", help="Make each run a job of this cluster; needs the extra 'cluster'.", show_default=False
-        ),
+        text_option("Make each run a job of this cluster; needs the extra 'cluster'.", metavar="slurm"),
     ] = None,
     cluster_option: Annotated[
         list[str] | None,
-        typer.Option(
+        text_option(
+            "An option of 'sbatch' for each job: time=2:00:00, cpus-per-task=8, partition=gpu, gpus-per-node=1.",
             metavar="KEY=VALUE",
-            help="An option of 'sbatch' for each job: time=2:00:00, cpus-per-task=8, partition=gpu, gpus-per-node=1.",
-            show_default=False,
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the table: no line per run.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as one JSON object.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> int:
     """Run a scenario many times with other values, side by side, and print one table (also in table.csv).
 

@@ -5,23 +5,21 @@ from typing import Annotated
 
 import typer
 
+from nbody.cli.completion import names
+from nbody.cli.options import AsJson
 from nbody.cli.streams import result, result_json, tell
-
-
-def _cases(incomplete: str) -> list[tuple[str, str]]:
-    from nbody.verify import CASES
-
-    return [(name, entry.summary) for name, entry in CASES.items() if name.startswith(incomplete)]
 
 
 def verify(
     cases: Annotated[
         list[str] | None,
-        typer.Argument(help="Cases by name; by default all.", show_default=False, autocompletion=_cases),
+        typer.Argument(
+            help="Cases by name; by default all.", show_default=False, autocompletion=names("nbody.verify:CASES")
+        ),
     ] = None,
     gpu: Annotated[bool, typer.Option("--gpu", help="Compute on the GPU (the fastest engine there).")] = False,
     engine: Annotated[str, typer.Option(help="Compute with this engine.")] = "cpu",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Compute cases with published answers, and compare: orbits that close,
     Burrau's bodies at t = 10, the Earth against JPL's ephemeris, radii of

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.completion import SCENARIOS, cameras, recordings_and_scenarios
+from nbody.cli.completion import cameras
 from nbody.cli.look import look_options
-from nbody.cli.numbers import between, count_option
-from nbody.cli.scenario_options import Replaced, scenario_options
+from nbody.cli.numbers import between, count_option, text_option
+from nbody.cli.options import Hud, Overwrite, RecordingOrScenario, Size
+from nbody.cli.scenario_options import Replaced, is_scenario, scenario_options
 from nbody.cli.streams import result
 from nbody.viewer.picture.look import Look
 
@@ -16,26 +17,15 @@ from nbody.viewer.picture.look import Look
 @look_options
 @scenario_options
 def view(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="A recording (.h5) made by 'nbody run'; or a scenario, to compute and show it at once.",
-            show_default=False,
-            autocompletion=recordings_and_scenarios,
-        ),
-    ],
-    screenshot: Annotated[
-        Path | None, typer.Option(help="Save a picture (.png) instead; no screen is needed.", show_default=False)
-    ] = None,
+    run: RecordingOrScenario,
+    screenshot: Annotated[Path | None, text_option("Save a picture (.png) instead; no screen is needed.")] = None,
     frame: Annotated[
         int | None,
         count_option("The frame to begin with, or of the picture (else the last); negative: from the end."),
     ] = None,
-    size: Annotated[str, typer.Option(help="Width and height of the picture in pixels.")] = "1280x720",
-    hud: Annotated[bool, typer.Option(help="Text on the picture.")] = True,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing picture (else it is kept under a numbered name).")
-    ] = False,
+    size: Size = "1280x720",
+    hud: Hud = True,
+    overwrite: Overwrite = False,
     follow: Annotated[bool, typer.Option("--follow", help="Show new frames while the run goes on.")] = False,
     fps: Annotated[
         float, typer.Option(help="Frames shown per second.", parser=between(0.25, 480), metavar="<float>")
@@ -48,9 +38,7 @@ def view(
             autocompletion=cameras,
         ),
     ] = "run",
-    track: Annotated[
-        str, typer.Option(help="Keep a body (its id), com or densest in the middle.", show_default=False)
-    ] = "",
+    track: Annotated[str, text_option("Keep a body (its id), com or densest in the middle.")] = "",
     output: Annotated[Path, typer.Option("--output", "-o", help="The recording of a scenario, made by a key.")] = Path(
         "output/run.h5"
     ),
@@ -87,18 +75,16 @@ def view(
       nbody view output/run.h5 --trails 0,3 --axes --background print
     """
     from nbody.cli.progress import say
-    from nbody.errors import InputError
     from nbody.viewer.picture.aim import Aim
 
     aim = Aim(camera, track)
-    if _is_scenario(run):
+    if is_scenario(run):
         from nbody.cli.live import refuse_options_of_recordings, view_scenario
         from nbody.scenario.packaged import locate
 
         refuse_options_of_recordings(run, screenshot=screenshot is not None, frame=frame is not None, follow=follow)
         return view_scenario(replaced.load(locate(run, say)), output, overwrite, look, aim)
-    for name in replaced:
-        raise InputError(f"--{name}: belongs to a scenario, and {run} is a recording; leave it out")
+    replaced.refuse(run)
     from nbody.trajectory import Trajectory
     from nbody.viewer.sources.recording import Recording
 
@@ -126,9 +112,3 @@ def view(
         playback.playing = frame is None or follow
         show(recording, playback, look=look, aim=aim)
     return 0
-
-
-def _is_scenario(path: Path) -> bool:
-    """True for a YAML file, and for a bare name that is no file: that of a scenario that comes with nbody."""
-    bare = not path.suffix and path.parent == Path() and not path.exists()
-    return path.suffix.lower() in SCENARIOS or bare

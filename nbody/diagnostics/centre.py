@@ -20,6 +20,17 @@ def _weights(particles: Particles) -> np.ndarray:
     return particles.mass / total if total else np.full(particles.count, 1 / particles.count)
 
 
+WITHIN = 0.95
+"""The fraction of the bodies that pictures show."""
+
+
+def square_around(particles: Particles) -> tuple[np.ndarray, float]:
+    """The centre (D,) and half the width of the square that a picture shows: around the centre of mass, and all but a few
+    bodies far out."""
+    centre = centre_of_mass(particles)
+    return centre, 1.1 * float(np.quantile(distances(particles, centre), WITHIN, method="higher")) or 1.0
+
+
 def distances(particles: Particles, centre: np.ndarray | None = None) -> np.ndarray:
     """The distance of every body from ``centre`` (D,), by default the centre of mass; (N,) float64."""
     offset = particles.position - (centre_of_mass(particles) if centre is None else np.asarray(centre, np.float64))

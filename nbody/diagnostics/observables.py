@@ -40,7 +40,7 @@ Columns = Mapping[str, np.ndarray]
 fields."""
 
 
-class Moment:
+class Measurement:
     """Particles, and what several observables of them share.
 
     Args:
@@ -89,7 +89,7 @@ class Observable(NamedTuple):
     """
 
     width: int
-    compute: Callable[[Moment], float | np.ndarray]
+    compute: Callable[[Measurement], float | np.ndarray]
     quantity: str = ""
     columns: tuple[str, ...] = ()
 
@@ -127,5 +127,5 @@ def measured(
     names: Iterable[str], particles: Particles, G: float = 1.0, columns: Columns | None = None
 ) -> dict[str, float | np.ndarray]:
     """The observables of these names, in the units of the particles; ``columns``: what a run knows of each body."""
-    now = Moment(particles, G, columns)
+    now = Measurement(particles, G, columns)
     return {name: OBSERVABLES.load(name).compute(now) for name in names}

@@ -1,7 +1,6 @@
 """Exports frames of a recording to files that other programs read."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from nbody.exchange import format_of
 from nbody.exchange.format import Facts
 from nbody.law import LAWS
 from nbody.trajectory import Trajectory
-from nbody.trajectory.output_path import FileKind, as_input_error, check_output, keep_older_file
+from nbody.trajectory.output_path import FileKind, as_input_error, check_output, replacing
 
 EXPORT = FileKind("file of bodies", "", "give another name", b"", "bodies.csv")
 
@@ -77,14 +76,7 @@ def _index(run: Trajectory, frame: int) -> int:
 def _replacing(path: Path, overwrite: bool, notify: Callable[[str], object]) -> Iterator[Path]:
     """A path to write to, which gets the name ``path`` at the end; nothing is left of it after an error."""
     target = check_output(path, EXPORT)
-    part = target.with_name(f".{target.name}.part")
     with as_input_error(target, EXPORT):
         target.parent.mkdir(exist_ok=True)
-        part.unlink(missing_ok=True)
-        try:
-            yield part
-            if not overwrite:
-                keep_older_file(target, notify)
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
+    with replacing(target, EXPORT, overwrite, notify) as part:
+        yield part

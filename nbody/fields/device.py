@@ -18,7 +18,7 @@ THREADS = 128
 @cache
 def build(functions: tuple[Callable, ...], some: bool = False) -> Any:
     """The kernel ``add(body, acceleration, *moment, parameters, accelerations, potential, rows)`` for a sum of fields, with
-    the arguments of :class:`nbody.state.clock.Moment`; if ``some``, for the bodies ``rows`` (T,) only.
+    the arguments of :class:`nbody.state.clock.GraphTime`; if ``some``, for the bodies ``rows`` (T,) only.
 
     body and acceleration are (N, 4) as in :mod:`nbody.state.device`. All arithmetic is float64 and follows IEEE 754 (no
     fast-math); each number of the state is rounded once.

@@ -32,7 +32,9 @@ GENERATORS = Registry(
         "hernquist": Entry("nbody.initial.hernquist:Hernquist", "an elliptical galaxy or a bulge"),
         "isochrone": Entry("nbody.initial.isochrone:Isochrone", "Hénon's isochrone sphere"),
         "nfw": Entry("nbody.initial.nfw:NFW", "a dark halo (Navarro, Frenk & White), with an end"),
-        "sphere": Entry("nbody.initial.profile:Profile", "a sphere in equilibrium with any density, profile: FORMULA"),
+        "sphere": Entry(
+            "nbody.initial.profile:ProfileSphere", "a sphere in equilibrium with any density, profile: FORMULA"
+        ),
         "exponential_disk": Entry(
             "nbody.initial.exponential_disk:ExponentialDisk", "a disc galaxy with Toomre's Q, bulge and halo"
         ),

@@ -28,7 +28,7 @@ def _formula(text: str) -> str:
     return text
 
 
-class Profile(EddingtonSphere):
+class ProfileSphere(EddingtonSphere):
     """``profile: 1/(r*(1+r)**3)``, the density in scale radii up to a factor, or a name of :data:`PROFILES`.
 
     Attributes:

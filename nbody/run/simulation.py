@@ -28,7 +28,7 @@ from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, who
 from nbody.run.summary import summary_of
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import frames_per_block
-from nbody.trajectory.events import no_events, table_of_events
+from nbody.trajectory.events import EventTable, no_events
 
 if TYPE_CHECKING:
     from nbody.run.colliding import Colliding
@@ -60,7 +60,7 @@ class Simulation:
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
         values: values that replace those of the scenario: ``seed``, ``dt``, ``steps`` or ``end``, ``G``, ``softening``
             (``0.01``, ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` …
-            (:mod:`nbody.scenario.keywords`).
+            (:mod:`nbody.scenario.options`).
 
     Attributes:
         plan: engine, integrator, schedule and sizes.
@@ -241,7 +241,7 @@ class Simulation:
     @property
     def events(self) -> Any:
         """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
-        return table_of_events(no_events() if self.colliding is None else self.colliding.rows)
+        return EventTable(no_events() if self.colliding is None else self.colliding.rows).shown()
 
     @property
     def summary(self) -> Summary | None:

@@ -1,10 +1,10 @@
 """The scenario: the bodies, the law between them, the integration scheme, and what is recorded."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import BeforeValidator, PrivateAttr, model_validator
@@ -30,28 +30,10 @@ from nbody.scenario.groups import (
     scale_from,
     units_from,
 )
-from nbody.scenario.keywords import KEYWORDS, softening_keys
-from nbody.scenario.keywords import assignments as keyword_assignments
+from nbody.scenario.options import ELSEWHERE, OPTIONS, Assignment, Precision, of_keywords, softening_keys
 from nbody.scenario.source import Keys, Source
 from nbody.scenario.units import Units
 from nbody.scenario.yaml_reader import dump, read_assignment, read_file, read_text
-
-OPTIONS = {
-    "particles": "initial.particles",
-    "seed": "initial.seed",
-    "steps": "integrator.steps",
-    "dt": "integrator.dt",
-    "G": "gravity.G",
-    "softening": "gravity.softening",
-    "integrator": "integrator.scheme",
-    "end": "integrator.end",
-    "engine": "engine",
-    "accuracy": "engine.accuracy",
-    "gpus": "engine.gpus",
-    "precision": "precision",
-    "every": "record.every",
-}
-"""The command line's options that replace a value of the scenario (see :meth:`Scenario.override`), and which value."""
 
 EXCLUDES: dict[Keys, Keys] = {
     ("integrator", "steps"): ("integrator", "end"),
@@ -60,13 +42,6 @@ EXCLUDES: dict[Keys, Keys] = {
     ("record", "dt"): ("record", "every"),
 }
 """Pairs of keys that exclude each other: an option that sets the first removes the second."""
-
-
-_INSIDE = {**KEYWORDS, "particles": ("initial", "particles"), "seed": ("initial", "seed")}
-ELSEWHERE = {
-    key: f"belongs in '{keys[0]}'; write '{keys[0]}: {{{key}: …}}'" for key, keys in _INSIDE.items() if key == keys[-1]
-}
-"""Keys that users write at the top level, and where they belong."""
 
 
 class Scenario(Group):
@@ -86,7 +61,7 @@ class Scenario(Group):
     integrator: Integrator
     collisions: Annotated[CollisionKeys | None, BeforeValidator(collisions_from)] = None
     engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
-    precision: Literal["float32", "mixed", "float64"] = "float32"
+    precision: Precision = "float32"
     record: Record = Record()
     checkpoint: CheckpointKeys = CheckpointKeys()
     on_energy_error: EnergyLimit | None = None
@@ -165,21 +140,13 @@ class Scenario(Group):
         return self._of(_overridden(self._source, assignments, by, options))
 
     def with_keywords(self, values: Mapping[str, Any]) -> Self:
-        """A copy in which keyword arguments of Python replace values (:mod:`nbody.scenario.keywords`).
+        """A copy in which keyword arguments of Python replace values (:mod:`nbody.scenario.options`).
 
         Raises:
             InputError: one line that begins with the keyword.
         """
-        source, plain = self._source, _plain_python(values)
-        for keys, name, value in sorted(
-            keyword_assignments(plain, type(self).model_fields), key=lambda each: len(each[0])
-        ):  # groups first
-            if name == "softening":
-                source = _softened(source, name, value)
-                continue
-            source = _without_foreign_options(source, keys, value)
-            source = source.with_option(keys, name, value, EXCLUDES.get(keys))
-        return self._of(source)
+        given = of_keywords(_plain_python(values), type(self).model_fields)
+        return self._of(_assigned(self._source, _groups_first(given)))
 
     def with_arrays(self, particles: int) -> Self:
         """A copy whose bodies are given as arrays, instead of being made as this scenario says."""
@@ -217,37 +184,44 @@ class Scenario(Group):
 
 def _overridden(source: Source, assignments: Sequence[str], by: str, options: Mapping[str, object]) -> Source:
     """The source with options in place of its values; see :meth:`Scenario.override`."""
-    given, initial = dict[Keys, str](), source.values.get("initial")
+    initial = source.values.get("initial")
     bodies = initial if isinstance(initial, Mapping) else {}
     origin = shown(bodies["file"]) if "file" in bodies else "arrays" if bodies.get("source") == "arrays" else ""
-
-    def replaced(keys: Keys, name: str, value: object) -> Source:
-        excluded = None if value is None else EXCLUDES.get(keys)  # null removes a key, and sets none
-        if value is not None and excluded in given:
-            raise InputError(f"{name}: cannot be combined with {given[excluded]}; leave one of the two out")
-        if value is not None:
-            given[keys] = name
-        return source.with_option(keys, name, value, excluded)
-
-    for option in options:
+    given: list[Assignment] = []
+    for option, value in options.items():
         if option not in OPTIONS:
             raise unknown("option", option, OPTIONS)
-    for option, value in sorted(options.items(), key=lambda each: "." in OPTIONS[each[0]]):  # groups first
+        keys = OPTIONS[option].keys
         if value is None:
             continue
-        group = OPTIONS[option]
-        if group.startswith("initial.") and origin:
+        if keys[0] == "initial" and origin:
             raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
-        keys = tuple(group.split("."))
-        source = _without_foreign_options(source, keys, value)
-        if option == "softening":
-            source = _softened(source, f"--{option}", value)
-            continue
-        source = replaced(keys, f"--{option}", value)
-    for assignment in assignments:
-        keys, value = read_assignment(assignment, by)
-        source = replaced(keys, f"{by} {'.'.join(keys)}", value)
+        given.append((keys, f"--{option}", value))
+    read = [read_assignment(each, by) for each in assignments]
+    given = _groups_first(given) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
+    return _assigned(source, given)
+
+
+def _assigned(source: Source, values: Iterable[Assignment]) -> Source:
+    """The source with these values in place of its own, one after the other."""
+    given = dict[Keys, str]()
+    for keys, name, value in values:
+        excluded = None if value is None else EXCLUDES.get(keys)  # null removes a key, and sets none
+        if excluded in given:
+            raise InputError(f"{name}: cannot be combined with {given[excluded]}; leave one of the two out")
+        source = _without_foreign_options(source, keys, value, given)
+        if name.removeprefix("--") == "softening":
+            source = _softened(source, name, value)
+        else:
+            source = source.with_option(keys, name, value, excluded)
+        if value is not None:
+            given[keys] = name
     return source
+
+
+def _groups_first(values: Iterable[Assignment]) -> list[Assignment]:
+    """The values in an order in which none replaces another one: ``engine`` before ``engine.accuracy``."""
+    return sorted(values, key=lambda each: len(each[0]))
 
 
 def _softened(source: Source, option: str, value: Any) -> Source:
@@ -259,12 +233,13 @@ def _softened(source: Source, option: str, value: Any) -> Source:
     return source.with_option(("gravity", "length"), option, found["length"]) if "length" in found else source
 
 
-def _without_foreign_options(source: Source, keys: Keys, name: object) -> Source:
-    """Drop the options of a scheme that the command line replaces by another one. (An engine replaces its whole group.)"""
+def _without_foreign_options(source: Source, keys: Keys, name: object, given: Container[Keys]) -> Source:
+    """Drop the options of a scheme that is replaced by another one, but those ``given`` with it. (An engine replaces its
+    whole group.)"""
     group = source.values.get(keys[0])
     if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == name:
         return source
-    kept = {key: value for key, value in group.items() if key in Integrator.model_fields}
+    kept = {key: value for key, value in group.items() if key in Integrator.model_fields or (keys[0], key) in given}
     return replace(source, values={**source.values, keys[0]: kept})
 
 

@@ -58,7 +58,7 @@ def read_file(path: Path) -> Source:
 
 def read_text(text: str, name: str, folder: Path) -> Source:
     """Read a scenario's text. Errors call it ``name``; relative paths start from ``folder``."""
-    reader = _Reader(name)
+    reader = _NodeReader(name)
     try:
         values = reader.document(yaml.parse(text, Loader=yaml.SafeLoader))
     except yaml.reader.ReaderError as error:
@@ -85,7 +85,7 @@ def dump(values: dict[str, Any]) -> str:
     return yaml.dump(values, Dumper=_Dumper, default_flow_style=None, sort_keys=False, allow_unicode=True, width=110)
 
 
-class _Reader:
+class _NodeReader:
     """Builds plain values from a document's events and records the line of each key."""
 
     def __init__(self, name: str) -> None:

@@ -16,7 +16,7 @@ MOST_DRIFTS = 8
 """The most drifts per step of a graph."""
 
 
-class Moment(NamedTuple):
+class GraphTime(NamedTuple):
     """The arguments of :func:`time_of`.
 
     Attributes:
@@ -33,11 +33,11 @@ class Moment(NamedTuple):
     drifts: tuple[np.float64, ...]
 
 
-def moment(clock: Any, made: int, origin: float, dt: float, drifts: list[float]) -> Moment:
+def moment(clock: Any, made: int, origin: float, dt: float, drifts: list[float]) -> GraphTime:
     """The moment after these steps and drifts."""
     assert len(drifts) <= MOST_DRIFTS
     padded = (*drifts, *[0.0] * (MOST_DRIFTS - len(drifts)))
-    return Moment(clock, np.int64(made), np.float64(origin), np.float64(dt), tuple(map(np.float64, padded)))
+    return GraphTime(clock, np.int64(made), np.float64(origin), np.float64(dt), tuple(map(np.float64, padded)))
 
 
 @gpu.device_function

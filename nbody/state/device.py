@@ -20,7 +20,7 @@ from nbody.diagnostics.density import NEIGHBOURS
 from nbody.gpu import cuda, out_of_memory
 from nbody.particles import Particles
 from nbody.state import Column, Snapshot, State
-from nbody.state.clock import Moment, moment, set_clock
+from nbody.state.clock import GraphTime, moment, set_clock
 from nbody.state.frames import COLUMNS
 from nbody.state.marks import Marks
 from nbody.state.moves import (
@@ -34,13 +34,13 @@ from nbody.state.moves import (
     PACK,
     THREADS,
     Area,
-    Move,
+    PendingMove,
     blocks,
     copy_potential,
     make_moves,
 )  # fmt: skip
 from nbody.state.replay import Replays
-from nbody.state.staging import Side, Staging
+from nbody.state.staging import DeviceBlock, Staging
 from nbody.state.sums import SUMS
 
 
@@ -64,7 +64,7 @@ class DeviceState(State):
         rows[:, : self.dimensions], rows[:, 3] = particles.position, particles.mass
         self.body.copy_to_device(rows)
         self.stream = cuda.stream()
-        self.waiting: list[Move] = []
+        self.waiting: list[PendingMove] = []
         """Moves that are requested but not made yet."""
         self._area: Area | None = None  # for the frame that one of them packs
         self.has_moved = False
@@ -112,7 +112,7 @@ class DeviceState(State):
         full = len(self.waiting) == MOST or (kind == CURVE and len(self.waiting) == MOST - 1)
         if full or (area and self._area):
             self.settle()
-        self.waiting.append(Move(kind, factor))
+        self.waiting.append(PendingMove(kind, factor))
         self._area = area or self._area
 
     def settle(self) -> None:
@@ -120,7 +120,7 @@ class DeviceState(State):
         moves, area = self.waiting, self._area or self._no_area
         self.forget_moves()
         if moves:
-            none = Move(NOTHING, self.dtype.type(0))
+            none = PendingMove(NOTHING, self.dtype.type(0))
             kinds, factors = zip(*moves, *[none] * (MOST - len(moves)), strict=True)
             arrays = self.body, self.velocity, self.acceleration
             make_moves[blocks(self.count), THREADS, self.stream](*arrays, kinds, factors, area.rows, area.block_sums)
@@ -137,7 +137,7 @@ class DeviceState(State):
             return super().repeat(step, count, key)
         self._replays.repeat(self, step, count, key)
 
-    def moment(self) -> Moment:
+    def moment(self) -> GraphTime:
         """The time, as kernels take it: :mod:`nbody.state.clock`."""
         if self.recording is None:
             return moment(self._clock, 0, self.now, 0.0, [])
@@ -193,7 +193,7 @@ class DeviceState(State):
         self._staging = self._staging or Staging(self.count, self.dtype, self.frame_columns)
         return self._staging
 
-    def _pack(self, side: Side, count: int, step: Callable[[], None] | None = None) -> None:
+    def _pack(self, side: DeviceBlock, count: int, step: Callable[[], None] | None = None) -> None:
         """Pack ``count`` frames, each after a call of ``step`` if it is given."""
         for area in side.areas[:count]:
             if step is not None:

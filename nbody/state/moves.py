@@ -26,7 +26,7 @@ MOST = 4
 ALL, LANES, THREADS = 0xFFFFFFFF, 32, 128
 
 
-class Move(NamedTuple):
+class PendingMove(NamedTuple):
     """The kind of a move (see above) and its factor f."""
 
     kind: int

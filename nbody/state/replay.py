@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nbody.gpu import SIMULATED, Graph
 from nbody.state.marks import MARK
-from nbody.state.moves import Move
+from nbody.state.moves import PendingMove
 from nbody.state.want import Want
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Replay(NamedTuple):
 
     graph: Graph
     current: Want
-    waiting: tuple[Move, ...]
+    waiting: tuple[PendingMove, ...]
     steps: int
 
 

@@ -42,7 +42,7 @@ def device_bytes(count: int, dtype: np.dtype, columns: int = 0) -> int:
     return sides(count, dtype.name) * frames_per_block(count, dtype.name) * _bytes(count, dtype, columns)
 
 
-class Side:
+class DeviceBlock:
     """Areas on the device for the frames of one block.
 
     Attributes:
@@ -58,7 +58,7 @@ class Side:
         self.packed, self.copied = cuda.event(timing=False), cuda.event(timing=False)
 
 
-class Block:
+class PinnedBlock:
     """Pinned memory for consecutive frames that arrive together.
 
     Attributes:
@@ -68,7 +68,7 @@ class Block:
 
     def __init__(
         self, number: int, frames: int, count: int, dtype: np.dtype, columns: tuple[str, ...],
-        free: "queue.SimpleQueue[Block]",
+        free: "queue.SimpleQueue[PinnedBlock]",
     ) -> None:  # fmt: skip
         self.number, self._free, self._names = number, free, columns
         self.memory = cuda.pinned_array((frames, _bytes(count, dtype, len(columns))), np.uint8)
@@ -111,9 +111,9 @@ class Block:
 
 
 class StagedSnapshot(Snapshot):
-    """A snapshot in a :class:`Block`; see :class:`~nbody.state.Snapshot`."""
+    """A snapshot in a :class:`PinnedBlock`; see :class:`~nbody.state.Snapshot`."""
 
-    def __init__(self, block: Block, slot: int, rows: np.ndarray, columns: dict[str, np.ndarray]) -> None:
+    def __init__(self, block: PinnedBlock, slot: int, rows: np.ndarray, columns: dict[str, np.ndarray]) -> None:
         super().__init__(rows[0], rows[1], np.full(SUMS, np.nan), columns)
         self._block, self._slot = block, slot
 
@@ -138,23 +138,23 @@ class Staging:
     def __init__(self, count: int, dtype: np.dtype, columns: tuple[str, ...] = ()) -> None:
         frames, self.sides = frames_per_block(count, dtype.name), sides(count, dtype.name)
         with out_of_memory("the buffer of recorded frames", device_bytes(count, dtype, len(columns))):
-            self._sides = [Side(number, frames, count, dtype, len(columns)) for number in range(self.sides)]
+            self._sides = [DeviceBlock(number, frames, count, dtype, len(columns)) for number in range(self.sides)]
         self._copies = cuda.stream()
-        self._free: queue.SimpleQueue[Block] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[PinnedBlock] = queue.SimpleQueue()
         for number in range(BLOCKS):
-            self._free.put(Block(number, frames, count, dtype, columns, self._free))
+            self._free.put(PinnedBlock(number, frames, count, dtype, columns, self._free))
 
-    def next_block(self) -> Block:
+    def next_block(self) -> PinnedBlock:
         """A free block; waits until there is one."""
         return self._free.get()
 
-    def side_for(self, block: Block, stream) -> Side:
+    def side_for(self, block: PinnedBlock, stream) -> DeviceBlock:
         """The side into which a block's frames are packed; ``stream`` waits until the side's last frames are copied."""
         side = self._sides[block.number % self.sides]
         side.copied.wait(stream)
         return side
 
-    def send(self, side: Side, block: Block, count: int, stream) -> list[Snapshot]:
+    def send(self, side: DeviceBlock, block: PinnedBlock, count: int, stream) -> list[Snapshot]:
         """Copy the first ``count`` frames of a side to a block when ``stream`` reaches this point. Returns their
         snapshots."""
         side.packed.record(stream)

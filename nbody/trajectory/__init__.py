@@ -33,7 +33,22 @@ the library.
 Names are imported at first use, so that importing the package does not import h5py (0.2 s).
 """
 
+from typing import TYPE_CHECKING
+
 from nbody.lazy import names_of
+
+if TYPE_CHECKING:
+    from nbody.trajectory.checkpoint import Checkpoint as Checkpoint
+    from nbody.trajectory.checkpoint import read_checkpoint as read_checkpoint
+    from nbody.trajectory.checkpoint import state_bytes as state_bytes
+    from nbody.trajectory.difference import first_difference as first_difference
+    from nbody.trajectory.output_path import check_output as check_output
+    from nbody.trajectory.output_path import check_space as check_space
+    from nbody.trajectory.reader import Trajectory as Trajectory
+    from nbody.trajectory.records import Frame as Frame
+    from nbody.trajectory.records import RunHeader as RunHeader
+    from nbody.trajectory.records import required_bytes as required_bytes
+    from nbody.trajectory.writer import TrajectoryWriter as TrajectoryWriter
 
 __all__, __getattr__ = names_of(
     __name__,

@@ -1,12 +1,11 @@
 """The events of a recording as a table, and which bodies are left after them."""
 
-from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nbody.trajectory.layout import EVENT_DTYPE, MERGER
+from nbody.trajectory.table import ColumnTable
 
 Array = np.ndarray
 
@@ -20,8 +19,8 @@ def no_events() -> Array:
     return np.zeros(0, EVENT_DTYPE)
 
 
-class EventTable(Mapping[str, Array]):
-    """Columns by name, (M,) each: ``time``, ``step``, ``kind``, ``id_1``, ``id_2`` … ``table.to_pandas()`` needs pandas.
+class EventTable(ColumnTable):
+    """Columns by name, (M,) each: ``time``, ``step``, ``kind``, ``id_1``, ``id_2`` …
 
     Args:
         rows: (M,) of :data:`~nbody.trajectory.layout.EVENT_DTYPE`.
@@ -29,23 +28,8 @@ class EventTable(Mapping[str, Array]):
 
     def __init__(self, rows: Array) -> None:
         self._rows = rows
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in tuple(self):
-            raise KeyError(name)
-        return self._rows["kind"].astype(str) if name == "kind" else self._rows[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, *_ in EVENT_DTYPE if name != "crc32")
-
-    def __len__(self) -> int:
-        return len(EVENT_DTYPE) - 1
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame."""
-        import pandas
-
-        return pandas.DataFrame(dict(self))
+        columns = {name: rows[name] for name, *_ in EVENT_DTYPE if name != "crc32"}
+        self._columns = columns | {"kind": rows["kind"].astype(str)}
 
     def line(self, k: int, time_factor: float = 1.0, unit: str = "") -> str:
         """Event ``k`` in words."""
@@ -56,12 +40,6 @@ class EventTable(Mapping[str, Array]):
 
     def __repr__(self) -> str:
         return "\n".join(self.line(k) for k in range(len(self._rows)))
-
-
-def table_of_events(rows: Array) -> Any:
-    """A pandas DataFrame if pandas is installed, else an :class:`EventTable`; same columns."""
-    table = EventTable(rows)
-    return table.to_pandas() if find_spec("pandas") else table
 
 
 class Left(NamedTuple):

@@ -22,7 +22,7 @@ from nbody.trajectory.contents import DATASET, read_index
 from nbody.trajectory.h5format import UnknownFormat
 from nbody.trajectory.opening import OpenFile
 from nbody.trajectory.records import Frame, RunHeader
-from nbody.trajectory.rows import Rows, write
+from nbody.trajectory.rows import DatasetRows, write
 from nbody.trajectory.verify import commit_is_whole, commit_sum, with_sums
 
 
@@ -61,21 +61,21 @@ class FrameFile:
                 raise UnknownFormat(f"/{name} is stored in another way")
         self.capacity = int(found[layout.POSITION].attributes[layout.PLANNED])
         self.dtype, self.count = found[layout.POSITION].dtype, found[layout.POSITION].shape[1]
-        self.rows = {name: Rows(self.fd, found[name]) for name in names}
+        self.rows = {name: DatasetRows(self.fd, found[name]) for name in names}
         self._lengths_at: dict[str, int] = {}
         for name in layout.growing(self._file.observables):
             at = found[name].length_at
             if at is None:
                 raise UnknownFormat(f"nbody can't change the length of /{name}")
             self._lengths_at[name] = at
-        self._slots_at = [Rows(self.fd, found[name]).offset for name in slots]
+        self._slots_at = [DatasetRows(self.fd, found[name]).offset for name in slots]
         self.slot_bytes = min((found[name].stored for name in slots), default=0) if len(slots) == 2 else 0
-        self._commit = Rows(self.fd, found[layout.COMMIT])
+        self._commit = DatasetRows(self.fd, found[layout.COMMIT])
         self.events, self._events_at = None, found[layout.EVENTS].length_at
         if found[layout.EVENTS].kind == DATASET:
             if found[layout.EVENTS].offset is None or self._events_at is None:
                 raise UnknownFormat(f"/{layout.EVENTS} is stored in another way")
-            self.events = Rows(self.fd, found[layout.EVENTS])
+            self.events = DatasetRows(self.fd, found[layout.EVENTS])
         self._shown = self.rows[layout.POSITION].length()  # after a kill it may differ from the commit record
         self._read_commit()
         self._size = os.fstat(self.fd).st_size

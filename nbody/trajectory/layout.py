@@ -63,6 +63,10 @@ masses and radii before it; position and velocity of their centre of mass; their
 total energy; zlib.crc32 of the previous fields."""
 MERGER = b"merger"
 
+SYSTEM_COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "system_status")
+"""The observables of an ensemble, (T, S) each: total energy; the time and the number of steps reached; the shortest distance
+of two bodies so far, at the ends of steps; and an index into :data:`nbody.trajectory.systems.STATUS`."""
+
 VTK = "VTKHDF"
 VTK_POINTS = f"{VTK}/Points"  # (T N, 3): the bytes of POSITION
 VTK_VELOCITY = f"{VTK}/PointData/velocity"  # (T N, 3): the bytes of VELOCITY

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbody.diagnostics import centre_of_mass, relative_energy_error
-from nbody.diagnostics.centre import distances
-from nbody.errors import InputError, counted, printable, shortened
+from nbody.diagnostics import relative_energy_error
+from nbody.diagnostics.centre import square_around
+from nbody.errors import InputError, counted, printable
 from nbody.units import size
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ BACKGROUND, STAR = "#0b0e14", "#ffe3b8"
 
 def line(run: "Trajectory") -> str:
     """``<Trajectory run.h5: plummer, 4096 bodies, 161 frames, t = 0 to 10, complete>``."""
-    facts = [_name(run), counted(run.count, "body", "bodies"), _frames(run)]
+    facts = [run.name, counted(run.count, "body", "bodies"), _frames(run)]
     if len(run):
         facts.append(f"t = {_times(run)}")
     return f"<Trajectory {printable(run.path)}: {', '.join([*facts, _status(run)])}>"
@@ -44,7 +44,7 @@ def page(run: "Trajectory") -> str:
             data = base64.b64encode(thumbnail(run)).decode()
             picture = f'<img alt="the last frame" src="data:image/png;base64,{data}" width="160" height="160">'
     rows = "".join(f"<tr><th>{name}</th><td>{escape(printable(fact))}</td></tr>" for name, fact in facts.items())
-    table = f'<table style="text-align:left"><caption><b>{escape(_name(run))}</b></caption>{rows}</table>'
+    table = f'<table style="text-align:left"><caption><b>{escape(run.name)}</b></caption>{rows}</table>'
     return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
 
 
@@ -60,8 +60,7 @@ def thumbnail(run: "Trajectory", frame: int = -1, pixels: int = 240) -> bytes:
     bodies = run.particles(frame)
     if not (np.abs(bodies.position) < 1e100).all():
         raise ValueError("not finite, or too large for a picture")
-    centre = centre_of_mass(bodies)
-    half = 1.1 * float(np.quantile(distances(bodies, centre), 0.95, method="higher")) or 1.0
+    centre, half = square_around(bodies)
     shown = (bodies.position[:: -(-bodies.count // POINTS), :2] - centre[:2]) / half
     figure = Figure(figsize=(1, 1), dpi=pixels, facecolor=BACKGROUND)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(-1, 1), ylim=(-1, 1))
@@ -71,10 +70,6 @@ def thumbnail(run: "Trajectory", frame: int = -1, pixels: int = 240) -> bytes:
     drawn = BytesIO()
     figure.savefig(drawn, format="png", dpi=pixels)
     return drawn.getvalue()
-
-
-def _name(run: "Trajectory") -> str:
-    return shortened(printable(run.resolved.get("name", "")), 60) or "run"
 
 
 def _times(run: "Trajectory") -> str:

@@ -19,7 +19,7 @@ from nbody.trajectory import layout
 from nbody.trajectory.contents import DATASET, ELSEWHERE, LINK, MISSING, Contents, Found, read_index
 from nbody.trajectory.foreign_file import ForeignFile
 from nbody.trajectory.h5format import UnknownFormat
-from nbody.trajectory.rows import ForeignRows, Rows
+from nbody.trajectory.rows import DatasetRows, ForeignRows
 
 Array = np.ndarray
 
@@ -80,11 +80,11 @@ class OpenFile:
             self._foreign = None
         return contents
 
-    def rows(self, name: str) -> Rows | ForeignRows:
+    def rows(self, name: str) -> DatasetRows | ForeignRows:
         """The rows of a dataset."""
         found = self.found[name]
         if found.offset is not None:
-            return Rows(self.fd, found)
+            return DatasetRows(self.fd, found)
         return ForeignRows(self._foreign_file(name), name, found)
 
     def _foreign_file(self, name: str) -> ForeignFile:

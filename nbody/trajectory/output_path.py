@@ -108,7 +108,7 @@ def as_input_error(path: Path, kind: FileKind = RECORDING) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path}: can't be written ({error.strerror or error}); {kind.remedy}") from error
+        raise InputError(f"{kind.begin}{path}: can't be written ({error.strerror or error}); {kind.remedy}") from error
 
 
 def _resolved(path: str | os.PathLike, start: str, remedy: str) -> Path:
@@ -142,6 +142,24 @@ def keep_older_file(path: Path, notify: Notify) -> Path | None:
         notify(f"{path} existed; it is kept as {name.name}")
         return name
     raise AssertionError("numbers have no end")
+
+
+@contextlib.contextmanager
+def replacing(path: Path, kind: FileKind, overwrite: bool, notify: Notify) -> Iterator[Path]:
+    """A path to write a file to, which gets the name ``path`` at the end. An older file keeps a numbered name, unless
+    ``overwrite``. After an error nothing is left of the new one. Raises InputError if it can't be written."""
+    target = path.resolve()  # a link stays a link; its target is replaced
+    part = target.with_name(f".{target.name}.part")
+    with as_input_error(target, kind):
+        part.unlink(missing_ok=True)
+        try:
+            yield part
+            if not overwrite:
+                keep_older_file(target, notify)
+            os.replace(part, target)
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

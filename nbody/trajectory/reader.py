@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbody.errors import InputError, printable, unknown
+from nbody.errors import InputError, printable, shortened, unknown
 from nbody.particles import Particles
 from nbody.trajectory import layout
 from nbody.trajectory.contents import MISSING, parse_json
-from nbody.trajectory.events import Left, left_after, no_events, table_of_events
+from nbody.trajectory.events import EventTable, Left, left_after, no_events
 from nbody.trajectory.lock import same_file, writing_process
 from nbody.trajectory.opening import OpenFile, one_line
 from nbody.trajectory.records import OBSERVABLES, Frame
+from nbody.trajectory.systems import System, Systems
+from nbody.trajectory.table import Table
 from nbody.trajectory.verify import commit_is_whole, damage, damaged_constants, damaged_events
 
 if TYPE_CHECKING:
     from nbody.scenario import Units
-    from nbody.trajectory.systems import System
 
 Array = np.ndarray
 
@@ -34,7 +34,7 @@ TORN = 5
 SAMPLE_BLOCKS = 64
 
 
-class Column:
+class FrameColumn:
     """The positions or velocities of a trajectory, an array (T, N, D) that is read frame by frame, with its checksums
     verified: ``column[k]`` is frame ``k``, (N, D). Indices and slices mean what they mean in NumPy, and
     ``np.asarray(column)`` reads everything."""
@@ -122,7 +122,7 @@ class Trajectory:
         species: (N,) int64, the component of each body: an index into ``species_names``.
         species_names: the name of each species.
         radius: (N,) float64 at the first frame; empty if the bodies have no radii.
-        position: ``position[k]`` is (N, D); see :class:`Column`.
+        position: ``position[k]`` is (N, D); see :class:`FrameColumn`.
         velocity: likewise.
         scenario_text: the scenario as the user wrote it.
         resolved: the scenario with all defaults.
@@ -161,8 +161,8 @@ class Trajectory:
         self._file: OpenFile | None = file
         self.temporary: TemporaryDirectory | None = None
         """The folder that is removed with the file, if the recording is temporary."""
-        self.position = Column(self, layout.POSITION, 0)
-        self.velocity = Column(self, layout.VELOCITY, 1)
+        self.position = FrameColumn(self, layout.POSITION, 0)
+        self.velocity = FrameColumn(self, layout.VELOCITY, 1)
         self.refresh()
 
     def refresh(self) -> int:
@@ -250,9 +250,7 @@ class Trajectory:
     def observables(self) -> Any:
         """The observables of all frames as a table: a pandas DataFrame with the time as its index if pandas is installed,
         else a mapping of column names to arrays. Columns: ``step``, ``total_energy``, ``momentum_x`` …"""
-        from nbody.trajectory.table import table_of
-
-        return table_of(self)
+        return Table(self).shown()
 
     @property
     def systems(self) -> Any:
@@ -263,21 +261,17 @@ class Trajectory:
         Raises:
             InputError: the recording is no ensemble.
         """
-        from nbody.trajectory.systems import systems_of
+        return Systems(self).shown()
 
-        return systems_of(self)
-
-    def system(self, number: int) -> "System":
+    def system(self, number: int) -> System:
         """One system of an ensemble; ``run.system(7).position`` is (T, n, D). Raises InputError if there is none."""
-        from nbody.trajectory.systems import System
-
         return System(self, number)
 
     @property
     def events(self) -> Any:
         """The collisions as a table, in order of time: a pandas DataFrame if pandas is installed, else a mapping of column
         names to arrays. Columns: those of :data:`nbody.trajectory.layout.EVENT_DTYPE` without the checksum."""
-        return table_of_events(self.event_rows())
+        return EventTable(self.event_rows()).shown()
 
     def event_rows(self) -> Array:
         """The collisions so far, (M,) of :data:`nbody.trajectory.layout.EVENT_DTYPE`."""
@@ -339,6 +333,11 @@ class Trajectory:
         return printable(status)
 
     @property
+    def name(self) -> str:
+        """The name of the scenario, on one line."""
+        return shortened(printable(self.resolved.get("name", "")), 60) or "run"
+
+    @property
     def complete(self) -> bool:
         """True if the run recorded all planned frames."""
         return self.status == layout.COMPLETE
@@ -379,9 +378,7 @@ class Trajectory:
     def __enter__(self) -> "Trajectory":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -17,7 +17,7 @@ from nbody.trajectory.foreign_file import ForeignFile
 Array = np.ndarray
 
 
-class Rows:
+class DatasetRows:
     """A dataset without chunks, written by nbody or another program: its rows are contiguous.
 
     Attributes:

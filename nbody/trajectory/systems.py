@@ -1,24 +1,18 @@
 """The systems of an ensemble's recording: a table with a row per system, and the bodies of one."""
 
-from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nbody.errors import InputError, counted, printable
+from nbody.trajectory.layout import SYSTEM_COLUMNS as COLUMNS
+from nbody.trajectory.table import ColumnTable
 
 if TYPE_CHECKING:
-    from nbody.trajectory.reader import Column, Trajectory
+    from nbody.trajectory.reader import FrameColumn, Trajectory
 
 Array = np.ndarray
-
-SYSTEM = "system_"
-"""The names of observables with a number per system begin with this."""
-
-COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "system_status")
-"""The observables of an ensemble, (T, S) each: total energy; the time and the number of steps reached; the shortest distance
-of two bodies so far, at the ends of steps; and an index into :data:`STATUS`."""
 
 STATUS = ("done", "close encounter", "collision", "not finite")
 """What has ended a system. ``done``: the end of the run. ``collision``: a time step became too small to be made."""
@@ -88,37 +82,16 @@ def summary(run: "Trajectory") -> dict[str, Any]:
     }
 
 
-class Systems(Mapping[str, Array]):
-    """One row per system; ``table["energy_error"]`` is a column, (S,). ``table.to_pandas()`` needs pandas."""
+class Systems(ColumnTable):
+    """One row per system; ``table["energy_error"]`` is a column, (S,)."""
 
     def __init__(self, run: "Trajectory") -> None:
         self._columns = table_of(run)
-
-    def __getitem__(self, name: str) -> Array:
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame."""
-        import pandas
-
-        return pandas.DataFrame(dict(self))
 
     def __repr__(self) -> str:
         rows = [list(self), *zip(*(map(str, column[:10]) for column in self.values()), strict=True)]
         count = len(self["status"])
         return "\n".join("  ".join(cell.rjust(16) for cell in row) for row in rows) + f"\n{count} systems"
-
-
-def systems_of(run: "Trajectory") -> Any:
-    """A pandas DataFrame if pandas is installed, else :class:`Systems`; the same columns."""
-    table = Systems(run)
-    return table.to_pandas() if find_spec("pandas") else table
 
 
 class System:
@@ -146,7 +119,7 @@ class System:
         """(T, n, D)."""
         return self._of(self._run.velocity)
 
-    def _of(self, column: "Column") -> Array:
+    def _of(self, column: "FrameColumn") -> Array:
         found: Array = column[:, self._rows]
         return found
 

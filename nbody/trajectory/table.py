@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from nbody.diagnostics import FRACTIONS
-from nbody.trajectory.systems import COLUMNS as SYSTEM_COLUMNS
+from nbody.trajectory.layout import SYSTEM_COLUMNS
 
 if TYPE_CHECKING:
     from nbody.trajectory.reader import Trajectory
@@ -21,11 +21,42 @@ ROWS = 10
 """The number of rows that a printed table shows."""
 
 
-class Table(Mapping[str, Array]):
-    """Columns by name, (T,) each: ``step``, ``time``, ``total_energy``, ``momentum_x`` … ``table.to_pandas()`` needs pandas.
+class ColumnTable(Mapping[str, Array]):
+    """Columns of the same length by name; ``table.to_pandas()`` needs pandas."""
+
+    index: ClassVar[str | None] = None
+    """The column that is the index of the DataFrame."""
+
+    _columns: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Array:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame."""
+        import pandas
+
+        found = pandas.DataFrame(dict(self))
+        return found.set_index(self.index) if self.index else found
+
+    def shown(self) -> Any:
+        """A pandas DataFrame if pandas is installed, else the table itself; same columns."""
+        return self.to_pandas() if find_spec("pandas") else self
+
+
+class Table(ColumnTable):
+    """Columns by name, (T,) each: ``step``, ``time``, ``total_energy``, ``momentum_x`` …
 
     A column is read from the file when it is first used.
     """
+
+    index = "time"
 
     def __init__(self, trajectory: "Trajectory") -> None:
         self._trajectory = trajectory
@@ -38,18 +69,6 @@ class Table(Mapping[str, Array]):
             return getattr(self._trajectory, whole)
         values = self._read.setdefault(whole, self._trajectory.observable(whole))
         return values if part is None else values[:, part]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame whose index is the time."""
-        import pandas
-
-        return pandas.DataFrame(dict(self)).set_index("time")
 
     def __repr__(self) -> str:
         return "\n".join("  ".join(cell.rjust(12) for cell in row) for row in self._cells())
@@ -74,9 +93,3 @@ def columns(widths: Mapping[str, int]) -> dict[str, tuple[str, int | None]]:
         parts = parts if len(parts) == width else tuple(map(str, range(width)))
         found |= {name: (name, None)} if width == 1 else {f"{name}_{part}": (name, k) for k, part in enumerate(parts)}
     return found
-
-
-def table_of(trajectory: "Trajectory") -> Any:
-    """A pandas DataFrame with the time as its index if pandas is installed, else a :class:`Table`; same columns."""
-    table = Table(trajectory)
-    return table.to_pandas() if find_spec("pandas") else table

@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from nbody.analysis.panel import Plot, View, labelled
-from nbody.diagnostics import centre_of_mass
-from nbody.diagnostics.centre import distances
+from nbody.diagnostics.centre import square_around
 from nbody.figures import INK, tidy_log
+from nbody.particles import Particles
 
 POINTS = 4000
 """Bodies at most that are drawn as points."""
@@ -15,11 +16,8 @@ POINTS = 4000
 FEWEST_CELLS, MOST_CELLS = 32, 256
 """Cells per side of a map: about four bodies per cell, were they evenly spread."""
 
-WITHIN = 0.95
-"""The picture shows the centre of mass and around it this fraction of the bodies."""
 
-
-def draw(axes: Any, view: View) -> None:
+def draw(axes: Axes, view: View) -> None:
     """The last of the chosen frames; several runs as points of different colours."""
     chosen = {run: (frame, label, colour) for run, frame, label, colour, _ in view.moments()}
     for r, (frame, label, colour) in chosen.items():
@@ -37,29 +35,23 @@ def draw(axes: Any, view: View) -> None:
     axes.set_ylabel(labelled("y", view.unit("length")))
 
 
-def _points(axes: Any, p: Any, colour: str) -> None:
+def _points(axes: Axes, p: Particles, colour: str) -> None:
     shown = p.position[:: -(-p.count // POINTS), :2]
     size = min(max(2000 / len(shown), 0.8), 12)
-    axes.scatter(*shown.T, s=size, color=colour, linewidths=0, alpha=0.8, rasterized=len(shown) > 500)
+    axes.scatter(shown[:, 0], shown[:, 1], s=size, color=colour, linewidths=0, alpha=0.8, rasterized=len(shown) > 500)
 
 
-def _limits(p: Any) -> tuple[np.ndarray, float]:
-    """The centre of the picture and half its width."""
-    centre = centre_of_mass(p)
-    return centre, 1.1 * float(np.quantile(distances(p, centre), WITHIN, method="higher")) or 1.0
-
-
-def _frame(axes: Any, p: Any) -> None:
-    (x, y, *_), half = _limits(p)
+def _frame(axes: Axes, p: Particles) -> None:
+    (x, y, *_), half = square_around(p)
     axes.set_xlim(x - half, x + half)
     axes.set_ylim(y - half, y + half)
 
 
-def _map(axes: Any, view: View, p: Any) -> None:
+def _map(axes: Axes, view: View, p: Particles) -> None:
     """Mass per area in square cells, on a logarithmic scale with a bar."""
     from matplotlib.colors import LogNorm
 
-    (x, y, *_), half = _limits(p)
+    (x, y, *_), half = square_around(p)
     cells = round(min(max((p.count / 4) ** 0.5, FEWEST_CELLS), MOST_CELLS))
     edges: Any = [np.linspace(c - half, c + half, cells + 1) for c in (x, y)]
     mass, *_ = np.histogram2d(p.position[:, 0], p.position[:, 1], bins=edges, weights=p.mass)

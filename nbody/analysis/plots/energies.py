@@ -1,6 +1,6 @@
 """Kinetic, potential and total energy over time."""
 
-from typing import Any
+from matplotlib.axes import Axes
 
 from nbody.analysis.panel import BESIDE, LINES, Plot, View, kinds_legend, labelled, time_axis
 from nbody.analysis.plots.energy import NO_ENERGY
@@ -9,7 +9,7 @@ from nbody.figures import GREY
 ENERGIES = {"kinetic_energy": "T", "potential_energy": "W", "total_energy": "E = T + W"}
 
 
-def draw(axes: Any, view: View) -> None:
+def draw(axes: Axes, view: View) -> None:
     """T, W and their sum."""
     for r, run in enumerate(view.runs):
         for k, (name, symbol) in enumerate(ENERGIES.items()):

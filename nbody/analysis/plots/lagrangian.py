@@ -1,13 +1,13 @@
 """Lagrangian radii over time: the radii that contain given fractions of the mass."""
 
-from typing import Any
+from matplotlib.axes import Axes
 
 from nbody.analysis.panel import LINES, Plot, View, at_the_end, labelled, log_y, time_axis
 from nbody.diagnostics import FRACTIONS
 from nbody.figures import INK, ramp
 
 
-def draw(axes: Any, view: View) -> None:
+def draw(axes: Axes, view: View) -> None:
     """One line per fraction on a logarithmic axis; of several runs, one line style per fraction."""
     for r, run in enumerate(view.runs):
         time, radii = run.structure("lagrangian_radii")

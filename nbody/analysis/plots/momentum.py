@@ -1,8 +1,7 @@
 """The change of the momentum and the angular momentum over time."""
 
-from typing import Any
-
 import numpy as np
+from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
 from nbody.analysis.panel import LINES, Plot, View, error_axis, kinds_legend, time_axis
@@ -10,7 +9,7 @@ from nbody.analysis.panel import LINES, Plot, View, error_axis, kinds_legend, ti
 PARTS = ("|P − P$_0$| / Σ m |v|", "|L − L$_0$| / Σ m |x × v|")
 
 
-def draw(axes: Any, view: View) -> None:
+def draw(axes: Axes, view: View) -> None:
     """Both relative to the sum of magnitudes at the first frame, because the sum itself may be zero."""
     for r, run in enumerate(view.runs):
         time, *momenta = run.momenta()

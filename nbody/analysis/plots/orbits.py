@@ -1,9 +1,9 @@
 """The paths of chosen bodies, seen along z."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData, spread
 from nbody.analysis.panel import BESIDE, LINES, Plot, View, labelled
@@ -16,7 +16,7 @@ DEFAULT, DEFAULT_OF_SEVERAL = 8, 2
 """Bodies at most that are drawn of one run, or of each of several, if none are named: evenly spread in the file's order."""
 
 
-def draw(axes: Any, view: View) -> None:
+def draw(axes: Axes, view: View) -> None:
     """A line per body, with a dot at its last position."""
     for r, run in enumerate(view.runs):
         rows = _rows(run, view.bodies, DEFAULT_OF_SEVERAL if view.several else DEFAULT)

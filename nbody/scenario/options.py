@@ -1,0 +1,137 @@
+"""The values of a scenario that have a short name: an option of the command line, a keyword of Python.
+
+The command line's options, their help and their completion (:mod:`nbody.cli.scenario_options`), the keywords of
+:class:`~nbody.run.simulation.Simulation` and the hints about misplaced keys are all made from :data:`OPTIONS`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from nbody.errors import InputError, unknown
+from nbody.scenario.source import Keys
+
+Precision = Literal["float32", "mixed", "float64"]
+PRECISIONS = get_args(Precision)
+
+
+class Option(NamedTuple):
+    """A short name.
+
+    Attributes:
+        path: the value that it stands for, as ``integrator.dt``.
+        help: what the command line says; empty if only Python has this name. ``{names}``: those of the registry.
+        takes: ``int``, ``float``, ``quantity`` (a number, or a text with a unit), or ``text``.
+        names: where the names are that the value may be: ``module:attribute`` of texts, or of a registry (the last).
+        also: other spellings on the command line.
+        metavar: how the help shows a text.
+    """
+
+    path: str
+    help: str = ""
+    takes: str = "text"
+    names: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    metavar: str | None = None
+
+    @property
+    def keys(self) -> Keys:
+        """The path as keys."""
+        return tuple(self.path.split("."))
+
+
+OPTIONS: dict[str, Option] = {
+    "particles": Option("initial.particles", "Number of particles.", "int", also=("--n", "-n")),
+    "steps": Option("integrator.steps", "Number of time steps.", "int"),
+    "end": Option(
+        "integrator.end", "The time at which the run ends, as in 10 or '20 Myr'.", "quantity", also=("--until",)
+    ),
+    "dt": Option("integrator.dt", "The time step.", "quantity"),
+    "seed": Option("initial.seed", "Seed of the initial conditions.", "int"),
+    "G": Option("gravity.G", "The gravitational constant.", "float"),
+    "softening": Option(
+        "gravity.softening", "The softening, with its length: plummer:0.01. One of: {names}.",
+        names=("nbody.law:LAWS",),
+    ),
+    "length": Option("gravity.length"),
+    "engine": Option(
+        "engine", "Force engine: auto, gpu (the fastest there), tree, {names}; matrix:k07 has the kernel k07.",
+        names=("nbody.forces.registry:STAND_FOR", "nbody.forces:ENGINES"),
+    ),
+    "accuracy": Option(
+        "engine.accuracy", "The median relative error of the forces; auto then takes a tree where that is faster: 1e-3.",
+        "float",
+    ),
+    "gpus": Option(
+        "engine.gpus", "The GPUs of this machine that compute together: their number, all, or which ones: 0,2.",
+        metavar="<gpus>",
+    ),
+    "integrator": Option("integrator.scheme", "Scheme: {names}.", names=("nbody.integrators:INTEGRATORS",)),
+    "precision": Option("precision", "float32, mixed or float64.", names=("nbody.scenario.options:PRECISIONS",)),
+    "every": Option("record.every", "Steps between recorded frames.", "int"),
+    "observables": Option("record.observables"),
+}  # fmt: skip
+"""Each short name. The keys of a scenario are keywords of Python too; their values may be groups:
+``integrator={"scheme": "hermite4", "eta": 0.01}``."""
+
+ELSEWHERE = {
+    name: f"belongs in '{group}'; write '{group}: {{{name}: …}}'"
+    for name, option in OPTIONS.items()
+    for group, dot, key in (option.path.partition("."),)
+    if dot and name == key
+}
+"""Keys that users write at the top level, and where they belong."""
+
+Assignment = tuple[Keys, str, Any]
+"""The keys of a value, the option or the keyword that gives it, and the value."""
+
+
+def of_keywords(values: Mapping[str, Any], top: Mapping[str, Any]) -> Iterator[Assignment]:
+    """What the keywords ``values`` set. ``top``: the keys of a scenario.
+
+    Raises:
+        InputError: there is no such keyword.
+    """
+    for name, value in values.items():
+        if value is None:
+            continue
+        if isinstance(value, Mapping) and name in top:
+            for key, each in value.items():
+                yield (name, str(key)), name, each
+        elif name in OPTIONS:
+            yield OPTIONS[name].keys, name, value
+        elif name in top and name != "initial":
+            yield (name,), name, value
+        else:
+            raise unknown("keyword", name, [*OPTIONS, *(key for key in top if key not in ("initial", *OPTIONS))])
+
+
+def softening_keys(value: Any, option: str = "softening") -> dict[str, Any]:
+    """``softening`` and ``length`` of a softening in short: ``0.01`` and ``"0.01"`` (Plummer's), ``"plummer:0.01"``,
+    ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``.
+
+    Raises:
+        InputError: the length is not a number; the line begins with ``option``.
+    """
+    if isinstance(value, Mapping):
+        return dict(value) if "softening" in value else {"softening": "plummer", "length": value}
+    name, length = value if isinstance(value, tuple | list) and len(value) == 2 else (value, None)
+    if isinstance(name, str) and length is None:
+        name, colon, after = name.partition(":")
+        length = after if colon else None
+        if not colon and _number(name) is not None:
+            name, length = "plummer", name
+    elif not isinstance(name, str):
+        name, length = "plummer", name
+    if isinstance(length, str):
+        number = _number(length)
+        if number is None:
+            raise InputError(f"{option}: '{length}' is not a length; write it as in 'plummer:0.01'")
+        length = number
+    return {"softening": name} if length is None else {"softening": name, "length": length}
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
