@@ -246,12 +246,25 @@ def test_a_trail_of_a_body_that_is_not_there_is_an_error(egl, recorded):
         drawn(recorded(*on_a_line()), trails="1,7")
 
 
-def test_light_that_fades_shows_where_bodies_were(egl, recorded):
-    source = recorded(*on_a_line())
-    changed = np.abs(drawn(source, 4, trails="light", trail_frames=16) - drawn(source, 4, trails="none")).max(axis=2)
-    y = pixel(source, (0, 0))[1]
-    old, recent = (changed[y, pixel(source, (x, 0))[0]] for x in (-0.9, 1.1))
-    assert recent > old > 10
+def test_trails_of_very_many_bodies_are_those_of_some_in_every_part_of_the_file(egl, recorded):
+    """2000 bodies in four groups of the file's order, each in a corner: trails are drawn in every corner."""
+    corner = np.repeat([[-1.0, -1], [-1, 1], [1, -1], [1, 1]], 500, axis=0)
+    source = recorded(*[(corner + 0.1 * k, np.ones_like(corner)) for k in range(5)])
+    changed = np.abs(drawn(source, 4, trails="all") - drawn(source, 4, trails="none")).max(axis=2) > 5
+    for sign in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
+        x, y = pixel(source, np.array(sign) + 0.2)
+        assert changed[y - 9 : y + 10, x - 9 : x + 10].any(), sign
+
+
+def test_the_former_trails_of_light_are_lines_and_a_hint(egl, recorded, tmp_path, capsys):
+    recorded(*on_a_line())
+    pictures = []
+    for trails in ("light", "all"):
+        shot = ["view", str(tmp_path / "0.h5"), "--screenshot", str(tmp_path / f"{trails}.png"), "--size", "64x48"]
+        assert main([*shot, "--trails", trails]) == 0
+        pictures.append((tmp_path / f"{trails}.png").read_bytes())
+        assert ("--trails all" in capsys.readouterr().err) is (trails == "light")
+    assert pictures[0] == pictures[1]
 
 
 def test_arrows_point_along_the_velocities(egl, recorded):

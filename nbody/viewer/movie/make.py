@@ -41,10 +41,7 @@ def make_movie(
         for number, at in enumerate(map(float, moments)):
             if stopped():
                 return
-            camera = camera_at(number, at)
-            if not number:
-                studio.run_up(at, camera)
-            studio.draw(at, camera, with_hud)
+            studio.draw(at, camera_at(number, at), with_hud)
             yield number
 
     for number, picture in enumerate(_read(studio, draw(), writer.nv12), 1):

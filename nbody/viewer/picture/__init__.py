@@ -6,7 +6,7 @@
  :mod:`.coloring`        the values of a quantity at each frame, their scale and legend
  :mod:`.camera`          the view; :mod:`.camera_file` reads one, :mod:`.follow` moves one, :mod:`.picking` finds a body
  :mod:`.renderer`        draws it all, in this order:
- :mod:`.trails`          lines (:mod:`.ribbons`) through earlier positions, or earlier light
+ :mod:`.trails`          lines (:mod:`.ribbons`) through earlier positions
  :mod:`.sprites`         the bodies, as light
  :mod:`.glow`            blurs light
  :mod:`.tonemap`         converts light to colours, or to ink on paper

@@ -11,7 +11,7 @@ from nbody.viewer.picture.choices import BACKGROUNDS, COLOURS, MAPS, SIZES
 FEW = 64
 """Up to this number of bodies, trails and sizes by mass are on unless the user chooses otherwise."""
 
-TRAILS = ("auto", "none", "all", "light")
+TRAILS = ("auto", "none", "all")
 """The words that :attr:`Look.trails` can be, besides a list of ids."""
 
 DIMMEST, BRIGHTEST = -8.0, 8.0
@@ -41,9 +41,7 @@ class Look:
     map: str = _choice("ember", "The colour map", MAPS)
     background: str = _choice("dark", "The background", BACKGROUNDS)
     sizes: str = _choice("auto", "Sizes of the bodies", SIZES)
-    trails: str = _option(
-        "auto", f"Trails: none, all, light (it fades), ids like 0,3,7, or auto (all, up to {FEW} bodies)."
-    )
+    trails: str = _option("auto", f"Trails: none, all, ids like 0,3,7, or auto (all, up to {FEW} bodies).")
     trail_frames: int = _option(TRAIL_FRAMES, "The number of earlier frames that trails go through.")
     vectors: bool = _option(False, "Arrows along the velocities.")
     contours: bool = _option(False, "Lines of equal surface density, for many bodies.")
@@ -64,6 +62,8 @@ class Look:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Look":
         """A look from values by field name; other keys are ignored, and so are values of None."""
+        if options.get("trails") == "light":  # of version 0.2
+            options = {**options, "trails": "all"}
         return cls(**{each.name: options[each.name] for each in fields(cls) if options.get(each.name) is not None})
 
     def trail_ids(self) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 from vispy import gloo
 from vispy.gloo import gl
 
@@ -21,7 +20,7 @@ from nbody.viewer.picture.marks import Arrows, Axes, bar_length
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
 from nbody.viewer.picture.tonemap import ToneMap, metered
-from nbody.viewer.picture.trails import FadingLight, Trails, check_trails, leaves_light
+from nbody.viewer.picture.trails import Trails, check_trails
 from nbody.viewer.sources.source import Moment, Source
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
@@ -36,9 +35,6 @@ METER_ATTEMPTS = 10
 
 METER_SIZE = (1280, 720)
 """The size at which the exposure is measured, so that it does not depend on the window's size."""
-
-RUN_UP = 120
-"""The number of earlier moments that leave light in a still picture."""
 
 BRIEF_BELOW = 500
 """Less high pictures, in pixels at scale 1, have a brief caption and no legend: these would cover a third of them."""
@@ -79,9 +75,8 @@ class Renderer:
             source.thin_out(MOST_ON_A_CPU if self.software else MOST_IN_A_WINDOW)
         self.home, self.problem = source.home(), ""
         self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas))
-        light_format = "rgba8" if self.sprites.format == "rgba8" else "rgba16f"  # of what does not sum light
-        self._glow, self._tonemap = Glow(light_format), ToneMap()
-        self._trails, self._fading = Trails(source), FadingLight(light_format)
+        self._glow = Glow("rgba8" if self.sprites.format == "rgba8" else "rgba16f")  # it does not sum light
+        self._tonemap, self._trails = ToneMap(), Trails(source)
         self._arrows, self._axes = Arrows(), Axes()
         self._caption, self._legend, self._bar = Overlay(), Overlay(), Overlay()
         self._flash = Overlay()
@@ -139,23 +134,14 @@ class Renderer:
         if self.look.sizes != before.sizes:
             self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
 
-    def run_up(self, at: float) -> list[float]:
-        """Earlier moments that must be drawn before the moment ``at``, because their light is still seen in its picture."""
-        if not leaves_light(self.source, self.look):
-            return []
-        return [*np.linspace(at - min(self.look.trail_frames / 2, at), at, RUN_UP, endpoint=False)]
-
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
         """Draw the loaded moment into the whole target, ``size`` (width, height) in pixels."""
         look, sprites = self._drawn, self.sprites
         white = self._tonemap.white / sprites.range
         sprites.draw(camera, size, scale, lambda: self._trails.draw(camera, size, scale, white))
         self._glow.draw(sprites.light, size, scale)
-        trails = None
-        if leaves_light(self.source, look):
-            trails = self._fading.draw(sprites.light, size, camera, self._at, look.trail_frames)
         gloo.set_viewport(0, 0, *size)
-        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look, trails)
+        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look)
         self._draw_marks(camera, size, scale)
 
     def _draw_marks(self, camera: Camera, size: tuple[int, int], scale: float) -> None:

@@ -48,11 +48,6 @@ class Studio:
             self.close()
             raise
 
-    def run_up(self, at: float, camera: Camera | None = None) -> None:
-        """Draw the earlier moments whose fading light is still seen in the picture of the moment ``at``."""
-        for earlier in self.renderer.run_up(at):
-            self.draw(earlier, camera, with_hud=False)
-
     def draw(self, at: float, camera: Camera | None = None, with_hud: bool = True) -> None:
         """Draw the moment ``at``, counted in frames, as seen by ``camera``, by default the view of the run.
 

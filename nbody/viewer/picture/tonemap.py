@@ -19,9 +19,6 @@ BRIGHT_SHARE = 0.01
 GLOW = 0.35
 """The share of the light that goes into the glow."""
 
-TRAIL = 0.5
-"""The share of the fading light of pictures before."""
-
 CONTOUR_RATIO = 4.0
 """The ratio of the surface densities of two neighbouring contours."""
 
@@ -47,28 +44,18 @@ class ToneMap:
         self.white = 1.0
         self._programs: dict[tuple[str, ...], gloo.Program] = {}
 
-    def draw(
-        self,
-        light: gloo.Texture2D,
-        glow: gloo.Texture2D,
-        light_range: float,
-        look: Look,
-        trails: gloo.Texture2D | None = None,
-    ) -> None:
-        """Draw ``light`` with its ``glow``, and with ``trails`` of the light before; a texture value of 1 is a light of
-        ``light_range``."""
+    def draw(self, light: gloo.Texture2D, glow: gloo.Texture2D, light_range: float, look: Look) -> None:
+        """Draw ``light`` with its ``glow``; a texture value of 1 is a light of ``light_range``."""
         background = BACKGROUNDS.load(look.background)
-        words = {"PAPER": background.paper, "TRAILS": trails is not None, "CONTOURS": look.contours}
+        words = {"PAPER": background.paper, "CONTOURS": look.contours}
         program = self._compiled(tuple(word for word, needed in words.items() if needed))
         light.interpolation = "nearest"  # pixel by pixel; on a processor this is a fifth faster than "linear"
         white = self.white / 2**look.exposure
         program["u_light"], program["u_glow"], program["u_range"] = light, glow, light_range
-        program["u_share"], program["u_sky"] = (1 - GLOW, GLOW, TRAIL), background.sky
+        program["u_share"], program["u_sky"] = (1 - GLOW, GLOW), background.sky
         program["u_dark"], program["u_bright"] = white / CONTRAST, 1 / np.log1p(CONTRAST)
         if look.contours:
             program["u_ink"], program["u_step"] = background.ink, np.log(CONTOUR_RATIO)
-        if trails is not None:
-            program["u_trails"] = trails
         gloo.set_state(blend=False, depth_test=False, cull_face=False)
         program.draw("triangle_strip")
 
