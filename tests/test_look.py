@@ -19,7 +19,7 @@ from nbody.viewer.picture.marks import bar_length, round_length
 from nbody.viewer.picture.palette import ember
 from nbody.viewer.picture.scale import LINEAR, LOGARITHMIC, ends
 from nbody.viewer.screenshot import draw_frame
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.recording import RecordedSource
 
 SIZE = (400, 300)
 
@@ -51,7 +51,7 @@ def recorded(tmp_path):
                 writer.append(Frame(k, 0.1 * k, position, velocity, {"total_energy": -1.0 - k / 100}))
         run = Trajectory(path)
         opened.append(run)
-        return Recording(run)
+        return RecordedSource(run)
 
     yield make
     for run in opened:
@@ -116,7 +116,7 @@ def test_the_relative_speed_is_that_of_bodies_without_their_common_motion(record
     """The heavy group moves by 0.05 along y; the light one then recedes from the centre of mass 30 times as fast."""
     frames, mass, _ = two_groups()
     at_rest, moving = (
-        Coloring(source, "relative-speed", "ember", True).values(source.frame(0))[1] * source.speed_unit
+        Coloring(source, "relative-speed", "ember", True).values(source.past(0))[1] * source.speed_unit
         for source in (
             recorded(*frames, mass=mass),
             recorded(*((x, np.add(v, [3.0, 4.0])) for x, v in frames), mass=mass),
@@ -159,12 +159,12 @@ def test_the_ends_of_a_scale_are_percentiles_and_zeros_do_not_count():
 def test_a_window_does_not_wait_and_gets_the_same_values(recorded):
     frames, mass, _ = two_groups()
     source = recorded(*frames, mass=mass)
-    exact = Coloring(source, "density", "ember", True).values(source.frame(1))
+    exact = Coloring(source, "density", "ember", True).values(source.past(1))
     quick = Coloring(source, "density", "ember", False)
-    quick.values(source.frame(1))
+    quick.values(source.past(1))
     quick.close()
     quick._thread.shutdown(wait=True)
-    number, values = quick.values(source.frame(1))
+    number, values = quick.values(source.past(1))
     assert number == exact[0] == 1
     np.testing.assert_array_equal(values, exact[1])
 

@@ -21,8 +21,8 @@ from nbody.viewer.picture.camera_file import camera_text, read_camera
 from nbody.viewer.picture.follow import Follow
 from nbody.viewer.picture.picking import REACH, nearest
 from nbody.viewer.sources.facts import facts
-from nbody.viewer.sources.recording import Recording
-from nbody.viewer.sources.series import Series
+from nbody.viewer.sources.recording import RecordedSource
+from nbody.viewer.sources.series import LiveSeries, Series
 from nbody.viewer.window.controls import LEFT, Controls
 from nbody.viewer.window.layout import Layout
 from nbody.viewer.window.playback import Playback
@@ -45,7 +45,7 @@ def recording(tmp_path):
                 numbers = {"total_energy": -2.0 + k / 100, "virial_ratio": 0.5 + k / 10}
                 writer.append(Frame(k, 0.1 * k, x.astype("f4"), v.astype("f4"), numbers))
         run = Trajectory(path)
-        opened.append((run, Recording(run)))
+        opened.append((run, RecordedSource(run)))
         return opened[-1][1]
 
     yield make
@@ -161,7 +161,7 @@ def test_the_camera_follows_a_body_along_its_curve(recording):
 def test_the_camera_follows_the_centre_of_mass_and_the_densest_point(recording):
     frames = cloud(300, 2)
     source = recording(frames)
-    mass = source.mass
+    mass = source.catalogue.mass
     expected = [mass @ x.astype("f4") / mass.sum() for x, _ in frames]
     for share in (0.0, 0.25):
         found = Follow(source, "com").point(source.moment(share))
@@ -173,9 +173,9 @@ def test_the_camera_follows_the_centre_of_mass_and_the_densest_point(recording):
 def test_a_body_that_is_followed_is_shown_when_others_are_left_out(recording):
     source = recording(cloud(1000))
     Follow(source, "777")
-    source.thin_out(100)
-    assert 100 <= source.shown <= 101 and source.body(source.row(677)) == 677
-    left_out = next(body for body in range(1000) if source.row(body) is None)
+    source.shown.thin_out(100)
+    assert 100 <= source.shown.count <= 101 and source.shown.body(source.shown.row(677)) == 677
+    left_out = next(body for body in range(1000) if source.shown.row(body) is None)
     assert np.isnan(Follow(source, str(100 + left_out)).point(source.moment(0))).all()
 
 
@@ -236,10 +236,10 @@ def test_the_facts_about_a_body_are_those_of_the_run(recording):
     np.testing.assert_allclose(found.position, x[row])
     np.testing.assert_allclose(found.velocity, v[row])
     assert found.kinetic_energy == pytest.approx(0.5 * 8.0 * (v[row] @ v[row]))
-    potential = direct_sum(x, source.mass, source.gravity, np.array([row]))[1][0]
+    potential = direct_sum(x, source.catalogue.mass, source.catalogue.gravity, np.array([row]))[1][0]
     assert found.potential == pytest.approx(potential)
     assert found.specific_energy == pytest.approx(0.5 * v[row] @ v[row] + potential)
-    source.thin_out(20)
+    source.shown.thin_out(20)
     assert np.isnan(facts(source, source.moment(0.0), 3).potential)  # the others are not in the picture
     assert body_panel(found, True, 1.0).shape == (body_panel(found, False, 1.0).shape)
 
@@ -253,7 +253,8 @@ def test_facts_have_units_and_species_where_the_run_has_them(recording):
 
     source = recording(cloud(10))
     plain = facts(source, source.moment(0), 4)
-    source.units, source.species, source.species_names = Units(), np.arange(10) % 2, ("disk", "halo")
+    catalogue = source.catalogue
+    catalogue.units, catalogue.species, catalogue.species_names = Units(), np.arange(10) % 2, ("disk", "halo")
     found = facts(source, source.moment(0), 3)
     assert (found.species, found.units["length"], source.caption(0).time_unit) == ("halo", "pc", "Myr")
     assert body_panel(found, False, 1.0).shape[0] > body_panel(plain, False, 1.0).shape[0]  # a line more
@@ -303,14 +304,12 @@ def test_the_series_are_what_was_recorded_and_the_radii_are_computed(recording):
 
 
 def test_a_live_run_adds_points_and_forgets_them_when_it_begins_again(recording, monkeypatch):
-    from nbody.viewer.sources import live_series
-
-    monkeypatch.setattr(live_series, "INTERVAL", 0.0)
+    monkeypatch.setattr("nbody.viewer.sources.series.INTERVAL", 0.0)
     (x, v), *_ = cloud(60)
     source = recording([(x, v)])
-    frame, series = source.frame(0), live_series.LiveSeries(source)
-    assert series.read().points == 0
-    kinetic = 0.5 * source.mass @ (v**2).sum(axis=1)
+    frame, series = source.past(0), LiveSeries(source)
+    assert not len(series.read().times)
+    kinetic = 0.5 * source.catalogue.mass @ (v**2).sum(axis=1)
     for k in range(3):
         series.add(0.1 * k, -2 * kinetic, np.nan if k == 0 else 1e-3 * k, lambda: frame)
     found = series.read()

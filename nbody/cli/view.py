@@ -100,10 +100,10 @@ def view(
     for name in replaced:
         raise InputError(f"--{name}: belongs to a scenario, and {run} is a recording; leave it out")
     from nbody.trajectory import Trajectory
-    from nbody.viewer.sources.recording import Recording
+    from nbody.viewer.sources.recording import RecordedSource
 
     with Trajectory(run) as trajectory:
-        recording = Recording(trajectory)
+        recording = RecordedSource(trajectory)
         if screenshot is not None:
             from nbody.scenario.units import time_text
             from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture

@@ -14,7 +14,7 @@ from nbody.run.simulation import Simulation
 from nbody.trajectory import Trajectory
 from nbody.viewer import backends
 from nbody.viewer.picture.look import Look
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.recording import RecordedSource
 
 SIZE = (720, 450)
 """Width and height on the page, in pixels."""
@@ -76,7 +76,7 @@ def _canvas(path: str, size: tuple[int, int], look: Look, temporary: TemporaryDi
             temporary.cleanup()
 
     trajectory = Trajectory(path)  # its own: the canvas lives longer than the cell
-    return PageCanvas(Recording(trajectory), size, look, close)
+    return PageCanvas(RecordedSource(trajectory), size, look, close)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def movie(path: str, size: tuple[int, int], look: Look, notify: Callable[[str], 
 
     suffix, kind = ("mp4", "video/mp4") if find_spec("av") else ("webp", "image/webp")
     size = (size[0] // 2 * 2, size[1] // 2 * 2)
-    with Trajectory(path) as trajectory, closing(Recording(trajectory, notify)) as recording:
+    with Trajectory(path) as trajectory, closing(RecordedSource(trajectory, notify)) as recording:
         seconds = LONGEST if recording.frames > LONGEST * FPS else None
         shown = moments(trajectory.time, 0, recording.frames - 1, FPS, seconds)
         with TemporaryDirectory(prefix="nbody-") as folder, Studio(recording, size, look) as studio:

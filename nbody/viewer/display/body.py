@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from nbody.viewer.display.text import ACCENT, BRIGHT, DIM, PAD, SMALL, TEXT, Line, blank, font, height_of, width_of
-from nbody.viewer.sources.facts import Facts
+from nbody.viewer.sources.facts import BodyFacts
 
 Array = np.ndarray
 
@@ -20,7 +20,7 @@ NARROW = 210
 """The least width of the panel: a fixed one, else the edge moves when the numbers change."""
 
 
-def body_panel(facts: Facts, followed: bool, scale: float) -> Array:
+def body_panel(facts: BodyFacts, followed: bool, scale: float) -> Array:
     """What is known of a body, in two columns."""
     rows = [(name, f"{value} {facts.units.get(unit, '')}") for name, value, unit in _rows(facts) if value]
     energy = facts.specific_energy
@@ -40,7 +40,7 @@ def body_panel(facts: Facts, followed: bool, scale: float) -> Array:
     return np.asarray(image)
 
 
-def _rows(facts: Facts) -> list[tuple[str, str, str]]:
+def _rows(facts: BodyFacts) -> list[tuple[str, str, str]]:
     """Name, value and quantity of its unit; values that are not known are empty."""
     return [
         ("species", facts.species, ""),

@@ -1,7 +1,5 @@
 """What a camera can follow: a body, the centre of mass or the densest point; in a window, a picture and a movie alike."""
 
-from functools import cached_property
-
 import numpy as np
 
 from nbody.diagnostics.centre import centre_of_mass
@@ -9,8 +7,9 @@ from nbody.diagnostics.core import density_centre
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 from nbody.viewer.sources.recording import FAR
-from nbody.viewer.sources.source import Frame, Moment, Source
+from nbody.viewer.sources.source import Source
 
 Array = np.ndarray
 
@@ -42,21 +41,21 @@ class Follow:
         self._known: dict[int, Array] = {}
         if target in CENTRES:
             return
-        found = np.flatnonzero(source.id == int(target)) if target.isdecimal() else np.zeros(0)
+        found = np.flatnonzero(source.catalogue.id == int(target)) if target.isdecimal() else np.zeros(0)
         if not len(found):
             raise InputError(f"--track {target}: must be {', '.join(CENTRES)} or the id of a body of the run")
         self.body = int(found[0])
-        source.keep(self.body)
+        source.shown.keep(self.body)
 
     @property
     def label(self) -> str:
         """What is followed, in words."""
         return CENTRES.get(self.target, f"body {self.target}")
 
-    def point(self, moment: Moment) -> Array:
+    def point(self, moment: ShownMoment) -> Array:
         """The point (3,) at ``moment``; a NaN where the bodies have no finite positions."""
         if self.body is not None:
-            row = self.source.row(self.body)
+            row = self.source.shown.row(self.body)
             point = np.full(3, np.nan) if row is None else moment.positions(row)
             return np.where(np.abs(point) < FAR, point, np.nan)
         first = self._centre(moment.first)
@@ -64,29 +63,26 @@ class Follow:
             return first
         return first + moment.share * (self._centre(moment.second) - first)
 
-    def aim(self, camera: Camera, moment: Moment) -> None:
+    def aim(self, camera: Camera, moment: ShownMoment) -> None:
         """Put the point in the middle of the picture; does nothing if it is not finite."""
         point = self.point(moment)
         if np.isfinite(point).all():
             camera.centre = point
 
-    def _centre(self, frame: Frame) -> Array:
+    def _centre(self, frame: ShownFrame) -> Array:
         """The centre of a frame; that of the last two is known."""
         if frame.number not in self._known:
             self._known = {number: self._known[number] for number in list(self._known)[-1:]}
             self._known[frame.number] = self._computed(frame)
         return self._known[frame.number]
 
-    def _computed(self, frame: Frame) -> Array:
+    def _computed(self, frame: ShownFrame) -> Array:
         stride = 1 if self.target == "com" else -(-len(frame.position) // SAMPLE)
-        position, mass = frame.position[::stride, : self.source.dimensions], self._mass[::stride]
+        catalogue, shown = self.source.catalogue, self.source.shown
+        position, mass = frame.position[::stride, : catalogue.dimensions], shown.of(catalogue.mass)[::stride]
         finite = (np.abs(position) < FAR).all(axis=1)
         if not mass[finite].any():
             return np.full(3, np.nan)
         bodies = Particles(mass[finite], position[finite], np.zeros_like(position[finite]))
         centre = (centre_of_mass if self.target == "com" else density_centre)(bodies)
         return np.resize(np.append(centre, 0.0), 3)
-
-    @cached_property
-    def _mass(self) -> Array:
-        return self.source.shown_mass

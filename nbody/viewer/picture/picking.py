@@ -3,14 +3,14 @@
 import numpy as np
 
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.sources.source import Moment
+from nbody.viewer.sources.frames import ShownMoment
 
 REACH = 14.0
 """The greatest distance of the mouse from a body, in pixels at scale 1."""
 
 
 def nearest(
-    moment: Moment, camera: Camera, at: tuple[float, float], size: tuple[int, int], scale: float = 1.0
+    moment: ShownMoment, camera: Camera, at: tuple[float, float], size: tuple[int, int], scale: float = 1.0
 ) -> int | None:
     """The row of the shown body nearest to pixel ``at`` of a picture of ``size``; None if there is none within
     :data:`REACH`."""

@@ -21,7 +21,8 @@ from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
 from nbody.viewer.picture.tonemap import ToneMap, metered
 from nbody.viewer.picture.trails import Trails, check_trails
-from nbody.viewer.sources.source import Moment, Source
+from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.source import Source
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
 """Words in the names of OpenGL renderers that run on the processor."""
@@ -72,9 +73,9 @@ class Renderer:
         self.name = str(gl.glGetParameter(gl.GL_RENDERER))
         self.software = any(word in self.name.lower() for word in SOFTWARE)
         if not patient:
-            source.thin_out(MOST_ON_A_CPU if self.software else MOST_IN_A_WINDOW)
+            source.shown.thin_out(MOST_ON_A_CPU if self.software else MOST_IN_A_WINDOW)
         self.home, self.problem = source.home(), ""
-        self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas))
+        self.sprites = Sprites(source.shown.count, self.home, float_targets_work(canvas))
         self._glow = Glow("rgba8" if self.sprites.format == "rgba8" else "rgba16f")  # it does not sum light
         self._tonemap, self._trails = ToneMap(), Trails(source)
         self._arrows, self._axes = Arrows(), Axes()
@@ -88,8 +89,8 @@ class Renderer:
 
     def _meter(self) -> None:
         """Set the exposure from the first frame, in the initial view. It stays fixed, so that brightness can be compared."""
-        self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
-        for k in range(attempts := min(self.source.frames, METER_ATTEMPTS)):
+        self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown.of(self.source.catalogue.mass)))
+        for k in range(attempts := min(max(self.source.frames, 1), METER_ATTEMPTS)):
             try:
                 self.load(k)
                 break
@@ -101,14 +102,14 @@ class Renderer:
 
     def load(self, at: float) -> None:
         """Load the moment ``at``, counted in frames, for :meth:`draw`. Raises InputError for a damaged frame."""
-        self.moment: Moment = self.source.moment(at)
+        self.moment: ShownMoment = self.source.moment(at)
         first, second = self.moment.first, self.moment.second or self.moment.first
         self._at = first.number + self.moment.share * (second.number - first.number)
         self._follow_look()
         self.sprites.load(self.moment, self._coloring)
         self._trails.load(self.moment, self._drawn, self._coloring)
         if self._drawn.vectors:
-            self._arrows.load(self.moment, self.source.palette_speeds[1])
+            self._arrows.load(self.moment, self.source.speeds[1] / self.source.speed_unit)
 
     @property
     def news(self) -> bool:
@@ -132,7 +133,7 @@ class Renderer:
         if self.look.map != before.map:
             self._coloring = self._coloring.recoloured(self.look.map)
         if self.look.sizes != before.sizes:
-            self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
+            self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown.of(self.source.catalogue.mass)))
 
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
         """Draw the loaded moment into the whole target, ``size`` (width, height) in pixels."""
@@ -160,7 +161,7 @@ class Renderer:
         self._draw_flashes(camera, size, text, background.paper)
         if look.scale_bar:
             length, pixels = bar_length(camera, size, unit)
-            symbol = self.source.units.symbol("length") if self.source.units else ""
+            symbol = self.source.catalogue.units.symbol("length")
             image = bar_panel(length, round(pixels), symbol, text)
             corner = size[0] - image.shape[1] - round(2 * MARGIN * text), size[1] - round(BAR_BOTTOM * text)
             self._bar.draw(image, corner, size, background.paper)

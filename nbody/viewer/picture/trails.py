@@ -7,8 +7,8 @@ from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.look import FEW, Look
 from nbody.viewer.picture.ribbons import Ribbons
-from nbody.viewer.sources.interpolation import interpolated
-from nbody.viewer.sources.source import Frame, Moment, Source
+from nbody.viewer.sources.frames import ShownFrame, ShownMoment, interpolated
+from nbody.viewer.sources.source import Source
 
 Array = np.ndarray
 Size = tuple[int, int]
@@ -34,17 +34,17 @@ BRIGHTNESS, WIDTH = 0.12, 1.6
 
 def rows_with_trails(source: Source, look: Look) -> Array:
     """The rows of the bodies that have trails, by :attr:`Look.trails`."""
-    if look.trails == "all" or (look.trails == "auto" and source.shown <= FEW):
-        drawn = min(source.shown, MOST_BODIES)
-        return np.arange(drawn) * source.shown // drawn
+    if look.trails == "all" or (look.trails == "auto" and source.shown.count <= FEW):
+        drawn = min(source.shown.count, MOST_BODIES)
+        return np.arange(drawn) * source.shown.count // drawn
     ids = look.trail_ids()
-    return np.flatnonzero(np.isin(source.chosen_rows(source.id), ids))[:MOST_BODIES] if ids else np.arange(0)
+    return np.flatnonzero(np.isin(source.shown.of(source.catalogue.id), ids))[:MOST_BODIES] if ids else np.arange(0)
 
 
 def check_trails(source: Source, look: Look) -> None:
     """Raise InputError if :attr:`Look.trails` names an id that no body has."""
     ids = look.trail_ids()
-    missing = np.setdiff1d(ids, source.id) if ids else np.arange(0)
+    missing = np.setdiff1d(ids, source.catalogue.id) if ids else np.arange(0)
     if len(missing):
         raise InputError(f"--trails {look.trails}: there is no body with the id {int(missing[0])}")
 
@@ -59,7 +59,7 @@ class Trails:
         self._loaded: tuple = ()
         self._now, self._memory = 0.0, 1.0
 
-    def load(self, moment: Moment, look: Look, coloring: Coloring) -> None:
+    def load(self, moment: ShownMoment, look: Look, coloring: Coloring) -> None:
         """Prepare the trails that end at ``moment``."""
         rows, first, second = rows_with_trails(self._source, look), moment.first, moment.second or moment.first
         if not np.array_equal(rows, self._rows):
@@ -77,29 +77,24 @@ class Trails:
         if len(self._rows):
             self._ribbons.draw(camera, size, WIDTH * scale, BRIGHTNESS * white, self._now, self._memory)
 
-    def _learn(self, moment: Moment, frames: int) -> None:
+    def _learn(self, moment: ShownMoment, frames: int) -> None:
         """Take the bodies of the frames that are shown, and of ``frames`` earlier ones that are not known yet."""
         source, first, second = self._source, moment.first, moment.second or moment.first
         oldest = first.number - frames
         self._known = {n: known for n, known in self._known.items() if oldest <= n <= second.number}
-        past = source.past(first.number)
-        begin = past[1] if past else self._known.get(first.number, (0, 0, 0.0))[2]
-        self._take(first, begin)
-        if second is not first:
-            self._take(second, begin + moment.interval)
-        budget = BYTES // (24 * source.shown)
+        self._take(first)
+        self._take(second)
+        budget = BYTES // (24 * source.shown.count)
         for number in range(first.number - 1, max(oldest, 0) - 1, -1):
-            if not source.recorded or (number not in self._known and budget <= 0):
-                break
-            if number not in self._known and (past := source.past(number)):
-                self._take(*past)
+            if number not in self._known and budget > 0 and (past := source.past(number)):
+                self._take(past)
                 budget -= 1
 
-    def _take(self, frame: Frame, time: float) -> None:
-        rows = self._rows
-        self._known[frame.number] = frame.position[rows].astype(float), frame.velocity[rows].astype(float), time
+    def _take(self, frame: ShownFrame) -> None:
+        position, velocity = (each[self._rows].astype(float) for each in (frame.position, frame.velocity))
+        self._known[frame.number] = position, velocity, frame.time
 
-    def _make(self, first: Frame, coloring: Coloring) -> None:
+    def _make(self, first: ShownFrame, coloring: Coloring) -> None:
         """Make the pieces of all trails; their times count frames from ``first``."""
         numbers = sorted(self._known)
         if len(numbers) < 2:

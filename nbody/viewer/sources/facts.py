@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbody.viewer.sources.source import Moment, Source
+from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.source import Source
 
 Array = np.ndarray
 
@@ -14,7 +15,7 @@ MOST = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class BodyFacts:
     """A body.
 
     Attributes:
@@ -44,25 +45,24 @@ class Facts:
         return float(np.linalg.norm(self.velocity))
 
 
-def facts(source: Source, moment: Moment, row: int) -> Facts:
+def facts(source: Source, moment: ShownMoment, row: int) -> BodyFacts:
     """The facts about the body that is row ``row`` of the moment's arrays."""
-    body, dimensions = source.body(row), source.dimensions
+    bodies, body = source.catalogue, source.shown.body(row)
+    dimensions, symbol = bodies.dimensions, bodies.units.symbol
     position = moment.positions(row)[:dimensions] * source.length_unit
     velocity = moment.velocities(row)[:dimensions] * source.speed_unit
     masses = source.masses(moment.first.number)
     mass, half_square = float(masses[body]), 0.5 * float(velocity @ velocity)
     phi = np.nan
-    if source.gravity is not None and source.shown == source.count <= MOST:
+    if bodies.gravity is not None and source.shown.count == bodies.count <= MOST:
         from nbody.forces.reference import direct_sum
 
         positions = moment.positions()[:, :dimensions] * source.length_unit
         with np.errstate(all="ignore"):  # bodies at infinity
-            sums = direct_sum(positions, masses, source.gravity, np.array([row]), source.softening2)
+            sums = direct_sum(positions, masses, bodies.gravity, np.array([row]), bodies.softening2)
             phi = float(sums[1][0])
-    species = ""
-    if source.species is not None and len(source.species_names) > 1:
-        species = source.species_names[int(source.species[body])]
+    species = bodies.species_names[int(bodies.species[body])] if len(bodies.species_names) > 1 else ""
     energies = mass * half_square, half_square + phi, phi
-    units = {quantity: source.symbol(quantity) for quantity in ("mass", "length", "velocity", "energy")}
+    units = {quantity: symbol(quantity) for quantity in ("mass", "length", "velocity", "energy")}
     units["energy per mass"] = f"({units['velocity']})²" if units["velocity"] else ""
-    return Facts(int(source.id[body]), species, mass, position, velocity, *energies, units)
+    return BodyFacts(int(bodies.id[body]), species, mass, position, velocity, *energies, units)

@@ -117,7 +117,7 @@ class Window(app.Canvas):
             self._follow = self._aimed_at = None
             self.panels.followed = ""
             return
-        target = str(self.source.id[controls.chosen]) if controls.follow == BODY else controls.follow
+        target = str(self.source.catalogue.id[controls.chosen]) if controls.follow == BODY else controls.follow
         if self._follow is None or self._follow.target != target:
             self._follow, self._aimed_at = Follow(self.source, target), None
             self.panels.followed = self._follow.label
@@ -185,7 +185,7 @@ class Window(app.Canvas):
             row = nearest(
                 self.renderer.moment, self.controls.camera, self._pixel(event.pos), self.physical_size, self.pixel_scale
             )
-            self.controls.choose(None if row is None else self.source.body(row))
+            self.controls.choose(None if row is None else self.source.shown.body(row))
             self._after_event()
 
     def on_mouse_wheel(self, event) -> None:

@@ -12,7 +12,7 @@ from vispy import gloo
 from vispy.util import keys
 
 from nbody.viewer.picture.look import Look
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.window.canvas import Window
 from nbody.viewer.window.playback import Playback
 
@@ -29,7 +29,9 @@ class PageCanvas(RemoteFrameBuffer):
         closed: called when the widget has been closed.
     """
 
-    def __init__(self, recording: Recording, size: Size, look: Look = Look(), closed: Callable[[], Any] = lambda: None):
+    def __init__(
+        self, recording: RecordedSource, size: Size, look: Look = Look(), closed: Callable[[], Any] = lambda: None
+    ):
         super().__init__()
         self._closed = closed
         self._recording = recording

@@ -14,7 +14,8 @@ from nbody.viewer.display.text import MARGIN, text_scale
 from nbody.viewer.picture.choices import BACKGROUNDS
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.sources.facts import facts
-from nbody.viewer.sources.source import Moment, Source
+from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.source import Source
 from nbody.viewer.window.controls import BODY, Controls
 from nbody.viewer.window.diagrams import Diagrams
 from nbody.viewer.window.layout import Box, Layout
@@ -62,7 +63,7 @@ class Panels:
         """End the thread that draws diagrams."""
         self.diagrams.close()
 
-    def draw_marker(self, moment: Moment, size: Size, pixel_scale: float) -> None:
+    def draw_marker(self, moment: ShownMoment, size: Size, pixel_scale: float) -> None:
         """Draw the ring around the chosen body."""
         row = self._row()
         if row is None:
@@ -74,7 +75,12 @@ class Panels:
             self._draw("ring", image, (round(x - half), round(y - half)), size)
 
     def draw_facts(
-        self, at: float, moment: Moment, size: Size, pixel_scale: float, draw_caption: Callable[[], tuple[int, int]]
+        self,
+        at: float,
+        moment: ShownMoment,
+        size: Size,
+        pixel_scale: float,
+        draw_caption: Callable[[], tuple[int, int]],
     ) -> None:
         """Draw caption, chosen body and diagrams. Where there is no room for all, the caption is left out, then the
         diagrams. ``draw_caption`` returns the caption's right and lower edge."""
@@ -97,7 +103,7 @@ class Panels:
         if box:
             self._draw_diagrams(at, box, size, scale)
 
-    def _body_image(self, row: int, at: float, moment: Moment, scale: float) -> Array:
+    def _body_image(self, row: int, at: float, moment: ShownMoment, scale: float) -> Array:
         """The panel of the chosen body. While it moves, the numbers change only as fast as they can be read."""
         now = perf_counter()
         key = (row, self._controls.follow == BODY, scale, at, moment.first.number)
@@ -156,7 +162,7 @@ class Panels:
 
     def _row(self) -> int | None:
         """The row of the chosen body in the arrays of a moment."""
-        return None if self._controls.chosen is None else self._source.row(self._controls.chosen)
+        return None if self._controls.chosen is None else self._source.shown.row(self._controls.chosen)
 
     def _cached(self, name: str, key: Any, make: Callable[[], Array]) -> Array:
         """The image ``make()``, made again when ``key`` changes."""
