@@ -25,8 +25,9 @@ from nbody.viewer.screenshot import draw_frame
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.sources.samples import speed_scale
 from nbody.viewer.window.controls import LEFT, RIGHT, Controls
-from nbody.viewer.window.keys import KEYS, LIVE
+from nbody.viewer.window.keys import KEYS
 from nbody.viewer.window.playback import Playback
+from nbody.viewer.window.transport import LIVE
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = (400, 300)
@@ -153,7 +154,7 @@ def test_playback_begins_again_after_the_last_frame_or_waits_there():
     playback = Playback(10, rate=10, follow=True)
     playback.advance(99)
     assert playback.frame == 9
-    playback.grow(15)
+    playback.frames = 15
     playback.advance(0.25)
     assert playback.frame == 11
 
@@ -187,9 +188,9 @@ def test_our_maps_are_equally_light_in_equal_steps_and_all_on_the_screen(colour_
 def test_a_look_is_made_from_options_and_changed_by_keys():
     look = Look.of({"color": "density", "trails": "0,3,7", "map": None, "frame": 9})
     assert (look.color, look.trail_ids(), look.map) == ("density", (0, 3, 7), Look().map)
-    assert look.next_trails().trails == TRAILS[0] and not look.toggle("axes").toggle("axes").axes
+    assert look.next("trails").trails == TRAILS[0] and not look.next("axes").next("axes").axes
     seen = [look.color]
-    while (look := look.next_color()).color not in seen:
+    while (look := look.next("color")).color not in seen:
         seen.append(look.color)
     assert sorted(seen) == sorted(COLOURS)
     assert look.brighter(99).exposure == look.brighter(99).brighter(1).exposure
@@ -220,7 +221,7 @@ def controls(flat=False, frames=101):
 class LiveClock(Playback):
     """A clock that says it is that of a simulation."""
 
-    live = True
+    kind = LIVE
 
     def record(self):
         self.recording = True

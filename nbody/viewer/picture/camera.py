@@ -109,9 +109,13 @@ class Camera:
         right, up, _ = self.axes()
         self.centre = self.centre + (dy * up - dx * right) * 2 * self.radius / min(size)
 
+    def magnify(self, factor: float) -> None:
+        """Zoom about the middle of the picture."""
+        self.radius /= factor
+
     def zoom(self, factor: float, at: tuple[float, float], size: tuple[int, int]) -> None:
         """Magnify by ``factor`` about pixel ``at``: the point there, at the centre's depth, does not move."""
         x, y = at[0] - size[0] / 2, at[1] - size[1] / 2
         self.pan(-x, -y, size)
-        self.radius /= factor
+        self.magnify(factor)
         self.pan(x, y, size)

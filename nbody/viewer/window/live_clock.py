@@ -9,7 +9,7 @@ from contextlib import suppress
 from nbody.run.live_pace import UNLIMITED
 from nbody.run.schedule import StepSchedule
 from nbody.viewer.sources.live import Live
-from nbody.viewer.window.transport import Transport
+from nbody.viewer.window.transport import LIVE, Transport
 
 NO_WAY_BACK = "a simulation that is running can't be moved in time; Home starts it again"
 
@@ -31,12 +31,11 @@ class LiveClock(Transport):
         let_go: when the window is closed, the run goes on (``nbody run --view``).
     """
 
-    live = True
+    kind = LIVE
 
     def __init__(self, source: Live, let_go: bool = False) -> None:
         self.source, self.run, self._let_go = source, source.run, let_go
         self._frames = 0  # not yet known
-        self.message = ""
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
         self._taken: deque[float] = deque()

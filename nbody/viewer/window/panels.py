@@ -135,7 +135,7 @@ class Panels:
         if transport.frames > 1:
             self._draw("timeline", line.image(transport.at, transport.frames), (line.left, line.top), size)
         if controls.show_keys:
-            key = (size, scale, controls.camera.flat, transport.live)
+            key = (size, scale, controls.camera.flat, transport.kind)
             image = self._cached("keys", key, lambda: key_table(controls.key_table, (size[0], line.top), scale))
             self._draw("keys", image, ((size[0] - image.shape[1]) // 2, (line.top - image.shape[0]) // 2), size)
             return
