@@ -388,7 +388,7 @@ def test_the_colours_of_video_are_those_of_the_standard(egl):
     """BT.709: white is (235, 128, 128), black (16, 128, 128), and the four bytes of a pixel are four pixels' luma."""
     from vispy import app, gloo
 
-    from nbody.viewer.movie.nv12 import Nv12
+    from nbody.viewer.movie.make import Nv12
 
     rng = np.random.default_rng(0)
     picture = rng.integers(0, 256, (8, 12, 3), dtype=np.uint8)

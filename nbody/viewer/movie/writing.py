@@ -13,8 +13,8 @@ import numpy as np
 
 from nbody.errors import InputError, RunFailed
 from nbody.trajectory.output_path import FileKind, check_output, keep_older_file
+from nbody.viewer.movie.encoders import numbered
 from nbody.viewer.movie.formats import FORMATS, Film, format_of
-from nbody.viewer.movie.stills import numbered
 
 Array = np.ndarray
 
@@ -54,7 +54,7 @@ class Writer:
         notify: gets one line if an older file was kept.
 
     Attributes:
-        nv12: True if :meth:`add` takes pictures as :mod:`.nv12` makes them, else RGB.
+        nv12: True if :meth:`add` takes pictures as :class:`.make.Nv12` makes them, else RGB.
         pictures: the number of pictures added.
     """
 
