@@ -15,11 +15,9 @@ from nbody.viewer.display.diagram import draw_diagram
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.keys import key_table, state_panel
 from nbody.viewer.display.text import MARGIN, text_scale
-from nbody.viewer.picture.aim import Aim
+from nbody.viewer.picture.aim import Aim, Follow
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text, read_camera
-from nbody.viewer.picture.follow import Follow
-from nbody.viewer.picture.picking import REACH, nearest
 from nbody.viewer.sources.facts import facts
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.sources.series import LiveSeries, Series
@@ -190,13 +188,13 @@ def test_what_can_not_be_followed_is_said(recording, target):
 
 def test_a_click_chooses_the_nearest_body_in_the_picture(recording):
     source = recording(cloud(200, 2))
-    camera, moment = source.home(), source.moment(0.5)
+    camera, positions = source.home(), source.moment(0.5).positions()
     for row in (3, 50, 199):
-        x, y = camera.project(moment.positions(row)[None], SIZE)[0]
-        assert nearest(moment, camera, (x + 0.1, y), SIZE) == row
-    assert nearest(moment, camera, (x + 2 * REACH, -500.0), SIZE) is None
+        x, y = camera.project(positions[row][None], SIZE)[0]
+        assert camera.nearest(positions, (x + 0.1, y), SIZE, 14.0) == row
+    assert camera.nearest(positions, (x + 28.0, -500.0), SIZE, 14.0) is None
     camera.centre, camera.radius = np.array([0.0, 0.0, 500.0]), 0.01  # all behind or beside it
-    assert nearest(moment, camera, (320, 200), SIZE) is None
+    assert camera.nearest(positions, (320, 200), SIZE, 14.0) is None
 
 
 def test_a_click_is_a_press_without_a_drag():

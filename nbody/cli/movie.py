@@ -168,7 +168,7 @@ class _Cameras:
         self, recording: "RecordedSource", fps: float, spin: float | None, path: Path | None, target: str | None
     ):
         from nbody.viewer.movie.cameras import CameraMove, read_path
-        from nbody.viewer.picture.follow import Follow
+        from nbody.viewer.picture.aim import Follow
 
         home = recording.home()
         curves = None if path is None else read_path(path, home, recording.length_unit)

@@ -16,9 +16,8 @@ from vispy.gloo.gl import gl2
 
 from nbody.viewer.movie.writing import Writer
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.shaders import source
+from nbody.viewer.picture.shaders import cover, rectangle
 from nbody.viewer.picture.studio import Studio
-from nbody.viewer.picture.tonemap import CORNERS
 
 Array = np.ndarray
 Size = tuple[int, int]
@@ -97,16 +96,14 @@ class Nv12:
         self.size = (-(-size[0] // 4), size[1] * 3 // 2)
         texture = gloo.Texture2D((self.size[1], self.size[0], 4), format="rgba", internalformat="rgba8")
         self.target = gloo.FrameBuffer(color=texture)
-        self._program = gloo.Program(source("picture.vert"), source("nv12.frag"))
-        self._program["a_corner"], self._program["u_rectangle"] = CORNERS, (-1, -1, 1, 1)
+        self._program = rectangle("nv12.frag")
         self._program["u_picture"], self._program["u_size"] = picture, size
 
     def draw(self) -> None:
         """Convert the picture."""
         with self.target:
             gloo.set_viewport(0, 0, *self.size)
-            gloo.set_state(blend=False, depth_test=False, cull_face=False)
-            self._program.draw("triangle_strip")
+            cover(self._program)
 
 
 class Readback:

@@ -14,12 +14,11 @@ from nbody.viewer.picture.background import Background
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.choices import BACKGROUNDS, SIZES
 from nbody.viewer.picture.coloring import Coloring
-from nbody.viewer.picture.glow import Glow
 from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.marks import Arrows, Axes, bar_length
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
-from nbody.viewer.picture.tonemap import ToneMap, metered
+from nbody.viewer.picture.tonemap import Glow, ToneMap, metered
 from nbody.viewer.picture.trails import Trails, check_trails
 from nbody.viewer.sources.frames import ShownMoment
 from nbody.viewer.sources.source import Source
@@ -78,10 +77,7 @@ class Renderer:
         self.sprites = Sprites(source.shown.count, self.home, float_targets_work(canvas))
         self._glow = Glow("rgba8" if self.sprites.format == "rgba8" else "rgba16f")  # it does not sum light
         self._tonemap, self._trails = ToneMap(), Trails(source)
-        self._arrows, self._axes = Arrows(), Axes()
-        self._caption, self._legend, self._bar = Overlay(), Overlay(), Overlay()
-        self._flash = Overlay()
-        self._texts = [Overlay() for _ in "xyz"]
+        self._arrows, self._axes, self._overlay = Arrows(), Axes(), Overlay()
         check_trails(source, look)
         self._coloring = Coloring(source, look.color, look.map, patient)
         self._drawn, self._at = look, 0.0
@@ -153,18 +149,17 @@ class Renderer:
             self._arrows.draw(camera, size, text, background)
         if look.axes:
             marks = self._axes.draw(camera, self.home, size, text, background, unit)
-            for mark, overlay in zip(marks, self._texts, strict=False):
+            for mark in marks:
                 image = text_panel(mark.text, text)
-                overlay.draw(
-                    image, mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text), size, background.paper
-                )
+                corner = mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text)
+                self._overlay.draw(mark.text[0], image, corner, size, background.paper)
         self._draw_flashes(camera, size, text, background.paper)
         if look.scale_bar:
             length, pixels = bar_length(camera, size, unit)
             symbol = self.source.catalogue.units.symbol("length")
             image = bar_panel(length, round(pixels), symbol, text)
             corner = size[0] - image.shape[1] - round(2 * MARGIN * text), size[1] - round(BAR_BOTTOM * text)
-            self._bar.draw(image, corner, size, background.paper)
+            self._overlay.draw("scale bar", image, corner, size, background.paper)
 
     def _draw_flashes(self, camera: Camera, size: tuple[int, int], text: float, paper: bool) -> None:
         """Mark the latest collisions with rings that fade."""
@@ -173,7 +168,7 @@ class Renderer:
             image = faded_ring(text, round((1 - age) * RING_SHADES))
             corner = round(x - image.shape[1] / 2), round(y - image.shape[0] / 2)
             if 0 <= x < size[0] and 0 <= y < size[1]:
-                self._flash.draw(image, corner, size, paper)
+                self._overlay.draw("flash", image, corner, size, paper)
 
     def draw_caption(
         self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""
@@ -184,10 +179,10 @@ class Renderer:
         margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
         brief = size[1] < BRIEF_BELOW * pixel_scale
         caption = hud.caption_panel(self.source.caption(at), scale, alert or self.problem, brief)
-        self._caption.draw(caption, (margin, margin), size, paper)
+        self._overlay.draw("caption", caption, (margin, margin), size, paper)
         below = margin + caption.shape[0] + round(GAP * scale)
         if brief:
             return margin + caption.shape[1], below
         legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
-        self._legend.draw(legend, (margin, below), size, paper)
+        self._overlay.draw("legend", legend, (margin, below), size, paper)
         return margin + max(caption.shape[1], legend.shape[1]), below + legend.shape[0]

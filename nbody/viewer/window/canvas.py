@@ -12,10 +12,8 @@ from vispy import app, gloo
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
-from nbody.viewer.picture.aim import Aim
-from nbody.viewer.picture.follow import Follow
+from nbody.viewer.picture.aim import Aim, Follow
 from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.picking import nearest
 from nbody.viewer.picture.renderer import Renderer
 from nbody.viewer.screenshot import save_picture, save_text
 from nbody.viewer.sources.source import Source
@@ -28,6 +26,9 @@ SIZE = (1280, 720)
 
 TICK = 1 / 60
 """Seconds between updates of the clock."""
+
+REACH = 14.0
+"""The greatest distance of the mouse from the body that a click chooses, in pixels at scale 1."""
 
 NOTICE_SECONDS = 4.0
 """How long a notice is shown."""
@@ -182,9 +183,8 @@ class Window(app.Canvas):
     def on_mouse_release(self, event) -> None:
         """Pass a released mouse button on; choose the body under a click."""
         if self.controls.release(self.pixel_scale) and self.renderer is not None:
-            row = nearest(
-                self.renderer.moment, self.controls.camera, self._pixel(event.pos), self.physical_size, self.pixel_scale
-            )
+            position, reach = self.renderer.moment.positions(), REACH * self.pixel_scale
+            row = self.controls.camera.nearest(position, self._pixel(event.pos), self.physical_size, reach)
             self.controls.choose(None if row is None else self.source.shown.body(row))
             self._after_event()
 

@@ -4,8 +4,8 @@ import math
 
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.keys import Table
+from nbody.viewer.picture.aim import CENTRES
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.follow import CENTRES
 from nbody.viewer.picture.look import Look
 from nbody.viewer.window.keys import GROUPS, KEYS, LEAP, TIME, VIEW, Key
 from nbody.viewer.window.transport import Transport
@@ -31,7 +31,7 @@ class Controls:
         show_hud: True if text and time line are drawn.
         show_diagrams, show_keys: True if this panel is drawn.
         chosen: the chosen body (0 to N-1), or None.
-        follow: what the camera follows: a word of :data:`~nbody.viewer.picture.follow.CENTRES`, :data:`BODY` for the
+        follow: what the camera follows: a word of :data:`~nbody.viewer.picture.aim.CENTRES`, :data:`BODY` for the
             chosen body, or empty.
         notice: a line that tells what a key did; the window takes it.
         requests: what only the window can do: ``picture``, ``view``, ``fullscreen``, ``close``; the window takes them.

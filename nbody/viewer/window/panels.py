@@ -48,7 +48,7 @@ class Panels:
     def __init__(self, source: Source, controls: Controls) -> None:
         self._source, self._controls = source, controls
         self._transport = controls.transport
-        self._overlays: dict[str, Overlay] = {}
+        self._overlay: Overlay | None = None  # compiles shaders when it is made
         self._images: dict[str, tuple[Any, Array]] = {}
         self.diagrams, self.followed = Diagrams(source), ""
         self._diagram_size, self._scale = (WIDTH, HEIGHT), 1.0
@@ -171,7 +171,5 @@ class Panels:
         return self._images[name][1]
 
     def _draw(self, name: str, image: Array, at: tuple[int, int], size: Size) -> None:
-        if name not in self._overlays:
-            self._overlays[name] = Overlay()  # compiles shaders
-        paper = BACKGROUNDS.load(self._controls.look.background).paper
-        self._overlays[name].draw(image, at, size, paper)
+        self._overlay = self._overlay or Overlay()
+        self._overlay.draw(name, image, at, size, BACKGROUNDS.load(self._controls.look.background).paper)
