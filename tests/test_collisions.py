@@ -392,7 +392,7 @@ def test_merged_bodies_are_not_exported(recording, tmp_path):
 
 
 def test_a_viewer_leaves_merged_bodies_out_and_marks_collisions(recording):
-    from nbody.viewer.sources.facts import facts
+    from nbody.viewer.display.body import facts
     from nbody.viewer.sources.recording import FAR, RecordedSource
 
     with Trajectory(recording) as run:

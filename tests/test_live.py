@@ -22,7 +22,7 @@ from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory
 from nbody.trajectory.lock import writing_process
-from nbody.viewer.sources.facts import facts
+from nbody.viewer.display.body import facts
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.live_clock import LiveClock
 

@@ -18,9 +18,9 @@ from nbody.particles import Particles
 from nbody.run.resume import resume
 from nbody.state import Column, Want
 from nbody.trajectory import first_difference
+from nbody.viewer.display.body import facts
 from nbody.viewer.picture.colours.quantity import ShownBodies
 from nbody.viewer.picture.colours.surroundings import potential
-from nbody.viewer.sources.facts import facts
 from nbody.viewer.sources.frames import ShownMoment
 from nbody.viewer.sources.recording import RecordedSource
 

@@ -384,7 +384,7 @@ def renderer(egl, tmp_path):
     """Makes renderers of one frame of bodies."""
     from vispy import app
 
-    from nbody.viewer.picture.renderer import Renderer
+    from nbody.viewer.picture.renderer import PictureRenderer
 
     canvas = app.Canvas(size=(16, 16), show=False, dpi=96)
     opened = []
@@ -392,7 +392,7 @@ def renderer(egl, tmp_path):
     def make(position, velocity, **options):
         run = Trajectory(record(tmp_path / f"{len(opened)}.h5", [(position, velocity)]))
         opened.append(run)
-        found = Renderer(canvas, RecordedSource(run), **options)
+        found = PictureRenderer(canvas, RecordedSource(run), **options)
         found.load(0)
         return found
 

@@ -10,7 +10,7 @@ from nbody.errors import InputError
 from nbody.forces.reference import direct_sum
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
-from nbody.viewer.display.body import body_panel, ring
+from nbody.viewer.display.body import body_panel, facts, ring
 from nbody.viewer.display.diagram import draw_diagram
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.keys import key_table, state_panel
@@ -18,7 +18,6 @@ from nbody.viewer.display.text import MARGIN, text_scale
 from nbody.viewer.picture.aim import Aim, Follow
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text, read_camera
-from nbody.viewer.sources.facts import facts
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.sources.series import LiveSeries, Series
 from nbody.viewer.window.controls import LEFT, Controls

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbody.errors import InputError
 from nbody.run.simulation import Simulation
@@ -16,6 +16,9 @@ from nbody.viewer import backends
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.recording import RecordedSource
 
+if TYPE_CHECKING:
+    from nbody.viewer.window.page import PageCanvas
+
 SIZE = (720, 450)
 """Width and height on the page, in pixels."""
 
@@ -23,7 +26,9 @@ FPS, LONGEST = 25.0, 8.0
 """Of the movie in the page: pictures per second, and seconds. A longer run is shown faster."""
 
 
-def show(run: "str | Path | Trajectory | Simulation", size: tuple[int, int] = SIZE, **look: Any) -> Any:
+def show(
+    run: "str | Path | Trajectory | Simulation", size: tuple[int, int] = SIZE, **look: Any
+) -> "PageCanvas | PageMovie":
     """Show a run in a notebook: return this as the last value of a cell.
 
     The result is an interactive canvas if jupyter_rfb is installed (the extra ``notebook``): it plays, and keys and mouse do
@@ -66,16 +71,17 @@ def _recorded(simulation: Simulation) -> tuple[Path, TemporaryDirectory | None]:
     return path, temporary
 
 
-def _canvas(path: str, size: tuple[int, int], look: Look, temporary: TemporaryDirectory | None) -> Any:
+def _canvas(path: str, size: tuple[int, int], look: Look, temporary: TemporaryDirectory | None) -> "PageCanvas":
     backends.use_screenless()
     from nbody.viewer.window.page import PageCanvas
+
+    trajectory = Trajectory(path)  # its own: the canvas lives longer than the cell
 
     def close() -> None:
         trajectory.close()
         if temporary is not None:
             temporary.cleanup()
 
-    trajectory = Trajectory(path)  # its own: the canvas lives longer than the cell
     return PageCanvas(RecordedSource(trajectory), size, look, close)
 
 
@@ -101,7 +107,9 @@ class PageMovie:
         return f'<video width="{width}" height="{height}" controls autoplay loop muted src="{source}"></video>'
 
 
-def movie(path: str, size: tuple[int, int], look: Look, notify: Callable[[str], Any] = lambda line: None) -> PageMovie:
+def movie(
+    path: str, size: tuple[int, int], look: Look, notify: Callable[[str], object] = lambda line: None
+) -> PageMovie:
     """A movie of the recording ``path`` for a page. Raises as :func:`show`."""
     from nbody.viewer.movie.formats import Film
     from nbody.viewer.movie.moments import moments

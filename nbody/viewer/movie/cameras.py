@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -79,7 +78,7 @@ def read_path(path: Path, home: Camera, length_unit: float) -> dict[str, Values]
     )
 
 
-def _view(view: Any, where: str, home: Camera, length_unit: float) -> tuple[float, dict[str, Array]]:
+def _view(view: object, where: str, home: Camera, length_unit: float) -> tuple[float, dict[str, Array]]:
     """The time of a key view, and its values as curves go through them."""
     if not isinstance(view, dict):
         raise InputError(f"{where}must have keys, as {{at: 0, radius: 3}}")

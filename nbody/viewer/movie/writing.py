@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -58,7 +57,9 @@ class Writer:
         pictures: the number of pictures added.
     """
 
-    def __init__(self, film: Film, overwrite: bool = False, notify: Callable[[str], Any] = lambda line: None) -> None:
+    def __init__(
+        self, film: Film, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
+    ) -> None:
         self._film, self._overwrite, self._notify = film, overwrite, notify
         self._encoder = FORMATS.load(format_of(film.path))
         self.nv12: bool = self._encoder.nv12

@@ -10,7 +10,7 @@ Every key may be left out, and then keeps the value of the initial view.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def read_camera(path: Path, initial: Camera, length_unit: float) -> Camera:
     return set_keys(initial, values, length_unit, f"{printable(path)}: ")
 
 
-def read_keys(path: Path, option: str, hint: str) -> Mapping[str, Any]:
+def read_keys(path: Path, option: str, hint: str) -> Mapping[str, object]:
     """The values in the file of an option. Raises InputError as :func:`read_camera`; the line ends with ``hint``."""
     with open_regular(path, f"{option} ") as file:
         data = file.read(LARGEST)
@@ -45,7 +45,7 @@ def read_keys(path: Path, option: str, hint: str) -> Mapping[str, Any]:
         raise InputError(f"{option} {printable(path)}: is no text; {hint}") from None
 
 
-def set_keys(camera: Camera, keys: Mapping[str, Any], length_unit: float, where: str = "") -> Camera:
+def set_keys(camera: Camera, keys: Mapping[str, object], length_unit: float, where: str = "") -> Camera:
     """A copy of ``camera`` with the values of ``keys``. Raises InputError, which begins with ``where``."""
     made = camera.copy()
     for key, value in keys.items():
@@ -63,13 +63,13 @@ def set_keys(camera: Camera, keys: Mapping[str, Any], length_unit: float, where:
     return made
 
 
-def _centre(value: Any, where: str) -> np.ndarray:
+def _centre(value: object, where: str) -> np.ndarray:
     if not (isinstance(value, list) and len(value) in (2, 3) and all(map(is_number, value))):
         raise InputError(f"{where}centre: must be [x, y] or [x, y, z], got {str(value)[:40]}")
     return np.array([*map(float, value), 0.0][:3])
 
 
-def is_number(value: Any) -> TypeGuard[float]:
+def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 

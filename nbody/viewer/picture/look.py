@@ -19,7 +19,7 @@ LONGEST_TRAIL = 10_000
 TRAIL_FRAMES = 200
 
 
-def _option(default: Any, help: str, names: Registry | None = None) -> Any:
+def _option(default: str | float, help: str, names: Registry | None = None) -> Any:
     return field(default=default, metadata={"help": help} | ({"names": names} if names else {}))
 
 

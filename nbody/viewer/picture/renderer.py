@@ -46,7 +46,7 @@ BAR_BOTTOM = 62
 """The distance of the scale bar from the lower edge in pixels at scale 1: it stands above a window's time line."""
 
 
-class Renderer:
+class PictureRenderer:
     """Draws moments of a source into the current target of ``canvas``.
 
     Args:

@@ -8,7 +8,7 @@ from nbody.errors import InputError
 from nbody.viewer import backends
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.renderer import Renderer
+from nbody.viewer.picture.renderer import PictureRenderer
 from nbody.viewer.sources.source import Source
 
 Size = tuple[int, int]
@@ -39,7 +39,7 @@ class Studio:
             largest = gl.glGetParameter(gl.GL_MAX_TEXTURE_SIZE)
             if max(size) > largest:
                 raise InputError(f"--size {size[0]}x{size[1]}: OpenGL draws up to {largest} pixels a side here")
-            self.renderer = Renderer(self._canvas, source, look=look)
+            self.renderer = PictureRenderer(self._canvas, source, look=look)
             self.texture = gloo.Texture2D(
                 (size[1], size[0], 4), format="rgba", internalformat="rgba8", interpolation="linear"
             )

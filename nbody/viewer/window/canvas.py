@@ -14,7 +14,7 @@ from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.picture.aim import Aim, Follow
 from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.renderer import Renderer
+from nbody.viewer.picture.renderer import PictureRenderer
 from nbody.viewer.screenshot import save_picture, save_text
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.controls import BODY, Controls
@@ -69,7 +69,7 @@ class Window(app.Canvas):
         if follow:
             self.controls.chosen, self.controls.follow = follow.body, BODY if follow.body is not None else follow.target
         self.panels = Panels(source, self.controls)
-        self.renderer: Renderer | None = None  # Qt has no OpenGL context before the window is on the screen
+        self.renderer: PictureRenderer | None = None  # Qt has no OpenGL context before the window is on the screen
         self.alert = self.notice = ""
         self._notice_until = 0.0
         self.failure: BaseException | None = None
@@ -92,7 +92,7 @@ class Window(app.Canvas):
             self._closing = app.Timer(0.0, connect=lambda event: self.close(), iterations=1, start=True)
 
     def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
-        self.renderer = self.renderer or Renderer(self, self.source, self.controls.look, patient=False)
+        self.renderer = self.renderer or PictureRenderer(self, self.source, self.controls.look, patient=False)
         self.renderer.look = self.controls.look
         try:
             self.renderer.load(at)

@@ -30,7 +30,7 @@ class PageCanvas(RemoteFrameBuffer):
     """
 
     def __init__(
-        self, recording: RecordedSource, size: Size, look: Look = Look(), closed: Callable[[], Any] = lambda: None
+        self, recording: RecordedSource, size: Size, look: Look = Look(), closed: Callable[[], object] = lambda: None
     ):
         super().__init__()
         self._closed = closed

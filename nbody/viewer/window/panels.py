@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
-from nbody.viewer.display.body import body_panel, ring
+from nbody.viewer.display.body import body_panel, facts, ring
 from nbody.viewer.display.diagram import HEIGHT, WIDTH
 from nbody.viewer.display.hud import CAPTION_WIDTH, Timeline
 from nbody.viewer.display.keys import key_table, state_panel
 from nbody.viewer.display.text import MARGIN, text_scale
 from nbody.viewer.picture.choices import BACKGROUNDS
 from nbody.viewer.picture.overlay import Overlay
-from nbody.viewer.sources.facts import facts
 from nbody.viewer.sources.frames import ShownMoment
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.controls import BODY, Controls
@@ -49,7 +47,7 @@ class Panels:
         self._source, self._controls = source, controls
         self._transport = controls.transport
         self._overlay: Overlay | None = None  # compiles shaders when it is made
-        self._images: dict[str, tuple[Any, Array]] = {}
+        self._images: dict[str, tuple[tuple, Array]] = {}
         self.diagrams, self.followed = Diagrams(source), ""
         self._diagram_size, self._scale = (WIDTH, HEIGHT), 1.0
         self._facts_at = 0.0
@@ -69,7 +67,7 @@ class Panels:
         if row is None:
             return
         x, y = self._controls.camera.project(moment.positions(row)[None], size)[0]
-        image = self._cached("ring", pixel_scale, lambda: ring(pixel_scale))
+        image = self._cached("ring", (pixel_scale,), lambda: ring(pixel_scale))
         half = image.shape[0] / 2
         if -half < x < size[0] + half and -half < y < size[1] + half:
             self._draw("ring", image, (round(x - half), round(y - half)), size)
@@ -164,7 +162,7 @@ class Panels:
         """The row of the chosen body in the arrays of a moment."""
         return None if self._controls.chosen is None else self._source.shown.row(self._controls.chosen)
 
-    def _cached(self, name: str, key: Any, make: Callable[[], Array]) -> Array:
+    def _cached(self, name: str, key: tuple, make: Callable[[], Array]) -> Array:
         """The image ``make()``, made again when ``key`` changes."""
         if name not in self._images or self._images[name][0] != key:
             self._images[name] = (key, make())
