@@ -132,8 +132,8 @@ def test_a_legend_names_the_species_the_unit_and_the_kind_of_scale(recorded):
     legends = {color: Coloring(source, color, "ember", True).legend() for color in COLOURS}
     assert legends["species"].names == ("disk", "halo") and not legends["speed"].names
     assert legends["mass"].low == 1 and legends["mass"].high == 30
-    assert legends["speed"].scale == LOGARITHMIC and not legends["speed"].whole
-    assert legends["id"].scale == LINEAR and legends["id"].whole
+    assert legends["speed"].scale == LOGARITHMIC
+    assert legends["id"].scale == LINEAR
     panels = {color: legend_panel(legend, 1.0, "dark") for color, legend in legends.items()}
     assert all(panel.dtype == np.uint8 and panel.shape[2] == 4 for panel in panels.values())
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +111,7 @@ class Writer:
         coming = self._coming()
         try:
             for first in coming:
-                self._encoder.write(replace(self._film, path=self._part), _with(first, coming))
+                self._encoder.write(replace(self._film, path=self._part), chain([first], coming))
         except BaseException as error:
             self._error = error
             for _ in coming:
@@ -133,11 +134,6 @@ class Writer:
             if not self._many:
                 with suppress(OSError):
                     self._part.unlink(missing_ok=True)
-
-
-def _with(first: Array, others: Iterator[Array]) -> Iterator[Array]:
-    yield first
-    yield from others
 
 
 def movie_size(film: Film, pictures: int) -> int:

@@ -25,9 +25,8 @@ class Legend:
 
     Attributes:
         label, symbol: the quantity and its unit (empty if there is none).
-        scale: ``logarithmic``, ``linear`` or ``categories``.
+        scale: ``logarithmic`` (the ends are percentiles), ``linear`` (the least and the greatest value) or ``categories``.
         low, high: the values at the ends, in the scenario's units; equal if all bodies have one value, NaN if there is none.
-        whole: the ends are the least and the greatest value instead of percentiles.
         map: the colour map.
         names: of the species.
         note: one more line.
@@ -38,7 +37,6 @@ class Legend:
     scale: str
     low: float
     high: float
-    whole: bool
     map: str
     names: tuple[str, ...] = ()
     note: str = ""
@@ -108,8 +106,7 @@ class Coloring:
             names = tuple(name or "bodies" for name in self.source.catalogue.species_names)
         symbol = quantity.symbol(self.source.catalogue.units)
         note = "" if self.in_shader or self._known else "is being computed"
-        whole = quantity.scale != LOGARITHMIC
-        return Legend(quantity.label, symbol, quantity.scale, low * unit, high * unit, whole, self.map, names, note)
+        return Legend(quantity.label, symbol, quantity.scale, low * unit, high * unit, self.map, names, note)
 
     def values(self, frame: ShownFrame) -> tuple[int, Array | None]:
         """The values of the shown bodies at ``frame``, (shown,) float32, with the number of the frame that they are of.
@@ -121,10 +118,9 @@ class Coloring:
         if key in self._known or key in self._coming:
             pass
         elif self._thread is None:
-            self._remember(key, self._compute(frame))
+            self._remember(key, self._compute(self._bodies(frame)))
         elif len(self._coming) < MOST_WAITING:
-            bodies = ShownBodies(self.source, frame, self.quantity.neighbours)
-            self._coming[key] = self._thread.submit(self._of, bodies)
+            self._coming[key] = self._thread.submit(self._compute, self._bodies(frame))
         if key not in self._known:
             key = min(self._known, key=lambda number: abs(number - key), default=-1)
         return key, self._known.get(key)
@@ -158,19 +154,18 @@ class Coloring:
             return 0.0, 0.0  # of a live simulation: until there are values
         samples = 1 if quantity.constant else min(quantity.samples, self.source.frames)
         pasts = map(self.source.past, sorted({round(k) for k in np.linspace(0, self.source.frames - 1, samples)}))
-        found = [self._compute(past) for past in pasts if past is not None]
+        found = [self._compute(self._bodies(past)) for past in pasts if past is not None]
         return self._ends_of(np.concatenate(found) if found else np.zeros(0))
 
     def _ends_of(self, values: Array) -> tuple[float, float]:
         return ends(values, self.quantity.scale) if np.isfinite(values).any() else (np.nan, np.nan)
 
-    def _compute(self, frame: ShownFrame) -> Array:
-        return self._of(ShownBodies(self.source, frame, self.quantity.neighbours))
+    def _bodies(self, frame: ShownFrame) -> ShownBodies:
+        return ShownBodies(self.source, frame, self.quantity.neighbours)
 
-    def _of(self, bodies: ShownBodies) -> Array:
+    def _compute(self, bodies: ShownBodies) -> Array:
         assert self.quantity.compute is not None
-        values = self.quantity.compute(bodies).astype(np.float32)
-        return np.ascontiguousarray(values)
+        return np.ascontiguousarray(self.quantity.compute(bodies), np.float32)
 
     def _collect(self) -> None:
         for number in [number for number, coming in self._coming.items() if coming.done()]:

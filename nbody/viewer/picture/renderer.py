@@ -85,7 +85,7 @@ class PictureRenderer:
 
     def _meter(self) -> None:
         """Set the exposure from the first frame, in the initial view. It stays fixed, so that brightness can be compared."""
-        self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown.of(self.source.catalogue.mass)))
+        self._resize()
         for k in range(attempts := min(max(self.source.frames, 1), METER_ATTEMPTS)):
             try:
                 self.load(k)
@@ -129,7 +129,10 @@ class PictureRenderer:
         if self.look.map != before.map:
             self._coloring = self._coloring.recoloured(self.look.map)
         if self.look.sizes != before.sizes:
-            self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown.of(self.source.catalogue.mass)))
+            self._resize()
+
+    def _resize(self) -> None:
+        self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown.of(self.source.catalogue.mass)))
 
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
         """Draw the loaded moment into the whole target, ``size`` (width, height) in pixels."""
