@@ -320,7 +320,7 @@ def test_a_live_run_adds_points_and_forgets_them_when_it_begins_again(recording,
 @pytest.mark.parametrize("size", [(340, 310), (460, 95)], ids=["stacked", "side by side"])
 def test_the_cursor_of_the_diagrams_is_at_the_time_shown(recording, size):
     series = finished(recording(cloud(60, 5)))
-    drawn = draw_diagram(series, (0.0, 0.4), size, 1.0)
+    drawn = draw_diagram(series, size, 1.0)
     assert drawn.image.shape == (size[1], size[0], 4)
     for time, share in ((0.0, 0.0), (0.1, 0.25), (0.4, 1.0)):
         lines = drawn.cursor(time, 1.0)
@@ -334,7 +334,7 @@ def test_the_cursor_of_the_diagrams_is_at_the_time_shown(recording, size):
 
 
 def test_diagrams_without_numbers_say_so():
-    assert draw_diagram(Series(), (0.0, 0.0), (340, 310), 1.0).image.any()
+    assert draw_diagram(Series(), (340, 310), 1.0).image.any()
 
 
 # --- Text and places ------------------------------------------------------------------------------------------------

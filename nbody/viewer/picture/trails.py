@@ -65,7 +65,8 @@ class Trails:
         if not np.array_equal(rows, self._rows):
             self._rows, self._known, self._loaded = rows, {}, ()
         self._now, self._memory = moment.share * (second.number - first.number), float(look.trail_frames)
-        wanted = (first.number, second.number, look.trail_frames, coloring)
+        valued = -1 if coloring.in_shader else coloring.values(first)[0]  # values may come later
+        wanted = (first.number, second.number, look.trail_frames, coloring, valued)
         if wanted == self._loaded or not len(rows) or first.position is None:
             return
         self._learn(moment, look.trail_frames)

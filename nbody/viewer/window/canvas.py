@@ -4,6 +4,7 @@ Import this module only after :func:`nbody.viewer.backends.use_window`: vispy ta
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -107,7 +108,8 @@ class Window(app.Canvas):
             self.panels.draw_facts(at, moment, size, scale, lambda: renderer.draw_caption(at, size, scale, alert))
         if "picture" in self.controls.requests:
             self.controls.requests.remove("picture")
-            self._save_picture(gloo.read_pixels((0, 0, *size), alpha=False))
+            pixels = gloo.read_pixels((0, 0, *size), alpha=False)
+            self._save(f"{self.transport.frame:05d}.png", lambda path: save_picture(pixels, path))
         if show_hud:
             self.panels.draw_controls(self.notice, size, scale)
 
@@ -221,24 +223,18 @@ class Window(app.Canvas):
 
     # --- Files ---
 
-    def _save_picture(self, pixels) -> None:
-        self._save(Path(f"{self._file_name}-{self.transport.frame:05d}.png"), lambda path: save_picture(pixels, path))
-
     def _save_view(self) -> None:
         from nbody.viewer.picture.camera_file import camera_text
 
         text = camera_text(self.controls.camera, self.source.length_unit)
-        path = Path(f"{self._file_name}-camera.yaml")
-        self._save(path, lambda path: save_text(text, path), f"; use it with --camera {path}")
+        self._save("camera.yaml", lambda path: save_text(text, path), "; use it with --camera {}")
 
-    def _save(self, path: Path, write, more: str = "") -> None:
+    def _save(self, ending: str, write: Callable[[Path], None], more: str = "") -> None:
+        name = re.sub(r"[^\w-]+", "-", self.source.name).strip("-") or "nbody"
+        path = Path(f"{name}-{ending}")
         try:
             write(path)
-            self._tell(f"saved {path}{more}")
+            self._tell(f"saved {path}{more.format(path)}")
         except NBodyError as error:
             self.alert = str(error)
             self.update()
-
-    @property
-    def _file_name(self) -> str:
-        return re.sub(r"[^\w-]+", "-", self.source.name).strip("-") or "nbody"

@@ -31,24 +31,17 @@ class Diagrams:
         self._age += seconds
         if self._age >= REFRESH:
             self._age, self._series = 0.0, self._source.series()
-        finished = self._future is not None and self._future.done()
-        if finished and self._future is not None:
+        if finished := self._future is not None and self._future.done():
             self.drawn, self._future = self._future.result(), None
         if self._series is not None and self._future is None:
             wanted = (len(self._series.times), self._series.complete, size, scale)
             if wanted != self._begun:
                 self._begun = wanted
                 self._thread = self._thread or ThreadPoolExecutor(1, "diagrams")
-                self._future = self._thread.submit(draw_diagram, self._series, _span(self._series), size, scale)
+                self._future = self._thread.submit(draw_diagram, self._series, size, scale)
         return finished
 
     def close(self) -> None:
         """End the thread."""
         if self._thread is not None:
             self._thread.shutdown(cancel_futures=True)
-
-
-def _span(series: Series) -> tuple[float, float]:
-    """The first and the last time of all curves."""
-    times = series.times
-    return (float(times.min()), float(times.max())) if len(times) else (0.0, 1.0)

@@ -93,16 +93,15 @@ class LiveClock(Transport):
         return self._status
 
     def _describe(self) -> str:
-        run, words = self.run, []
+        run, pace, words = self.run, self.run.pace, []
         if run.ended or run.failure is not None:
             words.append("■ at its end" if run.failure is None else "■ stopped")
-        elif run.progress is None and run.pace.playing:
+        elif run.progress is None and pace.playing:
             words.append("▶ preparing")
         else:
-            words.append("▶" if run.pace.playing else "❚❚ paused,")
-            words.append(_speed(run.pace.steps_per_picture))
-        if run.pace.steps_per_s and run.pace.playing and not run.ended:
-            words.append(f"· {run.pace.steps_per_s:.3g} steps/s · {self._pictures_per_s():.0f} pictures/s")
+            words += ["▶" if pace.playing else "❚❚ paused,", _speed(pace.steps_per_picture)]
+        if pace.steps_per_s and pace.playing and not run.ended:
+            words.append(f"· {pace.steps_per_s:.3g} steps/s · {self._pictures_per_s():.0f} pictures/s")
         if run.progress and run.progress.doing:
             words.append(f"· {run.progress.doing}: {run.progress.fraction:.0%}")
         if run.recording:
