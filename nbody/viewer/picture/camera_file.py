@@ -70,6 +70,7 @@ def _centre(value: object, where: str) -> np.ndarray:
 
 
 def is_number(value: object) -> TypeGuard[float]:
+    """True for a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
