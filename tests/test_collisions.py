@@ -392,13 +392,13 @@ def test_merged_bodies_are_not_exported(recording, tmp_path):
 
 
 def test_a_viewer_leaves_merged_bodies_out_and_marks_collisions(recording):
-    from nbody.viewer.sources.facts import facts
-    from nbody.viewer.sources.recording import FAR, Recording
+    from nbody.viewer.display.body import facts
+    from nbody.viewer.sources.recording import FAR, RecordedSource
 
     with Trajectory(recording) as run:
-        source, last = Recording(run), len(run) - 1
+        source, last = RecordedSource(run), len(run) - 1
         gone = ~run.left(last - 1).alive
-        assert (source.frame(last).position[gone] >= FAR / 2).all() and gone.any()
+        assert (source.past(last).position[gone] >= FAR / 2).all() and gone.any()
         assert f"{24 - int((~run.left(last).alive).sum())} particles are left" in source.caption(last).note
         when = run.event_rows()["time"][0]
         at = float(np.interp(when, run.time, np.arange(len(run))))

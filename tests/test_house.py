@@ -1,6 +1,7 @@
 """The house stands: floors are kept, registries are complete and documented, heavy imports stay where they belong."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -106,6 +107,62 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.List) and node.elts and ast.unparse(node.elts[0]) == "sys.executable":
                 assert ast.unparse(node.elts[1]) == "'-P'", f"{path.relative_to(ROOT)}:{node.lineno}: use nbody.child"
+
+
+LINES = {"viewer": 6700}
+"""The most lines of Python and GLSL in a room; a change of this number is a decision."""
+
+MOST_NAMES, MOST_PARAMETERS = 20, 8
+"""Of an interface and its implementations, with the names that they inherit; and of a function."""
+
+ELSEWHERE = {"Source"}
+"""Class names of these rooms that other rooms still have too."""
+
+
+@pytest.mark.parametrize("room", LINES)
+def test_a_room_keeps_to_its_budget_of_lines(room):
+    files = [path for path in (PACKAGE / room).rglob("*") if path.suffix in (".py", ".glsl")]
+    assert sum(len(path.read_text().splitlines()) for path in files) <= LINES[room]
+
+
+@pytest.mark.parametrize("room", LINES)
+def test_files_of_a_room_import_each_other_in_no_circle(room, imported):
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in SOURCES
+    }
+    below = {name: imported[path] & modules.keys() - {name} for name, path in modules.items() if room_of(path) == room}
+    while free := [name for name, needs in below.items() if not needs & below.keys()]:
+        for name in free:
+            del below[name]
+    assert not below, "these import each other in a circle, or import one that does"
+
+
+@pytest.mark.parametrize("room", LINES)
+def test_a_class_name_means_one_thing_and_no_function_has_very_many_parameters(room):
+    trees = {path: list(ast.walk(ast.parse(path.read_text()))) for path in SOURCES}
+    classes = [(node.name, path) for path, nodes in trees.items() for node in nodes if isinstance(node, ast.ClassDef)]
+    for name, path in classes:
+        places = {other for each, other in classes if each == name}
+        assert room_of(path) != room or name in ELSEWHERE or len(places) == 1, (name, places)
+    for path, nodes in trees.items():
+        for node in nodes if room_of(path) == room else []:
+            if isinstance(node, ast.FunctionDef):
+                names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                assert len(set(names) - {"self", "cls"}) <= MOST_PARAMETERS, (path, node.name)
+
+
+def test_a_source_of_pictures_has_few_names_and_no_flags():
+    from nbody.viewer.sources.live import Live
+    from nbody.viewer.sources.recording import RecordedSource
+
+    for kind in (RecordedSource, Live):
+        names = {*dir(kind), *(name for each in kind.__mro__ for name in getattr(each, "__annotations__", ()))}
+        for each in kind.__mro__[:-2]:
+            names |= set(re.findall(r"self\.(\w+)(?:, self\.\w+)* = ", inspect.getsource(each.__init__)))
+            names |= set(re.findall(r", self\.(\w+)", inspect.getsource(each.__init__)))
+        public = {name for name in names if not name.startswith("_")}
+        assert {"catalogue", "length_unit", "shown", "moment", "run"} <= public and len(public) <= MOST_NAMES, public
+        assert not [name for name in public if isinstance(getattr(kind, name, None), bool)]
 
 
 def test_help_imports_nothing_heavy():

@@ -22,7 +22,7 @@ from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory
 from nbody.trajectory.lock import writing_process
-from nbody.viewer.sources.facts import facts
+from nbody.viewer.display.body import facts
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.live_clock import LiveClock
 
@@ -92,7 +92,7 @@ def states(steps):
 def test_the_first_picture_is_the_initial_conditions_and_each_step_the_simulations():
     right = states([1, 3])
     with live() as (source, clock, _):
-        assert source.caption(0).step == 0 and source.count == source.shown == 60
+        assert source.caption(0).step == 0 and source.catalogue.count == source.shown.count == 60
         first = source.moment(0).first
         assert np.array_equal(first.position, Simulation(SCENARIO).particles.position.astype(np.float32))
         for steps, step in ((1, 1), (2, 3)):
@@ -284,11 +284,11 @@ def test_thinned_out_bodies_are_the_same_in_every_picture():
     run = LiveRun(SCENARIO)
     try:
         source, run.pace.playing = Live(run), False
-        source.thin_out(20)
+        source.shown.thin_out(20)
         clock = LiveClock(source)
         source.moment(0)
         stepped(source, clock, 1)
-        rows = [source.body(row) for row in range(source.shown)]
+        rows = [source.shown.body(row) for row in range(source.shown.count)]
         assert source.moment(0).first.position.shape == (20, 3)
         assert np.array_equal(source.moment(0).first.position, states([1])[1][rows].astype(np.float32))
     finally:
@@ -305,15 +305,15 @@ DEVICE = textwrap.dedent("""
     for budget in (100, 15):
         run = tests.LiveRun(tests.SCENARIO)
         source, run.pace.playing = tests.Live(run), False
-        source.thin_out(budget)
+        source.shown.thin_out(budget)
         clock = tests.LiveClock(source)
-        assert len(source.moment(0).first.position) == source.shown == min(budget, 40)
-        rows = [source.body(row) for row in range(source.shown)]
+        assert len(source.moment(0).first.position) == source.shown.count == min(budget, 40)
+        rows = [source.shown.body(row) for row in range(source.shown.count)]
         for _ in range(6):  # more than there are slots
             tests.stepped(source, clock, 1)
             frame, (position, velocity) = source.moment(0).first, run.simulation.state.phase_space()
             assert np.array_equal(frame.position, position[rows]) and np.array_equal(frame.velocity, velocity[rows])
-            assert source.palette_speeds[1] > 0
+            assert source.speeds[1] > 0
         assert "copied through the host" in source.caption(0).note
         run.close()
 """)
@@ -333,7 +333,7 @@ def test_a_live_run_shows_the_units_of_its_scenario():
     run = LiveRun(Scenario.from_dict(values))
     try:
         source = Live(run)
-        assert source.caption(0).time_unit == "pc s/km" and source.symbol("energy") == "Msun (km/s)^2"
+        assert source.caption(0).time_unit == "pc s/km" and source.catalogue.units.symbol("energy") == "Msun (km/s)^2"
         assert facts(source, source.moment(0), 0).units["length"] == "pc"
     finally:
         run.close()

@@ -19,7 +19,7 @@ from nbody.viewer.picture.marks import bar_length, round_length
 from nbody.viewer.picture.palette import ember
 from nbody.viewer.picture.scale import LINEAR, LOGARITHMIC, ends
 from nbody.viewer.screenshot import draw_frame
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.recording import RecordedSource
 
 SIZE = (400, 300)
 
@@ -51,7 +51,7 @@ def recorded(tmp_path):
                 writer.append(Frame(k, 0.1 * k, position, velocity, {"total_energy": -1.0 - k / 100}))
         run = Trajectory(path)
         opened.append(run)
-        return Recording(run)
+        return RecordedSource(run)
 
     yield make
     for run in opened:
@@ -116,7 +116,7 @@ def test_the_relative_speed_is_that_of_bodies_without_their_common_motion(record
     """The heavy group moves by 0.05 along y; the light one then recedes from the centre of mass 30 times as fast."""
     frames, mass, _ = two_groups()
     at_rest, moving = (
-        Coloring(source, "relative-speed", "ember", True).values(source.frame(0))[1] * source.speed_unit
+        Coloring(source, "relative-speed", "ember", True).values(source.past(0))[1] * source.speed_unit
         for source in (
             recorded(*frames, mass=mass),
             recorded(*((x, np.add(v, [3.0, 4.0])) for x, v in frames), mass=mass),
@@ -132,8 +132,8 @@ def test_a_legend_names_the_species_the_unit_and_the_kind_of_scale(recorded):
     legends = {color: Coloring(source, color, "ember", True).legend() for color in COLOURS}
     assert legends["species"].names == ("disk", "halo") and not legends["speed"].names
     assert legends["mass"].low == 1 and legends["mass"].high == 30
-    assert legends["speed"].scale == LOGARITHMIC and not legends["speed"].whole
-    assert legends["id"].scale == LINEAR and legends["id"].whole
+    assert legends["speed"].scale == LOGARITHMIC
+    assert legends["id"].scale == LINEAR
     panels = {color: legend_panel(legend, 1.0, "dark") for color, legend in legends.items()}
     assert all(panel.dtype == np.uint8 and panel.shape[2] == 4 for panel in panels.values())
 
@@ -159,12 +159,12 @@ def test_the_ends_of_a_scale_are_percentiles_and_zeros_do_not_count():
 def test_a_window_does_not_wait_and_gets_the_same_values(recorded):
     frames, mass, _ = two_groups()
     source = recorded(*frames, mass=mass)
-    exact = Coloring(source, "density", "ember", True).values(source.frame(1))
+    exact = Coloring(source, "density", "ember", True).values(source.past(1))
     quick = Coloring(source, "density", "ember", False)
-    quick.values(source.frame(1))
+    quick.values(source.past(1))
     quick.close()
     quick._thread.shutdown(wait=True)
-    number, values = quick.values(source.frame(1))
+    number, values = quick.values(source.past(1))
     assert number == exact[0] == 1
     np.testing.assert_array_equal(values, exact[1])
 
@@ -246,12 +246,25 @@ def test_a_trail_of_a_body_that_is_not_there_is_an_error(egl, recorded):
         drawn(recorded(*on_a_line()), trails="1,7")
 
 
-def test_light_that_fades_shows_where_bodies_were(egl, recorded):
-    source = recorded(*on_a_line())
-    changed = np.abs(drawn(source, 4, trails="light", trail_frames=16) - drawn(source, 4, trails="none")).max(axis=2)
-    y = pixel(source, (0, 0))[1]
-    old, recent = (changed[y, pixel(source, (x, 0))[0]] for x in (-0.9, 1.1))
-    assert recent > old > 10
+def test_trails_of_very_many_bodies_are_those_of_some_in_every_part_of_the_file(egl, recorded):
+    """2000 bodies in four groups of the file's order, each in a corner: trails are drawn in every corner."""
+    corner = np.repeat([[-1.0, -1], [-1, 1], [1, -1], [1, 1]], 500, axis=0)
+    source = recorded(*[(corner + 0.1 * k, np.ones_like(corner)) for k in range(5)])
+    changed = np.abs(drawn(source, 4, trails="all") - drawn(source, 4, trails="none")).max(axis=2) > 5
+    for sign in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
+        x, y = pixel(source, np.array(sign) + 0.2)
+        assert changed[y - 9 : y + 10, x - 9 : x + 10].any(), sign
+
+
+def test_the_former_trails_of_light_are_lines_and_a_hint(egl, recorded, tmp_path, capsys):
+    recorded(*on_a_line())
+    pictures = []
+    for trails in ("light", "all"):
+        shot = ["view", str(tmp_path / "0.h5"), "--screenshot", str(tmp_path / f"{trails}.png"), "--size", "64x48"]
+        assert main([*shot, "--trails", trails]) == 0
+        pictures.append((tmp_path / f"{trails}.png").read_bytes())
+        assert ("--trails all" in capsys.readouterr().err) is (trails == "light")
+    assert pictures[0] == pictures[1]
 
 
 def test_arrows_point_along_the_velocities(egl, recorded):

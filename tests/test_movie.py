@@ -26,9 +26,9 @@ from nbody.viewer.movie.cameras import CameraMove, read_path
 from nbody.viewer.movie.moments import moments
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text
-from nbody.viewer.sources import source
+from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 from nbody.viewer.sources.read_ahead import ReadAhead
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.sources.samples import SAMPLE
 from nbody.viewer.window.playback import Playback
 
@@ -69,9 +69,9 @@ def orbit(turns, share, radius=1.0):
     def frame(k):
         position = radius * np.array([[np.cos(angle[k]), np.sin(angle[k]), 0.0]])
         velocity = 2 * np.pi * turns * radius * np.array([[-np.sin(angle[k]), np.cos(angle[k]), 0.0]])
-        return source.Frame(k, position.astype("f4"), velocity.astype("f4"))
+        return ShownFrame(k, position.astype("f4"), velocity.astype("f4"), k)
 
-    return source.Moment(frame(0), frame(1), share, 1.0)
+    return ShownMoment(frame(0), frame(1), share)
 
 
 # --- Between frames -------------------------------------------------------------------------------------------------
@@ -100,13 +100,13 @@ def test_a_body_at_the_top_of_its_way_turns_there_as_gravity_tells():
     for drop in (0.05, 0.2, 1.0):
         v0, v1 = 1.0 - drop / 2, -1.0 - drop / 2
         ends = [
-            source.Frame(k, np.array([[0, x, 0]], "f4"), np.array([[0, v, 0]], "f4"))
+            ShownFrame(k, np.array([[0, x, 0]], "f4"), np.array([[0, v, 0]], "f4"), k)
             for k, (x, v) in enumerate([(0.0, v0), ((v0 + v1) / 2, v1)])
         ]
-        top = source.Moment(*ends, 0.5, 1.0).positions()[0, 1]
+        top = ShownMoment(*ends, 0.5).positions()[0, 1]
         exact = v0 / 2 - 1 / 4
         assert top == pytest.approx(exact, abs=1e-6) if drop >= 0.2 else abs(top - exact) < 0.25
-    same = source.Moment(ends[0], ends[0], 0.5, 1.0)
+    same = ShownMoment(ends[0], ends[0], 0.5)
     assert np.isfinite(same.positions()).all()
 
 
@@ -116,7 +116,7 @@ def test_frames_of_unequal_spacing_are_interpolated_in_time(tmp_path):
     frames = [(np.array([[t * t, 0, 0]]), np.array([[2 * t, 0, 0]])) for t in times]
     record(tmp_path / "run.h5", frames, "float64", times)
     with Trajectory(tmp_path / "run.h5") as run:
-        recording = Recording(run)
+        recording = RecordedSource(run)
         for at in (0.25, 1.5, 2.1, 2.75):
             t = np.interp(at, np.arange(4), times)
             assert recording.moment(at).positions()[0, 0] == pytest.approx(t * t, rel=1e-5)
@@ -127,7 +127,7 @@ def test_frames_of_unequal_spacing_are_interpolated_in_time(tmp_path):
 
 def test_frames_are_read_ahead_within_a_bound_in_both_directions():
     read, size = [], 10
-    ahead = ReadAhead(lambda k: read.append(k) or source.Frame(k, np.zeros((1, 3)), np.zeros((1, 3))), size)
+    ahead = ReadAhead(lambda k: read.append(k) or ShownFrame(k, np.zeros((1, 3)), np.zeros((1, 3))), size)
     assert ahead.capacity == 8
     before = threading.active_count()
     assert ahead.get(3).number == 3 and threading.active_count() == before
@@ -146,7 +146,7 @@ def test_frames_are_read_ahead_within_a_bound_in_both_directions():
 def test_playing_forward_and_backward_shows_the_frames_of_the_file(tmp_path):
     frames = cloud(20, frames=30)
     with Trajectory(record(tmp_path / "run.h5", frames)) as run:
-        recording = Recording(run)
+        recording = RecordedSource(run)
         for at in (*np.arange(0, 29, 0.7), *np.arange(29, 0, -0.9), 12, 5, 28):
             moment = recording.moment(float(at))
             np.testing.assert_array_equal(moment.first.position, frames[int(at)][0].astype("f4"))
@@ -159,7 +159,7 @@ def test_playing_forward_and_backward_shows_the_frames_of_the_file(tmp_path):
 def test_the_clock_of_a_window_waits_for_the_disk(tmp_path):
     disk = threading.Event()
     with Trajectory(record(tmp_path / "run.h5", cloud(20, frames=30))) as run:
-        recording = Recording(run)
+        recording = RecordedSource(run)
         read = recording._ahead._read
         recording._ahead._read = lambda k: (disk.wait(10), read(k))[1] if k > 2 else read(k)
         playback = Playback(30, 10, source=recording)
@@ -188,8 +188,8 @@ def test_a_damaged_frame_is_bridged_if_somebody_is_told(tmp_path):
     said = []
     with Trajectory(path) as run:
         with pytest.raises(InputError, match="frame 2"):
-            Recording(run).moment(1.5)
-        recording = Recording(run, said.append)
+            RecordedSource(run).moment(1.5)
+        recording = RecordedSource(run, said.append)
         for at, expected in ((1.0, 1.0), (1.5, 1.5), (2.0, 2.0), (2.25, 2.25), (3.0, 3.0), (3.5, 3.0), (4.0, 3.0)):
             np.testing.assert_allclose(recording.moment(at).positions()[0], expected, atol=1e-6)
     assert len(said) == 2 and "frame 2" in said[0] and "frame 4" in said[1]
@@ -200,7 +200,7 @@ def test_bodies_without_a_finite_position_are_left_out_and_said(tmp_path):
     second[3] = np.nan
     said = []
     with Trajectory(record(tmp_path / "run.h5", [(first, velocity), (second, velocity)])) as run:
-        recording = Recording(run, said.append)
+        recording = RecordedSource(run, said.append)
         seen = recording.moment(1.0).first.position
     assert np.isfinite(seen).all() and (seen[3] > 1e12).all()
     assert len(said) == 1 and "frame 1: 1 body has no finite position" in said[0]
@@ -217,7 +217,7 @@ def test_a_sample_of_many_bodies_has_their_speeds(tmp_path):
         np.testing.assert_array_equal(part[:2048], velocity[:2048])
         speed = np.linalg.norm(velocity, axis=1)
         # Percentiles of 131072 of the bodies scatter by less than 1 %.
-        np.testing.assert_allclose(Recording(run).speeds, np.percentile(speed, [5, 98]), rtol=0.01)
+        np.testing.assert_allclose(RecordedSource(run).speeds, np.percentile(speed, [5, 98]), rtol=0.01)
 
 
 # --- Which moments --------------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def stills(path, moments, with_hud=True):
     from nbody.viewer.picture.studio import Studio
 
     found = []
-    with Trajectory(path) as run, Studio(Recording(run), SIZE) as studio:
+    with Trajectory(path) as run, Studio(RecordedSource(run), SIZE) as studio:
         for at in moments:
             studio.draw(float(at), with_hud=with_hud)
             found.append(studio.read().astype(int))
@@ -400,7 +400,7 @@ def test_the_colours_of_video_are_those_of_the_standard(egl):
     """BT.709: white is (235, 128, 128), black (16, 128, 128), and the four bytes of a pixel are four pixels' luma."""
     from vispy import app, gloo
 
-    from nbody.viewer.movie.nv12 import Nv12
+    from nbody.viewer.movie.make import Nv12
 
     rng = np.random.default_rng(0)
     picture = rng.integers(0, 256, (8, 12, 3), dtype=np.uint8)

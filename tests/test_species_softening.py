@@ -18,11 +18,11 @@ from nbody.particles import Particles
 from nbody.run.resume import resume
 from nbody.state import Column, Want
 from nbody.trajectory import first_difference
-from nbody.viewer.picture.colours.quantity import Bodies
+from nbody.viewer.display.body import facts
+from nbody.viewer.picture.colours.quantity import ShownBodies
 from nbody.viewer.picture.colours.surroundings import potential
-from nbody.viewer.sources.facts import facts
-from nbody.viewer.sources.recording import Recording
-from nbody.viewer.sources.source import Moment
+from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.recording import RecordedSource
 
 LENGTHS = {"stars": 0.05, "halo": 0.6, "hole": 0.2}
 EPS = {"float32": 2.0**-24, "float64": 2.0**-53}
@@ -170,10 +170,10 @@ def test_the_lengths_are_stored_and_a_resumed_run_has_the_same_bits(tmp_path):
         law = scenario().gravity
         _, phi = direct_sum(final.position, final.mass, law, None, law.squares(final.species, final.species_names))
         assert energy == pytest.approx(0.5 * final.mass @ phi, rel=1e-12)
-        source = Recording(run)
-        frame = source.frame(source.frames - 1)
-        assert facts(source, Moment(frame), 3).potential == pytest.approx(phi[3], rel=1e-5)
-        assert potential(Bodies(source, frame))[3] == pytest.approx(-phi[3], rel=1e-5)
+        source = RecordedSource(run)
+        frame = source.past(source.frames - 1)
+        assert facts(source, ShownMoment(frame), 3).potential == pytest.approx(phi[3], rel=1e-5)
+        assert potential(ShownBodies(source, frame))[3] == pytest.approx(-phi[3], rel=1e-5)
         eps = export(run, tmp_path / "two.tipsy")[0].read_bytes()
         halo = np.frombuffer(eps[32:], np.dtype((">f4", 9)))[:, 7]
         assert halo == pytest.approx(np.where(final.species == 0, 0.05, 0.2))

@@ -166,11 +166,11 @@ def test_resume_where_nothing_can_be_written_advises_no_option_that_it_lacks(run
 @pytest.mark.parametrize("name", [EVIL, "x" * 1_000_000, ["x" * 1_000_000]])
 def test_a_name_that_is_long_or_no_text_is_drawn_short(run_file, name):
     from nbody.viewer.display import hud
-    from nbody.viewer.sources.recording import Recording
+    from nbody.viewer.sources.recording import RecordedSource
 
     with Trajectory(run_file) as run:
         run.resolved["name"] = name
-        recording = Recording(run)
+        recording = RecordedSource(run)
         assert recording.name.isprintable() and len(recording.name) <= 60
         assert hud.caption_panel(recording.caption(0), 1.0, alert=str(name)).shape[1] < 5000
 

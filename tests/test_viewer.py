@@ -22,11 +22,12 @@ from nbody.viewer.picture.choices import COLOURS
 from nbody.viewer.picture.look import TRAILS, Look
 from nbody.viewer.picture.palette import LIGHTNESS, ember, reef
 from nbody.viewer.screenshot import draw_frame
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.sources.samples import speed_scale
 from nbody.viewer.window.controls import LEFT, RIGHT, Controls
-from nbody.viewer.window.keys import KEYS, LIVE
+from nbody.viewer.window.keys import KEYS
 from nbody.viewer.window.playback import Playback
+from nbody.viewer.window.transport import LIVE
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = (400, 300)
@@ -64,7 +65,7 @@ def test_the_view_of_a_run_follows_bodies_that_leave_it_together_and_no_others(t
     orbit = [(np.array([[np.cos(k), np.sin(k)], [0, 0]]), np.zeros((2, 2))) for k in range(6)]
     for name, frames, wanders in (("drift", drift, True), ("grows", grows, False), ("orbit", orbit, False)):
         with Trajectory(record(tmp_path / f"{name}.h5", frames)) as run:
-            source = Recording(run)
+            source = RecordedSource(run)
             assert source.wanders is wanders, name
             follow = Aim().follow(source)
             assert (follow is not None) is wanders and Aim("frame").follow(source) is None
@@ -153,7 +154,7 @@ def test_playback_begins_again_after_the_last_frame_or_waits_there():
     playback = Playback(10, rate=10, follow=True)
     playback.advance(99)
     assert playback.frame == 9
-    playback.grow(15)
+    playback.frames = 15
     playback.advance(0.25)
     assert playback.frame == 11
 
@@ -187,9 +188,9 @@ def test_our_maps_are_equally_light_in_equal_steps_and_all_on_the_screen(colour_
 def test_a_look_is_made_from_options_and_changed_by_keys():
     look = Look.of({"color": "density", "trails": "0,3,7", "map": None, "frame": 9})
     assert (look.color, look.trail_ids(), look.map) == ("density", (0, 3, 7), Look().map)
-    assert look.next_trails().trails == TRAILS[0] and not look.toggle("axes").toggle("axes").axes
+    assert look.next("trails").trails == TRAILS[0] and not look.next("axes").next("axes").axes
     seen = [look.color]
-    while (look := look.next_color()).color not in seen:
+    while (look := look.next("color")).color not in seen:
         seen.append(look.color)
     assert sorted(seen) == sorted(COLOURS)
     assert look.brighter(99).exposure == look.brighter(99).brighter(1).exposure
@@ -199,7 +200,7 @@ def test_colours_are_on_one_scale_for_the_whole_run(tmp_path):
     (x, v), *_ = cloud(500)
     path = record(tmp_path / "run.h5", [(x, v), (x, 10 * v), (x, 100 * v)])
     with Trajectory(path) as run:
-        slow, fast = Recording(run).speeds
+        slow, fast = RecordedSource(run).speeds
     assert slow < np.linalg.norm(v, axis=1).max() < fast < 100 * np.linalg.norm(v, axis=1).max()
 
 
@@ -220,7 +221,7 @@ def controls(flat=False, frames=101):
 class LiveClock(Playback):
     """A clock that says it is that of a simulation."""
 
-    live = True
+    kind = LIVE
 
     def record(self):
         self.recording = True
@@ -280,14 +281,14 @@ def test_the_time_line_reaches_every_frame_and_no_other():
 
 def test_the_display_names_what_there_is_to_know(tmp_path):
     with Trajectory(record(tmp_path / "run.h5", cloud(2000, frames=3))) as run:
-        recording = Recording(run)
+        recording = RecordedSource(run)
         caption = recording.caption(2)
         assert (caption.name, caption.step, caption.frame, caption.frames) == ("test", 2, 2, 3)
         assert caption.time == pytest.approx(0.2) and caption.energy_error == pytest.approx(0.01)
         plain = hud.caption_panel(caption, 1.0)
         assert plain.dtype == np.uint8 and plain.shape[2] == 4
         assert hud.caption_panel(caption, 2.0).shape[0] == pytest.approx(2 * plain.shape[0], abs=4)
-        recording.thin_out(500)
+        recording.shown.thin_out(500)
         assert recording.caption(2).shown == 500
         assert hud.caption_panel(recording.caption(2), 1.0).shape[0] > plain.shape[0]  # a line says so
 
@@ -298,11 +299,11 @@ def test_the_display_names_what_there_is_to_know(tmp_path):
 def test_thinning_out_shows_the_same_particles_in_every_frame(tmp_path):
     (x, v), *_ = cloud(1000, 3)
     with Trajectory(record(tmp_path / "run.h5", [(x, v), (x + 1, v)])) as run:
-        recording = Recording(run)
-        recording.thin_out(5000)
-        assert recording.shown == 1000
-        recording.thin_out(100)
-        before, after = recording.frame(0).position, recording.frame(1).position
+        recording = RecordedSource(run)
+        recording.shown.thin_out(5000)
+        assert recording.shown.count == 1000
+        recording.shown.thin_out(100)
+        before, after = recording.past(0).position, recording.past(1).position
     assert before.shape == (100, 3) and len(np.unique(before, axis=0)) == 100
     np.testing.assert_allclose(after - before, 1, atol=1e-5)
 
@@ -311,15 +312,13 @@ def test_new_frames_are_seen_while_the_run_goes_on(tmp_path):
     path, frames = tmp_path / "run.h5", cloud(50, frames=6)
     writer = record(path, frames[:2], planned=6)
     with writer, Trajectory(path) as run:
-        recording = Recording(run)
+        recording = RecordedSource(run)
         assert recording.frames == 2
         append(writer, 2, *frames[2])
-        run.refresh()
         scale = recording.speeds
-        assert recording.update() == 3 and recording.speeds == scale  # colours stay
+        assert recording.refresh() == 3 and recording.speeds == scale  # colours stay
         append(writer, 3, frames[3][0], 9 * frames[3][1])
-        run.refresh()
-        assert recording.update() == 4 and recording.speeds != scale  # until the run has doubled
+        assert recording.refresh() == 4 and recording.speeds != scale  # until the run has doubled
 
 
 # --- Pictures without a screen --------------------------------------------------------------------------------------
@@ -338,9 +337,9 @@ def test_bright_pixels_are_where_the_bodies_are(egl, tmp_path):
     for dimensions in (2, 3):
         position = np.array([[-1.0, 0.2, 0.1], [1, -0.3, 0.5], [0.1, 0.6, -0.8], [0, -0.7, 0]])[:, :dimensions]
         with Trajectory(record(tmp_path / f"{dimensions}.h5", [(position, np.ones_like(position))])) as run:
-            recording = Recording(run)
+            recording = RecordedSource(run)
             picture = draw_frame(recording, 0, SIZE, with_hud=False)
-            expected = recording.home().project(recording.frame(0).position, SIZE)
+            expected = recording.home().project(recording.past(0).position, SIZE)
         light = picture.astype(int).max(axis=2)
         for x, y in expected:
             column, row = int(x), int(y)
@@ -363,13 +362,13 @@ def test_a_picture_does_not_depend_on_the_units(egl, tmp_path, power):
             (position.astype(float) * unit, velocity.astype(float) * unit) for position, velocity in cloud(500, 2)
         ]
         with Trajectory(record(tmp_path / f"{unit:g}.h5", frames)) as run:
-            pictures.append(draw_frame(Recording(run), 0, SIZE, with_hud=False).astype(int))
+            pictures.append(draw_frame(RecordedSource(run), 0, SIZE, with_hud=False).astype(int))
     assert pictures[0].max() > 100 and np.abs(pictures[0] - pictures[1]).max() <= 1
 
 
 def test_the_frame_changes_the_picture_and_nothing_else_does(egl, tmp_path):
     with Trajectory(record(tmp_path / "run.h5", cloud(300, 3, frames=3))) as run:
-        recording = Recording(run)
+        recording = RecordedSource(run)
         first, again, third = (draw_frame(recording, k, SIZE, False).astype(int) for k in (0, 0, 2))
         np.testing.assert_array_equal(first, again)
         assert (abs(first - third).max(axis=2) > 40).mean() > 0.05
@@ -385,7 +384,7 @@ def renderer(egl, tmp_path):
     """Makes renderers of one frame of bodies."""
     from vispy import app
 
-    from nbody.viewer.picture.renderer import Renderer
+    from nbody.viewer.picture.renderer import PictureRenderer
 
     canvas = app.Canvas(size=(16, 16), show=False, dpi=96)
     opened = []
@@ -393,7 +392,7 @@ def renderer(egl, tmp_path):
     def make(position, velocity, **options):
         run = Trajectory(record(tmp_path / f"{len(opened)}.h5", [(position, velocity)]))
         opened.append(run)
-        found = Renderer(canvas, Recording(run), **options)
+        found = PictureRenderer(canvas, RecordedSource(run), **options)
         found.load(0)
         return found
 
@@ -428,7 +427,7 @@ def test_a_window_draws_no_more_bodies_than_it_can_and_loses_no_light(renderer, 
     monkeypatch.setattr("nbody.viewer.picture.renderer.MOST_IN_A_WINDOW", 1000)
     (position, velocity), *_ = cloud(8000, 3)
     still, window = renderer(position, velocity), renderer(position, velocity, patient=False)
-    assert still.source.shown == 8000 and window.source.shown == 1000
+    assert still.source.shown.count == 8000 and window.source.shown.count == 1000
     assert window.moment.first.position.shape == (1000, 3)
     for zoom in (1.0, 3.0):
         light = []
@@ -446,7 +445,7 @@ def test_between_two_frames_bodies_follow_the_cubic_through_positions_and_veloci
     ends = [np.vstack([still, [[x, 0.5]]]) for x in (0.0, 1.0)]
     speeds = [np.vstack([0 * still, [[20.0 * x, 0.0]]]) for x in (0.0, 1.0)]  # the frames are 0.1 apart
     with Trajectory(record(tmp_path / "run.h5", list(zip(ends, speeds, strict=True)))) as run:
-        recording = Recording(run)
+        recording = RecordedSource(run)
         picture = draw_frame(recording, 0.25, SIZE, with_hud=False)
         x, y = recording.home().project(np.array([[0.0625, 0.5, 0.0]]), SIZE)[0].astype(int)
     row = picture[y - 3 : y + 4].max(axis=(0, 2))
@@ -459,8 +458,8 @@ def test_a_dense_core_is_not_burnt_out_to_white_and_arms_are_seen_beside_it(egl,
     position = np.concatenate([core, halo])
     velocity = np.concatenate([np.ones_like(core), 5 * np.ones_like(halo)])
     with Trajectory(record(tmp_path / "run.h5", [(position, velocity)])) as run:
-        camera = Recording(run).home()
-        picture = draw_frame(Recording(run), 0, SIZE, with_hud=False).astype(int)
+        camera = RecordedSource(run).home()
+        picture = draw_frame(RecordedSource(run), 0, SIZE, with_hud=False).astype(int)
     x, y = camera.project(np.zeros((1, 3)), SIZE)[0].astype(int)
     middle = picture[y - 2 : y + 3, x - 2 : x + 3].reshape(-1, 3).mean(axis=0)
     assert middle.max() > 180 and middle.max() - middle.min() > 30, middle  # bright, and of a colour
@@ -665,7 +664,7 @@ def test_the_recording_has_a_frame_before_it_is_shown(tmp_path):
             return 0
 
     with pytest.raises(InputError, match="has no frame yet"):
-        Recording(Empty())
+        RecordedSource(Empty())
 
 
 def test_a_picture_that_opengl_cannot_draw_is_one_line(run_file, tmp_path, capsys, monkeypatch, egl):
@@ -674,6 +673,6 @@ def test_a_picture_that_opengl_cannot_draw_is_one_line(run_file, tmp_path, capsy
     def fail(*arguments):
         raise RuntimeError("FrameBuffer attachments are incomplete.")
 
-    monkeypatch.setattr("nbody.viewer.picture.renderer.Renderer.draw", fail)
+    monkeypatch.setattr("nbody.viewer.picture.renderer.PictureRenderer.draw", fail)
     said = error_of(capsys, run_file, "--screenshot", tmp_path / "big.png", "--size", "64x48")
     assert "OpenGL can't draw a picture of 64x48 here" in said and not list(tmp_path.glob("*big*"))

@@ -10,19 +10,16 @@ from nbody.errors import InputError
 from nbody.forces.reference import direct_sum
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
-from nbody.viewer.display.body import body_panel, ring
+from nbody.viewer.display.body import body_panel, facts, ring
 from nbody.viewer.display.diagram import draw_diagram
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.keys import key_table, state_panel
 from nbody.viewer.display.text import MARGIN, text_scale
-from nbody.viewer.picture.aim import Aim
+from nbody.viewer.picture.aim import Aim, Follow
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text, read_camera
-from nbody.viewer.picture.follow import Follow
-from nbody.viewer.picture.picking import REACH, nearest
-from nbody.viewer.sources.facts import facts
-from nbody.viewer.sources.recording import Recording
-from nbody.viewer.sources.series import Series
+from nbody.viewer.sources.recording import RecordedSource
+from nbody.viewer.sources.series import LiveSeries, Series
 from nbody.viewer.window.controls import LEFT, Controls
 from nbody.viewer.window.layout import Layout
 from nbody.viewer.window.playback import Playback
@@ -45,7 +42,7 @@ def recording(tmp_path):
                 numbers = {"total_energy": -2.0 + k / 100, "virial_ratio": 0.5 + k / 10}
                 writer.append(Frame(k, 0.1 * k, x.astype("f4"), v.astype("f4"), numbers))
         run = Trajectory(path)
-        opened.append((run, Recording(run)))
+        opened.append((run, RecordedSource(run)))
         return opened[-1][1]
 
     yield make
@@ -161,7 +158,7 @@ def test_the_camera_follows_a_body_along_its_curve(recording):
 def test_the_camera_follows_the_centre_of_mass_and_the_densest_point(recording):
     frames = cloud(300, 2)
     source = recording(frames)
-    mass = source.mass
+    mass = source.catalogue.mass
     expected = [mass @ x.astype("f4") / mass.sum() for x, _ in frames]
     for share in (0.0, 0.25):
         found = Follow(source, "com").point(source.moment(share))
@@ -173,9 +170,9 @@ def test_the_camera_follows_the_centre_of_mass_and_the_densest_point(recording):
 def test_a_body_that_is_followed_is_shown_when_others_are_left_out(recording):
     source = recording(cloud(1000))
     Follow(source, "777")
-    source.thin_out(100)
-    assert 100 <= source.shown <= 101 and source.body(source.row(677)) == 677
-    left_out = next(body for body in range(1000) if source.row(body) is None)
+    source.shown.thin_out(100)
+    assert 100 <= source.shown.count <= 101 and source.shown.body(source.shown.row(677)) == 677
+    left_out = next(body for body in range(1000) if source.shown.row(body) is None)
     assert np.isnan(Follow(source, str(100 + left_out)).point(source.moment(0))).all()
 
 
@@ -190,13 +187,13 @@ def test_what_can_not_be_followed_is_said(recording, target):
 
 def test_a_click_chooses_the_nearest_body_in_the_picture(recording):
     source = recording(cloud(200, 2))
-    camera, moment = source.home(), source.moment(0.5)
+    camera, positions = source.home(), source.moment(0.5).positions()
     for row in (3, 50, 199):
-        x, y = camera.project(moment.positions(row)[None], SIZE)[0]
-        assert nearest(moment, camera, (x + 0.1, y), SIZE) == row
-    assert nearest(moment, camera, (x + 2 * REACH, -500.0), SIZE) is None
+        x, y = camera.project(positions[row][None], SIZE)[0]
+        assert camera.nearest(positions, (x + 0.1, y), SIZE, 14.0) == row
+    assert camera.nearest(positions, (x + 28.0, -500.0), SIZE, 14.0) is None
     camera.centre, camera.radius = np.array([0.0, 0.0, 500.0]), 0.01  # all behind or beside it
-    assert nearest(moment, camera, (320, 200), SIZE) is None
+    assert camera.nearest(positions, (320, 200), SIZE, 14.0) is None
 
 
 def test_a_click_is_a_press_without_a_drag():
@@ -221,9 +218,9 @@ def test_following_goes_from_the_body_to_the_centres_and_ends():
     assert [(ours.next_follow(), ours.follow)[1] for _ in range(4)] == ["body", "com", "densest", ""]
     ours.next_follow()
     ours.key("Escape")
-    assert (ours.chosen, ours.follow, ours.closed) == (None, "", False)
+    assert (ours.chosen, ours.follow, ours.requests) == (None, "", [])
     ours.key("Escape")
-    assert ours.closed
+    assert ours.requests == ["close"]
 
 
 def test_the_facts_about_a_body_are_those_of_the_run(recording):
@@ -236,10 +233,10 @@ def test_the_facts_about_a_body_are_those_of_the_run(recording):
     np.testing.assert_allclose(found.position, x[row])
     np.testing.assert_allclose(found.velocity, v[row])
     assert found.kinetic_energy == pytest.approx(0.5 * 8.0 * (v[row] @ v[row]))
-    potential = direct_sum(x, source.mass, source.gravity, np.array([row]))[1][0]
+    potential = direct_sum(x, source.catalogue.mass, source.catalogue.gravity, np.array([row]))[1][0]
     assert found.potential == pytest.approx(potential)
     assert found.specific_energy == pytest.approx(0.5 * v[row] @ v[row] + potential)
-    source.thin_out(20)
+    source.shown.thin_out(20)
     assert np.isnan(facts(source, source.moment(0.0), 3).potential)  # the others are not in the picture
     assert body_panel(found, True, 1.0).shape == (body_panel(found, False, 1.0).shape)
 
@@ -253,7 +250,8 @@ def test_facts_have_units_and_species_where_the_run_has_them(recording):
 
     source = recording(cloud(10))
     plain = facts(source, source.moment(0), 4)
-    source.units, source.species, source.species_names = Units(), np.arange(10) % 2, ("disk", "halo")
+    catalogue = source.catalogue
+    catalogue.units, catalogue.species, catalogue.species_names = Units(), np.arange(10) % 2, ("disk", "halo")
     found = facts(source, source.moment(0), 3)
     assert (found.species, found.units["length"], source.caption(0).time_unit) == ("halo", "pc", "Myr")
     assert body_panel(found, False, 1.0).shape[0] > body_panel(plain, False, 1.0).shape[0]  # a line more
@@ -303,14 +301,12 @@ def test_the_series_are_what_was_recorded_and_the_radii_are_computed(recording):
 
 
 def test_a_live_run_adds_points_and_forgets_them_when_it_begins_again(recording, monkeypatch):
-    from nbody.viewer.sources import live_series
-
-    monkeypatch.setattr(live_series, "INTERVAL", 0.0)
+    monkeypatch.setattr("nbody.viewer.sources.series.INTERVAL", 0.0)
     (x, v), *_ = cloud(60)
     source = recording([(x, v)])
-    frame, series = source.frame(0), live_series.LiveSeries(source)
-    assert series.read().points == 0
-    kinetic = 0.5 * source.mass @ (v**2).sum(axis=1)
+    frame, series = source.past(0), LiveSeries(source)
+    assert not len(series.read().times)
+    kinetic = 0.5 * source.catalogue.mass @ (v**2).sum(axis=1)
     for k in range(3):
         series.add(0.1 * k, -2 * kinetic, np.nan if k == 0 else 1e-3 * k, lambda: frame)
     found = series.read()
@@ -324,7 +320,7 @@ def test_a_live_run_adds_points_and_forgets_them_when_it_begins_again(recording,
 @pytest.mark.parametrize("size", [(340, 310), (460, 95)], ids=["stacked", "side by side"])
 def test_the_cursor_of_the_diagrams_is_at_the_time_shown(recording, size):
     series = finished(recording(cloud(60, 5)))
-    drawn = draw_diagram(series, (0.0, 0.4), size, 1.0)
+    drawn = draw_diagram(series, size, 1.0)
     assert drawn.image.shape == (size[1], size[0], 4)
     for time, share in ((0.0, 0.0), (0.1, 0.25), (0.4, 1.0)):
         lines = drawn.cursor(time, 1.0)
@@ -338,7 +334,7 @@ def test_the_cursor_of_the_diagrams_is_at_the_time_shown(recording, size):
 
 
 def test_diagrams_without_numbers_say_so():
-    assert draw_diagram(Series(), (0.0, 0.0), (340, 310), 1.0).image.any()
+    assert draw_diagram(Series(), (340, 310), 1.0).image.any()
 
 
 # --- Text and places ------------------------------------------------------------------------------------------------

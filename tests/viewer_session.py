@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from nbody.trajectory import Trajectory
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.window.playback import Playback
 from nbody.viewer.window.show import show
 
@@ -112,5 +112,5 @@ def drive(window):
 
 folder = Path(sys.argv[2])
 with Trajectory(sys.argv[1]) as run:
-    recording = Recording(run)
+    recording = RecordedSource(run)
     show(recording, Playback(recording.frames), drive)

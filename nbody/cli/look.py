@@ -10,6 +10,7 @@ import typer
 
 from nbody.cli import completion
 from nbody.cli.numbers import real, whole
+from nbody.cli.streams import tell
 from nbody.viewer.picture.look import Look, option
 
 PANEL = "The look of the picture"
@@ -24,6 +25,8 @@ def look_options(command: Callable[..., int]) -> Callable[..., int]:
     @wraps(command)
     def wrapper(**values: Any) -> int:
         look = Look.of(values)
+        if values["trails"] == "light":
+            tell("--trails light: has been removed; lines are drawn instead, as with --trails all")
         names = {each.name for each in fields(Look)}
         return command(**{name: value for name, value in values.items() if name not in names}, look=look)
 

@@ -21,7 +21,7 @@ from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
     from nbody.viewer.movie.formats import Film
-    from nbody.viewer.sources.recording import Recording
+    from nbody.viewer.sources.recording import RecordedSource
 
 
 @look_options
@@ -123,15 +123,15 @@ def _recorded(
 
 
 @contextmanager
-def _open(file: Path, notify: Callable[[str], object]) -> Iterator["Recording"]:
+def _open(file: Path, notify: Callable[[str], object]) -> Iterator["RecordedSource"]:
     from nbody.trajectory import Trajectory
-    from nbody.viewer.sources.recording import Recording
+    from nbody.viewer.sources.recording import RecordedSource
 
-    with Trajectory(file) as trajectory, closing(Recording(trajectory, notify)) as recording:
+    with Trajectory(file) as trajectory, closing(RecordedSource(trajectory, notify)) as recording:
         yield recording
 
 
-def _moments(recording: "Recording", begin: int | None, end: int | None, fps: float, seconds, speed):
+def _moments(recording: "RecordedSource", begin: int | None, end: int | None, fps: float, seconds, speed):
     """The moments that the options choose."""
     from nbody.errors import InputError
     from nbody.viewer.movie.moments import moments
@@ -149,9 +149,11 @@ def _moments(recording: "Recording", begin: int | None, end: int | None, fps: fl
 class _Cameras:
     """The camera of each picture."""
 
-    def __init__(self, recording: "Recording", fps: float, spin: float | None, path: Path | None, target: str | None):
+    def __init__(
+        self, recording: "RecordedSource", fps: float, spin: float | None, path: Path | None, target: str | None
+    ):
         from nbody.viewer.movie.cameras import CameraMove, read_path
-        from nbody.viewer.picture.follow import Follow
+        from nbody.viewer.picture.aim import Follow
 
         home = recording.home()
         curves = None if path is None else read_path(path, home, recording.length_unit)
@@ -169,7 +171,7 @@ class _Cameras:
         return camera
 
 
-def _studio(recording: "Recording", size: tuple[int, int], look: Look):
+def _studio(recording: "RecordedSource", size: tuple[int, int], look: Look):
     from nbody.viewer import backends
 
     backends.use_screenless()

@@ -86,10 +86,10 @@ def view(
         return view_scenario(replaced.load(locate(run, say)), output, overwrite, look, aim)
     replaced.refuse(run)
     from nbody.trajectory import Trajectory
-    from nbody.viewer.sources.recording import Recording
+    from nbody.viewer.sources.recording import RecordedSource
 
     with Trajectory(run) as trajectory:
-        recording = Recording(trajectory)
+        recording = RecordedSource(trajectory)
         if screenshot is not None:
             from nbody.scenario.units import time_text
             from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture

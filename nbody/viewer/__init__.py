@@ -11,7 +11,7 @@
  :mod:`.backends`    chooses OpenGL in a window or without a screen, or reports what is missing
 ==================  ===========================================================================================
 
-A :class:`~.sources.source.Source` gives the :class:`~.sources.source.Moment` that is due, and a
-:class:`~.picture.renderer.Renderer` draws it, for a window, a picture or a movie alike. Importing the package does not
-import vispy, which would take 0.2 s.
+A :class:`~.sources.source.Source` gives the :class:`~.sources.frames.ShownMoment` that is due, and a
+:class:`~.picture.renderer.PictureRenderer` draws it, for a window, a picture or a movie alike. Importing the package does
+not import vispy, which would take 0.2 s.
 """

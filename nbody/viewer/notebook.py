@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbody.errors import InputError
 from nbody.run.simulation import Simulation
 from nbody.trajectory import Trajectory
 from nbody.viewer import backends
 from nbody.viewer.picture.look import Look
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.recording import RecordedSource
+
+if TYPE_CHECKING:
+    from nbody.viewer.window.page import PageCanvas
 
 SIZE = (720, 450)
 """Width and height on the page, in pixels."""
@@ -23,7 +26,9 @@ FPS, LONGEST = 25.0, 8.0
 """Of the movie in the page: pictures per second, and seconds. A longer run is shown faster."""
 
 
-def show(run: "str | Path | Trajectory | Simulation", size: tuple[int, int] = SIZE, **look: Any) -> Any:
+def show(
+    run: "str | Path | Trajectory | Simulation", size: tuple[int, int] = SIZE, **look: Any
+) -> "PageCanvas | PageMovie":
     """Show a run in a notebook: return this as the last value of a cell.
 
     The result is an interactive canvas if jupyter_rfb is installed (the extra ``notebook``): it plays, and keys and mouse do
@@ -66,17 +71,18 @@ def _recorded(simulation: Simulation) -> tuple[Path, TemporaryDirectory | None]:
     return path, temporary
 
 
-def _canvas(path: str, size: tuple[int, int], look: Look, temporary: TemporaryDirectory | None) -> Any:
+def _canvas(path: str, size: tuple[int, int], look: Look, temporary: TemporaryDirectory | None) -> "PageCanvas":
     backends.use_screenless()
     from nbody.viewer.window.page import PageCanvas
+
+    trajectory = Trajectory(path)  # its own: the canvas lives longer than the cell
 
     def close() -> None:
         trajectory.close()
         if temporary is not None:
             temporary.cleanup()
 
-    trajectory = Trajectory(path)  # its own: the canvas lives longer than the cell
-    return PageCanvas(Recording(trajectory), size, look, close)
+    return PageCanvas(RecordedSource(trajectory), size, look, close)
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,9 @@ class PageMovie:
         return f'<video width="{width}" height="{height}" controls autoplay loop muted src="{source}"></video>'
 
 
-def movie(path: str, size: tuple[int, int], look: Look, notify: Callable[[str], Any] = lambda line: None) -> PageMovie:
+def movie(
+    path: str, size: tuple[int, int], look: Look, notify: Callable[[str], object] = lambda line: None
+) -> PageMovie:
     """A movie of the recording ``path`` for a page. Raises as :func:`show`."""
     from nbody.viewer.movie.formats import Film
     from nbody.viewer.movie.moments import moments
@@ -113,7 +121,7 @@ def movie(path: str, size: tuple[int, int], look: Look, notify: Callable[[str], 
 
     suffix, kind = ("mp4", "video/mp4") if find_spec("av") else ("webp", "image/webp")
     size = (size[0] // 2 * 2, size[1] // 2 * 2)
-    with Trajectory(path) as trajectory, closing(Recording(trajectory, notify)) as recording:
+    with Trajectory(path) as trajectory, closing(RecordedSource(trajectory, notify)) as recording:
         seconds = LONGEST if recording.frames > LONGEST * FPS else None
         shown = moments(trajectory.time, 0, recording.frames - 1, FPS, seconds)
         with TemporaryDirectory(prefix="nbody-") as folder, Studio(recording, size, look) as studio:

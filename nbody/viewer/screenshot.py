@@ -73,7 +73,6 @@ def draw_frame(
     from nbody.viewer.picture.studio import Studio
 
     with Studio(recording, size, look) as studio:
-        studio.run_up(at, camera)
         studio.draw(at, camera, with_hud)
         return studio.read()
 

@@ -37,7 +37,7 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.trajectory import Trajectory, foreign_file
 from nbody.trajectory.contents import FOOTER, MAGIC
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.recording import RecordedSource
 
 SECONDS = 30
 """For one command; the slowest sound one takes one."""
@@ -166,9 +166,9 @@ def look(bad: Path, folder: Path) -> tuple[int, str]:
     if command == "view":
         try:
             with Trajectory(bad) as run:
-                recording = Recording(run)
+                recording = RecordedSource(run)
                 recording.home()
-                recording.frame(recording.frames - 1)
+                recording.past(recording.frames - 1)
             return 0, ""
         except InputError as error:
             return 2, str(error)

@@ -1,14 +1,23 @@
-"""The panel of the chosen body, and the ring around it."""
+"""The facts about the chosen body, their panel, and the ring around it."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from nbody.viewer.display.text import ACCENT, BRIGHT, DIM, PAD, SMALL, TEXT, Line, blank, font, height_of, width_of
-from nbody.viewer.sources.facts import Facts
+from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.source import Source
 
 Array = np.ndarray
+
+MOST = 100_000
+"""The most bodies for which the potential is summed: so many take 5 ms (an AMD EPYC)."""
+
+NARROW = 210
+"""The least width of the panel: a fixed one, else the edge moves when the numbers change."""
 
 RING, RING_WIDTH = 11, 1.6
 """Radius and width of the ring, in pixels at scale 1."""
@@ -16,16 +25,70 @@ RING, RING_WIDTH = 11, 1.6
 SMOOTH = 4
 """The factor by which the ring is drawn larger, and then reduced, for smooth edges."""
 
-NARROW = 210
-"""The least width of the panel: a fixed one, else the edge moves when the numbers change."""
+RING_SHADES = 8
+"""The number of steps in which the ring of a collision fades."""
 
 
-def body_panel(facts: Facts, followed: bool, scale: float) -> Array:
+@dataclass(frozen=True, eq=False)
+class BodyFacts:
+    """A body.
+
+    Attributes:
+        id: its id.
+        species: the name of its species; empty if the run has only one.
+        mass: m.
+        position, velocity: (D,) float64.
+        kinetic_energy: ½ m v².
+        units: the symbols of the units of mass, length, velocity, energy and energy per mass, by these names.
+        specific_energy: ½ v² + φ, the energy per unit mass, and ``potential`` φ; NaN if not known (some bodies are not
+            shown, or the law is not recorded).
+    """
+
+    id: int
+    species: str
+    mass: float
+    position: Array
+    velocity: Array
+    kinetic_energy: float
+    specific_energy: float
+    potential: float
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def speed(self) -> float:
+        """|v|."""
+        return float(np.linalg.norm(self.velocity))
+
+
+def facts(source: Source, moment: ShownMoment, row: int) -> BodyFacts:
+    """The facts about the body that is row ``row`` of the moment's arrays."""
+    bodies, body = source.catalogue, source.shown.body(row)
+    dimensions, symbol = bodies.dimensions, bodies.units.symbol
+    position = moment.positions(row)[:dimensions] * source.length_unit
+    velocity = moment.velocities(row)[:dimensions] * source.speed_unit
+    masses = source.masses(moment.first.number)
+    mass, half_square = float(masses[body]), 0.5 * float(velocity @ velocity)
+    phi = np.nan
+    if bodies.gravity is not None and source.shown.count == bodies.count <= MOST:
+        from nbody.forces.reference import direct_sum
+
+        positions = moment.positions()[:, :dimensions] * source.length_unit
+        with np.errstate(all="ignore"):  # bodies at infinity
+            sums = direct_sum(positions, masses, bodies.gravity, np.array([row]), bodies.softening2)
+            phi = float(sums[1][0])
+    species = bodies.species_names[int(bodies.species[body])] if len(bodies.species_names) > 1 else ""
+    energies = mass * half_square, half_square + phi, phi
+    units = {quantity: symbol(quantity) for quantity in ("mass", "length", "velocity", "energy")}
+    units["energy per mass"] = f"({units['velocity']})²" if units["velocity"] else ""
+    return BodyFacts(int(bodies.id[body]), species, mass, position, velocity, *energies, units)
+
+
+def body_panel(found: BodyFacts, followed: bool, scale: float) -> Array:
     """What is known of a body, in two columns."""
-    rows = [(name, f"{value} {facts.units.get(unit, '')}") for name, value, unit in _rows(facts) if value]
-    energy = facts.specific_energy
+    rows = [(name, f"{value} {found.units.get(unit, '')}") for name, value, unit in _rows(found) if value]
+    energy = found.specific_energy
     bound = "" if np.isnan(energy) else ", bound" if energy < 0 else ", unbound"
-    title: Line = (f"body {facts.id}{bound}" + (", followed" if followed else ""), TEXT, ACCENT)
+    title: Line = (f"body {found.id}{bound}" + (", followed" if followed else ""), TEXT, ACCENT)
     pad, gap = round(PAD * scale), round(12 * scale)
     left = max(width_of(name, SMALL, scale) for name, _ in rows) + gap
     right = max(width_of(value, SMALL, scale) for _, value in rows)
@@ -40,7 +103,7 @@ def body_panel(facts: Facts, followed: bool, scale: float) -> Array:
     return np.asarray(image)
 
 
-def _rows(facts: Facts) -> list[tuple[str, str, str]]:
+def _rows(facts: BodyFacts) -> list[tuple[str, str, str]]:
     """Name, value and quantity of its unit; values that are not known are empty."""
     return [
         ("species", facts.species, ""),
@@ -60,10 +123,6 @@ def _number(value: float) -> str:
 
 def _vector(values: Array) -> str:
     return ",  ".join("NaN" if np.isnan(x) else f"{x:.4g}".replace("-", "−") for x in values)
-
-
-RING_SHADES = 8
-"""The number of steps in which the ring of a collision fades."""
 
 
 @lru_cache(maxsize=2 * RING_SHADES)

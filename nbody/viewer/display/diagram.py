@@ -50,12 +50,13 @@ class Diagram:
         return lines
 
 
-def draw_diagram(series: Series, span: tuple[float, float], size: tuple[int, int], scale: float) -> Diagram:
-    """Draw ``series`` between the times ``span`` in a panel of ``size`` (width, height) pixels."""
+def draw_diagram(series: Series, size: tuple[int, int], scale: float) -> Diagram:
+    """Draw ``series`` in a panel of ``size`` (width, height) pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    limits = span if span[1] > span[0] else (span[0] - 0.5, span[0] + 0.5)
+    first, last = (float(series.times.min()), float(series.times.max())) if len(series.times) else (0.0, 1.0)
+    limits = (first, last) if last > first else (first - 0.5, first + 0.5)
     figure = Figure(figsize=(size[0] / 72, size[1] / 72), dpi=72, facecolor="none")
     canvas = FigureCanvasAgg(figure)
     boxes = _boxes(size, scale)
@@ -95,49 +96,40 @@ def _style(axes, scale: float, wide: bool, hide_times: bool) -> None:
         spine.set_linewidth(0.6 * scale)
 
 
-def _title(axes, text: str, scale: float) -> None:
-    axes.set_title(text, fontsize=(SIZE + 1) * scale, color=_hex(BRIGHT), loc="left", pad=3 * scale)
-
-
-def _plot(axes, curve: Curve, scale: float, **style) -> None:
-    axes.plot(curve.time, curve.values, linewidth=1.3 * scale, solid_joinstyle="round", **style)
-
-
-def _nothing(axes, curve: Curve, scale: float, why: str) -> bool:
-    """Write ``why`` into a diagram without points."""
-    finite = np.isfinite(curve.values)
-    if finite.any():
-        return False
+def _begun(axes, title: str, curve: Curve, scale: float, why: str) -> bool:
+    """Write the title. False, and ``why`` is written, if there are no points."""
+    axes.set_title(title, fontsize=(SIZE + 1) * scale, color=_hex(BRIGHT), loc="left", pad=3 * scale)
+    if np.isfinite(curve.values).any():
+        return True
     axes.set_yticks([])
     axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", va="center", fontsize=SIZE * scale, color=_hex(DIM))
-    return True
+    return False
+
+
+def _plot(axes, time: Array, values: Array, scale: float, colour: str) -> None:
+    axes.plot(time, values, linewidth=1.3 * scale, solid_joinstyle="round", color=colour)
 
 
 def _error(axes, series: Series, scale: float) -> None:
-    size = Curve(series.energy_error.time, np.abs(series.energy_error.values))
-    _title(axes, "|energy error|", scale)
-    if _nothing(axes, size, scale, "not recorded"):
+    time, size = series.energy_error.time, np.abs(series.energy_error.values)
+    if not _begun(axes, "|energy error|", Curve(time, size), scale, "not recorded"):
         return
-    positive = size.values[np.isfinite(size.values) & (size.values > 0)]
-    if not len(positive):
-        _plot(axes, size, scale, color=COLOURS[0])
+    positive = size[np.isfinite(size) & (size > 0)]
+    _plot(axes, time, np.where(size > 0, size, np.nan) if len(positive) else size, scale, COLOURS[0])
+    if len(positive):
+        _logarithmic(axes, max(positive.min(), positive.max() * 1e-6), positive.max())
+    else:
         axes.set_ylim(-1e-16, 1e-15)
-        return
-    top = positive.max()
-    floor = max(positive.min(), top * 1e-6)
-    _plot(axes, Curve(size.time, np.where(size.values > 0, size.values, np.nan)), scale, color=COLOURS[0])
-    _logarithmic(axes, floor, top)
 
 
 def _virial(axes, series: Series, scale: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    _title(axes, "virial ratio  T/|W|", scale)
-    if _nothing(axes, series.virial_ratio, scale, "not recorded"):
+    time, values = series.virial_ratio.time, series.virial_ratio.values
+    if not _begun(axes, "virial ratio  T/|W|", series.virial_ratio, scale, "not recorded"):
         return
-    values = series.virial_ratio.values
     axes.axhline(0.5, color=(1, 1, 1, 0.3), linewidth=0.8 * scale, linestyle=(0, (4, 3)))
-    _plot(axes, series.virial_ratio, scale, color=COLOURS[1])
+    _plot(axes, time, values, scale, COLOURS[1])
     low, high = float(np.nanmin(values)), float(np.nanquantile(values, 0.995))
     middle, half = (low + high) / 2, max((high - low) / 2, 0.01 * abs(high), 1e-12)
     axes.set_ylim(middle - 1.15 * half, middle + 1.15 * half)
@@ -146,13 +138,15 @@ def _virial(axes, series: Series, scale: float) -> None:
 
 def _radii(axes, series: Series, scale: float) -> None:
     names = " ".join(f"{100 * f:.3g}" for f in series.fractions if np.isfinite(f))
-    _title(axes, f"radii {names} %" if names else "Lagrangian radii", scale)
-    radii = series.radii
-    if _nothing(axes, radii, scale, "not known" if series.complete else "being computed …"):
+    title, why = (
+        f"radii {names} %" if names else "Lagrangian radii",
+        "not known" if series.complete else "being computed …",
+    )
+    if not _begun(axes, title, series.radii, scale, why):
         return
-    values = np.where(radii.values > 0, radii.values, np.nan)
-    for k in range(values.shape[1]):
-        _plot(axes, Curve(radii.time, values[:, k]), scale, color=COLOURS[k % len(COLOURS)])
+    values = np.where(series.radii.values > 0, series.radii.values, np.nan)
+    for k, each in enumerate(values.T):
+        _plot(axes, series.radii.time, each, scale, COLOURS[k % len(COLOURS)])
     if np.isfinite(values).any():
         _logarithmic(axes, float(np.nanmin(values)), float(np.nanmax(values)))
 

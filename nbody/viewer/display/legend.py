@@ -10,6 +10,7 @@ from nbody.errors import printable, shortened
 from nbody.viewer.display.text import BRIGHT, DIM, PAD, SMALL, TEXT, blank, font, height_of, width_of
 from nbody.viewer.picture.choices import BACKGROUNDS
 from nbody.viewer.picture.coloring import Legend
+from nbody.viewer.picture.scale import LOGARITHMIC
 
 Array = np.ndarray
 
@@ -29,7 +30,11 @@ def legend_panel(legend: Legend, scale: float, background: str) -> Array:
     if not legend.high > legend.low:  # one value, or none
         value = "not known at this moment" if isnan(legend.high) else f"{number(legend.high)} for all bodies"
         return np.asarray(_ground([title, legend.note or value], scale)[0])
-    how = f"{legend.scale}, least to greatest" if legend.whole else f"{legend.scale}, 5th to 98th percentile"
+    how = (
+        f"{legend.scale}, least to greatest"
+        if legend.scale != LOGARITHMIC
+        else f"{legend.scale}, 5th to 98th percentile"
+    )
     image, draw, rows = _ground([title, "", "", legend.note or how], scale)
     small, pad, (width, height) = font(round(SMALL * scale)), round(PAD * scale), (round(side * scale) for side in BAR)
     y = rows[1] + round(4 * scale)

@@ -16,15 +16,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nbody.errors import InputError, printable
-from nbody.scenario.source import open_regular
-from nbody.scenario.yaml_reader import read_text
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.camera_file import KEYS, LARGEST, set_keys
+from nbody.viewer.picture.camera_file import KEYS, is_number, read_keys, set_keys
 
 Array = np.ndarray
 Values = Callable[[float], Array]
@@ -70,13 +67,7 @@ def read_path(path: Path, home: Camera, length_unit: float) -> dict[str, Values]
     Raises:
         InputError: no such file, not YAML, an unknown key, a value out of range, or times that do not increase.
     """
-    with open_regular(path, "--path ") as file:
-        data = file.read(LARGEST)
-    name = printable(path)
-    try:
-        values = read_text(data.decode("utf-8-sig"), name, path.parent).values
-    except UnicodeDecodeError:
-        raise InputError(f"--path {name}: is no text; write a list of views, as 'nbody movie --help' shows") from None
+    values, name = read_keys(path, "--path", "write a list of views, as 'nbody movie --help' shows"), printable(path)
     if values and set(values) <= set(KEYS):  # one view, as the window saves it
         values = {"views": [{"at": 0, **values}]}
     views = values.get("views")
@@ -87,12 +78,12 @@ def read_path(path: Path, home: Camera, length_unit: float) -> dict[str, Values]
     )
 
 
-def _view(view: Any, where: str, home: Camera, length_unit: float) -> tuple[float, dict[str, Array]]:
+def _view(view: object, where: str, home: Camera, length_unit: float) -> tuple[float, dict[str, Array]]:
     """The time of a key view, and its values as curves go through them."""
     if not isinstance(view, dict):
         raise InputError(f"{where}must have keys, as {{at: 0, radius: 3}}")
     at = view.get("at")
-    if isinstance(at, bool) or not isinstance(at, int | float) or not np.isfinite(at):
+    if not is_number(at):
         raise InputError(f"{where}at: must be a number of seconds, got {str(at)[:40]}")
     keys = {key: value for key, value in view.items() if key != "at"}
     camera = set_keys(home, keys, length_unit, where)

@@ -9,10 +9,10 @@ from nbody.registry import Entry, Registry
 FORMATS = Registry(
     "movie format",
     {
-        "mp4": Entry("nbody.viewer.movie.h264:MP4", "H.264, for players, browsers and slides"),
-        "gif": Entry("nbody.viewer.movie.animated:GIF", "animated GIF: 256 colours, up to 50 pictures per second"),
-        "webp": Entry("nbody.viewer.movie.animated:WEBP", "animated WebP: all colours, much smaller than GIF"),
-        "png": Entry("nbody.viewer.movie.stills:PNG", "a sequence of pictures, NAME.0000.png and so on"),
+        "mp4": Entry("nbody.viewer.movie.encoders:MP4", "H.264, for players, browsers and slides"),
+        "gif": Entry("nbody.viewer.movie.encoders:GIF", "animated GIF: 256 colours, up to 50 pictures per second"),
+        "webp": Entry("nbody.viewer.movie.encoders:WEBP", "animated WebP: all colours, much smaller than GIF"),
+        "png": Entry("nbody.viewer.movie.encoders:PNG", "a sequence of pictures, NAME.0000.png and so on"),
     },
 )
 

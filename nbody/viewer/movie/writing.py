@@ -6,15 +6,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nbody.errors import InputError, RunFailed
 from nbody.trajectory.output_path import FileKind, check_output, keep_older_file
+from nbody.viewer.movie.encoders import numbered
 from nbody.viewer.movie.formats import FORMATS, Film, format_of
-from nbody.viewer.movie.stills import numbered
 
 Array = np.ndarray
 
@@ -54,11 +54,13 @@ class Writer:
         notify: gets one line if an older file was kept.
 
     Attributes:
-        nv12: True if :meth:`add` takes pictures as :mod:`.nv12` makes them, else RGB.
+        nv12: True if :meth:`add` takes pictures as :class:`.make.Nv12` makes them, else RGB.
         pictures: the number of pictures added.
     """
 
-    def __init__(self, film: Film, overwrite: bool = False, notify: Callable[[str], Any] = lambda line: None) -> None:
+    def __init__(
+        self, film: Film, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
+    ) -> None:
         self._film, self._overwrite, self._notify = film, overwrite, notify
         self._encoder = FORMATS.load(format_of(film.path))
         self.nv12: bool = self._encoder.nv12
@@ -109,7 +111,7 @@ class Writer:
         coming = self._coming()
         try:
             for first in coming:
-                self._encoder.write(replace(self._film, path=self._part), _with(first, coming))
+                self._encoder.write(replace(self._film, path=self._part), chain([first], coming))
         except BaseException as error:
             self._error = error
             for _ in coming:
@@ -132,11 +134,6 @@ class Writer:
             if not self._many:
                 with suppress(OSError):
                     self._part.unlink(missing_ok=True)
-
-
-def _with(first: Array, others: Iterator[Array]) -> Iterator[Array]:
-    yield first
-    yield from others
 
 
 def movie_size(film: Film, pictures: int) -> int:

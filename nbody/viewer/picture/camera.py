@@ -99,6 +99,13 @@ class Camera:
         depth = np.where(clip[3] > 0, clip[3], np.nan)
         return (np.array([1.0, -1.0]) * (clip[:2] / depth).T + 1) / 2 * size
 
+    def nearest(self, position: Array, at: tuple[float, float], size: tuple[int, int], reach: float) -> int | None:
+        """The row of ``position`` (N, 3) that is nearest to pixel ``at``; None if none is within ``reach`` pixels."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            distance = np.hypot(*(self.project(position, size) - at).T)
+        row = int(np.argmin(np.where(np.isfinite(distance), distance, np.inf)))
+        return row if distance[row] <= reach else None
+
     def orbit(self, dx: float, dy: float, size: tuple[int, int]) -> None:
         """Turn by a drag of ``dx, dy`` pixels; a drag across the picture's shorter side is half a turn."""
         self.azimuth -= np.pi * dx / min(size)
@@ -109,9 +116,13 @@ class Camera:
         right, up, _ = self.axes()
         self.centre = self.centre + (dy * up - dx * right) * 2 * self.radius / min(size)
 
+    def magnify(self, factor: float) -> None:
+        """Zoom about the middle of the picture."""
+        self.radius /= factor
+
     def zoom(self, factor: float, at: tuple[float, float], size: tuple[int, int]) -> None:
         """Magnify by ``factor`` about pixel ``at``: the point there, at the centre's depth, does not move."""
         x, y = at[0] - size[0] / 2, at[1] - size[1] / 2
         self.pan(-x, -y, size)
-        self.radius /= factor
+        self.magnify(factor)
         self.pan(x, y, size)

@@ -5,13 +5,12 @@
     azimuth: -60
     elevation: 25
 
-Every key may be left out, and then keeps the value of the initial view. :func:`camera_keys` and :func:`set_keys` are also
-for lists of such views, as along a camera path.
+Every key may be left out, and then keeps the value of the initial view.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
@@ -32,17 +31,21 @@ def read_camera(path: Path, initial: Camera, length_unit: float) -> Camera:
     Raises:
         InputError: no such file, not YAML, an unknown key, or a value out of range.
     """
-    with open_regular(path, "--camera ") as file:
+    values = read_keys(path, "--camera", "a key of the window (V) writes such a file")
+    return set_keys(initial, values, length_unit, f"{printable(path)}: ")
+
+
+def read_keys(path: Path, option: str, hint: str) -> Mapping[str, object]:
+    """The values in the file of an option. Raises InputError as :func:`read_camera`; the line ends with ``hint``."""
+    with open_regular(path, f"{option} ") as file:
         data = file.read(LARGEST)
-    name = printable(path)
     try:
-        values = read_text(data.decode("utf-8-sig"), name, path.parent).values
+        return read_text(data.decode("utf-8-sig"), printable(path), path.parent).values
     except UnicodeDecodeError:
-        raise InputError(f"--camera {name}: is no text; a key of the window (V) writes such a file") from None
-    return set_keys(initial, values, length_unit, f"{name}: ")
+        raise InputError(f"{option} {printable(path)}: is no text; {hint}") from None
 
 
-def set_keys(camera: Camera, keys: Mapping[str, Any], length_unit: float, where: str = "") -> Camera:
+def set_keys(camera: Camera, keys: Mapping[str, object], length_unit: float, where: str = "") -> Camera:
     """A copy of ``camera`` with the values of ``keys``. Raises InputError, which begins with ``where``."""
     made = camera.copy()
     for key, value in keys.items():
@@ -50,7 +53,7 @@ def set_keys(camera: Camera, keys: Mapping[str, Any], length_unit: float, where:
             raise InputError(f"{where}{unknown('key', str(key), KEYS)}")
         if key == "centre":
             made.centre = _centre(value, where) / length_unit
-        elif not _number(value) or (key == "radius" and value <= 0) or (key == "elevation" and abs(value) > 90):
+        elif not is_number(value) or (key == "radius" and value <= 0) or (key == "elevation" and abs(value) > 90):
             limits = {"radius": " greater than 0", "elevation": " from -90 to 90"}.get(key, "")
             raise InputError(f"{where}{key}: must be a number{limits}, got {str(value)[:40]}")
         elif key == "radius":
@@ -60,32 +63,22 @@ def set_keys(camera: Camera, keys: Mapping[str, Any], length_unit: float, where:
     return made
 
 
-def _centre(value: Any, where: str) -> np.ndarray:
-    if not (isinstance(value, list) and len(value) in (2, 3) and all(map(_number, value))):
+def _centre(value: object, where: str) -> np.ndarray:
+    if not (isinstance(value, list) and len(value) in (2, 3) and all(map(is_number, value))):
         raise InputError(f"{where}centre: must be [x, y] or [x, y, z], got {str(value)[:40]}")
     return np.array([*map(float, value), 0.0][:3])
 
 
-def _number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
+    """True for a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
-def camera_keys(camera: Camera, length_unit: float) -> dict[str, Any]:
-    """The values that :func:`set_keys` reads back, to six digits."""
-    keys: dict[str, Any] = {
-        "centre": [_short(x * length_unit) for x in camera.centre],
-        "radius": _short(camera.radius * length_unit),
-    }
-    if camera.flat:
-        return keys
-    azimuth = (np.degrees(camera.azimuth) + 180) % 360 - 180
-    return keys | {"azimuth": round(float(azimuth), 3), "elevation": round(float(np.degrees(camera.elevation)), 3)}
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")
-
-
 def camera_text(camera: Camera, length_unit: float) -> str:
-    """The file's text."""
-    return dump(camera_keys(camera, length_unit))
+    """The text of a file that :func:`read_camera` reads back, to six digits."""
+    *centre, radius = (float(f"{x * length_unit:.6g}") for x in (*camera.centre, camera.radius))
+    keys: dict[str, object] = {"centre": centre, "radius": radius}
+    if not camera.flat:
+        azimuth = (np.degrees(camera.azimuth) + 180) % 360 - 180
+        keys |= {"azimuth": round(float(azimuth), 3), "elevation": round(float(np.degrees(camera.elevation)), 3)}
+    return dump(keys)

@@ -8,9 +8,10 @@ import numpy as np
 
 from nbody.viewer.picture import palette
 from nbody.viewer.picture.choices import COLOURS, MAPS
-from nbody.viewer.picture.colours.quantity import Bodies, Quantity
+from nbody.viewer.picture.colours.quantity import ColourQuantity, ShownBodies
 from nbody.viewer.picture.scale import CATEGORIES, LOGARITHMIC, ends
-from nbody.viewer.sources.source import Frame, Source
+from nbody.viewer.sources.frames import ShownFrame
+from nbody.viewer.sources.source import Source
 
 Array = np.ndarray
 
@@ -24,9 +25,8 @@ class Legend:
 
     Attributes:
         label, symbol: the quantity and its unit (empty if there is none).
-        scale: ``logarithmic``, ``linear`` or ``categories``.
+        scale: ``logarithmic`` (the ends are percentiles), ``linear`` (the least and the greatest value) or ``categories``.
         low, high: the values at the ends, in the scenario's units; equal if all bodies have one value, NaN if there is none.
-        whole: the ends are the least and the greatest value instead of percentiles.
         map: the colour map.
         names: of the species.
         note: one more line.
@@ -37,7 +37,6 @@ class Legend:
     scale: str
     low: float
     high: float
-    whole: bool
     map: str
     names: tuple[str, ...] = ()
     note: str = ""
@@ -62,7 +61,7 @@ class Coloring:
     """
 
     def __init__(self, source: Source, color: str, map_name: str, patient: bool) -> None:
-        quantity: Quantity = COLOURS.load(color)
+        quantity: ColourQuantity = COLOURS.load(color)
         quantity.check(color, source)
         self.source, self.quantity, self.map, self._patient = source, quantity, map_name, patient
         self._known: dict[int, Array] = {}
@@ -94,8 +93,8 @@ class Coloring:
     def scale(self) -> tuple[float, float, float]:
         """The shader's scale: both ends, and 1 if it is logarithmic."""
         if self.quantity.scale == CATEGORIES:
-            return -0.5, len(self.source.species_names) - 0.5, 0.0
-        low, high = self.source.palette_speeds if self.in_shader else self.ends
+            return -0.5, len(self.source.catalogue.species_names) - 0.5, 0.0
+        low, high = (speed / self.source.speed_unit for speed in self.source.speeds) if self.in_shader else self.ends
         return (low, high, float(self.quantity.scale == LOGARITHMIC)) if np.isfinite(high) else (0.0, 0.0, 0.0)
 
     def legend(self) -> Legend:
@@ -104,13 +103,12 @@ class Coloring:
         low, high = self.scale()[:2] if self.in_shader or quantity.scale == CATEGORIES else self.ends
         names: tuple[str, ...] = ()
         if quantity.scale == CATEGORIES:
-            names = tuple(name or "bodies" for name in self.source.species_names)
-        symbol = quantity.symbol(self.source.units) if self.source.units else ""
+            names = tuple(name or "bodies" for name in self.source.catalogue.species_names)
+        symbol = quantity.symbol(self.source.catalogue.units)
         note = "" if self.in_shader or self._known else "is being computed"
-        whole = quantity.scale != LOGARITHMIC
-        return Legend(quantity.label, symbol, quantity.scale, low * unit, high * unit, whole, self.map, names, note)
+        return Legend(quantity.label, symbol, quantity.scale, low * unit, high * unit, self.map, names, note)
 
-    def values(self, frame: Frame) -> tuple[int, Array | None]:
+    def values(self, frame: ShownFrame) -> tuple[int, Array | None]:
         """The values of the shown bodies at ``frame``, (shown,) float32, with the number of the frame that they are of.
 
         While they are being computed these are the values of another frame, or None.
@@ -120,15 +118,14 @@ class Coloring:
         if key in self._known or key in self._coming:
             pass
         elif self._thread is None:
-            self._remember(key, self._compute(frame))
+            self._remember(key, self._compute(self._bodies(frame)))
         elif len(self._coming) < MOST_WAITING:
-            bodies = Bodies(self.source, frame, self.quantity.neighbours)
-            self._coming[key] = self._thread.submit(self._of, bodies)
+            self._coming[key] = self._thread.submit(self._compute, self._bodies(frame))
         if key not in self._known:
             key = min(self._known, key=lambda number: abs(number - key), default=-1)
         return key, self._known.get(key)
 
-    def rows(self, frame: Frame, rows: Array) -> Array:
+    def rows(self, frame: ShownFrame, rows: Array) -> Array:
         """Linear RGB of some bodies at ``frame``, (rows, 3)."""
         if self.in_shader:
             return self.colours(np.linalg.norm(frame.velocity[rows], axis=1))
@@ -153,25 +150,22 @@ class Coloring:
     def _ends(self) -> tuple[float, float]:
         """The ends of the scale from some frames of the run."""
         quantity = self.quantity
-        if self.in_shader or quantity.scale == CATEGORIES:
-            return 0.0, 0.0
-        if not self.source.recorded:
-            return 0.0, 0.0  # until there are values
+        if self.in_shader or quantity.scale == CATEGORIES or not self.source.frames:
+            return 0.0, 0.0  # of a live simulation: until there are values
         samples = 1 if quantity.constant else min(quantity.samples, self.source.frames)
         pasts = map(self.source.past, sorted({round(k) for k in np.linspace(0, self.source.frames - 1, samples)}))
-        found = [self._compute(past[0]) for past in pasts if past is not None]
+        found = [self._compute(self._bodies(past)) for past in pasts if past is not None]
         return self._ends_of(np.concatenate(found) if found else np.zeros(0))
 
     def _ends_of(self, values: Array) -> tuple[float, float]:
         return ends(values, self.quantity.scale) if np.isfinite(values).any() else (np.nan, np.nan)
 
-    def _compute(self, frame: Frame) -> Array:
-        return self._of(Bodies(self.source, frame, self.quantity.neighbours))
+    def _bodies(self, frame: ShownFrame) -> ShownBodies:
+        return ShownBodies(self.source, frame, self.quantity.neighbours)
 
-    def _of(self, bodies: Bodies) -> Array:
+    def _compute(self, bodies: ShownBodies) -> Array:
         assert self.quantity.compute is not None
-        values = self.quantity.compute(bodies).astype(np.float32)
-        return np.ascontiguousarray(values)
+        return np.ascontiguousarray(self.quantity.compute(bodies), np.float32)
 
     def _collect(self) -> None:
         for number in [number for number, coming in self._coming.items() if coming.done()]:
@@ -179,7 +173,7 @@ class Coloring:
 
     def _remember(self, number: int, values: Array) -> None:
         self._known[number] = values
-        if not self.source.recorded and number >= self._rescale_at:  # the ends follow the run, ever more slowly
+        if not self.source.frames and number >= self._rescale_at:  # the ends follow the run, ever more slowly
             self.ends, self._rescale_at = self._ends_of(values), 2 * max(1, number)
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]

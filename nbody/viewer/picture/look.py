@@ -11,7 +11,7 @@ from nbody.viewer.picture.choices import BACKGROUNDS, COLOURS, MAPS, SIZES
 FEW = 64
 """Up to this number of bodies, trails and sizes by mass are on unless the user chooses otherwise."""
 
-TRAILS = ("auto", "none", "all", "light")
+TRAILS = ("auto", "none", "all")
 """The words that :attr:`Look.trails` can be, besides a list of ids."""
 
 DIMMEST, BRIGHTEST = -8.0, 8.0
@@ -19,12 +19,8 @@ LONGEST_TRAIL = 10_000
 TRAIL_FRAMES = 200
 
 
-def _choice(default: str, help: str, names: Registry) -> Any:
-    return field(default=default, metadata={"help": help, "names": names})
-
-
-def _option(default: Any, help: str) -> Any:
-    return field(default=default, metadata={"help": help})
+def _option(default: str | float, help: str, names: Registry | None = None) -> Any:
+    return field(default=default, metadata={"help": help} | ({"names": names} if names else {}))
 
 
 @dataclass(frozen=True)
@@ -37,13 +33,11 @@ class Look:
         InputError: a name is unknown or a number out of range; the line begins with the option.
     """
 
-    color: str = _choice("speed", "What colours show", COLOURS)
-    map: str = _choice("ember", "The colour map", MAPS)
-    background: str = _choice("dark", "The background", BACKGROUNDS)
-    sizes: str = _choice("auto", "Sizes of the bodies", SIZES)
-    trails: str = _option(
-        "auto", f"Trails: none, all, light (it fades), ids like 0,3,7, or auto (all, up to {FEW} bodies)."
-    )
+    color: str = _option("speed", "What colours show", COLOURS)
+    map: str = _option("ember", "The colour map", MAPS)
+    background: str = _option("dark", "The background", BACKGROUNDS)
+    sizes: str = _option("auto", "Sizes of the bodies", SIZES)
+    trails: str = _option("auto", f"Trails: none, all, ids like 0,3,7, or auto (all, up to {FEW} bodies).")
     trail_frames: int = _option(TRAIL_FRAMES, "The number of earlier frames that trails go through.")
     vectors: bool = _option(False, "Arrows along the velocities.")
     contours: bool = _option(False, "Lines of equal surface density, for many bodies.")
@@ -64,6 +58,8 @@ class Look:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Look":
         """A look from values by field name; other keys are ignored, and so are values of None."""
+        if options.get("trails") == "light":  # of version 0.2
+            options = {**options, "trails": "all"}
         return cls(**{each.name: options[each.name] for each in fields(cls) if options.get(each.name) is not None})
 
     def trail_ids(self) -> tuple[int, ...]:
@@ -75,38 +71,17 @@ class Look:
         except ValueError:
             raise InputError(f"--trails {self.trails}: must be {', '.join(TRAILS)} or ids like 0,3,7") from None
 
-    def next_color(self) -> "Look":
-        """The next quantity that colours can show."""
-        return self._next("color", COLOURS)
-
-    def next_map(self) -> "Look":
-        """The next colour map."""
-        return self._next("map", MAPS)
-
-    def next_background(self) -> "Look":
-        """The next background."""
-        return self._next("background", BACKGROUNDS)
-
-    def next_sizes(self) -> "Look":
-        """The next way to choose sizes."""
-        return self._next("sizes", SIZES)
-
-    def next_trails(self) -> "Look":
-        """The next of :data:`TRAILS`."""
-        return self._next("trails", TRAILS)
-
-    def toggle(self, name: str) -> "Look":
-        """Switch ``vectors``, ``contours``, ``axes`` or ``scale_bar`` on or off."""
-        return replace(self, **{name: not getattr(self, name)})  # type: ignore[arg-type]
+    def next(self, name: str) -> "Look":
+        """A field with the next of its names; or on instead of off, and off instead of on."""
+        now, names = getattr(self, name), self.__dataclass_fields__[name].metadata.get("names", TRAILS)
+        if isinstance(now, bool):
+            return replace(self, **{name: not now})  # type: ignore[arg-type]
+        known = list(names)
+        return replace(self, **{name: known[(known.index(now) + 1) % len(known)] if now in known else known[0]})
 
     def brighter(self, stops: float) -> "Look":
         """Multiply the light by 2 to the power of ``stops``, within limits."""
         return replace(self, exposure=min(max(self.exposure + stops, DIMMEST), BRIGHTEST))
-
-    def _next(self, name: str, names: Any) -> "Look":
-        known, now = list(names), getattr(self, name)
-        following = known[(known.index(now) + 1) % len(known)] if now in known else known[0]
-        return replace(self, **{name: following})
 
 
 def option(name: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from nbody.viewer.picture.background import Background
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.ribbons import Ribbons
-from nbody.viewer.sources.source import Moment
+from nbody.viewer.sources.frames import ShownMoment
 
 Array = np.ndarray
 Size = tuple[int, int]
@@ -65,7 +65,7 @@ class Arrows:
         self._ribbons = Ribbons()
         self._begin = self._vector = np.zeros((0, 3))
 
-    def load(self, moment: Moment, fastest: float) -> None:
+    def load(self, moment: ShownMoment, fastest: float) -> None:
         """Take the positions and velocities of up to :data:`MOST_ARROWS` bodies; ``fastest`` is a speed of the run."""
         if moment.first.position is None or not fastest:
             return

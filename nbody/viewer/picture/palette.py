@@ -5,6 +5,8 @@ lightness and chroma (Oklab: Ottosson 2020): equal steps along them are equal st
 keep their hues but are brightened to one level.
 """
 
+from functools import partial
+
 import numpy as np
 
 Array = np.ndarray
@@ -29,43 +31,13 @@ CATEGORIES = ("#e69f00", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#f0e442", 
 """Colours that colour-blind readers can tell apart (Okabe and Ito 2008), on screen."""
 
 
-def ember(steps: int = 256) -> Array:
-    """Amber, rose, violet, blue. The arc avoids green, which no star has."""
-    return _arc(68.0, -130.0, CHROMA, steps)
-
-
-def reef(steps: int = 256) -> Array:
-    """Green, cyan, blue, magenta."""
-    return _arc(135.0, 345.0, 0.115, steps)  # there is no purer cyan of this lightness on a screen
-
-
-def viridis(steps: int = 256) -> Array:
-    """Matplotlib's viridis."""
-    return _table("viridis", 0.05, steps)
-
-
-def cividis(steps: int = 256) -> Array:
-    """Matplotlib's cividis."""
-    return _table("cividis", 0.0, steps)
-
-
-def inferno(steps: int = 256) -> Array:
-    """Matplotlib's inferno without its black end."""
-    return _table("inferno", 0.25, steps)
-
-
-def plasma(steps: int = 256) -> Array:
-    """Matplotlib's plasma."""
-    return _table("plasma", 0.0, steps)
-
-
 def categories(count: int) -> Array:
     """``count`` colours for species; from the ninth on they repeat."""
     screen = [[int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)] for colour in CATEGORIES]
     return _levelled(from_screen(np.array([screen[k % len(screen)] for k in range(max(count, 1))])))
 
 
-def _arc(first: float, last: float, chroma: float, steps: int) -> Array:
+def _arc(first: float, last: float, chroma: float, steps: int = 256) -> Array:
     """An arc of hue (degrees in Oklab's a-b plane)."""
     hue = np.radians(np.linspace(first, last, steps))
     oklab = np.stack([np.full(steps, LIGHTNESS), chroma * np.cos(hue), chroma * np.sin(hue)], axis=1)
@@ -73,7 +45,7 @@ def _arc(first: float, last: float, chroma: float, steps: int) -> Array:
     return linear.clip(0.0, 1.0).astype(np.float32)
 
 
-def _table(name: str, first: float, steps: int) -> Array:
+def _table(name: str, first: float, steps: int = 256) -> Array:
     """A map of matplotlib from the fraction ``first`` on."""
     from matplotlib import colormaps
 
@@ -92,3 +64,16 @@ def on_screen(linear: Array) -> Array:
 def from_screen(values: Array) -> Array:
     """The inverse of :func:`on_screen`, for values in 0 to 1."""
     return np.asarray(values, np.float64) ** 2.2
+
+
+ember = partial(_arc, 68.0, -130.0, CHROMA)
+"""Amber, rose, violet, blue. The arc avoids green, which no star has."""
+
+reef = partial(_arc, 135.0, 345.0, 0.115)
+"""Green, cyan, blue, magenta. There is no purer cyan of this lightness on a screen."""
+
+viridis = partial(_table, "viridis", 0.05)
+cividis = partial(_table, "cividis", 0.0)
+inferno = partial(_table, "inferno", 0.25)
+"""Without its black end."""
+plasma = partial(_table, "plasma", 0.0)

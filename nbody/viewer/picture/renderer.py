@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 from vispy import gloo
 from vispy.gloo import gl
 
@@ -15,14 +14,14 @@ from nbody.viewer.picture.background import Background
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.choices import BACKGROUNDS, SIZES
 from nbody.viewer.picture.coloring import Coloring
-from nbody.viewer.picture.glow import Glow
 from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.marks import Arrows, Axes, bar_length
 from nbody.viewer.picture.overlay import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
-from nbody.viewer.picture.tonemap import ToneMap, metered
-from nbody.viewer.picture.trails import FadingLight, Trails, check_trails, leaves_light
-from nbody.viewer.sources.source import Moment, Source
+from nbody.viewer.picture.tonemap import Glow, ToneMap, metered
+from nbody.viewer.picture.trails import Trails, check_trails
+from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.source import Source
 
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
 """Words in the names of OpenGL renderers that run on the processor."""
@@ -37,9 +36,6 @@ METER_ATTEMPTS = 10
 METER_SIZE = (1280, 720)
 """The size at which the exposure is measured, so that it does not depend on the window's size."""
 
-RUN_UP = 120
-"""The number of earlier moments that leave light in a still picture."""
-
 BRIEF_BELOW = 500
 """Less high pictures, in pixels at scale 1, have a brief caption and no legend: these would cover a third of them."""
 
@@ -50,7 +46,7 @@ BAR_BOTTOM = 62
 """The distance of the scale bar from the lower edge in pixels at scale 1: it stands above a window's time line."""
 
 
-class Renderer:
+class PictureRenderer:
     """Draws moments of a source into the current target of ``canvas``.
 
     Args:
@@ -76,16 +72,12 @@ class Renderer:
         self.name = str(gl.glGetParameter(gl.GL_RENDERER))
         self.software = any(word in self.name.lower() for word in SOFTWARE)
         if not patient:
-            source.thin_out(MOST_ON_A_CPU if self.software else MOST_IN_A_WINDOW)
+            source.shown.thin_out(MOST_ON_A_CPU if self.software else MOST_IN_A_WINDOW)
         self.home, self.problem = source.home(), ""
-        self.sprites = Sprites(source.shown, self.home, float_targets_work(canvas))
-        light_format = "rgba8" if self.sprites.format == "rgba8" else "rgba16f"  # of what does not sum light
-        self._glow, self._tonemap = Glow(light_format), ToneMap()
-        self._trails, self._fading = Trails(source), FadingLight(light_format)
-        self._arrows, self._axes = Arrows(), Axes()
-        self._caption, self._legend, self._bar = Overlay(), Overlay(), Overlay()
-        self._flash = Overlay()
-        self._texts = [Overlay() for _ in "xyz"]
+        self.sprites = Sprites(source.shown.count, self.home, float_targets_work(canvas))
+        self._glow = Glow("rgba8" if self.sprites.format == "rgba8" else "rgba16f")  # it does not sum light
+        self._tonemap, self._trails = ToneMap(), Trails(source)
+        self._arrows, self._axes, self._overlay = Arrows(), Axes(), Overlay()
         check_trails(source, look)
         self._coloring = Coloring(source, look.color, look.map, patient)
         self._drawn, self._at = look, 0.0
@@ -93,8 +85,8 @@ class Renderer:
 
     def _meter(self) -> None:
         """Set the exposure from the first frame, in the initial view. It stays fixed, so that brightness can be compared."""
-        self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
-        for k in range(attempts := min(self.source.frames, METER_ATTEMPTS)):
+        self._resize()
+        for k in range(attempts := min(max(self.source.frames, 1), METER_ATTEMPTS)):
             try:
                 self.load(k)
                 break
@@ -106,14 +98,14 @@ class Renderer:
 
     def load(self, at: float) -> None:
         """Load the moment ``at``, counted in frames, for :meth:`draw`. Raises InputError for a damaged frame."""
-        self.moment: Moment = self.source.moment(at)
+        self.moment: ShownMoment = self.source.moment(at)
         first, second = self.moment.first, self.moment.second or self.moment.first
         self._at = first.number + self.moment.share * (second.number - first.number)
         self._follow_look()
         self.sprites.load(self.moment, self._coloring)
         self._trails.load(self.moment, self._drawn, self._coloring)
         if self._drawn.vectors:
-            self._arrows.load(self.moment, self.source.palette_speeds[1])
+            self._arrows.load(self.moment, self.source.speeds[1] / self.source.speed_unit)
 
     @property
     def news(self) -> bool:
@@ -137,13 +129,10 @@ class Renderer:
         if self.look.map != before.map:
             self._coloring = self._coloring.recoloured(self.look.map)
         if self.look.sizes != before.sizes:
-            self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown_mass))
+            self._resize()
 
-    def run_up(self, at: float) -> list[float]:
-        """Earlier moments that must be drawn before the moment ``at``, because their light is still seen in its picture."""
-        if not leaves_light(self.source, self.look):
-            return []
-        return [*np.linspace(at - min(self.look.trail_frames / 2, at), at, RUN_UP, endpoint=False)]
+    def _resize(self) -> None:
+        self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown.of(self.source.catalogue.mass)))
 
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
         """Draw the loaded moment into the whole target, ``size`` (width, height) in pixels."""
@@ -151,11 +140,8 @@ class Renderer:
         white = self._tonemap.white / sprites.range
         sprites.draw(camera, size, scale, lambda: self._trails.draw(camera, size, scale, white))
         self._glow.draw(sprites.light, size, scale)
-        trails = None
-        if leaves_light(self.source, look):
-            trails = self._fading.draw(sprites.light, size, camera, self._at, look.trail_frames)
         gloo.set_viewport(0, 0, *size)
-        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look, trails)
+        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look)
         self._draw_marks(camera, size, scale)
 
     def _draw_marks(self, camera: Camera, size: tuple[int, int], scale: float) -> None:
@@ -166,18 +152,17 @@ class Renderer:
             self._arrows.draw(camera, size, text, background)
         if look.axes:
             marks = self._axes.draw(camera, self.home, size, text, background, unit)
-            for mark, overlay in zip(marks, self._texts, strict=False):
+            for mark in marks:
                 image = text_panel(mark.text, text)
-                overlay.draw(
-                    image, mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text), size, background.paper
-                )
+                corner = mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text)
+                self._overlay.draw(mark.text[0], image, corner, size, background.paper)
         self._draw_flashes(camera, size, text, background.paper)
         if look.scale_bar:
             length, pixels = bar_length(camera, size, unit)
-            symbol = self.source.units.symbol("length") if self.source.units else ""
+            symbol = self.source.catalogue.units.symbol("length")
             image = bar_panel(length, round(pixels), symbol, text)
             corner = size[0] - image.shape[1] - round(2 * MARGIN * text), size[1] - round(BAR_BOTTOM * text)
-            self._bar.draw(image, corner, size, background.paper)
+            self._overlay.draw("scale bar", image, corner, size, background.paper)
 
     def _draw_flashes(self, camera: Camera, size: tuple[int, int], text: float, paper: bool) -> None:
         """Mark the latest collisions with rings that fade."""
@@ -186,7 +171,7 @@ class Renderer:
             image = faded_ring(text, round((1 - age) * RING_SHADES))
             corner = round(x - image.shape[1] / 2), round(y - image.shape[0] / 2)
             if 0 <= x < size[0] and 0 <= y < size[1]:
-                self._flash.draw(image, corner, size, paper)
+                self._overlay.draw("flash", image, corner, size, paper)
 
     def draw_caption(
         self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""
@@ -197,10 +182,10 @@ class Renderer:
         margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
         brief = size[1] < BRIEF_BELOW * pixel_scale
         caption = hud.caption_panel(self.source.caption(at), scale, alert or self.problem, brief)
-        self._caption.draw(caption, (margin, margin), size, paper)
+        self._overlay.draw("caption", caption, (margin, margin), size, paper)
         below = margin + caption.shape[0] + round(GAP * scale)
         if brief:
             return margin + caption.shape[1], below
         legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
-        self._legend.draw(legend, (margin, below), size, paper)
+        self._overlay.draw("legend", legend, (margin, below), size, paper)
         return margin + max(caption.shape[1], legend.shape[1]), below + legend.shape[0]

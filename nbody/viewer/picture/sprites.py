@@ -10,7 +10,7 @@ from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.look import FEW
 from nbody.viewer.picture.shaders import source
-from nbody.viewer.sources.source import Frame, Moment
+from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 
 Array = np.ndarray
 Size = tuple[int, int]
@@ -51,7 +51,7 @@ class FrameBuffers:
         self.value: gloo.VertexBuffer | None = None
         self._valued: tuple[Coloring | None, int] = (None, -1)
 
-    def load(self, frame: Frame, coloring: Coloring) -> None:
+    def load(self, frame: ShownFrame, coloring: Coloring) -> None:
         """Copy ``frame`` and the values of its colours into the buffers, unless they hold them."""
         if frame.number != self.number:
             frame.fill(self.position, self.velocity)
@@ -98,7 +98,7 @@ class Sprites:
         """Set a factor of the width and a factor of the light of each body, (count, 2); None if no body differs."""
         self._sizes = None if sizes is None else gloo.VertexBuffer(np.ascontiguousarray(sizes, np.float32))
 
-    def load(self, moment: Moment, coloring: Coloring) -> None:
+    def load(self, moment: ShownMoment, coloring: Coloring) -> None:
         """Load a moment with its colours. A frame that is loaded already is not copied again."""
         first, second = moment.first, moment.second or moment.first
         if self._second.number == first.number or self._first.number == second.number:

@@ -11,7 +11,7 @@ from nbody.errors import DeviceError, InputError
 from nbody.viewer import backends
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.renderer import Renderer
+from nbody.viewer.picture.renderer import PictureRenderer
 from nbody.viewer.sources.source import Source
 
 Size = tuple[int, int]
@@ -42,7 +42,7 @@ class Studio:
             largest = gl.glGetParameter(gl.GL_MAX_TEXTURE_SIZE)
             if max(size) > largest:
                 raise InputError(f"--size {size[0]}x{size[1]}: OpenGL draws up to {largest} pixels a side here")
-            self.renderer = Renderer(self._canvas, source, look=look)
+            self.renderer = PictureRenderer(self._canvas, source, look=look)
             self.texture = gloo.Texture2D(
                 (size[1], size[0], 4), format="rgba", internalformat="rgba8", interpolation="linear"
             )
@@ -50,11 +50,6 @@ class Studio:
         except BaseException:
             self.close()
             raise
-
-    def run_up(self, at: float, camera: Camera | None = None) -> None:
-        """Draw the earlier moments whose fading light is still seen in the picture of the moment ``at``."""
-        for earlier in self.renderer.run_up(at):
-            self.draw(earlier, camera, with_hud=False)
 
     def draw(self, at: float, camera: Camera | None = None, with_hud: bool = True) -> None:
         """Draw the moment ``at``, counted in frames, as seen by ``camera``, by default the view of the run.

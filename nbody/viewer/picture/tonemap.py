@@ -1,14 +1,16 @@
-"""Maps light to screen colours: brightness on a logarithmic scale, hue unchanged."""
+"""Maps light to screen colours: brightness on a logarithmic scale, hue unchanged; with a halo around bright regions."""
 
 import numpy as np
 from vispy import gloo
 
 from nbody.viewer.picture.choices import BACKGROUNDS
 from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.shaders import source
+from nbody.viewer.picture.shaders import cover, rectangle
 
-CORNERS = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.float32)
-"""The corners of a rectangle, as a triangle strip."""
+Size = tuple[int, int]
+
+SHRINK = 4
+"""The factor by which the grid of the glow is coarser than the picture, in both directions; the shader knows it."""
 
 CONTRAST = 200.0
 """The ratio of white (drawn bright) to dark (where the logarithm starts to bend)."""
@@ -19,11 +21,42 @@ BRIGHT_SHARE = 0.01
 GLOW = 0.35
 """The share of the light that goes into the glow."""
 
-TRAIL = 0.5
-"""The share of the fading light of pictures before."""
-
 CONTOUR_RATIO = 4.0
 """The ratio of the surface densities of two neighbouring contours."""
+
+
+class Glow:
+    """A halo as in a photograph: shrinks light, then blurs it along x and y, into :attr:`light`. It fills the gaps between
+    the particles of a spiral arm, so that the arm looks continuous."""
+
+    def __init__(self, texture_format: str) -> None:
+        self._format = texture_format
+        self._program = rectangle("glow.frag")
+        self._size: Size = (0, 0)
+
+    def draw(self, light: gloo.Texture2D, size: Size, scale: float = 1.0) -> None:
+        """Blur ``light``, of ``size`` (width, height)."""
+        if size != self._size:
+            self._make_targets(size)
+        x, y = SHRINK * scale / size[0], SHRINK * scale / size[1]
+        light.interpolation = "linear"
+        self._program["u_pixel"] = 1 / size[0], 1 / size[1]
+        for source, target, step in (
+            (light, self.light, (0.0, 0.0)), (self.light, self._along_x, (x, 0.0)), (self._along_x, self.light, (0.0, y))
+        ):  # fmt: skip
+            self._program["u_light"], self._program["u_step"] = source, step
+            self._program["u_shrink"] = float(source is light)
+            with self._targets[target]:
+                gloo.set_viewport(0, 0, target.shape[1], target.shape[0])
+                cover(self._program)
+
+    def _make_targets(self, size: Size) -> None:
+        self._size = size
+        shape = (-(-size[1] // SHRINK), -(-size[0] // SHRINK), 4)
+        self._along_x, self.light = (
+            gloo.Texture2D(shape, format="rgba", internalformat=self._format, interpolation="linear") for _ in range(2)
+        )
+        self._targets = {texture: gloo.FrameBuffer(color=texture) for texture in (self._along_x, self.light)}
 
 
 def metered(light: np.ndarray) -> float:
@@ -47,34 +80,16 @@ class ToneMap:
         self.white = 1.0
         self._programs: dict[tuple[str, ...], gloo.Program] = {}
 
-    def draw(
-        self,
-        light: gloo.Texture2D,
-        glow: gloo.Texture2D,
-        light_range: float,
-        look: Look,
-        trails: gloo.Texture2D | None = None,
-    ) -> None:
-        """Draw ``light`` with its ``glow``, and with ``trails`` of the light before; a texture value of 1 is a light of
-        ``light_range``."""
+    def draw(self, light: gloo.Texture2D, glow: gloo.Texture2D, light_range: float, look: Look) -> None:
+        """Draw ``light`` with its ``glow``; a texture value of 1 is a light of ``light_range``."""
         background = BACKGROUNDS.load(look.background)
-        words = {"PAPER": background.paper, "TRAILS": trails is not None, "CONTOURS": look.contours}
-        program = self._compiled(tuple(word for word, needed in words.items() if needed))
+        words = ("PAPER",) * background.paper + ("CONTOURS",) * look.contours
+        program = self._programs[words] = self._programs.get(words) or rectangle("tonemap.frag", words)
         light.interpolation = "nearest"  # pixel by pixel; on a processor this is a fifth faster than "linear"
         white = self.white / 2**look.exposure
         program["u_light"], program["u_glow"], program["u_range"] = light, glow, light_range
-        program["u_share"], program["u_sky"] = (1 - GLOW, GLOW, TRAIL), background.sky
+        program["u_share"], program["u_sky"] = (1 - GLOW, GLOW), background.sky
         program["u_dark"], program["u_bright"] = white / CONTRAST, 1 / np.log1p(CONTRAST)
         if look.contours:
             program["u_ink"], program["u_step"] = background.ink, np.log(CONTOUR_RATIO)
-        if trails is not None:
-            program["u_trails"] = trails
-        gloo.set_state(blend=False, depth_test=False, cull_face=False)
-        program.draw("triangle_strip")
-
-    def _compiled(self, words: tuple[str, ...]) -> gloo.Program:
-        if words not in self._programs:
-            program = gloo.Program(source("picture.vert"), source("tonemap.frag", words))
-            program["a_corner"], program["u_rectangle"] = CORNERS, (-1, -1, 1, 1)
-            self._programs[words] = program
-        return self._programs[words]
+        cover(program)

@@ -1,23 +1,20 @@
-"""Trails: the ways that bodies came, as lines, and as light that fades."""
+"""Trails: the ways that bodies came, as lines that fade with age."""
 
 import numpy as np
-from vispy import gloo
 
 from nbody.errors import InputError
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.look import FEW, Look
 from nbody.viewer.picture.ribbons import Ribbons
-from nbody.viewer.picture.shaders import source
-from nbody.viewer.picture.tonemap import CORNERS
-from nbody.viewer.sources.interpolation import interpolated
-from nbody.viewer.sources.source import Frame, Moment, Source
+from nbody.viewer.sources.frames import ShownFrame, ShownMoment, interpolated
+from nbody.viewer.sources.source import Source
 
 Array = np.ndarray
 Size = tuple[int, int]
 
 MOST_BODIES = 512
-"""The most bodies whose trails are lines; more leave light that fades."""
+"""The most bodies with trails; of more, so many that are spread evenly over the bodies of the file."""
 
 PIECES = 16_384
 """The number of straight pieces of all trails, about."""
@@ -35,31 +32,25 @@ BRIGHTNESS, WIDTH = 0.12, 1.6
 """The light of a fresh trail in units of white, and its width in pixels at scale 1."""
 
 
-def rows_with_lines(source: Source, look: Look) -> Array:
-    """The rows of the bodies whose trails are lines, by :attr:`Look.trails`."""
-    if look.trails == "all":
-        return np.arange(source.shown if source.shown <= MOST_BODIES else 0)
-    if look.trails == "auto":
-        return np.arange(source.shown if source.shown <= FEW else 0)
+def rows_with_trails(source: Source, look: Look) -> Array:
+    """The rows of the bodies that have trails, by :attr:`Look.trails`."""
+    if look.trails == "all" or (look.trails == "auto" and source.shown.count <= FEW):
+        drawn = min(source.shown.count, MOST_BODIES)
+        return np.arange(drawn) * source.shown.count // drawn
     ids = look.trail_ids()
-    return np.flatnonzero(np.isin(source.chosen_rows(source.id), ids))[:MOST_BODIES] if ids else np.arange(0)
+    return np.flatnonzero(np.isin(source.shown.of(source.catalogue.id), ids))[:MOST_BODIES] if ids else np.arange(0)
 
 
 def check_trails(source: Source, look: Look) -> None:
     """Raise InputError if :attr:`Look.trails` names an id that no body has."""
     ids = look.trail_ids()
-    missing = np.setdiff1d(ids, source.id) if ids else np.arange(0)
+    missing = np.setdiff1d(ids, source.catalogue.id) if ids else np.arange(0)
     if len(missing):
         raise InputError(f"--trails {look.trails}: there is no body with the id {int(missing[0])}")
 
 
-def leaves_light(source: Source, look: Look) -> bool:
-    """True if trails are light that fades."""
-    return look.trails == "light" or (look.trails == "all" and source.shown > MOST_BODIES)
-
-
 class Trails:
-    """The trails of some bodies as lines: through earlier frames of a recording, or through those that have been shown."""
+    """The trails of some bodies: lines through earlier frames of a recording, or through those that have been shown."""
 
     def __init__(self, source: Source) -> None:
         self._source, self._ribbons = source, Ribbons()
@@ -68,13 +59,14 @@ class Trails:
         self._loaded: tuple = ()
         self._now, self._memory = 0.0, 1.0
 
-    def load(self, moment: Moment, look: Look, coloring: Coloring) -> None:
+    def load(self, moment: ShownMoment, look: Look, coloring: Coloring) -> None:
         """Prepare the trails that end at ``moment``."""
-        rows, first, second = rows_with_lines(self._source, look), moment.first, moment.second or moment.first
+        rows, first, second = rows_with_trails(self._source, look), moment.first, moment.second or moment.first
         if not np.array_equal(rows, self._rows):
             self._rows, self._known, self._loaded = rows, {}, ()
         self._now, self._memory = moment.share * (second.number - first.number), float(look.trail_frames)
-        wanted = (first.number, second.number, look.trail_frames, coloring)
+        valued = -1 if coloring.in_shader else coloring.values(first)[0]  # values may come later
+        wanted = (first.number, second.number, look.trail_frames, coloring, valued)
         if wanted == self._loaded or not len(rows) or first.position is None:
             return
         self._learn(moment, look.trail_frames)
@@ -86,29 +78,24 @@ class Trails:
         if len(self._rows):
             self._ribbons.draw(camera, size, WIDTH * scale, BRIGHTNESS * white, self._now, self._memory)
 
-    def _learn(self, moment: Moment, frames: int) -> None:
+    def _learn(self, moment: ShownMoment, frames: int) -> None:
         """Take the bodies of the frames that are shown, and of ``frames`` earlier ones that are not known yet."""
         source, first, second = self._source, moment.first, moment.second or moment.first
         oldest = first.number - frames
         self._known = {n: known for n, known in self._known.items() if oldest <= n <= second.number}
-        past = source.past(first.number)
-        begin = past[1] if past else self._known.get(first.number, (0, 0, 0.0))[2]
-        self._take(first, begin)
-        if second is not first:
-            self._take(second, begin + moment.interval)
-        budget = BYTES // (24 * source.shown)
+        self._take(first)
+        self._take(second)
+        budget = BYTES // (24 * source.shown.count)
         for number in range(first.number - 1, max(oldest, 0) - 1, -1):
-            if not source.recorded or (number not in self._known and budget <= 0):
-                break
-            if number not in self._known and (past := source.past(number)):
-                self._take(*past)
+            if number not in self._known and budget > 0 and (past := source.past(number)):
+                self._take(past)
                 budget -= 1
 
-    def _take(self, frame: Frame, time: float) -> None:
-        rows = self._rows
-        self._known[frame.number] = frame.position[rows].astype(float), frame.velocity[rows].astype(float), time
+    def _take(self, frame: ShownFrame) -> None:
+        position, velocity = (each[self._rows].astype(float) for each in (frame.position, frame.velocity))
+        self._known[frame.number] = position, velocity, frame.time
 
-    def _make(self, first: Frame, coloring: Coloring) -> None:
+    def _make(self, first: ShownFrame, coloring: Coloring) -> None:
         """Make the pieces of all trails; their times count frames from ``first``."""
         numbers = sorted(self._known)
         if len(numbers) < 2:
@@ -133,46 +120,3 @@ class Trails:
             each[part][seen] for each in (points, colour, time) for part in (slice(None, -1), slice(1, None))
         )
         self._ribbons.load(begin, end, begin_colour, end_colour, np.stack([out, into], axis=1))
-
-
-class FadingLight:
-    """The light of the pictures before, which fades while time goes on: the trails of many bodies."""
-
-    def __init__(self, texture_format: str) -> None:
-        self._format = texture_format
-        self._program = gloo.Program(source("picture.vert"), source("trail.frag"))
-        self._program["a_corner"], self._program["u_rectangle"] = CORNERS, (-1, -1, 1, 1)
-        self._seen: bytes = b""
-        self._at = 0.0
-        self._size: Size = (0, 0)
-        self._targets: dict[gloo.Texture2D, gloo.FrameBuffer] = {}
-        self._before = self._light = gloo.Texture2D((1, 1, 4))
-
-    def draw(self, light: gloo.Texture2D, size: Size, camera: Camera, at: float, frames: int) -> gloo.Texture2D:
-        """The brighter one of ``light`` and the faded light of the pictures before, which were seen from the same place.
-
-        Args:
-            at: the moment in frames.
-            frames: the number of frames after which light has faded to a thousandth.
-        """
-        if size != self._size:
-            self._make_targets(size)
-        seen = camera.view().tobytes() + camera.projection(size).tobytes()
-        fade = 0.001 ** (abs(at - self._at) / frames) if seen == self._seen else 0.0
-        self._seen, self._at = seen, at
-        self._before, self._light = self._light, self._before
-        program = self._program
-        program["u_light"], program["u_before"], program["u_fade"] = light, self._before, fade
-        gloo.set_state(blend=False, depth_test=False, cull_face=False)
-        with self._targets[self._light]:
-            gloo.set_viewport(0, 0, *size)
-            program.draw("triangle_strip")
-        return self._light
-
-    def _make_targets(self, size: Size) -> None:
-        self._size, self._seen = size, b""
-        self._before, self._light = (
-            gloo.Texture2D((size[1], size[0], 4), format="rgba", internalformat=self._format, interpolation="linear")
-            for _ in range(2)
-        )
-        self._targets = {texture: gloo.FrameBuffer(color=texture) for texture in (self._before, self._light)}

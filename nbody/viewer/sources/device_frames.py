@@ -8,7 +8,8 @@ failed. Otherwise positions and velocities pass through pinned memory on the hos
 """
 
 import queue
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +17,10 @@ from nbody.errors import DeviceError, printable, shortened
 from nbody.gpu import cuda, kernel, mark, out_of_memory
 from nbody.gpu.opengl_buffers import SharedBuffers
 from nbody.state.device import DeviceState
-from nbody.viewer.sources.source import Frame
+from nbody.viewer.sources.frames import ShownFrame
+
+if TYPE_CHECKING:
+    from vispy.gloo import VertexBuffer
 
 Array = np.ndarray
 
@@ -84,19 +88,21 @@ class DeviceFrames:
 
     # --- On the simulation's thread ---
 
-    def frame(self, state: DeviceState) -> "DeviceFrame":
-        """The present state as a frame. Waits until it is packed."""
+    def frame(self, state: DeviceState, time: float) -> "DeviceFrame":
+        """The present state as a frame of ``time`` (in the picture's unit). Waits until it is packed."""
         slot, stream = self._free.get(), state.stream
         slot.read.wait(stream)
         self._pack(state, self._rows, slot)
+        pinned = None
         if self.problem:
             if slot.pinned is None:
                 slot.pinned = cuda.pinned_array((2, *slot.positions.shape), np.float32)
             slot.positions.copy_to_host(slot.pinned[0], stream=stream)
             slot.velocities.copy_to_host(slot.pinned[1], stream=stream)
+            pinned = slot.pinned
         slot.packed.record(stream)
         slot.packed.synchronize()
-        return DeviceFrame(slot, self, pinned=bool(self.problem))
+        return DeviceFrame(slot, self, pinned, time, state.step)
 
     def velocities(self, state: DeviceState, rows: Array) -> Array:
         """The velocities of some bodies in the picture's units, (rows, 3) float32 on the host."""
@@ -104,7 +110,7 @@ class DeviceFrames:
         self._pack(state, cuda.to_device(rows.astype(np.int64)), found)
         return found.velocities.copy_to_host()
 
-    def _pack(self, state: DeviceState, rows: Any, slot: Slot) -> None:
+    def _pack(self, state: DeviceState, rows, slot: Slot) -> None:
         state.settle()
         length, speed = (state.dtype.type(1 / unit) for unit in self.units)
         shown = slot.positions.shape[0]
@@ -118,8 +124,8 @@ class DeviceFrames:
 
     # --- On the window's thread ---
 
-    def copy(self, slot: Slot, buffers: tuple[Any, Any]) -> bool:
-        """Copy a slot into vertex buffers (vispy) on the device. False if this failed; it is then not tried again."""
+    def copy(self, slot: Slot, buffers: "tuple[VertexBuffer, VertexBuffer]") -> bool:
+        """Copy a slot into vertex buffers  on the device. False if this failed; it is then not tried again."""
         if self.problem == UNTRIED:
             self._shared, self.problem = shared_buffers()
         if self._shared is None:
@@ -133,45 +139,40 @@ class DeviceFrames:
         return True
 
 
-class DeviceFrame(Frame):
+class DeviceFrame(ShownFrame):
     """A frame in device memory. Its arrays are copied to the host when somebody asks for them."""
 
-    def __init__(self, slot: Slot, frames: DeviceFrames, pinned: bool) -> None:
-        self.__dict__.update(number=0, _slot=slot, _frames=frames, _pinned=pinned)  # a frozen dataclass
+    def __init__(self, slot: Slot, frames: DeviceFrames, pinned: Array | None, time: float, step: int) -> None:
+        self.number, self.time, self.step = 0, time, step
+        self._slot, self._frames, self._pinned = slot, frames, pinned
 
-    @property
+    @cached_property
     def position(self) -> Array:  # type: ignore[override]
         return self._host(0)
 
-    @property
+    @cached_property
     def velocity(self) -> Array:  # type: ignore[override]
         return self._host(1)
 
     def _host(self, which: int) -> Array:
-        slot: Slot = self.__dict__["_slot"]
-        copies = self.__dict__.setdefault("_copies", {})
-        if which not in copies:
-            if self.__dict__["_pinned"] and slot.pinned is not None:
-                copies[which] = slot.pinned[which].copy()
-            else:
-                stream = cuda.stream()  # not the default stream, which would wait for the forces
-                copies[which] = (slot.positions, slot.velocities)[which].copy_to_host(stream=stream)
-                stream.synchronize()
-        return copies[which]
+        if self._pinned is not None:
+            return self._pinned[which].copy()
+        stream = cuda.stream()  # not the default stream, which would wait for the forces
+        copy = (self._slot.positions, self._slot.velocities)[which].copy_to_host(stream=stream)
+        stream.synchronize()
+        return copy
 
-    def fill(self, position, velocity) -> None:
-        frames, slot = self.__dict__["_frames"], self.__dict__["_slot"]
-        if frames.copy(slot, (position, velocity)):
+    def fill(self, position: "VertexBuffer", velocity: "VertexBuffer") -> None:
+        if self._frames.copy(self._slot, (position, velocity)):
             return
-        if self.__dict__["_pinned"] and slot.pinned is not None:
-            position.set_data(slot.pinned[0])
-            velocity.set_data(slot.pinned[1])
-        else:
+        if self._pinned is None:
             super().fill(position, velocity)
+        else:
+            position.set_data(self._pinned[0])
+            velocity.set_data(self._pinned[1])
 
     def release(self) -> None:
-        """Declare that the frame is no longer shown."""
-        self.__dict__["_frames"].release(self.__dict__["_slot"])
+        self._frames.release(self._slot)
 
 
 def shared_buffers() -> tuple[SharedBuffers | None, str]:
@@ -190,8 +191,8 @@ def shared_buffers() -> tuple[SharedBuffers | None, str]:
         return None, str(error)
 
 
-def opengl_name(buffer: Any) -> int:
-    """The OpenGL name of a vertex buffer (vispy), which is created if need be."""
+def opengl_name(buffer: "VertexBuffer") -> int:
+    """The OpenGL name of a vertex buffer , which is created if need be."""
     from vispy.gloo.context import get_current_canvas
 
     context = get_current_canvas().context

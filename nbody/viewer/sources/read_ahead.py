@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from nbody import machine
-from nbody.viewer.sources.source import Frame
+from nbody.viewer.sources.frames import ShownFrame
 
 MOST_BYTES = 2**30
 """Bytes of frames that are kept, if that is at least :data:`LEAST_FRAMES`."""
@@ -24,10 +24,10 @@ class ReadAhead:
         frame_bytes: the size of a frame in memory.
     """
 
-    def __init__(self, read: Callable[[int], Frame], frame_bytes: int) -> None:
+    def __init__(self, read: Callable[[int], ShownFrame], frame_bytes: int) -> None:
         self._read = read
         self.capacity = max(LEAST_FRAMES, min(MOST_FRAMES, MOST_BYTES // max(1, frame_bytes)))
-        self._frames: dict[int, Future[Frame]] = {}
+        self._frames: dict[int, Future[ShownFrame]] = {}
         self._threads: ThreadPoolExecutor | None = None
 
     def prepare(self, numbers: Iterable[int]) -> None:
@@ -40,7 +40,7 @@ class ReadAhead:
             if k not in self._frames:
                 self._frames[k] = self._threads.submit(self._read, k)
 
-    def get(self, k: int) -> Frame:
+    def get(self, k: int) -> ShownFrame:
         """Frame ``k``; waits until it has been read. Raises what ``read`` raised."""
         if k in self._frames:
             return self._frames[k].result()

@@ -1,4 +1,4 @@
-"""The particles, speeds and caption of each frame of a trajectory, as the viewer draws them."""
+"""The bodies, speeds and caption of each frame of a trajectory, as the viewer draws them."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,20 +7,17 @@ from functools import cached_property
 import numpy as np
 
 from nbody.diagnostics.energy import relative_energy_error
-from nbody.errors import InputError, counted, printable, shortened
+from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 from nbody.viewer.sources.read_ahead import ReadAhead
-from nbody.viewer.sources.recorded_series import RecordedSeries
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, leaves_view, sampled, speed_scale, spread, whole_view
-from nbody.viewer.sources.series import Series
-from nbody.viewer.sources.source import Caption, Frame, Moment, Source, unit_near
+from nbody.viewer.sources.series import RecordedSeries, Series
+from nbody.viewer.sources.source import Caption, Catalogue, Source, unit_near
 
 Array = np.ndarray
-
-LONGEST_NAME = 60
-"""Characters of a name that are shown."""
 
 MARKED, SHORTEST_MARK = 0.025, 4
 """A collision is marked for this share of the run's frames, and at least for so many."""
@@ -32,7 +29,7 @@ FAR = 1e15
 """Where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40."""
 
 
-class Recording(Source):
+class RecordedSource(Source):
     """A trajectory, prepared for drawing. While moments follow each other, forward or backward, the next frames are read
     ahead in threads.
 
@@ -46,48 +43,41 @@ class Recording(Source):
 
     Attributes:
         run: the trajectory.
-        name: the name of its scenario.
-        speeds: (slow, fast), the speeds at the ends of the palette; the same in every frame, so that a constant speed
-            has a constant colour.
+        speeds: as in every source; the same in every frame, so that a constant speed has a constant colour.
     """
 
-    recorded = True
-
     def __init__(self, run: Trajectory, notify: Callable[[str], object] | None = None) -> None:
-        super().__init__()
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; look again when the run has begun")
-        self.run, self.count, self.dimensions = run, run.count, run.dimensions
-        self.mass, self.id, self.gravity = run.mass, run.id, recorded_gravity(run)
-        self.species, self.species_names = run.species, run.species_names
-        self.units = getattr(run, "units", None)
-        self.name = shortened(printable(run.resolved.get("name", "")), LONGEST_NAME) or "run"
+        self.run = run
+        law = recorded_gravity(run)
+        bodies = Catalogue(run.dimensions, run.mass, run.id, run.species, run.species_names, law, run.units)
+        super().__init__(run.resolved.get("name", ""), bodies, _length_unit(run))
         self._scaled_at = 0
         self._notify, self._reported = notify, set[str]()
         self._left_out: dict[int, str] = {}  # lines about bodies without a finite position
-        self._ahead = ReadAhead(self._read, 2 * 3 * 4 * self.count)
+        self._ahead = ReadAhead(self._read, 2 * 3 * 4 * bodies.count)
         self._at, self._direction = -1.0, 0  # the moment before, and where the playback goes
         self._series: RecordedSeries | None = None
-        self.update()
+        self._update()
 
-    def update(self) -> int:
-        """Read the frames that :meth:`Trajectory.refresh` found. Returns the number of frames."""
+    def _update(self) -> None:
+        """Read what the trajectory has now."""
         self._energy = self.run.energy_balance()
         self._events = self.run.event_rows()
         # While a run grows, update the speed scale each time the number of frames has doubled, not for each frame.
         if self.frames >= 2 * self._scaled_at:
             self._scaled_at = self.frames
             self.speeds = speed_scale(sampled(self.run.velocity, spread(self.frames, SAMPLES)))
-        return self.frames
 
     def refresh(self) -> int:
         self.run.refresh()
-        return self.update()
+        self._update()
+        return self.frames
 
     @property
     def frames(self) -> int:
-        """The number of frames at the last :meth:`update`."""
-        return len(self._energy)
+        return len(self._energy)  # at the last look
 
     def index(self, frame: int, option: str = "--frame") -> int:
         """The index of ``frame`` counted from the start; a negative ``frame`` counts from the end.
@@ -102,24 +92,23 @@ class Recording(Source):
             )
         return frame % self.frames
 
-    def moment(self, at: float) -> Moment:
+    def moment(self, at: float) -> ShownMoment:
         self._prepare(at)
         k = int(at)
         first = self._readable(k, -1)
         if at == first.number or first.number > at or k + 1 >= self.frames:
-            return Moment(first)
+            return ShownMoment(first)
         second = self._readable(k + 1, 1)
         if second.number <= first.number:  # every later frame is damaged
-            return Moment(first)
+            return ShownMoment(first)
         begin, end = (float(self.run.time[frame.number]) for frame in (first, second))
         now = float(np.interp(at, [k, k + 1], self.run.time[k : k + 2]))
-        share = (now - begin) / (end - begin) if end > begin else 0.0
-        return Moment(first, second, share, (end - begin) * self.speed_unit / self.length_unit)
+        return ShownMoment(first, second, (now - begin) / (end - begin) if end > begin else 0.0)
 
-    def past(self, number: int) -> tuple[Frame, float] | None:
-        # A damaged frame can't be had.
-        with suppress(InputError):
-            return self.frame(number), float(self.run.time[number]) * self.speed_unit / self.length_unit
+    def past(self, number: int) -> ShownFrame | None:
+        if 0 <= number < self.frames:
+            with suppress(InputError):
+                return self._frame(number)
         return None
 
     def _prepare(self, at: float) -> None:
@@ -136,7 +125,7 @@ class Recording(Source):
     def waiting(self, at: float) -> bool:
         return self._ahead.waiting(int(at)) or (at % 1 > 0 and self._ahead.waiting(int(at) + 1))
 
-    def _readable(self, k: int, step: int) -> Frame:
+    def _readable(self, k: int, step: int) -> ShownFrame:
         """Frame ``k``, or, if damaged frames are only reported, the next readable one in direction ``step``, or else in the
         other one."""
         for number in [
@@ -144,7 +133,7 @@ class Recording(Source):
             *range(k, -1 if step > 0 else self.frames, -step),
         ]:
             try:
-                return self.frame(number)
+                return self._frame(number)
             except InputError as error:
                 if self._notify is None:
                     raise
@@ -156,17 +145,17 @@ class Recording(Source):
             self._reported.add(line)
             self._notify(line)
 
-    def frame(self, k: int) -> Frame:
+    def _frame(self, k: int) -> ShownFrame:
         """Frame ``k``. Raises InputError if it is damaged."""
         frame = self._ahead.get(k)
         if self._left_out and not self._reported.intersection(self._left_out.values()):
             self._report(next(iter(self._left_out.values())))
         return frame
 
-    def _read(self, k: int) -> Frame:
+    def _read(self, k: int) -> ShownFrame:
         """Read frame ``k``, in any thread."""
-        position = self.chosen(self.run.position[k], self.length_unit)
-        velocity = self.chosen(self.run.velocity[k], self.speed_unit)
+        position = self.shown.vectors(self.run.position[k], self.length_unit)
+        velocity = self.shown.vectors(self.run.velocity[k], self.speed_unit)
         if (merged := self._merged(k)) is not None:
             position[merged], velocity[merged] = FAR, 0.0
         if not np.isfinite(position).all():
@@ -176,7 +165,8 @@ class Recording(Source):
                 "body has no finite position and is" if bad.sum() == 1 else "bodies have no finite position and are"
             )
             self._left_out[k] = f"{self.run.path}: frame {k}: {bad.sum()} {bodies} left out"
-        return Frame(k, position, velocity)
+        time = float(self.run.time[k]) * self.speed_unit / self.length_unit
+        return ShownFrame(k, position, velocity, time)
 
     def _merged(self, k: int) -> Array | None:
         """The shown bodies that had merged into others before frame ``k`` - 1: (shown,) mask, or None if there are none. (In
@@ -184,10 +174,10 @@ class Recording(Source):
         if not k or not len(self._events):
             return None
         alive = self.run.left(k - 1).alive
-        return None if alive.all() else ~self.chosen_rows(alive)
+        return None if alive.all() else ~self.shown.of(alive)
 
     def masses(self, number: int) -> Array:
-        return self.run.left(number).mass if len(self._events) else self.mass
+        return self.run.left(number).mass if len(self._events) else self.catalogue.mass
 
     def flashes(self, at: float) -> tuple[Array, Array]:
         if not len(self._events):
@@ -200,22 +190,14 @@ class Recording(Source):
         places = np.stack([rows[axis] for axis in "xyz"], axis=1) / self.length_unit
         return places, (at - when[chosen]) / shown
 
-    @cached_property
-    def length_unit(self) -> float:  # type: ignore[override]
-        """The picture's unit of length, in the scenario's."""
-        with suppress(InputError):  # a damaged frame is reported when it is shown
-            position = self.run.position.sample(0, SAMPLE)
-            return unit_near(float(np.abs(position[np.isfinite(position)]).max(initial=0.0)))
-        return 1.0
-
     def home(self, frame: int | None = None) -> Camera:
         # The view of the run frames the bodies of its samples together.
         if frame is None:
             return self._home.copy()
-        return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.dimensions)
+        return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.catalogue.dimensions)
 
     @cached_property
-    def wanders(self) -> bool:  # type: ignore[override]
+    def wanders(self) -> bool:
         return leaves_view(self.run, self.frames, self.length_unit, self._home)
 
     @cached_property
@@ -240,8 +222,8 @@ class Recording(Source):
         frames = np.arange(self.frames)
         time, step = float(np.interp(at, frames, self.run.time)), int(np.interp(at, frames, self.run.step))
         return Caption(
-            self.name, time, step, k, self.frames, error, self.count, self.shown, self.speeds, self._note(k),
-            self.symbol("time"),
+            self.name, time, step, k, self.frames, error, self.catalogue.count, self.shown.count, self._note(k),
+            self.catalogue.units.symbol("time"),
         )  # fmt: skip
 
     def _note(self, k: int) -> str:
@@ -250,7 +232,7 @@ class Recording(Source):
         if not done:
             return ""
         left, text = int(self.run.left(k).alive.sum()), counted(done, "collision")
-        return text if left == self.count else f"{text}, {counted(left, 'particle is', 'particles are')} left"
+        return text if left == self.catalogue.count else f"{text}, {counted(left, 'particle is', 'particles are')} left"
 
 
 def recorded_gravity(run: Trajectory) -> Gravity | None:
@@ -263,3 +245,11 @@ def recorded_gravity(run: Trajectory) -> Gravity | None:
         gravity.squares(run.species, run.species_names)  # raises if the lengths are not those of the species
         return gravity
     return None
+
+
+def _length_unit(run: Trajectory) -> float:
+    """The picture's unit of length, in the scenario's."""
+    with suppress(InputError):  # a damaged frame is reported when it is shown
+        position = run.position.sample(0, SAMPLE)
+        return unit_near(float(np.abs(position[np.isfinite(position)]).max(initial=0.0)))
+    return 1.0

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
 from nbody.errors import InputError
 from nbody.trajectory import Trajectory
+from nbody.trajectory.reader import FrameColumn
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.look import FEW
 from nbody.viewer.picture.scale import LOGARITHMIC, ends
@@ -32,7 +32,7 @@ def spread(frames: int, samples: int) -> list[int]:
     return sorted({round(k) for k in np.linspace(0, frames - 1, samples)})
 
 
-def sampled(values: Any, frames: Iterable[int]) -> Iterator[Array]:
+def sampled(values: FrameColumn, frames: Iterable[int]) -> Iterator[Array]:
     """Some rows of ``values`` (positions or velocities of a trajectory) in each of ``frames``, without damaged ones, which
     are reported when they are shown."""
     for k in frames:

@@ -4,6 +4,7 @@ Import this module only after :func:`nbody.viewer.backends.use_window`: vispy ta
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -12,11 +13,9 @@ from vispy import app, gloo
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
-from nbody.viewer.picture.aim import Aim
-from nbody.viewer.picture.follow import Follow
+from nbody.viewer.picture.aim import Aim, Follow
 from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.picking import nearest
-from nbody.viewer.picture.renderer import Renderer
+from nbody.viewer.picture.renderer import PictureRenderer
 from nbody.viewer.screenshot import save_picture, save_text
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.controls import BODY, Controls
@@ -28,6 +27,9 @@ SIZE = (1280, 720)
 
 TICK = 1 / 60
 """Seconds between updates of the clock."""
+
+REACH = 14.0
+"""The greatest distance of the mouse from the body that a click chooses, in pixels at scale 1."""
 
 NOTICE_SECONDS = 4.0
 """How long a notice is shown."""
@@ -68,7 +70,7 @@ class Window(app.Canvas):
         if follow:
             self.controls.chosen, self.controls.follow = follow.body, BODY if follow.body is not None else follow.target
         self.panels = Panels(source, self.controls)
-        self.renderer: Renderer | None = None  # Qt has no OpenGL context before the window is on the screen
+        self.renderer: PictureRenderer | None = None  # Qt has no OpenGL context before the window is on the screen
         self.alert = self.notice = ""
         self._notice_until = 0.0
         self.failure: BaseException | None = None
@@ -91,7 +93,7 @@ class Window(app.Canvas):
             self._closing = app.Timer(0.0, connect=lambda event: self.close(), iterations=1, start=True)
 
     def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
-        self.renderer = self.renderer or Renderer(self, self.source, self.controls.look, patient=False)
+        self.renderer = self.renderer or PictureRenderer(self, self.source, self.controls.look, patient=False)
         self.renderer.look = self.controls.look
         try:
             self.renderer.load(at)
@@ -106,7 +108,8 @@ class Window(app.Canvas):
             self.panels.draw_facts(at, moment, size, scale, lambda: renderer.draw_caption(at, size, scale, alert))
         if "picture" in self.controls.requests:
             self.controls.requests.remove("picture")
-            self._save_picture(gloo.read_pixels((0, 0, *size), alpha=False))
+            pixels = gloo.read_pixels((0, 0, *size), alpha=False)
+            self._save(f"{self.transport.frame:05d}.png", lambda path: save_picture(pixels, path))
         if show_hud:
             self.panels.draw_controls(self.notice, size, scale)
 
@@ -117,7 +120,7 @@ class Window(app.Canvas):
             self._follow = self._aimed_at = None
             self.panels.followed = ""
             return
-        target = str(self.source.id[controls.chosen]) if controls.follow == BODY else controls.follow
+        target = str(self.source.catalogue.id[controls.chosen]) if controls.follow == BODY else controls.follow
         if self._follow is None or self._follow.target != target:
             self._follow, self._aimed_at = Follow(self.source, target), None
             self.panels.followed = self._follow.label
@@ -136,7 +139,7 @@ class Window(app.Canvas):
         Not while a key is handled: closing handles the keys that follow, and vispy refuses a key within a key.
         """
         self.failure = self.failure or self.transport.failure
-        if self.controls.closed or self.stop.requested or self.failure:
+        if "close" in self.controls.requests or self.stop.requested or self.failure:
             self._timer.stop()
             self.close()
             return
@@ -185,10 +188,9 @@ class Window(app.Canvas):
     def on_mouse_release(self, event) -> None:
         """Pass a released mouse button on; choose the body under a click."""
         if self.controls.release(self.pixel_scale) and self.renderer is not None:
-            row = nearest(
-                self.renderer.moment, self.controls.camera, self._pixel(event.pos), self.physical_size, self.pixel_scale
-            )
-            self.controls.choose(None if row is None else self.source.body(row))
+            position, reach = self.renderer.moment.positions(), REACH * self.pixel_scale
+            row = self.controls.camera.nearest(position, self._pixel(event.pos), self.physical_size, reach)
+            self.controls.choose(None if row is None else self.source.shown.body(row))
             self._after_event()
 
     def on_mouse_wheel(self, event) -> None:
@@ -211,35 +213,29 @@ class Window(app.Canvas):
         if self.controls.notice:
             self._tell(self.controls.notice)
             self.controls.notice = ""
-        for request in [each for each in self.controls.requests if each != "picture"]:
-            self.controls.requests.remove(request)
-            if request == "fullscreen":
-                self.fullscreen: bool = not self.fullscreen
-            elif request == "view":
-                self._save_view()
-        if not self.controls.closed:
+        requests = self.controls.requests
+        if "fullscreen" in requests:
+            self.fullscreen: bool = not self.fullscreen
+        if "view" in requests:
+            self._save_view()
+        requests[:] = [each for each in requests if each in ("picture", "close")]
+        if "close" not in requests:
             self.update()
 
     # --- Files ---
-
-    def _save_picture(self, pixels) -> None:
-        self._save(Path(f"{self._file_name}-{self.transport.frame:05d}.png"), lambda path: save_picture(pixels, path))
 
     def _save_view(self) -> None:
         from nbody.viewer.picture.camera_file import camera_text
 
         text = camera_text(self.controls.camera, self.source.length_unit)
-        path = Path(f"{self._file_name}-camera.yaml")
-        self._save(path, lambda path: save_text(text, path), f"; use it with --camera {path}")
+        self._save("camera.yaml", lambda path: save_text(text, path), "; use it with --camera {}")
 
-    def _save(self, path: Path, write, more: str = "") -> None:
+    def _save(self, ending: str, write: Callable[[Path], None], more: str = "") -> None:
+        name = re.sub(r"[^\w-]+", "-", self.source.name).strip("-") or "nbody"
+        path = Path(f"{name}-{ending}")
         try:
             write(path)
-            self._tell(f"saved {path}{more}")
+            self._tell(f"saved {path}{more.format(path)}")
         except NBodyError as error:
             self.alert = str(error)
             self.update()
-
-    @property
-    def _file_name(self) -> str:
-        return re.sub(r"[^\w-]+", "-", self.source.name).strip("-") or "nbody"

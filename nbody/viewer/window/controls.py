@@ -1,14 +1,13 @@
 """What keys and mouse do to camera, clock and look. Nothing here draws, so tests need no window."""
 
 import math
-from typing import Any
 
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.keys import Table
+from nbody.viewer.picture.aim import CENTRES
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.follow import CENTRES
 from nbody.viewer.picture.look import Look
-from nbody.viewer.window.keys import GROUPS, KEYS, LEAP, LIVE, TIME, VIEW, Key
+from nbody.viewer.window.keys import GROUPS, KEYS, LEAP, TIME, VIEW, Key
 from nbody.viewer.window.transport import Transport
 
 Pixel = tuple[float, float]
@@ -32,11 +31,10 @@ class Controls:
         show_hud: True if text and time line are drawn.
         show_diagrams, show_keys: True if this panel is drawn.
         chosen: the chosen body (0 to N-1), or None.
-        follow: what the camera follows: a word of :data:`~nbody.viewer.picture.follow.CENTRES`, :data:`BODY` for the
+        follow: what the camera follows: a word of :data:`~nbody.viewer.picture.aim.CENTRES`, :data:`BODY` for the
             chosen body, or empty.
         notice: a line that tells what a key did; the window takes it.
-        requests: what only the window can do: ``picture``, ``view``, ``fullscreen``; the window takes them.
-        closed: True if the user asked to close the window.
+        requests: what only the window can do: ``picture``, ``view``, ``fullscreen``, ``close``; the window takes them.
     """
 
     camera: Camera
@@ -45,7 +43,7 @@ class Controls:
 
     def __init__(self, camera: Camera, transport: Transport, look: Look = Look()) -> None:
         self.camera, self.transport, self.look = camera, transport, look
-        self.show_hud, self.show_diagrams, self.show_keys, self.closed = True, False, False, False
+        self.show_hud, self.show_diagrams, self.show_keys = True, False, False
         self.chosen: int | None = None
         self.follow, self.notice = "", ""
         self.requests: list[str] = []
@@ -62,7 +60,7 @@ class Controls:
         return False
 
     def _applies(self, key: Key) -> bool:
-        return not key.only or (key.only == LIVE) == self.transport.live
+        return key.only in ("", self.transport.kind)
 
     def press(self, at: Pixel, button: int, shift: bool, timeline: Timeline) -> None:
         """Handle a mouse button pressed at pixel ``at``."""
@@ -100,10 +98,6 @@ class Controls:
         """Restore the initial view."""
         self.camera = self._home.copy()
 
-    def zoom_in_middle(self, factor: float) -> None:
-        """Magnify about the middle of the picture."""
-        self.camera.radius /= factor
-
     def choose(self, body: int | None) -> None:
         """Choose a body, or none, which also ends following one."""
         self.chosen = body
@@ -117,12 +111,7 @@ class Controls:
 
     def change_look(self, name: str) -> None:
         """Choose the next value of a field of the look."""
-        self.look = getattr(self.look, f"next_{name}")()
-        self._tell(name)
-
-    def switch_look(self, name: str) -> None:
-        """Switch a field of the look on or off."""
-        self.look = self.look.toggle(name)
+        self.look = self.look.next(name)
         self._tell(name)
 
     def brighter(self, stops: float) -> None:
@@ -131,17 +120,13 @@ class Controls:
         self._tell("exposure")
 
     def _tell(self, name: str) -> None:
-        value: Any = getattr(self.look, name)
-        text = ("on" if value else "off") if isinstance(value, bool) else f"{value:+g}" if name == "exposure" else value
+        value = getattr(self.look, name)
+        text = {True: "on", False: "off"}.get(value, value) if name != "exposure" else f"{value:+g}"
         self.notice = f"{name.replace('_', ' ')}: {text}"
 
     def toggle(self, name: str) -> None:
         """Show or hide what the attribute ``name`` shows."""
         setattr(self, name, not getattr(self, name))
-
-    def ask(self, request: str) -> None:
-        """Ask the window for something."""
-        self.requests.append(request)
 
     def leave(self) -> None:
         """Close the table of keys, or else give up the chosen body, or else close the window."""
@@ -150,11 +135,7 @@ class Controls:
         elif self.chosen is not None:
             self.choose(None)
         else:
-            self.close()
-
-    def close(self) -> None:
-        """Ask the window to close."""
-        self.closed = True
+            self.requests.append("close")
 
     @property
     def hints(self) -> list[str]:

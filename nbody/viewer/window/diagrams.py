@@ -2,8 +2,6 @@
 
 from concurrent.futures import Future, ThreadPoolExecutor
 
-import numpy as np
-
 from nbody.viewer.display.diagram import Diagram, draw_diagram
 from nbody.viewer.sources.series import Series
 from nbody.viewer.sources.source import Source
@@ -33,25 +31,17 @@ class Diagrams:
         self._age += seconds
         if self._age >= REFRESH:
             self._age, self._series = 0.0, self._source.series()
-        finished = self._future is not None and self._future.done()
-        if finished and self._future is not None:
+        if finished := self._future is not None and self._future.done():
             self.drawn, self._future = self._future.result(), None
         if self._series is not None and self._future is None:
-            wanted = (self._series.points, self._series.complete, size, scale)
+            wanted = (len(self._series.times), self._series.complete, size, scale)
             if wanted != self._begun:
                 self._begun = wanted
                 self._thread = self._thread or ThreadPoolExecutor(1, "diagrams")
-                self._future = self._thread.submit(draw_diagram, self._series, _span(self._series), size, scale)
+                self._future = self._thread.submit(draw_diagram, self._series, size, scale)
         return finished
 
     def close(self) -> None:
         """End the thread."""
         if self._thread is not None:
             self._thread.shutdown(cancel_futures=True)
-
-
-def _span(series: Series) -> tuple[float, float]:
-    """The first and the last time of all curves."""
-    curves = (series.energy_error, series.virial_ratio, series.radii)
-    times = np.concatenate([curve.time for curve in curves])
-    return (float(times.min()), float(times.max())) if len(times) else (0.0, 1.0)

@@ -3,12 +3,13 @@
 import math
 import queue
 import time
+from collections import deque
 from contextlib import suppress
 
 from nbody.run.live_pace import UNLIMITED
 from nbody.run.schedule import StepSchedule
 from nbody.viewer.sources.live import Live
-from nbody.viewer.window.transport import Transport
+from nbody.viewer.window.transport import LIVE, Transport
 
 NO_WAY_BACK = "a simulation that is running can't be moved in time; Home starts it again"
 
@@ -17,6 +18,9 @@ COLUMNS = 1000
 
 STATUS_SECONDS = 0.25
 """Seconds between updates of the status."""
+
+RATE_SECONDS = 1.0
+"""The pictures per second are counted over this time."""
 
 
 class LiveClock(Transport):
@@ -27,14 +31,14 @@ class LiveClock(Transport):
         let_go: when the window is closed, the run goes on (``nbody run --view``).
     """
 
-    live = True
+    kind = LIVE
 
     def __init__(self, source: Live, let_go: bool = False) -> None:
         self.source, self.run, self._let_go = source, source.run, let_go
         self._frames = 0  # not yet known
-        self.message = ""
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
+        self._taken: deque[float] = deque()
         self._told = False  # that the run has failed
 
     @property
@@ -70,8 +74,15 @@ class LiveClock(Transport):
             self.failure = self.run.failure
         elif self.run.failure is not None and not self._told:
             self._told, self.message = True, " ".join(str(self.run.failure).split()) or "the run has ended"
-        before = self._status
-        return self.source.take() or self.status != before
+        before, taken = self._status, self.source.take()
+        if taken:
+            self._taken.append(time.perf_counter())
+        return taken or self.status != before
+
+    def _pictures_per_s(self) -> float:
+        while self._taken and self._taken[0] < time.perf_counter() - RATE_SECONDS:
+            self._taken.popleft()
+        return len(self._taken) / RATE_SECONDS
 
     @property
     def status(self) -> str:
@@ -82,16 +93,15 @@ class LiveClock(Transport):
         return self._status
 
     def _describe(self) -> str:
-        run, words = self.run, []
+        run, pace, words = self.run, self.run.pace, []
         if run.ended or run.failure is not None:
             words.append("■ at its end" if run.failure is None else "■ stopped")
-        elif run.progress is None and run.pace.playing:
+        elif run.progress is None and pace.playing:
             words.append("▶ preparing")
         else:
-            words.append("▶" if run.pace.playing else "❚❚ paused,")
-            words.append(_speed(run.pace.steps_per_picture))
-        if run.pace.steps_per_s and run.pace.playing and not run.ended:
-            words.append(f"· {run.pace.steps_per_s:.3g} steps/s · {self.source.pictures_per_s:.0f} pictures/s")
+            words += ["▶" if pace.playing else "❚❚ paused,", _speed(pace.steps_per_picture)]
+        if pace.steps_per_s and pace.playing and not run.ended:
+            words.append(f"· {pace.steps_per_s:.3g} steps/s · {self._pictures_per_s():.0f} pictures/s")
         if run.progress and run.progress.doing:
             words.append(f"· {run.progress.doing}: {run.progress.fraction:.0%}")
         if run.recording:

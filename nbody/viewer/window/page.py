@@ -12,11 +12,14 @@ from vispy import gloo
 from vispy.util import keys
 
 from nbody.viewer.picture.look import Look
-from nbody.viewer.sources.recording import Recording
+from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.window.canvas import Window
 from nbody.viewer.window.playback import Playback
 
 Size = tuple[int, int]
+
+POINTER = {"pointer_down": "press", "pointer_move": "move", "pointer_up": "release"}
+"""Events of a page, and what vispy calls them."""
 
 
 class PageCanvas(RemoteFrameBuffer):
@@ -29,7 +32,9 @@ class PageCanvas(RemoteFrameBuffer):
         closed: called when the widget has been closed.
     """
 
-    def __init__(self, recording: Recording, size: Size, look: Look = Look(), closed: Callable[[], Any] = lambda: None):
+    def __init__(
+        self, recording: RecordedSource, size: Size, look: Look = Look(), closed: Callable[[], object] = lambda: None
+    ):
         super().__init__()
         self._closed = closed
         self._recording = recording
@@ -68,7 +73,7 @@ class PageCanvas(RemoteFrameBuffer):
         return picture
 
     def _closed_by_user(self) -> bool:
-        if self.window.controls.closed and not self.is_closed:
+        if "close" in self.window.controls.requests and not self.is_closed:
             self.close()
         return self.is_closed
 
@@ -86,20 +91,13 @@ class PageCanvas(RemoteFrameBuffer):
         elif kind == "wheel":
             delta = event["dx"] / 100, -event["dy"] / 100
             self.window.events.mouse_wheel(pos=self._position(event), delta=delta, modifiers=self._modifiers(event))
-        elif kind in ("pointer_down", "pointer_move", "pointer_up"):
-            self._pointer(kind, event)
+        elif kind in POINTER:
+            button = {} if kind == "pointer_move" else {"button": event["button"]}
+            handle = getattr(self.window._backend, f"_vispy_mouse_{POINTER[kind]}")
+            handle(pos=self._position(event), modifiers=self._modifiers(event), **button)
         else:
             return
         self.request_draw()
-
-    def _pointer(self, kind: str, event: dict[str, Any]) -> None:
-        backend, about = self.window._backend, {"pos": self._position(event), "modifiers": self._modifiers(event)}
-        if kind == "pointer_down":
-            backend._vispy_mouse_press(button=event["button"], **about)
-        elif kind == "pointer_up":
-            backend._vispy_mouse_release(button=event["button"], **about)
-        else:
-            backend._vispy_mouse_move(**about)
 
     def _position(self, event: dict[str, Any]) -> tuple[float, float]:
         return event["x"] * self._ratio, event["y"] * self._ratio

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
-from nbody.viewer.display.body import body_panel, ring
+from nbody.viewer.display.body import body_panel, facts, ring
 from nbody.viewer.display.diagram import HEIGHT, WIDTH
 from nbody.viewer.display.hud import CAPTION_WIDTH, Timeline
 from nbody.viewer.display.keys import key_table, state_panel
 from nbody.viewer.display.text import MARGIN, text_scale
 from nbody.viewer.picture.choices import BACKGROUNDS
 from nbody.viewer.picture.overlay import Overlay
-from nbody.viewer.sources.facts import facts
-from nbody.viewer.sources.source import Moment, Source
+from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.source import Source
 from nbody.viewer.window.controls import BODY, Controls
 from nbody.viewer.window.diagrams import Diagrams
 from nbody.viewer.window.layout import Box, Layout
@@ -47,8 +46,8 @@ class Panels:
     def __init__(self, source: Source, controls: Controls) -> None:
         self._source, self._controls = source, controls
         self._transport = controls.transport
-        self._overlays: dict[str, Overlay] = {}
-        self._images: dict[str, tuple[Any, Array]] = {}
+        self._overlay: Overlay | None = None  # compiles shaders when it is made
+        self._images: dict[str, tuple[tuple, Array]] = {}
         self.diagrams, self.followed = Diagrams(source), ""
         self._diagram_size, self._scale = (WIDTH, HEIGHT), 1.0
         self._facts_at = 0.0
@@ -62,19 +61,24 @@ class Panels:
         """End the thread that draws diagrams."""
         self.diagrams.close()
 
-    def draw_marker(self, moment: Moment, size: Size, pixel_scale: float) -> None:
+    def draw_marker(self, moment: ShownMoment, size: Size, pixel_scale: float) -> None:
         """Draw the ring around the chosen body."""
         row = self._row()
         if row is None:
             return
         x, y = self._controls.camera.project(moment.positions(row)[None], size)[0]
-        image = self._cached("ring", pixel_scale, lambda: ring(pixel_scale))
+        image = self._cached("ring", (pixel_scale,), lambda: ring(pixel_scale))
         half = image.shape[0] / 2
         if -half < x < size[0] + half and -half < y < size[1] + half:
             self._draw("ring", image, (round(x - half), round(y - half)), size)
 
     def draw_facts(
-        self, at: float, moment: Moment, size: Size, pixel_scale: float, draw_caption: Callable[[], tuple[int, int]]
+        self,
+        at: float,
+        moment: ShownMoment,
+        size: Size,
+        pixel_scale: float,
+        draw_caption: Callable[[], tuple[int, int]],
     ) -> None:
         """Draw caption, chosen body and diagrams. Where there is no room for all, the caption is left out, then the
         diagrams. ``draw_caption`` returns the caption's right and lower edge."""
@@ -97,7 +101,7 @@ class Panels:
         if box:
             self._draw_diagrams(at, box, size, scale)
 
-    def _body_image(self, row: int, at: float, moment: Moment, scale: float) -> Array:
+    def _body_image(self, row: int, at: float, moment: ShownMoment, scale: float) -> Array:
         """The panel of the chosen body. While it moves, the numbers change only as fast as they can be read."""
         now = perf_counter()
         key = (row, self._controls.follow == BODY, scale, at, moment.first.number)
@@ -129,7 +133,7 @@ class Panels:
         if transport.frames > 1:
             self._draw("timeline", line.image(transport.at, transport.frames), (line.left, line.top), size)
         if controls.show_keys:
-            key = (size, scale, controls.camera.flat, transport.live)
+            key = (size, scale, controls.camera.flat, transport.kind)
             image = self._cached("keys", key, lambda: key_table(controls.key_table, (size[0], line.top), scale))
             self._draw("keys", image, ((size[0] - image.shape[1]) // 2, (line.top - image.shape[0]) // 2), size)
             return
@@ -156,16 +160,14 @@ class Panels:
 
     def _row(self) -> int | None:
         """The row of the chosen body in the arrays of a moment."""
-        return None if self._controls.chosen is None else self._source.row(self._controls.chosen)
+        return None if self._controls.chosen is None else self._source.shown.row(self._controls.chosen)
 
-    def _cached(self, name: str, key: Any, make: Callable[[], Array]) -> Array:
+    def _cached(self, name: str, key: tuple, make: Callable[[], Array]) -> Array:
         """The image ``make()``, made again when ``key`` changes."""
         if name not in self._images or self._images[name][0] != key:
             self._images[name] = (key, make())
         return self._images[name][1]
 
     def _draw(self, name: str, image: Array, at: tuple[int, int], size: Size) -> None:
-        if name not in self._overlays:
-            self._overlays[name] = Overlay()  # compiles shaders
-        paper = BACKGROUNDS.load(self._controls.look.background).paper
-        self._overlays[name].draw(image, at, size, paper)
+        self._overlay = self._overlay or Overlay()
+        self._overlay.draw(name, image, at, size, BACKGROUNDS.load(self._controls.look.background).paper)

@@ -26,29 +26,22 @@ class Playback(Transport):
         source: where :meth:`advance` looks for new frames while ``follow``.
 
     Attributes:
+        frames: may be set to a larger number.
         direction: 1 forward, -1 backward.
         loop: one of :data:`LOOPS`.
     """
 
+    frames: int = 0  # type: ignore[assignment]
+
     def __init__(self, frames: int, rate: float = 30.0, follow: bool = False, source: Source | None = None) -> None:
-        self._frames, self.rate, self.follow, self.playing = frames, rate, follow, True
+        self.frames, self.rate, self.follow = frames, rate, follow
         self.direction, self.loop = 1, LOOPS[0]
         self._source, self._since_refresh = source, 0.0
         self._now = 0.0  # in frames
 
     @property
-    def frames(self) -> int:
-        """The number of frames."""
-        return self._frames
-
-    @property
     def at(self) -> float:
-        return min(self._now, float(self.last))
-
-    @property
-    def last(self) -> int:
-        """The last frame."""
-        return self.frames - 1
+        return min(self._now, self.frames - 1.0)
 
     @property
     def status(self) -> str:
@@ -67,19 +60,18 @@ class Playback(Transport):
             if not 0 <= self._now < self.frames:
                 self._turn()
             if self._source is not None and self._source.waiting(self.at):
-                self._now, self.direction, self.playing = (
-                    clock  # large frames: the clock waits for the disk, and the window goes on drawing
-                )
+                # Large frames: the clock waits for the disk, and the window goes on drawing.
+                self._now, self.direction, self.playing = clock
         return (self.at, self.frames) != before
 
     def _turn(self) -> None:
         """The clock has passed an end."""
         if self.follow and self.direction > 0:
-            self._now = float(self.last)
+            self._now = self.frames - 1.0
         elif self.loop == "repeat":
             self._now %= self.frames
         else:
-            self._now = float(self.last) if self._now > 0 else 0.0
+            self._now = self.frames - 1.0 if self._now > 0 else 0.0
             if self.loop == "once":
                 self.playing = False
             else:
@@ -91,13 +83,13 @@ class Playback(Transport):
             return
         self._since_refresh = 0.0
         try:
-            self.grow(self._source.refresh())
+            self.frames = self._source.refresh()
         except NBodyError as error:
             self.follow = self.playing = False
             self.message = str(error)
 
     def seek(self, frame: float) -> None:
-        self._now = float(min(max(frame, 0), self.last))
+        self._now = float(min(max(frame, 0), self.frames - 1))
 
     def step(self, frames: int) -> None:
         # Between two frames, a step leads to the next whole frame.
@@ -106,9 +98,9 @@ class Playback(Transport):
 
     def toggle(self) -> None:
         """Play or pause. At the end of a recording that plays once, begin again."""
-        end = self.last if self.direction > 0 else 0
+        end = self.frames - 1 if self.direction > 0 else 0
         if not self.playing and self.loop == "once" and self.at == end and not self.follow:
-            self.seek(self.last - end)
+            self.seek(self.frames - 1 - end)
         super().toggle()
 
     def faster(self, factor: float) -> None:
@@ -122,7 +114,3 @@ class Playback(Transport):
     def next_loop(self) -> None:
         """The next of :data:`LOOPS`."""
         self.loop = LOOPS[(LOOPS.index(self.loop) + 1) % len(LOOPS)]
-
-    def grow(self, frames: int) -> None:
-        """Set a larger number of frames."""
-        self._frames = frames

@@ -2,19 +2,20 @@
 
 from abc import ABC, abstractmethod
 
+RECORDED, LIVE = "recorded", "live"
+
 
 class Transport(ABC):
     """Chooses the moment to show, and obeys the keys. All methods return at once: long work belongs on a thread.
 
     Attributes:
-        live: a simulation that is running; the keys of :data:`~nbody.viewer.window.controls.KEYS` marked ``live`` apply
-            to it, those marked ``recorded`` do not.
+        kind: :data:`RECORDED` or :data:`LIVE`; some keys apply to one of them only.
         playing: False while paused.
         message: a line for the user, shown below the caption until the next key; the clock may set it at any time.
         failure: an error because of which there is nothing more to show: the window closes.
     """
 
-    live: bool = False
+    kind: str = RECORDED
     playing: bool = True
     message: str = ""
     failure: BaseException | None = None

@@ -1,1 +1,1 @@
-"""The quantities that colours show. Each is one :class:`~.quantity.Quantity`; the registry is ``choices.COLOURS``."""
+"""The quantities that colours show. Each is one :class:`~.quantity.ColourQuantity`; the registry is ``choices.COLOURS``."""

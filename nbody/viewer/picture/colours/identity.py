@@ -2,35 +2,33 @@
 
 import numpy as np
 
-from nbody.viewer.picture.colours.quantity import Bodies, Quantity
+from nbody.viewer.picture.colours.quantity import ColourQuantity, ShownBodies
 from nbody.viewer.picture.scale import CATEGORIES, LINEAR, LOGARITHMIC
 
 Array = np.ndarray
 
 
-def species(bodies: Bodies) -> Array:
+def species(bodies: ShownBodies) -> Array:
     """The number of each body's species."""
-    source = bodies.source
-    known = source.species if source.species is not None else np.zeros(source.count)
-    return source.chosen_rows(known).astype(np.float32)
+    return bodies.source.shown.of(bodies.source.catalogue.species).astype(np.float32)
 
 
-def identity(bodies: Bodies) -> Array:
+def identity(bodies: ShownBodies) -> Array:
     """The id of each body."""
-    return bodies.source.chosen_rows(bodies.source.id).astype(np.float32)
+    return bodies.source.shown.of(bodies.source.catalogue.id).astype(np.float32)
 
 
-def mass(bodies: Bodies) -> Array:
+def mass(bodies: ShownBodies) -> Array:
     """The mass of each body."""
-    return bodies.source.shown_mass.astype(np.float32)
+    return bodies.source.shown.of(bodies.source.catalogue.mass).astype(np.float32)
 
 
-def energy_error(bodies: Bodies) -> Array:
+def energy_error(bodies: ShownBodies) -> Array:
     """|E - E₀|/|E₀| of the frame, the same for all bodies."""
     return np.full(len(bodies.position), abs(bodies.energy_error), np.float32)
 
 
-SPECIES = Quantity("species", CATEGORIES, species, constant=True)
-ID = Quantity("id", LINEAR, identity, constant=True)
-MASS = Quantity("mass", LOGARITHMIC, mass, symbol=lambda units: units.symbol("mass"), constant=True)
-ENERGY_ERROR = Quantity("|energy error|", LOGARITHMIC, energy_error, samples=64)
+SPECIES = ColourQuantity("species", CATEGORIES, species, constant=True)
+ID = ColourQuantity("id", LINEAR, identity, constant=True)
+MASS = ColourQuantity("mass", LOGARITHMIC, mass, symbol=lambda units: units.symbol("mass"), constant=True)
+ENERGY_ERROR = ColourQuantity("|energy error|", LOGARITHMIC, energy_error, samples=64)

@@ -2,21 +2,21 @@
 
 import numpy as np
 
-from nbody.viewer.picture.colours.quantity import Bodies, Quantity
+from nbody.viewer.picture.colours.quantity import ColourQuantity, ShownBodies
 from nbody.viewer.picture.scale import LOGARITHMIC
 
 Array = np.ndarray
 
 
-def acceleration(bodies: Bodies) -> Array:
+def acceleration(bodies: ShownBodies) -> Array:
     """|Δv/Δt| between the frames before and after (one of them at the ends of the run); NaN if there is one frame only."""
     if bodies.around is None:
         return np.full(len(bodies.position), np.nan, np.float32)
-    before, after, interval = bodies.around
-    return np.linalg.norm(after.velocity - before.velocity, axis=1) / np.float32(interval)
+    before, after = bodies.around
+    return np.linalg.norm(after.velocity - before.velocity, axis=1) / np.float32(after.time - before.time)
 
 
-def relative_speed(bodies: Bodies) -> Array:
+def relative_speed(bodies: ShownBodies) -> Array:
     """|v - v_c| with the velocity v_c of the centre of mass; the mean velocity if no body has mass."""
     velocity = bodies.velocity.astype(np.float64)
     finite = np.isfinite(velocity).all(axis=1)
@@ -28,9 +28,13 @@ def relative_speed(bodies: Bodies) -> Array:
     return relative
 
 
-SPEED = Quantity("speed", LOGARITHMIC, None, lambda source: source.speed_unit, lambda units: units.symbol("velocity"))
-RELATIVE_SPEED = Quantity("speed relative to the centre of mass", LOGARITHMIC, relative_speed, SPEED.unit, SPEED.symbol)
-ACCELERATION = Quantity(
+SPEED = ColourQuantity(
+    "speed", LOGARITHMIC, None, lambda source: source.speed_unit, lambda units: units.symbol("velocity")
+)
+RELATIVE_SPEED = ColourQuantity(
+    "speed relative to the centre of mass", LOGARITHMIC, relative_speed, SPEED.unit, SPEED.symbol
+)
+ACCELERATION = ColourQuantity(
     "acceleration", LOGARITHMIC, acceleration, lambda source: source.speed_unit**2 / source.length_unit,
     lambda units: units.symbol("acceleration"), neighbours=True,
 )  # fmt: skip

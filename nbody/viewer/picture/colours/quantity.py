@@ -2,17 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.viewer.sources.source import Frame, Source
+from nbody.viewer.sources.frames import ShownFrame
+from nbody.viewer.sources.source import Source
+
+if TYPE_CHECKING:
+    from nbody.scenario.units import Units
 
 Array = np.ndarray
 
 
-class Bodies:
+class ShownBodies:
     """The shown bodies at one frame, with what is constant about them.
 
     Creating it reads the neighbouring frames if ``neighbours`` is set; computing from it afterwards reads nothing, so that a
@@ -22,41 +27,39 @@ class Bodies:
         position, velocity: (shown, 3) float32 in the picture's units.
         mass: (shown,) float64 in the scenario's units, as if the bodies that are not shown were spread over the others.
         energy_error: of the frame; NaN if it is not known.
-        around: the frames before and after, and the time between them in the picture's units; None if there is one frame.
+        around: the frames before and after; None if there is one frame.
     """
 
-    def __init__(self, source: Source, frame: Frame, neighbours: bool = False) -> None:
+    def __init__(self, source: Source, frame: ShownFrame, neighbours: bool = False) -> None:
         self.source, self.number = source, frame.number
         self.position, self.velocity = frame.position, frame.velocity
-        self.energy_error = source.caption(min(frame.number, source.frames - 1)).energy_error
-        self.around: tuple[Frame, Frame, float] | None = self._around(frame) if neighbours else None
+        self.energy_error = source.caption(frame.number).energy_error
+        self.around = self._around(frame) if neighbours else None
 
     @property
     def mass(self) -> Array:
         source = self.source
-        return source.chosen_rows(source.masses(self.number)) * (source.count / source.shown)
+        return source.shown.of(source.masses(self.number)) * (source.catalogue.count / source.shown.count)
 
     def particles(self) -> Particles:
         """These bodies, at rest, in the picture's units of length."""
-        position = self.position[:, : self.source.dimensions].astype(np.float64)
+        position = self.position[:, : self.source.catalogue.dimensions].astype(np.float64)
         return Particles(self.mass, position, np.zeros_like(position))
 
-    def _around(self, frame: Frame) -> tuple[Frame, Frame, float] | None:
-        numbers = range(max(frame.number - 1, 0), min(frame.number + 2, self.source.frames))
-        found = [past for past in map(self.source.past, numbers) if past is not None]
-        if len(found) < 2 or found[-1][1] <= found[0][1]:
-            return None
-        return found[0][0], found[-1][0], found[-1][1] - found[0][1]
+    def _around(self, frame: ShownFrame) -> tuple[ShownFrame, ShownFrame] | None:
+        around = map(self.source.past, range(frame.number - 1, frame.number + 2))
+        found = [each for each in around if each is not None]
+        return (found[0], found[-1]) if found and found[-1].time > found[0].time else None
 
 
 @dataclass(frozen=True)
-class Quantity:
+class ColourQuantity:
     """A quantity that colours can show.
 
     Attributes:
         label: its name in the legend.
         scale: one of :mod:`nbody.viewer.picture.scale`.
-        compute: (shown,) values from :class:`Bodies`, in units of ``unit``; None: the shader computes the speed.
+        compute: (shown,) values from :class:`ShownBodies`, in units of ``unit``; None: the shader computes the speed.
         unit: the picture's unit of the quantity, in the scenario's.
         symbol: the unit's symbol for the legend, from ``Units``.
         constant: the values are the same in every frame.
@@ -67,9 +70,9 @@ class Quantity:
 
     label: str
     scale: str
-    compute: Callable[[Bodies], Array] | None
+    compute: Callable[[ShownBodies], Array] | None
     unit: Callable[[Source], float] = lambda source: 1.0
-    symbol: Callable[..., str] = lambda units: ""
+    symbol: Callable[["Units"], str] = lambda units: ""
     constant: bool = False
     neighbours: bool = False
     most: int | None = None
@@ -77,5 +80,5 @@ class Quantity:
 
     def check(self, name: str, source: Source) -> None:
         """Raise InputError if the quantity can't be shown for ``source``."""
-        if self.most is not None and source.shown > self.most:
-            raise InputError(f"--color {name}: can be computed for up to {self.most} bodies, not {source.shown}")
+        if self.most is not None and source.shown.count > self.most:
+            raise InputError(f"--color {name}: can be computed for up to {self.most} bodies, not {source.shown.count}")

@@ -4,7 +4,7 @@ import numpy as np
 
 from nbody.diagnostics.density import local_density
 from nbody.law.gravity import Gravity
-from nbody.viewer.picture.colours.quantity import Bodies, Quantity
+from nbody.viewer.picture.colours.quantity import ColourQuantity, ShownBodies
 from nbody.viewer.picture.scale import LOGARITHMIC
 
 Array = np.ndarray
@@ -21,11 +21,11 @@ FAR = 1e14
 """Bodies beyond have no finite position."""
 
 
-def density(bodies: Bodies) -> Array:
+def density(bodies: ShownBodies) -> Array:
     """The mass density around each body: within its sixth neighbour, or, for many bodies, in its cell."""
     if len(bodies.position) <= NEIGHBOURS_UP_TO:
         return local_density(bodies.particles()).astype(np.float32)
-    return grid_density(bodies.position[:, : bodies.source.dimensions], bodies.mass)
+    return grid_density(bodies.position[:, : bodies.source.catalogue.dimensions], bodies.mass)
 
 
 def grid_density(position: Array, mass: Array) -> Array:
@@ -61,21 +61,21 @@ def _morton(cell: Array) -> Array:
     return key
 
 
-def potential(bodies: Bodies) -> Array:
+def potential(bodies: ShownBodies) -> Array:
     """The depth of the potential well at each body, -φ, by direct summation with the law of the run."""
     from nbody.forces.reference import direct_sum
 
     source = bodies.source
-    position = bodies.position[:, : source.dimensions].astype(np.float64) * source.length_unit
-    law, each = source.gravity or Gravity(dimensions=source.dimensions), source.softening2
-    return -direct_sum(position, bodies.mass, law, None, None if each is None else source.chosen_rows(each))[1]
+    position = bodies.position[:, : source.catalogue.dimensions].astype(np.float64) * source.length_unit
+    law, each = source.catalogue.gravity or Gravity(dimensions=source.catalogue.dimensions), source.catalogue.softening2
+    return -direct_sum(position, bodies.mass, law, None, None if each is None else source.shown.of(each))[1]
 
 
-DENSITY = Quantity(
+DENSITY = ColourQuantity(
     "density", LOGARITHMIC, density,
-    lambda source: source.length_unit ** -source.dimensions, lambda units: units.symbol("density"), samples=3,
+    lambda source: source.length_unit ** -source.catalogue.dimensions, lambda units: units.symbol("density"), samples=3,
 )  # fmt: skip
-POTENTIAL = Quantity(
+POTENTIAL = ColourQuantity(
     "−potential", LOGARITHMIC, potential,
     symbol=lambda units: f"({units.symbol('velocity')})²" if units.symbol("velocity") else "", most=4096, samples=3,
 )  # fmt: skip

@@ -42,7 +42,7 @@ vec3 position() { return a_position; }
 vec3 velocity() { return a_velocity; }
 #else
 // The cubic Hermite polynomial through the positions and velocities of both frames, with limited tangents. (The same as
-// nbody/viewer/sources/interpolation.py, which explains the limit.)
+// nbody/viewer/sources/frames.py, which explains the limit.)
 vec3 position() {
     float s = u_share;
     vec3 chord = a_next_position - a_position;

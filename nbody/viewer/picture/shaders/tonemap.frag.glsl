@@ -1,9 +1,9 @@
 // Maps light to screen colours: brightness on a logarithmic scale, hue unchanged. A core a thousand times brighter than an
-// arm keeps its colour, and the arm stays visible. Compiled with PAPER (a light background), or TRAILS, CONTOURS, or none.
+// arm keeps its colour, and the arm stays visible. Compiled with PAPER (a light background), CONTOURS, both or none.
 
 uniform sampler2D u_light;
 uniform sampler2D u_glow;
-uniform vec3 u_share;          // shares of the light and of the glow in the picture; their sum is 1
+uniform vec2 u_share;          // shares of the light and of the glow in the picture; their sum is 1
 uniform float u_range;         // the light of a texture value of 1
 uniform float u_dark;          // light where the logarithm begins to bend
 uniform float u_bright;        // 1 / log(1 + light that is drawn bright / u_dark)
@@ -12,9 +12,6 @@ uniform vec3 u_sky;            // the background
 uniform vec3 u_ink;
 uniform float u_step;          // the logarithm of the ratio of two contours
 #endif
-#ifdef TRAILS
-uniform sampler2D u_trails;
-#endif
 varying vec2 v_place;
 
 void main() {
@@ -22,9 +19,6 @@ void main() {
     vec4 glow = texture2D(u_glow, v_place);
     vec3 light = min(texture2D(u_light, v_place).rgb, vec3(1e30));
     light = u_share.x * light + u_share.y * glow.rgb;
-#ifdef TRAILS
-    light += u_share.z * texture2D(u_trails, v_place).rgb;
-#endif
     light *= u_range;
     float most = max(max(light.r, light.g), max(light.b, 1e-9));
     float bright = log(1.0 + most / u_dark) * u_bright;

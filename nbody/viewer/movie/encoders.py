@@ -1,10 +1,12 @@
-"""H.264 in an MP4 file, by PyAV (the libraries of FFmpeg in one wheel)."""
+"""The encoders: H.264 in an MP4 file (by PyAV: the libraries of FFmpeg in one wheel); GIF, WebP and PNG (by Pillow)."""
 
 import logging
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from nbody import machine
 from nbody.errors import DeviceError, InputError, RunFailed
@@ -19,18 +21,37 @@ THREADS = "FRAME"
 
 BT709 = 1
 LIMITED_RANGE = 1
-"""FFmpeg's numbers for the colours that :mod:`.nv12` makes."""
+"""FFmpeg's numbers for the colours that :class:`.make.Nv12` makes."""
+
+FASTEST_GIF = 50
+"""Pictures per second: the times of a GIF are hundredths of a second, and browsers show 0.01 s as 0.1 s."""
 
 
-class MP4:
-    """Writes pictures in the layout NV12 (h · 3/2, w) uint8, the top row first; rows may be longer."""
+class Encoder:
+    """Writes pictures (h, w, RGB) uint8, the top row first; or, with ``nv12``, in that layout: (h · 3/2, w) uint8, rows may
+    be longer. ``signature`` is what its files begin with."""
+
+    nv12 = False
+    signature: bytes
+
+    @staticmethod
+    def check(film: Film) -> None:
+        """Raise an error if this film can't be encoded: InputError, or DeviceError if the encoder is not installed."""
+
+    @staticmethod
+    def write(film: Film, pictures: Iterator[np.ndarray]) -> None:
+        """Encode all pictures. Raises OSError if the file can't be written, RunFailed if the encoder fails."""
+        raise NotImplementedError
+
+
+class MP4(Encoder):
+    """H.264."""
 
     nv12 = True
     signature = b"\x00\x00\x00"
 
     @staticmethod
     def check(film: Film) -> None:
-        """Raise an error if this film can't be encoded: InputError for its size, DeviceError if PyAV is not installed."""
         width, height = film.size
         if width % 2 or height % 2:
             even = f"{width + width % 2}x{height + height % 2}"
@@ -45,7 +66,6 @@ class MP4:
 
     @staticmethod
     def write(film: Film, pictures: Iterator[np.ndarray]) -> None:
-        """Encode all pictures. Raises OSError if the file can't be written, RunFailed if the encoder fails."""
         import av
 
         logging.getLogger("libav").setLevel(logging.CRITICAL)  # errors are raised
@@ -79,3 +99,58 @@ def _frame(picture: np.ndarray, size: tuple[int, int]):
         lines = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
         lines[:, :width] = rows[:, :width]
     return frame
+
+
+class GIF(Encoder):
+    """Animated; each picture has its own 256 colours."""
+
+    signature = b"GIF8"
+
+    @staticmethod
+    def check(film: Film) -> None:
+        if film.fps > FASTEST_GIF:
+            raise InputError(
+                f"--fps {film.fps:g}: a GIF shows up to {FASTEST_GIF} pictures per second; or make a .webp"
+            )
+
+    @staticmethod
+    def write(film: Film, pictures: Iterator[np.ndarray]) -> None:
+        images = (
+            Image.fromarray(picture).quantize(method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+            for picture in pictures
+        )
+        _save(film, images, 10, format="GIF", optimize=False, disposal=1)
+
+
+class WEBP(Encoder):
+    """Animated."""
+
+    signature = b"RIFF"
+
+    @staticmethod
+    def write(film: Film, pictures: Iterator[np.ndarray]) -> None:
+        _save(film, map(Image.fromarray, pictures), 1, format="WEBP", quality=80, method=2)
+
+
+def _save(film: Film, images: Iterator[Image.Image], grain: int, **options) -> None:
+    """Save images that endlessly repeat, with times in units of ``grain`` milliseconds."""
+    ends = np.rint(np.arange(film.pictures + 1) * 1000 / film.fps / grain).astype(int) * grain
+    durations = np.diff(ends).tolist()  # right on average
+    next(images).save(film.path, save_all=True, append_images=images, duration=durations, loop=0, **options)
+
+
+class PNG(Encoder):
+    """A sequence NAME.0000.png, NAME.0001.png …"""
+
+    signature = b"\x89PNG"
+
+    @staticmethod
+    def write(film: Film, pictures: Iterator[np.ndarray]) -> None:
+        for number, picture in enumerate(pictures):
+            Image.fromarray(picture).save(numbered(film, number), compress_level=1)
+
+
+def numbered(film: Film, number: int) -> Path:
+    """The name of picture ``number``. All have the same number of digits, four or more."""
+    digits = max(4, len(str(film.pictures - 1)))
+    return film.path.with_name(f"{film.path.stem}.{number:0{digits}d}.png")
