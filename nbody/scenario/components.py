@@ -5,7 +5,7 @@ from typing import Any
 from nbody.errors import InputError
 from nbody.registry import Registry
 from nbody.scenario.fields import Group, unknown_key, validated
-from nbody.scenario.groups import NAMES, PLACED, Component, Generated
+from nbody.scenario.groups import PLACED, Component, Generated
 from nbody.scenario.model import Scenario
 
 
@@ -25,7 +25,7 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
     Raises:
         InputError: one line about an unknown name or option, or a wrong value.
     """
-    key = NAMES[type(chosen)]
+    key = chosen.named_by
     kind = registry.load(name or getattr(chosen, key), scenario.where(f"{at}.{key}"))
     model: type[Group] = getattr(kind, "Options", kind)
     for option in chosen.options:

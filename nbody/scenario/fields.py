@@ -25,7 +25,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from nbody.errors import InputError, did_you_mean
 from nbody.scenario.source import Keys, Source
-from nbody.scenario.units import DIMENSIONS, Dimension, is_quantity
+from nbody.scenario.units import DIMENSIONS, Dimension, Scale, is_quantity
 
 
 class KeyProblem(ValueError):
@@ -123,7 +123,7 @@ class Quantity:
         if not is_quantity(value):
             return value
         assert isinstance(value, str)
-        scale = info.context.scale if isinstance(info.context, Source) else None
+        scale = unit_scale(info)
         if scale is None and isinstance(info.context, Source) and "G" in _group(info.context.values, "gravity"):
             raise ValueError(
                 f"{shown(value)} has a unit, and a written G has none; remove the unit, or replace 'gravity: {{G: …}}' by "
@@ -136,6 +136,11 @@ class Quantity:
             )
         dimension: Dimension = DIMENSIONS[self.dimension]
         return scale.number(value, dimension) / (scale.number(f"1 {self.to}", dimension) if self.to else 1.0)
+
+
+def unit_scale(info: ValidationInfo) -> Scale | None:
+    """The units of the scenario that is being checked."""
+    return info.context.scale if isinstance(info.context, Source) else None
 
 
 def _group(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:

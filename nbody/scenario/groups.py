@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -39,6 +39,7 @@ from nbody.scenario.fields import (
     a_list,
     short_name,
     shown,
+    unit_scale,
     unknown_key,
     validated,
 )
@@ -69,7 +70,7 @@ def scale_from(source: Source) -> Scale | None:
 
 def units_from(values: Any, info: ValidationInfo) -> Any:
     """The units that :func:`scale_from` has checked, with the symbols of all four."""
-    scale = info.context.scale if isinstance(info.context, Source) else None
+    scale = unit_scale(info)
     return scale.units if scale else values
 
 
@@ -78,6 +79,9 @@ class Component(Group):
     component is loaded, see :func:`nbody.scenario.components.component`."""
 
     model_config = ConfigDict(extra="allow")
+
+    named_by: ClassVar[str]
+    """The key that names the component."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -88,6 +92,8 @@ class Component(Group):
 class Generated(Component):
     """Bodies that a generator makes. Some generators make a fixed number of bodies; all others need ``particles``."""
 
+    named_by = "generator"
+
     generator: Name
     particles: Count | None = None
     seed: Seed = 1
@@ -95,6 +101,8 @@ class Generated(Component):
 
 class EngineChoice(Component):
     """The engine that computes the forces: ``engine: cpu``, or ``engine: {name: matrix, …}`` with its options."""
+
+    named_by = "name"
 
     name: Name = "auto"
 
@@ -113,6 +121,8 @@ def engine_from(values: Any, info: ValidationInfo) -> EngineChoice:
 
 class FieldChoice(Component):
     """An external field: ``{field: plummer, …}`` with its parameters."""
+
+    named_by = "field"
 
     field: Name
 
@@ -273,12 +283,12 @@ class GravityKeys(Group):
     @model_validator(mode="before")
     @classmethod
     def _g_of_the_units(cls, values: Any, info: ValidationInfo) -> Any:
-        scale = info.context.scale if isinstance(info.context, Source) else None
+        scale = unit_scale(info)
         return {"G": scale.G, **values} if scale and isinstance(values, Mapping) else values
 
     @model_validator(mode="after")
     def _g_fits(self, info: ValidationInfo) -> Self:
-        scale = info.context.scale if isinstance(info.context, Source) else None
+        scale = unit_scale(info)
         if scale and not math.isclose(self.G, scale.G, rel_tol=G_TOLERANCE):
             raise KeyProblem(
                 "G", f"{self.G:g} contradicts the units, in which G is {scale.G:.9g}; remove G, or 'units'"
@@ -316,6 +326,8 @@ class Integrator(Component):
     """The integration scheme, its time step ``dt``, and the end of the run: after ``steps`` steps, or at the time ``end``
     (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time."""
 
+    named_by = "scheme"
+
     scheme: Name = "leapfrog"
     dt: Time | None = None
     steps: Whole | None = None
@@ -328,16 +340,6 @@ class Integrator(Component):
         if self.steps is None and self.end is None:
             raise KeyProblem("steps", "is missing; write 'steps: N' or 'end: TIME' to say where the run ends")
         return self
-
-
-NAMES: dict[type[Component], str] = {
-    Generated: "generator",
-    GeneratedPart: "generator",
-    EngineChoice: "name",
-    FieldChoice: "field",
-    Integrator: "scheme",
-}
-"""The key under which each group names its component."""
 
 
 def _observables(names: Any) -> list[str]:

@@ -17,6 +17,7 @@ import h5py
 import numpy as np
 
 from nbody.trajectory import h5format, layout
+from nbody.trajectory.contents import DATASET, ELSEWHERE, GROUP, LINK, MISSING
 from nbody.trajectory.records import OBSERVABLES
 
 CPU_SECONDS = 10.0
@@ -55,7 +56,7 @@ def describe(file: h5py.File, read_bytes: h5format.Read) -> dict[str, Any]:
     observables = json.loads(listed) if listed else OBSERVABLES
     found = {name: _find(file, name) for name in layout.names(observables)}
     for name in (*layout.growing(observables), layout.EVENTS):
-        if found[name]["kind"] not in ("group", "dataset"):  # a link is not followed
+        if found[name]["kind"] not in (GROUP, DATASET):  # a link is not followed
             continue
         with contextlib.suppress(h5format.UnknownFormat, KeyError):  # then it can be read, but not recorded into
             header = h5py.h5o.get_info(file[name].id).addr
@@ -69,15 +70,15 @@ def _find(file: h5py.File, name: str) -> dict[str, Any]:
     for part in name.split("/"):
         link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
         if not isinstance(link, h5py.HardLink):
-            return {"kind": "missing" if link is None else "link"}
+            return {"kind": MISSING if link is None else LINK}
         here = here[part]
     attributes = {key: plain(here.attrs[key]) for key in here.attrs}
     if not isinstance(here, h5py.Dataset):
-        return {"kind": "group", "attributes": attributes}
+        return {"kind": GROUP, "attributes": attributes}
     if here.external or here.is_virtual:
-        return {"kind": "elsewhere"}
+        return {"kind": ELSEWHERE}
     return {
-        "kind": "dataset",
+        "kind": DATASET,
         "attributes": attributes,
         "dtype": stated(here.dtype),
         "shape": here.shape,
