@@ -10,6 +10,7 @@ import pytest
 
 import nbody
 import nbody.gpu
+import nbody.scenario
 import nbody.trajectory
 from nbody.analysis import PLOTS
 from nbody.errors import InputError
@@ -107,16 +108,19 @@ def test_help_imports_nothing_heavy():
     assert run.stdout.strip().endswith("[]")
 
 
-@pytest.mark.parametrize("package", [nbody, nbody.gpu, nbody.trajectory], ids=lambda package: package.__name__)
+@pytest.mark.parametrize(
+    "package", [nbody, nbody.gpu, nbody.scenario, nbody.trajectory], ids=lambda package: package.__name__
+)
 def test_every_name_that_a_package_imports_at_first_use_is_there(package):
     assert all(getattr(package, name) is not None for name in package.__all__)
     with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'nothing'"):
         package.nothing  # noqa: B018
 
 
-def test_a_type_checker_sees_the_names_of_the_package():
-    assert set(re.findall(r"import (\w+) as \1$", (PACKAGE / "__init__.py").read_text(), re.MULTILINE)) == set(
-        nbody.__all__
+@pytest.mark.parametrize("package", [nbody, nbody.scenario, nbody.trajectory], ids=lambda package: package.__name__)
+def test_a_type_checker_sees_the_names_of_the_package(package):
+    assert set(re.findall(r"import (\w+) as \1$", Path(package.__file__).read_text(), re.MULTILINE)) == set(
+        package.__all__
     )
 
 
