@@ -1,6 +1,5 @@
 """The events of a recording as a table, and which bodies are left after them."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -29,17 +28,8 @@ class EventTable(ColumnTable):
 
     def __init__(self, rows: Array) -> None:
         self._rows = rows
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in tuple(self):
-            raise KeyError(name)
-        return self._rows["kind"].astype(str) if name == "kind" else self._rows[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, *_ in EVENT_DTYPE if name != "crc32")
-
-    def __len__(self) -> int:
-        return len(EVENT_DTYPE) - 1
+        columns = {name: rows[name] for name, *_ in EVENT_DTYPE if name != "crc32"}
+        self._columns = columns | {"kind": rows["kind"].astype(str)}
 
     def line(self, k: int, time_factor: float = 1.0, unit: str = "") -> str:
         """Event ``k`` in words."""

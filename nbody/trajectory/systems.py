@@ -1,6 +1,6 @@
 """The systems of an ensemble's recording: a table with a row per system, and the bodies of one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,15 +87,6 @@ class Systems(ColumnTable):
 
     def __init__(self, run: "Trajectory") -> None:
         self._columns = table_of(run)
-
-    def __getitem__(self, name: str) -> Array:
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
 
     def __repr__(self) -> str:
         rows = [list(self), *zip(*(map(str, column[:10]) for column in self.values()), strict=True)]

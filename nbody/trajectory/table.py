@@ -27,6 +27,17 @@ class ColumnTable(Mapping[str, Array]):
     index: ClassVar[str | None] = None
     """The column that is the index of the DataFrame."""
 
+    _columns: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Array:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
     def to_pandas(self) -> Any:
         """A pandas DataFrame."""
         import pandas
@@ -58,12 +69,6 @@ class Table(ColumnTable):
             return getattr(self._trajectory, whole)
         values = self._read.setdefault(whole, self._trajectory.observable(whole))
         return values if part is None else values[:, part]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
 
     def __repr__(self) -> str:
         return "\n".join("  ".join(cell.rjust(12) for cell in row) for row in self._cells())
