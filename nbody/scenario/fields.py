@@ -125,7 +125,7 @@ class Quantity:
         if not is_quantity(value):
             return value
         assert isinstance(value, str)
-        scale = scale_of(info)
+        scale = unit_scale(info)
         if scale is None and isinstance(info.context, Source) and "G" in _group(info.context.values, "gravity"):
             raise ValueError(
                 f"{shown(value)} has a unit, and a written G has none; remove the unit, or replace 'gravity: {{G: …}}' by "
@@ -140,7 +140,7 @@ class Quantity:
         return scale.number(value, dimension) / (scale.number(f"1 {self.to}", dimension) if self.to else 1.0)
 
 
-def scale_of(info: ValidationInfo) -> Scale | None:
+def unit_scale(info: ValidationInfo) -> Scale | None:
     """The units of the scenario that is being checked."""
     return info.context.scale if isinstance(info.context, Source) else None
 

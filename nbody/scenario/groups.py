@@ -38,9 +38,9 @@ from nbody.scenario.fields import (
     Whole,
     a_list,
     arithmetic,
-    scale_of,
     short_name,
     shown,
+    unit_scale,
     unknown_key,
     validated,
 )
@@ -72,7 +72,7 @@ def scale_from(source: Source) -> Scale | None:
 
 def units_from(values: Any, info: ValidationInfo) -> Any:
     """The units that :func:`scale_from` has checked, with the symbols of all four."""
-    scale = scale_of(info)
+    scale = unit_scale(info)
     return scale.units if scale else values
 
 
@@ -285,12 +285,12 @@ class GravityKeys(Group):
     @model_validator(mode="before")
     @classmethod
     def _g_of_the_units(cls, values: Any, info: ValidationInfo) -> Any:
-        scale = scale_of(info)
+        scale = unit_scale(info)
         return {"G": scale.G, **values} if scale and isinstance(values, Mapping) else values
 
     @model_validator(mode="after")
     def _g_fits(self, info: ValidationInfo) -> Self:
-        scale = scale_of(info)
+        scale = unit_scale(info)
         if scale and not math.isclose(self.G, scale.G, rel_tol=G_TOLERANCE):
             raise KeyProblem(
                 "G", f"{self.G:g} contradicts the units, in which G is {scale.G:.9g}; remove G, or 'units'"
