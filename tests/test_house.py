@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "opengl", "cache", "figures"),
+    ("errors", "units", "opengl", "cache", "figures", "whole_file"),
     ("registry", "machine", "gpu", "particles"),
     ("unroll", "diagnostics", "parallel"),
     ("law",),

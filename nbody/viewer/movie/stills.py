@@ -10,7 +10,7 @@ from nbody.viewer.movie.formats import Film
 
 
 class PNG:
-    """Writes pictures (h, w, RGB) uint8 as NAME.0000.png, NAME.0001.png …"""
+    """Writes one picture (h, w, RGB) uint8; the writer calls it for each of NAME.0000.png, NAME.0001.png …"""
 
     nv12 = False
     signature = b"\x89PNG"
@@ -21,9 +21,8 @@ class PNG:
 
     @staticmethod
     def write(film: Film, pictures: Iterator[np.ndarray]) -> None:
-        """Write all pictures. Raises OSError if one can't be written."""
-        for number, picture in enumerate(pictures):
-            Image.fromarray(picture).save(numbered(film, number), compress_level=1)
+        """Write the next picture. Raises OSError if it can't be written."""
+        Image.fromarray(next(pictures)).save(film.path, format="PNG", compress_level=1)
 
 
 def numbered(film: Film, number: int) -> Path:
