@@ -4,6 +4,7 @@ Every error that the user can fix is an :class:`NBodyError`; the command line pr
 ``exit_code``. Any other exception is a defect of this program and keeps its traceback.
 """
 
+import errno
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
@@ -28,6 +29,13 @@ class RunFailed(NBodyError):
     """A run failed after its start (a NaN appeared, the disk is full); the frames before the failure stay readable."""
 
     exit_code = 1
+
+
+def not_written(where: object, error: OSError | ValueError, remedy: str) -> NBodyError:
+    """The error for a file that can't be written: a :class:`RunFailed` if the disk is full or fails."""
+    number, reason = getattr(error, "errno", None), getattr(error, "strerror", None) or error
+    failed = RunFailed if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO) else InputError
+    return failed(f"{printable(where)}: can't be written ({reason}); {remedy}")
 
 
 def printable(text: object) -> str:

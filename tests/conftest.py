@@ -1,10 +1,12 @@
 """What all tests share: the GPU's marker and the bodies they use."""
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -94,3 +96,14 @@ def screen():
     yield f":{number}", server
     server.terminate()
     server.wait()
+
+
+@contextmanager
+def files_end_at(size):
+    """A longer write fails, as on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

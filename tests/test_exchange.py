@@ -1,5 +1,6 @@
 """Exports open in the programs they are for, with the same numbers, and come back as initial conditions."""
 
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from conftest import random_bodies
 import nbody
 from nbody.cli import main
 from nbody.errors import InputError
-from nbody.exchange import FORMATS, SUFFIXES, format_of
+from nbody.exchange import FORMATS, SUFFIXES, format_of, nemo
 from nbody.exchange import read as read_bodies
 from nbody.exchange.export import export
 from nbody.initial import make_particles
@@ -253,6 +254,91 @@ def test_a_snapshot_in_several_files_or_without_velocities_is_refused(tmp_path):
         read_bodies(tmp_path / "several.hdf5")
     with pytest.raises(InputError, match="PartType1 has no Velocities"):
         read_bodies(tmp_path / "without.hdf5")
+
+
+FORGED = {
+    "Header is a link that may lead elsewhere": lambda h5py, file, pipe: {"Header": h5py.ExternalLink(pipe, "/Header")},
+    "Masses is a link that may lead elsewhere": lambda h5py, file, pipe: {MASSES: h5py.ExternalLink(pipe, "/x")},
+    "Masses keeps its data in other files": lambda h5py, file, pipe: file.create_dataset(
+        MASSES, (12,), "f8", external=[(pipe, 0, 96)]
+    ),
+    "Masses holds complex128": lambda h5py, file, pipe: {MASSES: np.ones(12) + 1j},
+}
+MASSES = "PartType1/Masses"
+
+
+@pytest.mark.parametrize("says", FORGED)
+def test_a_snapshot_that_leads_elsewhere_or_holds_no_real_numbers_is_refused(run, tmp_path, says):
+    """A pipe to which nobody writes would be waited for without end."""
+    h5py = pytest.importorskip("h5py")
+    os.mkfifo(tmp_path / "pipe")
+    (path,) = export(run, tmp_path / "a.hdf5")
+    with h5py.File(path, "r+") as file:
+        del file["Header" if "Header" in says else MASSES]
+        made = FORGED[says](h5py, file, str(tmp_path / "pipe"))
+        for name, value in made.items() if isinstance(made, dict) else ():
+            file[name] = value
+    with pytest.raises(InputError, match=says) as error:
+        read_bodies(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_pipe_is_no_file_of_bodies(tmp_path, suffix):
+    os.mkfifo(tmp_path / f"a{suffix}")
+    with pytest.raises(InputError, match="this is a pipe or a device"):
+        read_bodies(tmp_path / f"a{suffix}")
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "is not a chart, or is damaged \\(libchart crashed on it, SIGSEGV\\)"),
+        ("os.kill(os.getpid(), signal.SIGPROF)", "libchart does not finish reading it"),
+        ("time.sleep(60)", "libchart does not finish reading it"),
+        ("bytearray(2**33)", "is not a chart, or is damaged \\(MemoryError\\)"),
+        ("print('noise'); os.write(2, b'noise'); 1 / 0", "\\(division by zero\\)"),
+        ("raise InputError('has no frame')", "a.chart: has no frame"),
+    ],
+)
+def test_whatever_the_library_of_a_format_does_ends_in_one_line(tmp_path, monkeypatch, code, says):
+    (tmp_path / "charts.py").write_text(
+        "import os, signal, time\nfrom nbody.errors import InputError\nfrom nbody.exchange.guarded import GuardedFormat\n"
+        "class Charts(GuardedFormat):\n    library, kind = 'libchart', 'a chart'\n"
+        f"    def write(self, *_): pass\n    @staticmethod\n    def parse(path, frame):\n        {code}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("nbody.trajectory.sandbox.memory_limit", lambda: 2**31)
+    monkeypatch.setattr("nbody.exchange.guarded.LONGEST_WAIT", 60.0 if "sleep" not in code else 2.0)
+    from charts import Charts
+
+    with pytest.raises(InputError, match=f"^a.chart: .*{says}|^{says}"):
+        Charts().read(tmp_path / "a.chart", None, "a.chart: ")
+    del sys.modules["charts"]
+
+
+def test_rebound_writes_and_reads_any_name(run, tmp_path):
+    pytest.importorskip("rebound")
+    (path,) = export(run, tmp_path / "ä.bin", range(3))
+    np.testing.assert_array_equal(read_bodies(path, 1).position, run.position[1])
+    with pytest.raises(InputError, match="has no frame 3; it holds 3, counted from 0"):
+        read_bodies(path, 3)
+
+
+@pytest.mark.parametrize("tag", ["Time", "Mass", "Position", "Velocity", "Key"])
+def test_a_nemo_file_with_text_as_numbers_is_refused(tmp_path, tag):
+    values = {
+        "Time": ("d", 0.0),
+        "Mass": ("d", [1.0]),
+        "Position": ("d", [[1.0, 0, 0]]),
+        "Velocity": ("d", [[0.0] * 3]),
+    }
+    values = values | {"Key": ("i", [3])}
+    values[tag] = ("c", np.full(np.shape(values[tag][1]), b"x"))
+    items = b"".join(nemo._item(kind, name, value) for name, (kind, value) in values.items())
+    (tmp_path / "a.nemo").write_bytes(nemo._item("(", "SnapShot") + items + nemo._item(")"))
+    with pytest.raises(InputError, match=f"a.nemo: {tag} holds .S1; it must hold"):
+        read_bodies(tmp_path / "a.nemo")
 
 
 def test_the_command_exports_and_says_how_to_go_on(run, tmp_path, monkeypatch, capsys):

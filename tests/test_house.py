@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "child", "cache", "figures", "lazy"),
+    ("errors", "units", "child", "cache", "figures", "lazy", "whole_file"),
     ("registry", "machine", "opengl", "gpu", "particles"),
     ("unroll", "diagnostics", "parallel"),
     ("law",),

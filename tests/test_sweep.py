@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from conftest import files_end_at
 
 from nbody import Trajectory
 from nbody.cli import main
@@ -282,3 +283,64 @@ def test_a_job_that_is_refused_ends_the_sweep_in_one_line_behind_that_of_sbatch(
     lines = capsys.readouterr().err.splitlines()
     assert lines.pop() == "error: --cluster: the job was refused: sbatch: error: invalid partition specified: gpuu"
     assert all(line.startswith("sbatch: ") for line in lines)
+
+
+# --- Files that the sweep did not write ----------------------------------------------------------------------------------
+
+
+def test_a_recording_of_another_seed_is_no_run_of_the_sweep(scenario):
+    planned = sweep(scenario, "initial.seed=8,9")
+    planned.folder.mkdir()
+    foreign = planned.tasks[0].path
+    assert main(["run", str(scenario), "-o", str(foreign), "--seed", "7", "--quiet"]) == 0
+    before = foreign.read_bytes()
+    with pytest.raises(InputError, match=r"1\.h5: was not made by this sweep; move it, or choose another --output"):
+        planned.check()
+    assert os.listdir(planned.folder) == ["1.h5"] and foreign.read_bytes() == before
+    foreign.unlink()
+    assert main(["run", str(scenario), "-o", str(foreign), "--seed", "8", "--quiet"]) == 0
+    planned.check()
+
+
+@pytest.mark.parametrize("name", ["table.csv", "1.log", "2.job"])
+def test_a_sweep_replaces_no_file_that_it_did_not_write(scenario, name):
+    planned = sweep(scenario, "initial.seed=8,9")
+    planned.folder.mkdir()
+    (planned.folder / name).write_text("mine")
+    with pytest.raises(InputError, match=f"{name}: was not made by this sweep"):
+        planned.check()
+    assert os.listdir(planned.folder) == [name] and (planned.folder / name).read_text() == "mine"
+
+
+def test_a_file_that_is_no_recording_keeps_a_number(scenario, monkeypatch):
+    """As a run of the sweep that a broken disk has damaged."""
+    planned = sweep(scenario, "initial.seed=8")
+    planned.check()
+    planned.tasks[0].path.write_bytes(b"\x89HDF mine")
+    assert planned.run([].append)
+    assert [row["status"] for row in planned.table()] == ["complete"]
+    assert (planned.folder / "1.1.h5").read_bytes() == b"\x89HDF mine"
+
+
+def test_a_sweep_that_was_killed_while_it_began_locks_no_folder(scenario):
+    planned = sweep(scenario, "initial.seed=8,9")
+    planned.folder.mkdir()
+    (planned.folder / "sweep.json").write_text("")
+    planned.check()
+    with pytest.raises(InputError, match="holds another sweep"):
+        sweep(scenario, "initial.seed=3,4").check()
+
+
+def test_a_sweep_on_a_full_disk_is_one_line_and_keeps_the_older_table(scenario, capsys):
+    planned = sweep(scenario, "initial.seed=8")
+    command = ["sweep", str(scenario), "--vary", "initial.seed=8", "-o", str(planned.folder), "--quiet"]
+    with files_end_at(10):
+        assert main(command) == 1
+    assert not os.listdir(planned.folder) and main(command) == 0
+    table = (planned.folder / "table.csv").read_bytes()
+    with files_end_at(10):
+        assert main(command) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"error: {planned.folder}: can't be written (File too large); choose another --output"
+    assert second.startswith(f"error: {planned.folder / 'table.csv'}: can't be written (File too large)")
+    assert (planned.folder / "table.csv").read_bytes() == table

@@ -145,15 +145,6 @@ def test_a_picture_replaces_pictures_only(run_file, tmp_path, capsys):
     assert text.read_text() == "mine" and run_file.read_bytes() == before and not picture.exists()
 
 
-def test_a_folder_where_the_unfinished_picture_would_be_is_told(tmp_path):
-    from nbody.errors import InputError
-    from nbody.viewer.screenshot import save_picture
-
-    (tmp_path / ".a.png.part").mkdir()
-    with pytest.raises(InputError, match="can't be written"):
-        save_picture(np.zeros((2, 2, 3), np.uint8), tmp_path / "a.png", False)
-
-
 def test_resume_where_nothing_can_be_written_advises_no_option_that_it_lacks(run_file, capsys, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)  # (root may write everywhere)
     line = refused(capsys, "resume", run_file, "--steps", "4")

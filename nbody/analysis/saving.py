@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 from matplotlib import rc_context
@@ -10,14 +11,14 @@ from matplotlib.figure import Figure
 from nbody.analysis.figure import DPI
 from nbody.errors import InputError
 from nbody.figures import RC
-from nbody.trajectory.output_path import FileKind, check_output, replacing
-
-FIGURE = FileKind("figure", "--out ", "give another --out", b"", "output/run-energy.png")
+from nbody.trajectory.output_path import FileKind, check_output, new_file
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
 DATE = {".pdf": "CreationDate", ".svg": "Date"}
 """Metadata left out, so that the same data give the same file."""
+
+FIGURE = FileKind("figure", "--out ", "give another --out", b"", "output/run-energy.png")
 
 MOST_NAMES = 3
 
@@ -31,12 +32,12 @@ def default_path(runs: Sequence[Path], plots: Sequence[str]) -> Path:
     return runs[0].with_name("-".join([*stems, *shown]) + ".png")
 
 
-def check_figure(path: Path, overwrite: bool = False) -> Path:
-    """``path``, if a figure can be written there. Raises InputError if not (see :func:`check_output`)."""
+def check_figure(path: Path, overwrite: bool = False, runs: Sequence[Path] = ()) -> Path:
+    """``path``, if a figure of ``runs`` can be written there. Raises InputError if not (see :func:`check_output`)."""
     if path.suffix.lower() not in SIGNATURES:
         raise InputError(f"--out {path}: figures are .png, .pdf or .svg; give it a name that ends in one of these")
     signature = SIGNATURES[path.suffix.lower()] if overwrite else b""  # any older file is kept, renamed
-    target = check_output(path, replace(FIGURE, signature=signature))
+    target = check_output(path, replace(FIGURE, signature=signature), runs)
     if not target.parent.is_dir():
         raise InputError(f"--out {path}: there is no folder {target.parent}; make it first")
     return path
@@ -45,8 +46,9 @@ def check_figure(path: Path, overwrite: bool = False) -> Path:
 def save_figure(
     figure: Figure, path: Path, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
 ) -> None:
-    """Write ``figure`` in the format of the name's suffix. Raises InputError if it can't be written."""
-    suffix = path.suffix.lower()
-    metadata = {DATE[suffix]: None} if suffix in DATE else None
-    with rc_context(RC), replacing(path, FIGURE, overwrite, notify) as part:
-        figure.savefig(part, format=suffix[1:], dpi=DPI, metadata=metadata)
+    """Write ``figure`` in the format of the name's suffix. Raises InputError or RunFailed if it can't be written."""
+    suffix, drawn = path.suffix.lower(), BytesIO()  # to a full disk, matplotlib's PDF fails with other errors
+    with rc_context(RC):
+        figure.savefig(drawn, format=suffix[1:], dpi=DPI, metadata={DATE[suffix]: None} if suffix in DATE else None)
+    with new_file(path, FIGURE, overwrite, notify) as draft:
+        draft.write_bytes(drawn.getbuffer())

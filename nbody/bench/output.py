@@ -1,13 +1,12 @@
 """Writes a benchmark's files: a report (JSON) and a picture (PNG) beside it."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from nbody.bench.report import Report
 from nbody.errors import InputError, RunFailed
-from nbody.trajectory.output_path import keep_older_file
+from nbody.whole_file import keep_older_file, whole_file
 
 
 def report_path(output: Path, stem: str) -> Path:
@@ -41,22 +40,10 @@ def write(found: Report, path: Path, plot: Callable[[Report, Path], None], say: 
 
 def _replace(path: Path, write: Callable[[Path], object], say: Callable[[str], None]) -> Path | None:
     try:
-        with draft(path) as part:
+        with whole_file(path) as part:
             write(part)
             kept = keep_older_file(path, say)
     except OSError as error:
         raise RunFailed(f"{path} can't be written ({error.strerror or error})") from error
     say(f"wrote {path}")
     return kept
-
-
-@contextmanager
-def draft(path: Path) -> Iterator[Path]:
-    """A temporary file beside ``path``. It is renamed to ``path`` at the end, or removed after an error."""
-    part = path.with_name(path.name + ".part")
-    try:
-        yield part
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

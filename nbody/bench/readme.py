@@ -7,9 +7,9 @@ from pathlib import Path
 
 from nbody import machine
 from nbody.bench import part
-from nbody.bench.output import draft
 from nbody.bench.report import Report
 from nbody.errors import InputError, RunFailed
+from nbody.whole_file import whole_file
 
 
 def markers(name: str) -> tuple[str, str]:
@@ -60,7 +60,7 @@ def rewrite(reports: Sequence[Report]) -> list[Path]:
         own = [report for report in reports if any(name in part(suite, "tables").PAGES for suite in report.suites)]
         tables = "\n" + "\n\n".join(map(table, own)) + "\n"
         try:
-            with draft(path.resolve()) as new:
+            with whole_file(path.resolve()) as new:
                 new.write_text(pattern.sub(lambda _: tables, path.read_text(encoding="utf-8")), encoding="utf-8")  # noqa: B023
                 shutil.copymode(path, new)
         except OSError as error:

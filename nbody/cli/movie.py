@@ -87,12 +87,14 @@ def movie(
     from nbody.viewer.screenshot import parse_size
 
     notify = (lambda line: None) if quiet else say
-    film = checked(Film(out, parse_size(size), fps, 1), overwrite)
+    inputs = [run] if path is None else [run, path]
+    film = checked(Film(out, parse_size(size), fps, 1), overwrite, inputs)
     with _recorded(run, film.path.parent, replaced, notify, quiet) as file, _open(file, notify) as recording:
         shown = _moments(recording, first, last, fps, seconds, speed)
         studio = partial(_studio, recording, film.size, look)
         cameras = _Cameras(recording, fps, spin, path, track)
-        return _make(studio, replace(film, pictures=len(shown)), shown, cameras, hud, overwrite, notify, quiet)
+        film = checked(replace(film, pictures=len(shown)), overwrite, inputs)
+        return _make(studio, film, shown, cameras, hud, overwrite, notify, quiet)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def plot(
     from nbody.analysis.figure import plot as draw
     from nbody.analysis.saving import check_figure, default_path, save_figure
 
-    path = check_figure(out or default_path(runs, plots), overwrite)
+    path = check_figure(out or default_path(runs, plots), overwrite, runs)
     figure = draw(runs, *plots, frame=frame, bodies=_ids(bodies or []), cylindrical=cylindrical, notify=say)
     save_figure(figure, path, overwrite, say)
     result(f"{path}: {', '.join(plots) or 'overview'} of {', '.join(map(str, runs))}")

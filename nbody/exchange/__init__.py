@@ -9,6 +9,7 @@ from nbody.errors import InputError, printable, unknown
 from nbody.exchange.format import Format, Notify
 from nbody.particles import Particles
 from nbody.registry import Entry, Registry
+from nbody.scenario.source import open_regular
 
 FORMATS = Registry(
     "format",
@@ -54,6 +55,7 @@ def read(path: Path, frame: int | None = None, where: str = "", notify: Notify =
     ``notify`` gets a line about what is ignored. Raises InputError, which begins with ``where``."""
     form = format_of(path, None, where)
     start = f"{where}{printable(path)}: "
+    open_regular(path, where).close()
     if frame is not None and not form.many:
         raise InputError(f"{start}this format has no frames; remove 'frame'")
     return form.read(path, frame, start, notify)

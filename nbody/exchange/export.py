@@ -1,15 +1,16 @@
 """Exports frames of a recording to files that other programs read."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from nbody.errors import InputError
 from nbody.exchange import format_of
 from nbody.exchange.format import Facts
 from nbody.law import LAWS
+from nbody.scenario.packaged import SUFFIXES as SCENARIOS
 from nbody.trajectory import Trajectory
-from nbody.trajectory.output_path import FileKind, as_input_error, check_output, replacing
+from nbody.trajectory.opening import OpenFile
+from nbody.trajectory.output_path import FileKind, as_input_error, check_output, new_file
 
 EXPORT = FileKind("file of bodies", "", "give another name", b"", "bodies.csv")
 
@@ -33,7 +34,9 @@ def export(
         the files: one, or one per frame (``bodies_000.csv``, …) if the format holds one moment per file.
 
     Raises:
-        InputError: no such format or frame, a missing package, or a path that can't be written.
+        InputError: no such format or frame, a missing package, or a path that can't be written, or is that of a recording
+            or a scenario.
+        RunFailed: the disk is full, or fails.
     """
     form = format_of(path, name)
     numbers = [len(run) - 1] if frames is None else [_index(run, frame) for frame in frames]
@@ -43,9 +46,11 @@ def export(
     else:
         digits = max(3, len(str(len(run) - 1)))
         groups = [(path.with_name(f"{path.stem}_{k:0{digits}}{path.suffix}"), [k]) for k in numbers]
+    for target, _ in groups:
+        _check(target, run)
     for target, group in groups:
-        with _replacing(target, overwrite, notify) as part:
-            form.write(part, (run.particles(k) for k in group), facts)
+        with new_file(target, EXPORT, overwrite, notify) as draft:
+            form.write(draft, (run.particles(k) for k in group), facts)
     return [target for target, _ in groups]
 
 
@@ -72,11 +77,19 @@ def _index(run: Trajectory, frame: int) -> int:
         raise InputError(str(error)) from None
 
 
-@contextlib.contextmanager
-def _replacing(path: Path, overwrite: bool, notify: Callable[[str], object]) -> Iterator[Path]:
-    """A path to write to, which gets the name ``path`` at the end; nothing is left of it after an error."""
-    target = check_output(path, EXPORT)
-    with as_input_error(target, EXPORT):
+def _check(path: Path, run: Trajectory) -> None:
+    """Make the folder of an export. Raises InputError for a recording, a scenario, or a path that can't be written."""
+    target = check_output(path, EXPORT, [run.path])
+    for what, found in (("scenario", target.suffix.lower() in SCENARIOS), ("recording", _is_recording(target))):
+        if found:
+            raise InputError(f"{path}: is the name of a {what}; {EXPORT.remedy}")
+    with as_input_error(path, EXPORT):
         target.parent.mkdir(exist_ok=True)
-    with replacing(target, EXPORT, overwrite, notify) as part:
-        yield part
+
+
+def _is_recording(path: Path) -> bool:
+    try:
+        OpenFile(path).close()
+    except InputError:
+        return False
+    return True

@@ -1,31 +1,31 @@
 """GADGET's HDF5 snapshots (Springel, Pakmor, Zier & Reinecke 2021), which yt and pynbody read."""
 
 import io
-import os
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from nbody import machine
-from nbody.child import python
-from nbody.errors import InputError, printable
-from nbody.exchange.arrays import read_arrays
-from nbody.exchange.format import Facts, Format, Notify
+from nbody.errors import InputError
+from nbody.exchange.format import Facts
+from nbody.exchange.guarded import GuardedFormat
 from nbody.particles import Particles
 
 TYPES = {"gas": 0, "halo": 1, "disc": 2, "disk": 2, "bulge": 3, "stars": 4, "star": 4}
 """The particle type that GADGET has for a component."""
 HALO = 1
+NAMES = ("gas", "halo", "disc", "bulge", "stars", "boundary")
+"""The species of each type."""
 UNITS = "UnitLength_in_cm", "UnitMass_in_g", "UnitVelocity_in_cm_per_s"
 
 
-class GadgetFormat(Format):
+class GadgetFormat(GuardedFormat):
     """The bodies are particles of type 1 (halo), or of the type that has their species' name. Numbers are in the run's
     units; /Units says what these are if the scenario does. There is no cosmology."""
 
     opened_by = "yt.load('{path}')"
+    library, kind = "the HDF5 library", "a snapshot in GADGET's HDF5 format"
 
     def opening(self, path: Path, facts: Facts) -> str:
         # yt does not read /Units: without ``unit_base`` it takes kpc, 1e10 Msun and km/s.
@@ -39,7 +39,8 @@ class GadgetFormat(Format):
         for particles in moments:
             kinds = np.array([TYPES.get(name.lower(), HALO) for name in particles.species_names])[particles.species]
             counts = np.bincount(kinds, minlength=6).astype(np.uint32)
-            with h5py.File(path, "w") as file:
+            whole = io.BytesIO()  # on a full disk the HDF5 library fails later, and again when it is closed
+            with h5py.File(whole, "w") as file:
                 header = file.create_group("Header").attrs
                 header["NumPart_ThisFile"], header["NumPart_Total"] = counts, counts
                 header["NumPart_Total_HighWord"] = np.zeros(6, np.uint32)
@@ -55,21 +56,63 @@ class GadgetFormat(Format):
                         units[name] = size
                 for kind in np.flatnonzero(counts):
                     _write_type(file.create_group(f"PartType{kind}"), particles, kinds == kind)
+            path.write_bytes(whole.getbuffer())
 
-    def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
-        # The HDF5 library, which may crash on a damaged file, reads it in a child process.
-        memory = max(2**30, machine.memory_available() // 2)
-        arguments = "-m", "nbody.exchange.gadget_process", os.path.abspath(path), str(memory)
-        environment = {"HDF5_PLUGIN_PRELOAD": "::", "OPENBLAS_NUM_THREADS": "1"}
-        child = subprocess.run(**python(*arguments, **environment), capture_output=True, check=False)
-        if child.returncode:
-            said = child.stderr.decode(errors="replace").strip().splitlines()
-            reason = printable(said[-1])[:150] if said else "the HDF5 library crashed on it"
-            raise InputError(f"{start}is not a snapshot in GADGET's HDF5 format ({reason})")
-        return read_arrays(io.BytesIO(child.stdout), start)
+    @staticmethod
+    def parse(path: str, frame: int | None) -> dict[str, np.ndarray]:
+        """See :meth:`GuardedFormat.parse`."""
+        import h5py
+
+        with h5py.File(path, "r", locking=False) as file:
+            header = _member(file, "Header").attrs
+            if int(header.get("NumFilesPerSnapshot", 1)) != 1:
+                raise InputError("is one of several files of a snapshot; join them first")
+            table = _real(np.asarray(header.get("MassTable", np.zeros(6))), "MassTable")
+            kinds = [kind for kind in range(6) if file.get(f"PartType{kind}", getlink=True)]
+            parts = [_read_type(_member(file, f"PartType{kind}"), float(table[kind])) for kind in kinds]
+        if not parts:
+            raise ValueError("it has no PartType0 … PartType5")
+        arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if len(kinds) > 1:
+            arrays["species"] = np.repeat(np.arange(len(kinds)), [len(part["mass"]) for part in parts])
+            arrays["species_names"] = np.array([NAMES[kind] for kind in kinds])
+        return arrays
 
 
-def _write_type(group, particles: Particles, rows: np.ndarray) -> None:
+def _member(group: Any, name: str) -> Any:
+    """The group or dataset ``name`` of a group, if its data are in this file. Raises ValueError."""
+    import h5py
+
+    link = group.get(name, getlink=True)
+    if not isinstance(link, h5py.HardLink):
+        raise ValueError(f"{group.name} has no {name}" if link is None else f"{name} is a link that may lead elsewhere")
+    found = group[name]
+    if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
+        raise ValueError(f"{name} keeps its data in other files")
+    return found
+
+
+def _real(values: np.ndarray, name: str) -> np.ndarray:
+    """The values in float64. Raises ValueError if they are not real numbers."""
+    if values.dtype.kind not in "iuf":
+        raise ValueError(f"{name} holds {values.dtype}, and no real numbers")
+    return values.astype(np.float64)
+
+
+def _read_type(group: Any, mass: float) -> dict[str, np.ndarray]:
+    """The bodies of one type; ``mass`` is that of each, if there are no Masses."""
+    found = {
+        "position": _real(_member(group, "Coordinates")[()], "Coordinates"),
+        "velocity": _real(_member(group, "Velocities")[()], "Velocities"),
+        "id": _member(group, "ParticleIDs")[()],
+    }
+    if found["id"].dtype.kind not in "iu":
+        raise ValueError(f"ParticleIDs holds {found['id'].dtype}, and no whole numbers")
+    masses = _member(group, "Masses")[()] if group.get("Masses", getlink=True) else np.full(len(found["id"]), mass)
+    return found | {"mass": _real(masses, "Masses")}
+
+
+def _write_type(group: Any, particles: Particles, rows: np.ndarray) -> None:
     x, v = np.zeros((2, int(rows.sum()), 3))
     x[:, : particles.dimensions], v[:, : particles.dimensions] = particles.position[rows], particles.velocity[rows]
     group["Coordinates"], group["Velocities"], group["Masses"] = x, v, particles.mass[rows]

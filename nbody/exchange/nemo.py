@@ -19,6 +19,11 @@ TYPES = {"c": "S1", "b": "u1", "s": "i2", "i": "i4", "l": "i8", "f": "f4", "d": 
 CARTESIAN = 0o200000 + 3 * 0o400 + 2
 """CoordSystem: Cartesian, three dimensions, positions and velocities."""
 
+NUMBERS = dict.fromkeys(("Time", "Mass", "Position", "Velocity"), ("iuf", "real numbers")) | {
+    "Key": ("iu", "whole numbers")
+}
+"""What the items of a snapshot hold: NumPy's kinds, and their name."""
+
 MOST_DIMENSIONS, LONGEST = 8, 256
 """Of an array, and of a tag in bytes, in a file that is to be believed."""
 
@@ -108,6 +113,9 @@ def _particles(found: dict[str, np.ndarray], start: str) -> Particles:
     missing = [tag for tag in ("Mass", "Position", "Velocity") if tag not in found]
     if missing:
         raise InputError(f"{start}the snapshot has no {missing[0]}")
+    for tag, (kinds, needed) in NUMBERS.items():
+        if tag in found and found[tag].dtype.kind not in kinds:
+            raise InputError(f"{start}{tag} holds {found[tag].dtype}; it must hold {needed}")
     mass, x, v = (found[tag] for tag in ("Mass", "Position", "Velocity"))
     if mass.ndim != 1 or x.shape != (len(mass), 3) or v.shape != x.shape:
         raise InputError(f"{start}Mass, Position and Velocity do not belong to the same bodies")

@@ -1,21 +1,26 @@
 """A Simulationarchive of REBOUND (Rein & Tamayo 2017), written and read by REBOUND itself."""
 
+import errno
+import os
 from collections.abc import Iterable
+from ctypes import byref
 from pathlib import Path
 
 import numpy as np
 
-from nbody.errors import InputError, printable
-from nbody.exchange.format import Facts, Format, Notify
+from nbody.errors import InputError
+from nbody.exchange.format import Facts
+from nbody.exchange.guarded import GuardedFormat
 from nbody.particles import Particles
 
 
-class ReboundFormat(Format):
+class ReboundFormat(GuardedFormat):
     """One snapshot per moment. Units: G is that of the run. The ids and species are lost."""
 
     many = True
     package = "rebound"
     opened_by = "rebound.Simulationarchive('{path}')"
+    library, kind = "REBOUND", "a Simulationarchive of REBOUND"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
         import rebound
@@ -33,23 +38,26 @@ class ReboundFormat(Format):
                     simulation.add(m=0.0)
             simulation.t = particles.time
             simulation.set_serialized_particle_data(m=particles.mass, xyz=x, vxvyvz=v)
-            simulation.save_to_file(str(path))
+            rebound.clibrebound.reb_simulation_save_to_file(byref(simulation), os.fsencode(path))
+        try:  # REBOUND does not say that the disk is full
+            last = self.read(path, None, "")
+            whole = np.array_equal(last.position, x) and np.array_equal(last.velocity, v)
+        except InputError:
+            whole = False
+        if not whole:
+            raise OSError(errno.EIO, "REBOUND could not write all of it; is the disk full?")
 
-    def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
-        import warnings
-
+    @staticmethod
+    def parse(path: str, frame: int | None) -> dict[str, np.ndarray]:
+        """See :meth:`GuardedFormat.parse`."""
         import rebound
 
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                archive = rebound.Simulationarchive(str(path))
-        except Exception as error:  # whatever REBOUND finds wrong
-            reason = printable(" ".join(str(error).split()))[:100]
-            raise InputError(f"{start}is not a Simulationarchive of REBOUND ({reason})") from None
+        data = Path(path).read_bytes()  # by path REBOUND opens names in ASCII only
+        archive = rebound.Simulationarchive(data)
         k = len(archive) - 1 if frame is None else frame
         if not 0 <= k < len(archive):
-            raise InputError(f"{start}has no frame {k}; it holds {len(archive)}, counted from 0")
+            raise InputError(f"has no frame {k}; it holds {len(archive)}, counted from 0")
         simulation = archive[k]
         mass, (x, v) = np.zeros(simulation.N), np.zeros((2, simulation.N, 3))
         simulation.serialize_particle_data(m=mass, xyz=x, vxvyvz=v)
-        return Particles(mass, x, v, time=float(simulation.t))
+        return {"mass": mass, "position": x, "velocity": v}

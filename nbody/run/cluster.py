@@ -18,6 +18,7 @@ from typing import Any
 from nbody import machine
 from nbody.errors import InputError, did_you_mean, printable
 from nbody.run.signals import StopRequest
+from nbody.whole_file import whole_file
 
 CLUSTERS = ("slurm", "local")
 TASKS = ("nodes", "ntasks", "n", "N", "array", "a")
@@ -109,7 +110,8 @@ class Cluster:
                 except RuntimeError as error:
                     reason = str(error).strip().splitlines()[-1]
                     raise InputError(f"--cluster: the job was refused: {printable(reason)}") from None
-                note.write_text(made.job_id)
+                with whole_file(note) as draft:
+                    draft.write_text(made.job_id)
         cancelled = 0.0
         while not self._done(made, cancelled):
             if stop.requested and not cancelled:

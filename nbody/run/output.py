@@ -105,12 +105,17 @@ class Output:
 
     def _used(self, header: RunHeader, schedule: Schedule, spare: int) -> dict[str, Any]:
         """The scenario with the schedule that the run uses, prolonged by ``spare`` frames."""
-        resolved = dict(header.resolved)
-        integrator = {key: value for key, value in resolved["integrator"].items() if key not in ("steps", "end")}
-        record = {key: value for key, value in resolved.get("record", {}).items() if key not in ("every", "dt")}
-        if isinstance(schedule, StepSchedule):
-            integrator["steps"], record["every"] = schedule.last + spare * schedule.every, schedule.every
-        else:
-            integrator["end"], record["dt"] = schedule.end + spare * schedule.interval, schedule.interval
-        self._record = record
-        return resolved | {"integrator": integrator, "record": record}
+        used = with_schedule(header.resolved, schedule, spare)
+        self._record = used["record"]
+        return used
+
+
+def with_schedule(resolved: Mapping[str, Any], schedule: Schedule, spare: int = 0) -> dict[str, Any]:
+    """The scenario ``resolved`` as a recording holds it: with this schedule, prolonged by ``spare`` frames."""
+    integrator = {key: value for key, value in resolved["integrator"].items() if key not in ("steps", "end")}
+    record = {key: value for key, value in resolved.get("record", {}).items() if key not in ("every", "dt")}
+    if isinstance(schedule, StepSchedule):
+        integrator["steps"], record["every"] = schedule.last + spare * schedule.every, schedule.every
+    else:
+        integrator["end"], record["dt"] = schedule.end + spare * schedule.interval, schedule.interval
+    return {**resolved, "integrator": integrator, "record": record}

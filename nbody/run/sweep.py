@@ -23,14 +23,16 @@ from typing import Any, NamedTuple
 from nbody import machine
 from nbody.child import python
 from nbody.diagnostics.energy import relative_energy_error
-from nbody.errors import DeviceError, InputError, NBodyError, printable
+from nbody.errors import DeviceError, InputError, NBodyError, not_written, printable
 from nbody.run.cluster import Cluster, note_of
-from nbody.run.plan import plan
+from nbody.run.output import with_schedule
+from nbody.run.plan import Plan, plan
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import whole_range
 from nbody.scenario.yaml_reader import read_assignment
 from nbody.trajectory import Trajectory
+from nbody.whole_file import whole_file
 
 INTERRUPTED = 130
 """The exit code of a run that a signal stopped."""
@@ -100,23 +102,42 @@ class Sweep:
         self.tasks = [Task(k, values, self.folder / f"{k:0{width}}.h5") for k, values in combined]
 
     def check(self) -> None:
-        """Raise an InputError if the scenario with the values of a run is wrong, or the folder holds another sweep."""
-        begun = Scenario.load(self.scenario, self.fixed)
+        """Raise an InputError if the scenario with the values of a run is wrong, or the folder holds another sweep, or files
+        of others that have the names of this one's."""
+        begun, foreign = Scenario.load(self.scenario, self.fixed), []
         for task in self.tasks:
             try:
-                plan(begun.override(task.values, by="--vary"), measure=False)
+                planned = plan(begun.override(task.values, by="--vary"), measure=False)
             except DeviceError:  # the nodes may have what this machine lacks
                 if not self.cluster:
                     raise
-        written = {"scenario": begun.to_yaml(), "varied": list(self.varied)}
-        record = self.folder / "sweep.json"
+            else:
+                foreign += [] if _is_free(task.path, planned) else [task.path]
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if record.exists() and json.loads(record.read_text()) != written:
-                raise InputError(f"{printable(self.folder)}: this folder holds another sweep; choose another --output")
-            record.write_text(json.dumps(written))
+            self._claim({"scenario": begun.to_yaml(), "varied": list(self.varied)}, foreign)
         except (OSError, ValueError) as error:
-            raise InputError(f"{printable(self.folder)}: can't be used ({error}); choose another --output") from None
+            raise not_written(self.folder, error, "choose another --output") from None
+
+    def _claim(self, written: dict[str, Any], foreign: list[Path]) -> None:
+        """Make the folder, with a file that says whose it is. Raises InputError if it is another sweep's, has ``foreign``
+        recordings, or is no sweep's and has files with the names of this one's."""
+        record = self.folder / "sweep.json"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if text := record.read_text() if record.exists() else "":
+            if json.loads(text) != written:
+                raise InputError(f"{printable(self.folder)}: this folder holds another sweep; choose another --output")
+        else:
+            names = self._table, *(each for task in self.tasks for each in (_log_of(task), note_of(task)))
+            foreign = [*foreign, *filter(os.path.lexists, names)]
+        for path in foreign:
+            raise InputError(f"{printable(path)}: was not made by this sweep; move it, or choose another --output")
+        if not text:
+            with whole_file(record) as draft:
+                draft.write_text(json.dumps(written))
+
+    @property
+    def _table(self) -> Path:
+        return self.folder / "table.csv"
 
     def run(self, notify: Callable[[str], None]) -> bool:
         """Make the runs that are not complete. ``notify`` gets one line per run. Returns False if a signal stopped it."""
@@ -136,15 +157,18 @@ class Sweep:
     def table(self) -> list[Row]:
         """The rows of all runs, from their recordings; also written to ``table.csv``."""
         rows = [_row(task) for task in self.tasks]
-        with (self.folder / "table.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        try:
+            with whole_file(self._table) as draft, draft.open("w", newline="") as file:
+                writer = csv.DictWriter(file, list(rows[0]))
+                writer.writeheader()
+                writer.writerows(rows)
+        except OSError as error:
+            raise not_written(self._table, error, "the recordings are kept; the same command goes on") from error
         return rows
 
     def _arguments(self, task: Task) -> list[str]:
         settings = [part for value in (*self.fixed, *task.values) for part in ("--set", value)]
-        return ["run", str(self.scenario), *settings, "-o", str(task.path), "--overwrite"]
+        return ["run", str(self.scenario), *settings, "-o", str(task.path)]
 
     def _slots(self) -> "SimpleQueue[dict[str, str]]":
         """The environment of each place where a run can be made: a GPU, or some cores."""
@@ -212,6 +236,8 @@ def _made(
                 attempts += 1
         status = _status(task.path)
         return f"{task.path}: {status}" + ("" if status == "complete" else f": {_reason(task)}")
+    except OSError as error:
+        raise not_written(_log_of(task), error, "the same command goes on") from error
     finally:
         slots.put(environment)
 
@@ -232,7 +258,7 @@ def attempt(
     go_on = ["resume", str(task.path)] if status in ("stopped", "killed") and not fresh else arguments
     command = python("-m", "nbody", *go_on, "--quiet", "--json", **environment)
     begun = partial(subprocess.Popen, **command, start_new_session=True, preexec_fn=prepare)
-    return _process(task.path.with_suffix(".log"), begun, stop)
+    return _process(_log_of(task), begun, stop)
 
 
 def _process(log: Path, begun: Callable[..., Any], stop: StopRequest) -> int:
@@ -249,6 +275,24 @@ def _process(log: Path, begun: Callable[..., Any], stop: StopRequest) -> int:
                     child.send_signal(signal.SIGINT)
 
 
+def _log_of(task: Task) -> Path:
+    """The file with what the run printed."""
+    return task.path.with_suffix(".log")
+
+
+def _is_free(path: Path, planned: Plan) -> bool:
+    """False if the file at ``path`` is a recording of something else than is planned. (Engine and precision may be chosen
+    where a run is made.)"""
+    try:
+        with Trajectory(path) as run:
+            found = run.resolved
+    except NBodyError:  # none there; or damaged, and then it keeps a numbered name
+        return True
+    expected: Row = json.loads(json.dumps(with_schedule(planned.resolved(), planned.schedule)))
+    chosen = {"engine": None, "precision": None}
+    return found | chosen == expected | chosen
+
+
 def _status(path: Path) -> str:
     """The status of a recording (:attr:`Trajectory.status`); ``failed`` if there is none."""
     try:
@@ -260,7 +304,7 @@ def _status(path: Path) -> str:
 
 def _reason(task: Task) -> str:
     """The last line that a run printed; a value that varies was given by ``--vary``, not by ``--set``."""
-    log = task.path.with_suffix(".log")
+    log = _log_of(task)
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     line = lines[-1].removeprefix("error: ") if lines else "it printed nothing"
     for key in (value.partition("=")[0] for value in task.values):
@@ -270,7 +314,7 @@ def _reason(task: Task) -> str:
 
 def _row(task: Task) -> Row:
     row: Row = {"run": task.number, **dict(value.split("=", 1) for value in task.values)}
-    begun = task.path.with_suffix(".log").exists() or note_of(task).exists()
+    begun = _log_of(task).exists() or note_of(task).exists()
     empty: Row = {
         "status": "failed" if begun else "not started",
         "steps": None,

@@ -3,9 +3,10 @@
 import os.path
 from pathlib import Path
 
-from nbody.errors import InputError, did_you_mean, printable
+from nbody.errors import InputError, did_you_mean, not_written, printable
 from nbody.scenario import packaged
 from nbody.scenario.source import open_regular
+from nbody.whole_file import if_free, whole_file
 
 
 def summary(name: str) -> str:
@@ -39,11 +40,10 @@ def copy(name: str, target: Path | None = None) -> Path:
     with open_regular(packaged.path_of(name)) as file:
         data = file.read()
     try:
-        with open(path, "xb") as file:
-            file.write(data)
+        with whole_file(path, if_free) as draft:
+            draft.write_bytes(data)
     except FileExistsError:
         raise InputError(f"{printable(path)}: exists already and is kept; give another name") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{printable(path)}: can't be written ({reason}); give another name or folder") from None
+        raise not_written(path, error, "give another name or folder") from None
     return path

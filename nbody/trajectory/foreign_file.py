@@ -1,35 +1,26 @@
 """Files without a valid index (written by another program or an older version, or damaged): the HDF5 library reads them
 in a child process.
 
-A crash, an endless loop or excessive memory use inside the library ends only the child process, and the user gets one line.
-In 16 000 files damaged at random the library crashed 21 times and hung 25 times. Starting the process takes 0.25 s (h5py
-3.16, on two busy Zen 4 cores).
+If it ends (:mod:`.child`), the user gets one line. In 16 000 files damaged at random the library crashed 21 times and hung
+25 times. Starting the process takes 0.25 s (h5py 3.16, on two busy Zen 4 cores).
 """
 
 import json
 import os
-import signal
 import subprocess
 import threading
 from typing import Any
 
-from nbody import machine
-from nbody.child import python
+from nbody.trajectory import sandbox
 from nbody.trajectory.contents import parse_json
 
-LEAST_MEMORY = 2**30
 LONGEST_ANSWER = 2**22
 """Of JSON, in bytes: everything that the file holds."""
 
 
 def start(path: str, memory: int) -> subprocess.Popen[bytes]:
     """The process that reads the file at ``path`` within ``memory`` bytes of memory."""
-    # No plugins: a file could name a filter, and the library would load its code. One thread: each would reserve tens of
-    # megabytes of addresses.
-    child = python(
-        "-m", "nbody.trajectory.hdf5_process", path, str(memory), HDF5_PLUGIN_PRELOAD="::", OPENBLAS_NUM_THREADS="1"
-    )
-    return subprocess.Popen(**child, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return sandbox.start("nbody.trajectory.hdf5_process", path, memory, stdin=subprocess.PIPE)
 
 
 class ForeignFile:
@@ -37,7 +28,7 @@ class ForeignFile:
     crashes."""
 
     def __init__(self, path: str | os.PathLike) -> None:
-        self._process = start(os.path.abspath(path), max(LEAST_MEMORY, machine.memory_available() // 2))
+        self._process = start(os.path.abspath(path), sandbox.memory_limit())
         self._lock = threading.Lock()
 
     def describe(self) -> dict[str, Any]:
@@ -67,10 +58,7 @@ class ForeignFile:
 
     def _why_it_ended(self) -> str:
         self._process.kill()
-        code = self._process.wait()
-        if code == -signal.SIGPROF:
-            return "the HDF5 library does not finish reading it"
-        return f"the HDF5 library crashed on it, {signal.Signals(-code).name if code < 0 else code}"
+        return sandbox.why_it_ended(self._process.wait(), "the HDF5 library")
 
     def close(self) -> None:
         """End the process."""

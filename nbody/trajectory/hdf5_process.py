@@ -8,15 +8,13 @@ FIRST, COUNT]`` is the number of bytes, followed by the bytes. An error is ``{"e
 import contextlib
 import json
 import os
-import resource
-import signal
 import sys
 from typing import Any
 
 import h5py
 import numpy as np
 
-from nbody.trajectory import h5format, layout
+from nbody.trajectory import h5format, layout, sandbox
 from nbody.trajectory.contents import DATASET, ELSEWHERE, GROUP, LINK, MISSING
 from nbody.trajectory.records import OBSERVABLES
 
@@ -26,12 +24,11 @@ CPU_SECONDS = 10.0
 
 def serve(path: str, memory: int) -> None:
     """Answer the questions on standard input, until it ends."""
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sandbox.limit(memory)
     file: h5py.File | None = None
     raw = open(path, "rb", buffering=0)  # noqa: SIM115 (until the process ends)
     for line in sys.stdin:
-        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)  # SIGPROF ends the process, wherever in the library it is
+        sandbox.allow(CPU_SECONDS)
         data = b""
         try:
             if file is None:

@@ -1,17 +1,17 @@
-"""Checks of the output path and the disk space, and the numbered name of an older file."""
+"""Checks of the output path and the disk space, and a new file at that path."""
 
 import contextlib
 import errno
-import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nbody.errors import InputError, printable
+from nbody.errors import InputError, not_written, printable
 from nbody.trajectory.lock import writing_process
 from nbody.units import size
+from nbody.whole_file import keeping, whole_file
 
 Notify = Callable[[str], object]
 
@@ -37,12 +37,15 @@ RECORDING = FileKind("recording", "", "give another --output", b"\x89HDF", "outp
 RESUMED = replace(RECORDING, remedy="copy the recording to another folder, and resume it there")
 
 
-def check_output(path: str | os.PathLike, kind: FileKind = RECORDING) -> Path:
+def check_output(path: str | os.PathLike, kind: FileKind = RECORDING, inputs: Iterable[str | os.PathLike] = ()) -> Path:
     """The path to write to, links followed, if a file of this kind can be written there. Creates nothing.
 
+    Args:
+        inputs: the files that the command reads.
+
     Raises:
-        InputError: a directory or a device; a file of another kind; no folder to put it in (a missing folder is made if
-            the one above it exists); no permission; another run is writing it.
+        InputError: a directory or a device; one of the inputs; a file of another kind; no folder to put it in (a missing
+            folder is made if the one above it exists); no permission; another run is writing it.
     """
     start, remedy = f"{kind.begin}{path}", kind.remedy
     if not os.fspath(path).isprintable():  # terminals, scripts and HDF5 show such a name in different ways
@@ -53,6 +56,8 @@ def check_output(path: str | os.PathLike, kind: FileKind = RECORDING) -> Path:
     if target.exists() and not target.is_file():
         what = "a directory" if target.is_dir() else "not an ordinary file"
         raise InputError(f"{start}: is {what}; give the name of a file to write, such as {kind.example}")
+    if any(target.exists() and os.path.exists(each) and target.samefile(each) for each in inputs):
+        raise InputError(f"{start}: is read by this command; {remedy}")
     folder = target.parent if target.parent.exists() else target.parent.parent
     if target.parts[1:2] in (("proc",), ("sys",)):
         raise InputError(f"{start}: {target.parent} is the kernel's and keeps no files; {remedy}")
@@ -103,6 +108,22 @@ def check_space(path: str | os.PathLike, needed: int, what: str = "the run", kin
 
 
 @contextlib.contextmanager
+def new_file(path: Path, kind: FileKind, overwrite: bool, notify: Notify) -> Iterator[Path]:
+    """A path at which to write a file of this kind, which gets its name at the end (:func:`~nbody.whole_file.whole_file`;
+    links are followed). An older file keeps a numbered name unless ``overwrite``; ``notify`` gets a line about it.
+
+    Raises:
+        InputError: it can't be written.
+        RunFailed: the disk is full, or fails.
+    """
+    try:
+        with whole_file(path.resolve(), os.replace if overwrite else keeping(notify)) as draft:
+            yield draft
+    except OSError as error:
+        raise not_written(f"{kind.begin}{path}", error, kind.remedy) from error
+
+
+@contextlib.contextmanager
 def as_input_error(path: Path, kind: FileKind = RECORDING) -> Iterator[None]:
     """Turn an OSError inside this block, which prepares a file at ``path``, into an InputError."""
     try:
@@ -121,45 +142,6 @@ def _resolved(path: str | os.PathLike, start: str, remedy: str) -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # the loop before Python 3.13; a NUL byte
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{start}: is not a path that can be opened ({reason}); {remedy}") from error
-
-
-def keep_older_file(path: Path, notify: Notify) -> Path | None:
-    """Give the file at ``path``, if there is one, a second name: the first free name of ``run.1.h5``, ``run.2.h5`` …. Then
-    its first name may be replaced. Returns the second name. (After a kill in between, the file has both names.)"""
-    for number in itertools.count(1):
-        name = path.with_name(f"{path.stem}.{number}{path.suffix}")
-        if not path.exists():
-            return None
-        if not name.exists():
-            try:
-                os.link(path, name)  # fails if the name has been taken meanwhile; a rename would overwrite it
-            except FileExistsError:
-                continue
-            except OSError:  # a file system without hard links
-                os.rename(path, name)
-        elif not name.samefile(path):
-            continue
-        notify(f"{path} existed; it is kept as {name.name}")
-        return name
-    raise AssertionError("numbers have no end")
-
-
-@contextlib.contextmanager
-def replacing(path: Path, kind: FileKind, overwrite: bool, notify: Notify) -> Iterator[Path]:
-    """A path to write a file to, which gets the name ``path`` at the end. An older file keeps a numbered name, unless
-    ``overwrite``. After an error nothing is left of the new one. Raises InputError if it can't be written."""
-    target = path.resolve()  # a link stays a link; its target is replaced
-    part = target.with_name(f".{target.name}.part")
-    with as_input_error(target, kind):
-        part.unlink(missing_ok=True)
-        try:
-            yield part
-            if not overwrite:
-                keep_older_file(target, notify)
-            os.replace(part, target)
-        finally:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -19,6 +19,7 @@ from nbody.trajectory.framefile import FrameFile, make_file
 from nbody.trajectory.lock import WriterLock, same_file
 from nbody.trajectory.records import Frame, RunHeader, required_bytes
 from nbody.trajectory.reopening import continue_file, events_until
+from nbody.whole_file import keep_older_file
 
 Array = np.ndarray
 
@@ -198,7 +199,7 @@ class TrajectoryWriter:
         self._check_intact()
         try:
             if not self._overwrite:
-                output_path.keep_older_file(self.path, self._notify)
+                keep_older_file(self.path, self._notify)
             os.replace(self._part, self.path)
         except OSError as error:
             raise RunFailed(f"{self.path}: can't be given its name any more ({error.strerror}); {UNCHANGED}") from error

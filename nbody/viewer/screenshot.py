@@ -1,15 +1,13 @@
 """Draws a frame without a screen and saves the picture."""
 
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.trajectory.output_path import FileKind, check_output, keep_older_file
+from nbody.trajectory.output_path import FileKind, check_output, new_file
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.source import Source
@@ -18,6 +16,7 @@ SMALLEST, LARGEST = 16, 16384
 """Limits of a picture's sides in pixels; OpenGL may allow less."""
 
 PICTURE = FileKind("PNG picture", "--screenshot ", "give another name", b"\x89PNG", "output/run.png")
+VIEW = FileKind("camera", "", "give another name", b"", "camera.yaml")
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -84,29 +83,15 @@ def save_picture(
 
     Raises:
         InputError: it can't be written.
+        RunFailed: the disk is full, or fails.
     """
     from PIL import Image
 
-    _save(lambda part: Image.fromarray(picture).save(part, format="PNG"), path, overwrite, notify, "--screenshot ")
+    with new_file(path, PICTURE, overwrite, notify) as draft:
+        Image.fromarray(picture).save(draft, format="PNG")
 
 
 def save_text(text: str, path: Path) -> None:
-    """Write ``text``, whole or not at all; an older file keeps a numbered name. Raises InputError."""
-    _save(lambda part: part.write_text(text, encoding="utf-8"), path, False, lambda line: None, "")
-
-
-def _save(
-    write: Callable[[Path], object], path: Path, overwrite: bool, notify: Callable[[str], object], option: str
-) -> None:
-    target = path.resolve()  # a link stays a link; its target is replaced
-    part = target.with_name(f".{target.name}.part")
-    try:
-        write(part)
-        if not overwrite:
-            keep_older_file(target, notify)
-        os.replace(part, target)
-    except OSError as error:
-        raise InputError(f"{option}{target}: can't be written ({error.strerror or error})") from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+    """Write ``text``, whole or not at all; an older file keeps a numbered name. Raises as :func:`save_picture`."""
+    with new_file(path, VIEW, False, lambda line: None) as draft:
+        draft.write_text(text, encoding="utf-8")

@@ -140,14 +140,13 @@ def _save(film: Film, images: Iterator[Image.Image], grain: int, **options) -> N
 
 
 class PNG(Encoder):
-    """A sequence NAME.0000.png, NAME.0001.png …"""
+    """One picture; the writer calls it for each of NAME.0000.png, NAME.0001.png …"""
 
     signature = b"\x89PNG"
 
     @staticmethod
     def write(film: Film, pictures: Iterator[np.ndarray]) -> None:
-        for number, picture in enumerate(pictures):
-            Image.fromarray(picture).save(numbered(film, number), compress_level=1)
+        Image.fromarray(next(pictures)).save(film.path, format="PNG", compress_level=1)
 
 
 def numbered(film: Film, number: int) -> Path:

@@ -3,8 +3,7 @@
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -12,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError, RunFailed
-from nbody.trajectory.output_path import FileKind, check_output, keep_older_file
+from nbody.trajectory.output_path import FileKind, check_output
 from nbody.viewer.movie.encoders import numbered
 from nbody.viewer.movie.formats import FORMATS, Film, format_of
+from nbody.whole_file import if_free, keeping, whole_file
 
 Array = np.ndarray
 
@@ -22,31 +22,38 @@ WAITING = 4
 """Pictures that wait for the encoder. Then the drawing waits, so that the memory is bounded."""
 
 
-def checked(film: Film, overwrite: bool = False) -> Film:
+def checked(film: Film, overwrite: bool = False, inputs: Iterable[Path] = ()) -> Film:
     """``film`` with its path resolved, if it can be encoded and written; better known before it is drawn than after.
 
+    Args:
+        overwrite: its file may replace an older one.
+        inputs: the files that it is made of.
+
     Raises:
-        InputError: an unknown suffix, an odd size, a path that can't be written, or a file that is no movie and would be
-            overwritten.
+        InputError: an unknown suffix, an odd size, a path that can't be written, a file that is no movie and would be
+            overwritten, or a picture of a sequence that exists.
         DeviceError: the encoder is not installed; the line names the extra.
     """
     name = format_of(film.path)
     encoder = FORMATS.load(name)
     encoder.check(film)
     kind = FileKind("movie", "", "give another name", encoder.signature if overwrite else b"", "output/run.mp4")
-    target = check_output(film.path, kind)
+    target = check_output(film.path, kind, inputs)
     if format_of(target) != name:
         raise InputError(f"{film.path}: leads to {target}, which ends otherwise; give another name")
     if not target.parent.is_dir():
         raise InputError(f"{film.path}: there is no folder {target.parent}; make it first")
-    first = numbered(replace(film, path=target), 0)
-    if name == "png" and first.exists() and not overwrite:
-        raise InputError(f"{first}: exists; give another name, or --overwrite")
-    return replace(film, path=target)
+    film = replace(film, path=target)
+    for each in (numbered(film, k) for k in range(film.pictures if name == "png" else 0)):
+        if os.path.lexists(each) and not overwrite:
+            raise InputError(f"{each}: exists; give another name, or --overwrite")
+        check_output(each, kind, inputs)
+    return film
 
 
 class Writer:
-    """Writes a film in a thread. With ``with``, an error inside removes what was written.
+    """Writes a film in a thread, in a ``with`` block: at its end the file gets its name (RunFailed if it can't be written);
+    after an error inside no movie is made, and of a sequence the pictures so far are kept.
 
     Args:
         film: as :func:`checked` returns it.
@@ -61,13 +68,14 @@ class Writer:
     def __init__(
         self, film: Film, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
     ) -> None:
-        self._film, self._overwrite, self._notify = film, overwrite, notify
+        self._film = film
         self._encoder = FORMATS.load(format_of(film.path))
         self.nv12: bool = self._encoder.nv12
         self.pictures = 0
         self._many = film.path.suffix.lower() == ".png"
-        self._part = film.path if self._many else film.path.with_name(f".{film.path.name}.part")
+        self._place = os.replace if overwrite else if_free if self._many else keeping(notify)
         self._queue: queue.Queue[Array | None] = queue.Queue(WAITING)
+        self._dropped = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
         self._thread.start()
@@ -77,24 +85,6 @@ class Writer:
         self._queue.put(picture)
         self._raise()
         self.pictures += 1
-
-    def close(self) -> None:
-        """Finish the file and give it its name. Raises RunFailed if it can't be written."""
-        self._end()
-        self._raise()
-        if not self._many and self.pictures:
-            try:
-                if not self._overwrite:
-                    keep_older_file(self._film.path, self._notify)
-                os.replace(self._part, self._film.path)
-            except OSError as error:
-                self._error = error
-        self._raise()
-
-    def _end(self) -> None:
-        if self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join()
 
     def _raise(self) -> None:
         if isinstance(self._error, OSError):
@@ -107,11 +97,15 @@ class Writer:
         return "the pictures so far are kept" if self._many else "no movie was made or changed"
 
     def _work(self) -> None:
-        """Encode until :meth:`close`. After an error, drop what comes, so that :meth:`add` never waits for ever."""
+        """Encode until the block ends. After an error, drop what comes, so that :meth:`add` never waits for ever."""
         coming = self._coming()
         try:
-            for first in coming:
-                self._encoder.write(replace(self._film, path=self._part), chain([first], coming))
+            for number, first in enumerate(coming):
+                target = numbered(self._film, number) if self._many else self._film.path
+                with whole_file(target, self._place) as draft:
+                    self._encoder.write(replace(self._film, path=draft), chain([first], coming))
+                    if self._dropped and not self._many:
+                        raise InterruptedError
         except BaseException as error:
             self._error = error
             for _ in coming:
@@ -125,15 +119,11 @@ class Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        try:
-            if kind is None:
-                self.close()
-            else:
-                self._end()
-        finally:
-            if not self._many:
-                with suppress(OSError):
-                    self._part.unlink(missing_ok=True)
+        self._dropped = kind is not None
+        self._queue.put(None)
+        self._thread.join()
+        if kind is None:
+            self._raise()
 
 
 def movie_size(film: Film, pictures: int) -> int:

@@ -1,0 +1,182 @@
+"""What a command writes is there as a whole or not at all, and no file of the user is lost for it."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import files_end_at
+
+from nbody.cli import main
+from nbody.errors import InputError, RunFailed
+from nbody.exchange import SUFFIXES
+from nbody.exchange import read as read_bodies
+from nbody.viewer.movie.formats import Film
+from nbody.viewer.movie.writing import Writer, checked
+from nbody.viewer.screenshot import save_picture
+from nbody.whole_file import if_free, keeping, whole_file
+
+ROOT = Path(__file__).resolve().parents[1]
+SCENARIO = """
+initial: {generator: plummer, particles: 24, seed: 1}
+integrator: {dt: 0.01, steps: 4}
+engine: reference
+precision: float64
+"""
+PICTURE = np.zeros((48, 64, 3), np.uint8)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A recording and its scenario, in a folder."""
+    folder = tmp_path_factory.mktemp("recorded")
+    scenario = folder / "small.yaml"
+    scenario.write_text(SCENARIO)
+    assert main(["run", str(scenario), "-o", str(folder / "run.h5"), "--every", "1", "--quiet"]) == 0
+    return folder / "run.h5"
+
+
+def no_links(*_):
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+# --- The function -------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_has_its_name_when_it_is_whole_and_the_usual_permissions(tmp_path):
+    path = tmp_path / "a.csv"
+    with whole_file(path) as draft:
+        draft.write_text("1")
+        assert not path.exists() and stat.S_IMODE(draft.parent.stat().st_mode) == 0o700
+    mask = os.umask(0)
+    os.umask(mask)
+    assert content(tmp_path) == {"a.csv": b"1"} and stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
+    with pytest.raises(KeyError), whole_file(path) as draft:
+        draft.write_text("2")
+        raise KeyError
+    assert os.listdir(tmp_path) == ["a.csv"] and path.read_text() == "1"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_an_older_file_is_replaced_kept_or_respected(tmp_path, monkeypatch, links):
+    if not links:  # a file system without hard links
+        monkeypatch.setattr(os, "link", no_links)
+    path, lines = tmp_path / "a.csv", []
+    for text, place in (("1", if_free), ("2", os.replace), ("3", keeping(lines.append))):
+        with whole_file(path, place) as draft:
+            draft.write_text(text)
+    assert content(tmp_path) == {"a.1.csv": b"2", "a.csv": b"3"} and "kept as a.1.csv" in lines[0]
+    with pytest.raises(FileExistsError), whole_file(path, if_free) as draft:
+        draft.write_text("4")
+    assert content(tmp_path) == {"a.1.csv": b"2", "a.csv": b"3"}
+
+
+# --- Commands -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("size", [0, 1000, 2500])
+def test_an_export_to_a_full_disk_fails_and_keeps_the_older_file(recorded, tmp_path, capsys, suffix, size):
+    if suffix == ".bin":
+        pytest.importorskip("rebound")
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(b"mine")
+    with files_end_at(size):
+        code = main(
+            ["export", str(recorded), str(path), "--overwrite", *(["--all"] if suffix in (".bin", ".nemo") else [])]
+        )
+    said = capsys.readouterr()
+    if code == 0:  # it fits
+        assert read_bodies(path).count == 24 and path.stat().st_size <= size
+        return
+    assert code == 1 and said.err.startswith(f"error: {path}: can't be written (") and said.err.count("\n") == 1
+    assert content(tmp_path) == {path.name: b"mine"} and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_a_figure_on_a_full_disk_is_one_line_and_keeps_the_older_one(recorded, tmp_path, capsys, suffix):
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(b"")
+    with files_end_at(1000):
+        assert main(["plot", str(recorded), "energy", "-o", str(path), "--overwrite"]) == 1
+    said = capsys.readouterr().err
+    assert "can't be written (File too large)" in said and said.count("\n") == 1
+    assert content(tmp_path) == {path.name: b""} and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_new_scenario_that_does_not_fit_leaves_its_name_free(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with files_end_at(100):
+        assert main(["new", "disk"]) == 1
+    assert "can't be written (File too large)" in capsys.readouterr().err and not list(tmp_path.iterdir())
+    assert main(["new", "disk"]) == 0 and main(["new", "disk"]) == 2
+    assert os.listdir(tmp_path) == ["disk.yaml"]
+
+
+@pytest.mark.parametrize("target", ["run.h5", "small.yaml", "other.h5", "other.hdf5", "new.yaml", "link.csv"])
+@pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=["", "overwrite"])
+def test_an_export_takes_no_name_of_a_recording_or_a_scenario(recorded, tmp_path, capsys, target, options):
+    for source in (recorded, recorded.with_name("small.yaml")):
+        (tmp_path / source.name).write_bytes(source.read_bytes())
+    for name in ("other.h5", "other.hdf5"):
+        (tmp_path / name).write_bytes(recorded.read_bytes())
+    (tmp_path / "link.csv").symlink_to("run.h5")
+    before = content(tmp_path)
+    for format in ("csv", "gadget"):
+        command = ["export", str(tmp_path / "run.h5"), str(tmp_path / target), "--format", format]
+        assert main([*command, *options]) == 2
+        assert "give another name" in capsys.readouterr().err and content(tmp_path) == before
+
+
+def test_a_plot_does_not_take_the_name_of_its_recording(recorded, tmp_path, capsys):
+    path = tmp_path / "run.png"
+    path.write_bytes(recorded.read_bytes())
+    assert main(["plot", str(path), "energy", "-o", str(path)]) == 2
+    assert "is read by this command" in capsys.readouterr().err and len(content(tmp_path)) == 1
+
+
+def test_a_file_behind_a_link_at_a_hidden_name_is_not_written_to(recorded, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    for name in ("a.png", "b.png", "c.csv", "d.gif"):
+        (tmp_path / f".{name}.part").symlink_to(precious)
+    assert main(["plot", str(recorded), "energy", "-o", str(tmp_path / "a.png")]) == 0
+    save_picture(PICTURE, tmp_path / "b.png")
+    assert main(["export", str(recorded), str(tmp_path / "c.csv")]) == 0
+    with Writer(Film(tmp_path / "d.gif", (64, 48), 10, 1)) as writer:
+        writer.add(PICTURE)
+    assert precious.read_text() == "mine" and len(content(tmp_path)) == 9
+
+
+# --- Pictures of a sequence ---------------------------------------------------------------------------------------------
+
+
+def test_a_sequence_replaces_no_picture_that_was_there(tmp_path):
+    film, third = Film(tmp_path / "a.png", (64, 48), 10, 4), tmp_path / "a.0002.png"
+    third.write_text("mine")
+    with pytest.raises(InputError, match=r"a\.0002\.png: exists; give another name, or --overwrite"):
+        checked(film)
+    with pytest.raises(InputError, match="exists and is no movie"):
+        checked(film, overwrite=True)
+    with pytest.raises(RunFailed, match="File exists"), Writer(film) as writer:  # it has appeared meanwhile
+        for _ in range(4):
+            writer.add(PICTURE)
+    assert third.read_text() == "mine" and sorted(content(tmp_path)) == ["a.0000.png", "a.0001.png", "a.0002.png"]
+
+
+def test_a_sequence_on_a_full_disk_has_whole_pictures_only(tmp_path):
+    film = Film(tmp_path / "a.png", (64, 48), 10, 3)
+    noise = np.random.default_rng(1).integers(0, 255, PICTURE.shape, np.uint8)
+    with pytest.raises(RunFailed, match="the pictures so far are kept"), files_end_at(4096), Writer(film) as writer:
+        for picture in (PICTURE, PICTURE, noise):
+            writer.add(picture)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.0000.png", "a.0001.png"]
+
+
+# --- Forged values ------------------------------------------------------------------------------------------------------
