@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,9 +58,7 @@ class Writer:
         pictures: the number of pictures added.
     """
 
-    def __init__(
-        self, film: Film, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
-    ) -> None:
+    def __init__(self, film: Film, overwrite: bool = False, notify: Callable[[str], Any] = lambda line: None) -> None:
         self._film, self._overwrite, self._notify = film, overwrite, notify
         self._encoder = FORMATS.load(format_of(film.path))
         self.nv12: bool = self._encoder.nv12
@@ -111,7 +109,7 @@ class Writer:
         coming = self._coming()
         try:
             for first in coming:
-                self._encoder.write(replace(self._film, path=self._part), chain([first], coming))
+                self._encoder.write(replace(self._film, path=self._part), _with(first, coming))
         except BaseException as error:
             self._error = error
             for _ in coming:
@@ -134,6 +132,11 @@ class Writer:
             if not self._many:
                 with suppress(OSError):
                     self._part.unlink(missing_ok=True)
+
+
+def _with(first: Array, others: Iterator[Array]) -> Iterator[Array]:
+    yield first
+    yield from others
 
 
 def movie_size(film: Film, pictures: int) -> int:

@@ -210,16 +210,16 @@ class Window(app.Canvas):
         if self.controls.notice:
             self._tell(self.controls.notice)
             self.controls.notice = ""
-        requests = self.controls.requests
-        if "fullscreen" in requests:
-            self.fullscreen: bool = not self.fullscreen
-        if "view" in requests:
-            self._save_view()
-        if "close" in requests:
+        for request in [each for each in self.controls.requests if each != "picture"]:
+            self.controls.requests.remove(request)
+            if request == "fullscreen":
+                self.fullscreen: bool = not self.fullscreen
+            elif request == "view":
+                self._save_view()
+        if self.controls.closed:
             self.close()
-            return
-        requests[:] = [each for each in requests if each == "picture"]
-        self.update()
+        else:
+            self.update()
 
     # --- Files ---
 
