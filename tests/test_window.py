@@ -218,9 +218,9 @@ def test_following_goes_from_the_body_to_the_centres_and_ends():
     assert [(ours.next_follow(), ours.follow)[1] for _ in range(4)] == ["body", "com", "densest", ""]
     ours.next_follow()
     ours.key("Escape")
-    assert (ours.chosen, ours.follow, ours.requests) == (None, "", [])
+    assert (ours.chosen, ours.follow, ours.closed) == (None, "", False)
     ours.key("Escape")
-    assert ours.requests == ["close"]
+    assert ours.closed
 
 
 def test_the_facts_about_a_body_are_those_of_the_run(recording):

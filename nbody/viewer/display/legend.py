@@ -10,7 +10,7 @@ from nbody.errors import printable, shortened
 from nbody.viewer.display.text import BRIGHT, DIM, PAD, SMALL, TEXT, blank, font, height_of, width_of
 from nbody.viewer.picture.choices import BACKGROUNDS
 from nbody.viewer.picture.coloring import Legend
-from nbody.viewer.picture.scale import LOGARITHMIC
+from nbody.viewer.picture.colours.quantity import LOGARITHMIC
 
 Array = np.ndarray
 

@@ -5,8 +5,8 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -65,9 +65,7 @@ class Writer:
         pictures: the number of pictures added.
     """
 
-    def __init__(
-        self, film: Film, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
-    ) -> None:
+    def __init__(self, film: Film, overwrite: bool = False, notify: Callable[[str], Any] = lambda line: None) -> None:
         self._film = film
         self._encoder = FORMATS.load(format_of(film.path))
         self.nv12: bool = self._encoder.nv12
@@ -103,7 +101,7 @@ class Writer:
             for number, first in enumerate(coming):
                 target = numbered(self._film, number) if self._many else self._film.path
                 with whole_file(target, self._place) as draft:
-                    self._encoder.write(replace(self._film, path=draft), chain([first], coming))
+                    self._encoder.write(replace(self._film, path=draft), _with(first, coming))
                     if self._dropped and not self._many:
                         raise InterruptedError
         except BaseException as error:
@@ -124,6 +122,11 @@ class Writer:
         self._thread.join()
         if kind is None:
             self._raise()
+
+
+def _with(first: Array, others: Iterator[Array]) -> Iterator[Array]:
+    yield first
+    yield from others
 
 
 def movie_size(film: Film, pictures: int) -> int:

@@ -8,15 +8,17 @@ _BACKGROUNDS, _SIZES = "nbody.viewer.picture.background", "nbody.viewer.picture.
 COLOURS = Registry(
     "color",
     {
-        "speed": Entry(f"{_COLOURS}.motion:SPEED", "the speed of each body"),
-        "relative-speed": Entry(f"{_COLOURS}.motion:RELATIVE_SPEED", "its speed relative to the centre of mass"),
-        "acceleration": Entry(f"{_COLOURS}.motion:ACCELERATION", "its acceleration, from the velocities of its frames"),
+        "speed": Entry(f"{_COLOURS}.properties:SPEED", "the speed of each body"),
+        "relative-speed": Entry(f"{_COLOURS}.properties:RELATIVE_SPEED", "its speed relative to the centre of mass"),
+        "acceleration": Entry(
+            f"{_COLOURS}.properties:ACCELERATION", "its acceleration, from the velocities of its frames"
+        ),
         "density": Entry(f"{_COLOURS}.surroundings:DENSITY", "the mass density around it"),
         "potential": Entry(f"{_COLOURS}.surroundings:POTENTIAL", "the depth of the potential well (up to 4096 bodies)"),
-        "species": Entry(f"{_COLOURS}.identity:SPECIES", "its species, each with a colour and a name"),
-        "id": Entry(f"{_COLOURS}.identity:ID", "its id: bodies that started together keep one colour"),
-        "mass": Entry(f"{_COLOURS}.identity:MASS", "its mass"),
-        "energy-error": Entry(f"{_COLOURS}.identity:ENERGY_ERROR", "the relative energy error of the whole frame"),
+        "species": Entry(f"{_COLOURS}.properties:SPECIES", "its species, each with a colour and a name"),
+        "id": Entry(f"{_COLOURS}.properties:ID", "its id: bodies that started together keep one colour"),
+        "mass": Entry(f"{_COLOURS}.properties:MASS", "its mass"),
+        "energy-error": Entry(f"{_COLOURS}.properties:ENERGY_ERROR", "the relative energy error of the whole frame"),
     },
 )
 """The quantities that colours show."""

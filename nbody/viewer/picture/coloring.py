@@ -8,8 +8,7 @@ import numpy as np
 
 from nbody.viewer.picture import palette
 from nbody.viewer.picture.choices import COLOURS, MAPS
-from nbody.viewer.picture.colours.quantity import ColourQuantity, ShownBodies
-from nbody.viewer.picture.scale import CATEGORIES, LOGARITHMIC, ends
+from nbody.viewer.picture.colours.quantity import CATEGORIES, LOGARITHMIC, ColourQuantity, ShownBodies, ends
 from nbody.viewer.sources.frames import ShownFrame
 from nbody.viewer.sources.source import Source
 

@@ -9,8 +9,8 @@ from nbody.errors import InputError
 from nbody.trajectory import Trajectory
 from nbody.trajectory.reader import FrameColumn
 from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.colours.quantity import LOGARITHMIC, ends
 from nbody.viewer.picture.look import FEW
-from nbody.viewer.picture.scale import LOGARITHMIC, ends
 
 Array = np.ndarray
 
@@ -64,7 +64,7 @@ def leaves_view(run: Trajectory, frames: int, length_unit: float, view: Camera) 
 
 
 def speed_scale(velocities: Iterable[Array]) -> tuple[float, float]:
-    """The speeds (slow, fast) at the ends of the palette: see :func:`nbody.viewer.picture.scale.ends`.
+    """The speeds (slow, fast) at the ends of the palette: see :func:`nbody.viewer.picture.colours.quantity.ends`.
 
     They are equal if all bodies have one speed, and zero if all are at rest.
 

@@ -139,7 +139,7 @@ class Window(app.Canvas):
         Not while a key is handled: closing handles the keys that follow, and vispy refuses a key within a key.
         """
         self.failure = self.failure or self.transport.failure
-        if "close" in self.controls.requests or self.stop.requested or self.failure:
+        if self.controls.closed or self.stop.requested or self.failure:
             self._timer.stop()
             self.close()
             return
@@ -213,13 +213,13 @@ class Window(app.Canvas):
         if self.controls.notice:
             self._tell(self.controls.notice)
             self.controls.notice = ""
-        requests = self.controls.requests
-        if "fullscreen" in requests:
-            self.fullscreen: bool = not self.fullscreen
-        if "view" in requests:
-            self._save_view()
-        requests[:] = [each for each in requests if each in ("picture", "close")]
-        if "close" not in requests:
+        for request in [each for each in self.controls.requests if each != "picture"]:
+            self.controls.requests.remove(request)
+            if request == "fullscreen":
+                self.fullscreen: bool = not self.fullscreen
+            elif request == "view":
+                self._save_view()
+        if not self.controls.closed:
             self.update()
 
     # --- Files ---

@@ -13,7 +13,7 @@ from nbody.viewer.window.transport import Transport
 Pixel = tuple[float, float]
 Size = tuple[int, int]
 
-LEFT, RIGHT, MIDDLE = 1, 2, 3
+LEFT, RIGHT = 1, 2
 """Mouse buttons, as vispy numbers them."""
 
 WHEEL_ZOOM = 1.15
@@ -34,7 +34,8 @@ class Controls:
         follow: what the camera follows: a word of :data:`~nbody.viewer.picture.aim.CENTRES`, :data:`BODY` for the
             chosen body, or empty.
         notice: a line that tells what a key did; the window takes it.
-        requests: what only the window can do: ``picture``, ``view``, ``fullscreen``, ``close``; the window takes them.
+        requests: what only the window can do: ``picture``, ``view``, ``fullscreen``; the window takes them.
+        closed: True if the user asked to close the window.
     """
 
     camera: Camera
@@ -43,7 +44,7 @@ class Controls:
 
     def __init__(self, camera: Camera, transport: Transport, look: Look = Look()) -> None:
         self.camera, self.transport, self.look = camera, transport, look
-        self.show_hud, self.show_diagrams, self.show_keys = True, False, False
+        self.show_hud, self.show_diagrams, self.show_keys, self.closed = True, False, False, False
         self.chosen: int | None = None
         self.follow, self.notice = "", ""
         self.requests: list[str] = []
@@ -135,7 +136,11 @@ class Controls:
         elif self.chosen is not None:
             self.choose(None)
         else:
-            self.requests.append("close")
+            self.close()
+
+    def close(self) -> None:
+        """Ask the window to close."""
+        self.closed = True
 
     @property
     def hints(self) -> list[str]:

@@ -73,5 +73,5 @@ KEYS = (
     Key(("F11",), lambda c, n: c.requests.append("fullscreen"), PANELS, "F11", "full screen"),
     Key(("F1", "?"), lambda c, n: c.toggle("show_keys"), PANELS, "F1 ?", "this table"),
     Key(("Escape",), lambda c, n: c.leave(), PANELS, "Esc", "close table, body, window"),
-    Key(("Q",), lambda c, n: c.requests.append("close"), PANELS, "Q", "close the window", "Q quit"),
+    Key(("Q",), lambda c, n: c.close(), PANELS, "Q", "close the window", "Q quit"),
 )

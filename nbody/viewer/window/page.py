@@ -73,7 +73,7 @@ class PageCanvas(RemoteFrameBuffer):
         return picture
 
     def _closed_by_user(self) -> bool:
-        if "close" in self.window.controls.requests and not self.is_closed:
+        if self.window.controls.closed and not self.is_closed:
             self.close()
         return self.is_closed
 

@@ -1,4 +1,4 @@
-"""What a colour can show: a number per body, and the facts that it is computed from."""
+"""What a colour can show: a number per body, the facts that it is computed from, and the ends of its scale."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from nbody.scenario.units import Units
 
 Array = np.ndarray
+
+LOGARITHMIC, LINEAR, CATEGORIES = "logarithmic", "linear", "categories"
+
+PERCENTILES = (5.0, 98.0)
+"""The percentiles of the values at the ends of a logarithmic scale; bodies beyond get the colour of the end."""
+
+STEEPEST = 1e6
+"""The largest ratio of the ends of a logarithmic scale."""
 
 
 class ShownBodies:
@@ -58,7 +66,7 @@ class ColourQuantity:
 
     Attributes:
         label: its name in the legend.
-        scale: one of :mod:`nbody.viewer.picture.scale`.
+        scale: :data:`LOGARITHMIC`, :data:`LINEAR` or :data:`CATEGORIES`.
         compute: (shown,) values from :class:`ShownBodies`, in units of ``unit``; None: the shader computes the speed.
         unit: the picture's unit of the quantity, in the scenario's.
         symbol: the unit's symbol for the legend, from ``Units``.
@@ -82,3 +90,17 @@ class ColourQuantity:
         """Raise InputError if the quantity can't be shown for ``source``."""
         if self.most is not None and source.shown.count > self.most:
             raise InputError(f"--color {name}: can be computed for up to {self.most} bodies, not {source.shown.count}")
+
+
+def ends(values: Array, scale: str) -> tuple[float, float]:
+    """The ends of a scale: :data:`PERCENTILES` of the finite values if it is logarithmic (zeros do not count), else their
+    least and greatest. They are equal if all values are, and zero if there is none."""
+    values = values[np.isfinite(values)].astype(np.float64)
+    if scale == LOGARITHMIC:
+        values = values[values > 0]
+    if not len(values):
+        return 0.0, 0.0
+    low, high = np.percentile(values, PERCENTILES) if scale == LOGARITHMIC else (values.min(), values.max())
+    if high <= low * (1 + 1e-6) if low > 0 else high == low:
+        low, high = values.min(), values.max()  # most bodies have one value
+    return float(max(low, high / STEEPEST) if scale == LOGARITHMIC else low), float(high)

@@ -4,8 +4,7 @@ import numpy as np
 
 from nbody.diagnostics.density import local_density
 from nbody.law.gravity import Gravity
-from nbody.viewer.picture.colours.quantity import ColourQuantity, ShownBodies
-from nbody.viewer.picture.scale import LOGARITHMIC
+from nbody.viewer.picture.colours.quantity import LOGARITHMIC, ColourQuantity, ShownBodies
 
 Array = np.ndarray
 

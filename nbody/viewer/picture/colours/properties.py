@@ -1,11 +1,30 @@
-"""Colours by motion: speed, speed relative to the centre of mass, acceleration."""
+"""Colours by what a body is (species, id, mass), by its motion, and by the error of its frame."""
 
 import numpy as np
 
-from nbody.viewer.picture.colours.quantity import ColourQuantity, ShownBodies
-from nbody.viewer.picture.scale import LOGARITHMIC
+from nbody.viewer.picture.colours.quantity import CATEGORIES, LINEAR, LOGARITHMIC, ColourQuantity, ShownBodies
 
 Array = np.ndarray
+
+
+def species(bodies: ShownBodies) -> Array:
+    """The number of each body's species."""
+    return bodies.source.shown.of(bodies.source.catalogue.species).astype(np.float32)
+
+
+def identity(bodies: ShownBodies) -> Array:
+    """The id of each body."""
+    return bodies.source.shown.of(bodies.source.catalogue.id).astype(np.float32)
+
+
+def mass(bodies: ShownBodies) -> Array:
+    """The mass of each body."""
+    return bodies.source.shown.of(bodies.source.catalogue.mass).astype(np.float32)
+
+
+def energy_error(bodies: ShownBodies) -> Array:
+    """|E - E₀|/|E₀| of the frame, the same for all bodies."""
+    return np.full(len(bodies.position), abs(bodies.energy_error), np.float32)
 
 
 def acceleration(bodies: ShownBodies) -> Array:
@@ -28,6 +47,10 @@ def relative_speed(bodies: ShownBodies) -> Array:
     return relative
 
 
+SPECIES = ColourQuantity("species", CATEGORIES, species, constant=True)
+ID = ColourQuantity("id", LINEAR, identity, constant=True)
+MASS = ColourQuantity("mass", LOGARITHMIC, mass, symbol=lambda units: units.symbol("mass"), constant=True)
+ENERGY_ERROR = ColourQuantity("|energy error|", LOGARITHMIC, energy_error, samples=64)
 SPEED = ColourQuantity(
     "speed", LOGARITHMIC, None, lambda source: source.speed_unit, lambda units: units.symbol("velocity")
 )
