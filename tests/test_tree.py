@@ -170,6 +170,20 @@ def test_the_potential_in_the_place_of_another_body_is_that_of_every_engine(law,
     assert np.all(np.isneginf(at)) if law is NEWTON else np.all(np.abs(at) > np.abs(found[[5, 100]]))
 
 
+@each_arithmetic
+@pytest.mark.parametrize("share", [0.05, 0.8])
+def test_bodies_in_one_place_keep_the_accuracy_of_their_own_and_of_all_bodies(share, law, precision):
+    """They are one target of no size, with one error, and the correction of the momentum divides it among all bodies. An odd
+    moment of a pair of bodies is zero, so that it must not be the only one in the estimate for such a target. If most bodies
+    are there, the median is this one error."""
+    for seed in range(5):
+        position = sphere(seed=20 + seed)
+        position[round((1 - share) * N) :] = position[0]
+        found = errors(law, bodies(position.astype(np.float32)), precision, accuracy=1e-4, order=3)
+        assert np.median(found) < 1e-4 and found[-1] < 3e-4
+        assert np.quantile(found, 0.99) < 10e-4
+
+
 def test_a_smaller_accuracy_gives_smaller_errors():
     particles = bodies(sphere())
     coarse, fine = (np.median(errors(SOFTENED, particles, accuracy=a, order=3)) for a in (1e-2, 1e-3))

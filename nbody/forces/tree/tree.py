@@ -24,6 +24,7 @@ from nbody.forces.tree.order import put
 from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Result, Room, Side
 from nbody.forces.tree.units import NEAREST, units_for
+from nbody.forces.tree.upward import ALONE
 from nbody.forces.tree.workers import one_thread_for_few, run
 from nbody.law import LAWS, Gravity
 from nbody.parallel import ALONE as ONE_RANK
@@ -38,10 +39,6 @@ FEW = 8
 
 FIRST_ROOM = 1 << 15
 """The room for lists at first; it grows until every list fits."""
-
-ALONE = 0.4
-"""The criterion's error for some bodies or points, in units of that for all: it takes the smallest |a| of the targets in a
-cell, which of many bodies is well below the typical one."""
 
 
 class Work(NamedTuple):

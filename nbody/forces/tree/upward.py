@@ -27,6 +27,10 @@ BOX = 8
 FINE = 256
 """Cells with more bodies take their radii from their children's spheres (a bound); those with fewer from the bodies."""
 
+ALONE = 0.4
+"""The criterion's error for some bodies or points, in units of that for all: it takes the smallest |a| of the targets in a
+cell, which of many bodies is well below the typical one."""
+
 
 class Fields(NamedTuple):
     """What is known of each of K cells.
@@ -92,7 +96,7 @@ def _describe(variant: Variant) -> Callable:
     """The compiled function that fills the fields of one cell, whose children are done."""
     add_bodies, add_child, norms = _add_bodies(variant), _add_child(variant), _norms(variant)
     real, order = variant.real, variant.order
-    zero, half, most = real(0), real(0.5), real(np.finfo(variant.real).max)
+    zero, half, most, alone = real(0), real(0.5), real(np.finfo(variant.real).max), real(ALONE)
 
     @njit(fastmath=FAST, error_model="numpy")
     def centre_of(cell, cells, bodies, records, row):
@@ -121,7 +125,7 @@ def _describe(variant: Variant) -> Callable:
 
     @njit(fastmath=FAST, error_model="numpy")
     def box_of(cell, cells, bodies, scale, boxes):
-        """The box of the bodies, and the smallest |a|."""
+        """The box of the bodies, and the smallest |a|. Bodies in one place have one error, as one alone has."""
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         box = boxes[cell]
         least = most
@@ -140,6 +144,8 @@ def _describe(variant: Variant) -> Callable:
         if cells.children[cell] == 0:
             for j in range(first, first + count):
                 least = scale[j] if scale[j] < least else least
+            if count > 1 and max(box[4], box[5], box[6]) == zero:
+                least *= alone
         else:
             child = np.int64(cells.child[cell])
             for s in range(child, child + np.int64(cells.children[cell])):
@@ -174,8 +180,6 @@ def _describe(variant: Variant) -> Callable:
             if records[s, 4] != zero:
                 add_child(moments[s], row)
         norms(row, record)
-        for k in range(2, order + 1):
-            record[3 + k] = np.sqrt(max(record[3 + k], zero))
         r, R = zero, zero
         if children == 0 or count <= FINE:
             r2, R2 = radii(first, count, bodies, row[0], row[1], row[2], box[0], box[1], box[2])
@@ -188,6 +192,12 @@ def _describe(variant: Variant) -> Callable:
                 x, y, z = boxes[s, 0] - box[0], boxes[s, 1] - box[1], boxes[s, 2] - box[2]
                 R = max(R, np.sqrt(x * x + y * y + z * z) + boxes[s, 3])
             R = min(R, np.sqrt(box[4] * box[4] + box[5] * box[5] + box[6] * box[6]))
+        # The odd moments of two equal bodies are zero, but not those of the next degree, which an estimate from P_p alone
+        # would miss.
+        before = zero
+        for k in range(2, order + 1):
+            before = max(np.sqrt(max(record[3 + k], zero)), half * r * before)
+            record[3 + k] = before
         record[0], record[1], record[2], record[3] = row[0], row[1], row[2], r
         record[4] = -mass if children == 0 else mass
         box[3] = R
