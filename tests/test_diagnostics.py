@@ -16,6 +16,7 @@ from nbody.diagnostics import (
     relative_energy_error,
     virial_ratio,
 )
+from nbody.diagnostics.observables import measured
 from nbody.initial.plummer import SCALE_LENGTH, Plummer
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -75,6 +76,21 @@ def test_density_centre_finds_the_cluster_and_core_radius_is_plummers(plummer):
     assert np.linalg.norm(centre_of_mass(bodies) - cluster) > 1
     assert np.linalg.norm(density_centre(bodies) - cluster) < error
     assert core_radius(bodies) == pytest.approx(0.67906 * SCALE_LENGTH, abs=error)
+
+
+def test_bodies_that_leave_do_not_move_the_radii_of_the_others(plummer):
+    """A hundredth of the mass, 100 virial radii away, moves the centre of mass by one; the radius of 10 % about that is
+    three times as large. About the density centre it changes by the missing 1 % of the mass, and by the error of the
+    centre, 0.02."""
+    away = np.arange(N) % 100 == 0
+    bodies = Particles(plummer.mass, plummer.position + np.outer(away, [100.0, 0, 0]), plummer.velocity)
+    before = lagrangian_radii(plummer, (0.1, 0.5), np.zeros(3))
+    observed = measured(["lagrangian_radii", "half_mass_radius"], bodies)
+    assert lagrangian_radii(bodies, (0.1, 0.5)) == pytest.approx(before, rel=0.05)
+    assert observed["lagrangian_radii"][:2] == pytest.approx(before, rel=0.05)
+    assert observed["half_mass_radius"] == observed["lagrangian_radii"][1]
+    unknown = Particles(bodies.mass, np.where(away[:, None], np.nan, bodies.position), bodies.velocity)
+    assert np.isnan(local_density(unknown)).all()
 
 
 def test_few_bodies_have_no_density_but_a_centre():

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nbody.diagnostics.centre import distances
+from nbody.diagnostics.core import density_centre
 from nbody.particles import Particles
 
 FRACTIONS = (0.1, 0.5, 0.9)
@@ -27,10 +28,11 @@ def lagrangian_radii(
 
     Args:
         fractions: each from 0 to 1.
-        centre: (D,); by default the centre of mass. For a star cluster the density centre is the better choice.
+        centre: (D,); by default the :func:`~nbody.diagnostics.core.density_centre`, which bodies that leave do not move.
         radius: the distance of every body from the centre (N,), if it has been computed.
     """
-    radius = distances(particles, centre) if radius is None else radius
+    if radius is None:
+        radius = distances(particles, density_centre(particles) if centre is None else centre)
     # Only the bodies of one shell per fraction are sorted; a shell is a range of the leading bits of the radius. For 10⁶
     # bodies this takes 25 ms, and sorting all 146 ms.
     shell = radius.view(np.int64) >> REST_BITS

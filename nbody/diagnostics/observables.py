@@ -18,8 +18,13 @@ OBSERVABLES = Registry(
     "observable",
     {
         "centre_of_mass": Entry("nbody.diagnostics.observables:CENTRE_OF_MASS", "Σ m x / Σ m"),
-        "half_mass_radius": Entry("nbody.diagnostics.observables:HALF_MASS_RADIUS", "holds half of the mass"),
-        "lagrangian_radii": Entry("nbody.diagnostics.observables:LAGRANGIAN_RADII", "hold 10, 50 and 90 % of the mass"),
+        "half_mass_radius": Entry(
+            "nbody.diagnostics.observables:HALF_MASS_RADIUS", "holds half of the mass, about the density centre"
+        ),
+        "lagrangian_radii": Entry(
+            "nbody.diagnostics.observables:LAGRANGIAN_RADII",
+            "hold 10, 50 and 90 % of the mass, about the density centre",
+        ),
         "escapers": Entry(
             "nbody.diagnostics.observables:ESCAPERS", "bodies with a positive energy, without external fields"
         ),
@@ -27,8 +32,8 @@ OBSERVABLES = Registry(
         "core_radius": Entry("nbody.diagnostics.observables:CORE_RADIUS", "Casertano & Hut's, from the local density"),
     },
 )
-"""What ``record: {observables: […]}`` may name. Radii are measured from the centre of mass, the core radius from the
-density centre.
+"""What ``record: {observables: […]}`` may name. Radii are measured from the density centre, which bodies that leave do not
+move.
 
 What takes long per body, its potential and its density, is computed where the run is and comes with the frame:
 :class:`Observable` names it in ``columns``. What is left are sums over arrays of N numbers, which the recorder's thread
@@ -69,8 +74,8 @@ class Measurement:
 
     @cached_property
     def radius(self) -> np.ndarray:
-        """The distances from the centre of mass, (N,)."""
-        return distances(self.particles, self.centre)
+        """The distances from the density centre, (N,)."""
+        return distances(self.particles, self.density_centre)
 
     @cached_property
     def centre(self) -> np.ndarray:
@@ -100,9 +105,9 @@ def _vector(values: np.ndarray) -> np.ndarray:
 
 
 CENTRE_OF_MASS = Observable(3, lambda now: _vector(now.centre), "length")
-HALF_MASS_RADIUS = Observable(1, lambda now: half_mass_radius(now.particles, radius=now.radius), "length")
+HALF_MASS_RADIUS = Observable(1, lambda now: half_mass_radius(now.particles, radius=now.radius), "length", ("density",))
 LAGRANGIAN_RADII = Observable(
-    len(FRACTIONS), lambda now: lagrangian_radii(now.particles, FRACTIONS, radius=now.radius), "length"
+    len(FRACTIONS), lambda now: lagrangian_radii(now.particles, FRACTIONS, radius=now.radius), "length", ("density",)
 )
 ESCAPERS = Observable(
     1, lambda now: float(escapers(now.particles, now.G, now.centre, now.potential)), columns=("potential",)

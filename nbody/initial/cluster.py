@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from nbody.initial.binaries import Binaries
 from nbody.initial.energy import rescaled
-from nbody.initial.generator import Generator, centred
+from nbody.initial.generator import Generator, at_rest
 from nbody.initial.masses import Fraction, Masses, segregated
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -22,8 +22,9 @@ POOL = 10
 
 
 class Cluster(Generator):
-    """A sphere of bodies in equilibrium, whose centre of mass is at rest in the origin. With the default mass and scale it
-    is in Hénon units (Hénon 1971): total mass 1, virial radius 1, T = −W/2, energy −G/4. Velocities scale as √G.
+    """A sphere of bodies in equilibrium. The centre of its density is the origin, and its momentum is zero. With the default
+    mass and scale it is in Hénon units (Hénon 1971): total mass 1, virial radius 1, T = −W/2, energy −G/4. Velocities scale
+    as √G.
 
     Attributes:
         mass: the total mass.
@@ -74,6 +75,10 @@ class Cluster(Generator):
         """Positions (count, 3) of bodies in the model with the scale radius ``length``, velocities (count, 3) in units of
         1/``speed``, and Ψ (count,) in units of the model."""
 
+    def settled(self, made: Particles) -> Particles:
+        """Bodies drawn about the origin, with the frame of reference that a user gets."""
+        return at_rest(made)
+
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         pairs = self.binaries.pairs(count) if self.binaries else 0
         scale = self.scale
@@ -88,9 +93,7 @@ class Cluster(Generator):
             position, velocity = position[chosen], velocity[chosen]
         else:
             position, velocity, _ = self.orbits(len(mass), rng, scale, speed)
-        made = Particles(mass, position, velocity)
+        made = self.settled(Particles(mass, position, velocity))
         if self.rescale:
             rescaled(made, gravity.G, -gravity.G * self.mass**2 / 4 * self.scale_radius() / scale)
-        else:
-            centred(made)
         return self.binaries.split(made, stars, gravity.G, rng) if self.binaries and pairs else made

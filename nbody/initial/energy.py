@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from nbody.initial.generator import centred
 from nbody.machine import cores
 from nbody.particles import Particles
 
@@ -62,9 +61,8 @@ def _block(mass: Array, columns: Array, first: int) -> float:
 
 
 def rescaled(particles: Particles, G: float, energy: float) -> Particles:
-    """Scale positions and velocities so that T + W = ``energy`` (negative) and T = −W/2, with the centre of mass at rest in
-    the origin. Changes the particles, and returns them; a single body, or bodies without gravity, stay as they are."""
-    centred(particles)
+    """Scale positions and velocities so that T + W = ``energy`` (negative) and T = −W/2. Changes the particles, which are at
+    rest as a whole, and returns them; a single body, or bodies without gravity, stay as they are."""
     potential = G * potential_energy(particles.mass, particles.position)
     kinetic = 0.5 * float((particles.mass[:, None] * particles.velocity**2).sum())
     if potential < 0 < kinetic:

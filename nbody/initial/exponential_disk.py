@@ -14,7 +14,7 @@ from scipy.special import i0e, i1e, k0e, k1e
 from nbody.errors import InputError
 from nbody.initial.combine import shares
 from nbody.initial.eddington import Sphere, sphere
-from nbody.initial.generator import Generator, centred
+from nbody.initial.generator import Generator, at_rest
 from nbody.initial.sampling import on_circle, on_sphere
 from nbody.initial.softened_forces import levels, rotation_of_thick_disc, softened_mass, vertical_pull
 from nbody.law import Gravity
@@ -109,7 +109,8 @@ class RotationCurve:
 
 
 class ExponentialDisk(Generator):
-    """A stellar disc Σ ∝ exp(−R/R_d) with the vertical profile sech²(z/z₀), and perhaps a bulge and a halo.
+    """A stellar disc Σ ∝ exp(−R/R_d) with the vertical profile sech²(z/z₀), and perhaps a bulge and a halo. The centre of
+    all is the origin, and their momentum is zero.
 
     The radial dispersion is that of a constant Q = σ_R κ/(3.36 G Σ), at most half of v_c; σ_φ = σ_R κ/2Ω (epicycles);
     σ_z² = π G Σ z₀; the mean rotation follows from Jeans' equation (asymmetric drift),
@@ -201,7 +202,7 @@ class ExponentialDisk(Generator):
         parts = [self._disc(counts[0], gravity.G, lengths, rng)]
         parts += [self._sphere(name, n, gravity.G, lengths, rng) for name, n in zip(spheres, counts[1:], strict=True)]
         masses = [self.mass, *(each.mass_made for each in spheres.values())]
-        return centred(
+        return at_rest(
             Particles(
                 np.concatenate([np.full(n, mass / max(n, 1)) for n, mass in zip(counts, masses, strict=True)]),
                 np.concatenate([x for x, _ in parts]),

@@ -21,8 +21,8 @@ Pair = Annotated[tuple[Finite, Finite], BeforeValidator(a_list("a list of two an
 
 
 class GalaxyCollision(Generator):
-    """Two galaxies like ``exponential_disk`` on the Kepler orbit of two points with their masses, in the plane z = 0, with
-    the pericentre on the positive x axis (of the second galaxy relative to the first).
+    """Two galaxies like ``exponential_disk``, whose centres of mass are on the Kepler orbit of two points with their masses,
+    in the plane z = 0, with the pericentre on the positive x axis (of the second galaxy relative to the first).
 
     Attributes:
         pericentre: the smallest distance of that orbit.
@@ -101,6 +101,6 @@ class GalaxyCollision(Generator):
                 weight = (galaxies[1].total_mass if k == 0 else -galaxies[0].total_mass) / -total
                 spin = Rotation(inclination=self.inclinations[k], node=-self.arguments[k])
                 put = Placed(offset=tuple(weight * x), velocity=tuple(weight * v), rotate=spin)
-                parts.append(placed(galaxy.generate(n, gravity, rng), put, str))
+                parts.append(placed(centred(galaxy.generate(n, gravity, rng)), put, str))
         names = ("first", "second")[: len(parts)]
         return centred(joined(parts, names, [True] * len(parts), [""] * len(parts)))

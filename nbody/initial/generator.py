@@ -52,8 +52,20 @@ class FixedGenerator(Generator):
 
 def centred(particles: Particles) -> Particles:
     """Move the centre of mass to the origin, at rest. Changes the particles, and returns them."""
-    mass = particles.mass
-    equal = (mass == mass[0]).all()  # then without masses, whose products would round
-    for vectors in (particles.position, particles.velocity):
-        vectors -= vectors.mean(axis=0) if equal else (mass[:, None] * vectors).sum(axis=0) / mass.sum()
+    particles.position -= _mean(particles.mass, particles.position)
+    return at_rest(particles)
+
+
+def at_rest(particles: Particles) -> Particles:
+    """Make the total momentum zero. Changes the particles, and returns them.
+
+    For bodies drawn from a density about the origin, which they keep as its centre: a few distant bodies pull the centre of
+    mass away from it, in a sphere of 20000 bodies by 0.1 scale radii or more."""
+    particles.velocity -= _mean(particles.mass, particles.velocity)
     return particles
+
+
+def _mean(mass: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    equal = (mass == mass[0]).all()  # then without masses, whose products would round
+    found: np.ndarray = vectors.mean(axis=0) if equal else (mass[:, None] * vectors).sum(axis=0) / mass.sum()
+    return found

@@ -7,7 +7,9 @@ import numpy as np
 from pydantic import Field
 
 from nbody.initial.cluster import Cluster
+from nbody.initial.generator import centred
 from nbody.initial.sampling import accepted, on_sphere
+from nbody.particles import Particles
 from nbody.scenario.fields import Positive
 
 Array = np.ndarray
@@ -21,7 +23,8 @@ class Plummer(Cluster):
 
     In units of a, the mass within r is X = r³/(1 + r²)^(3/2), uniform in [0, 1); so s = X^(1/3) = r/√(1 + r²) is the
     largest of three uniform numbers, and r = (X^(−2/3) − 1)^(−1/2) = s/√(1 − s²) needs no power. The speed is q times
-    the escape speed √2·(1 + r²)^(−1/4), with q by rejection from q²(1 − q²)^(7/2) under 0.1.
+    the escape speed √2·(1 + r²)^(−1/4), with q by rejection from q²(1 − q²)^(7/2) under 0.1. The centre of mass is the
+    origin.
 
     Attributes:
         cut: the largest radius of a body, in virial radii. 22.8 leaves out a thousandth of the mass: the few bodies that
@@ -42,6 +45,11 @@ class Plummer(Cluster):
         """r/√(1 + r²) at the outermost radius r."""
         outermost = self.cut / SCALE_LENGTH
         return outermost / math.sqrt(1 + outermost * outermost)
+
+    def settled(self, made: Particles) -> Particles:
+        """At rest about the centre of mass, as usual for this model. The density falls so steeply that it is as near to the
+        centre of the density as the bodies determine that one: to 3 a/√N, 0.02 a for 20000 bodies."""
+        return centred(made)
 
     def orbits(self, count: int, rng: np.random.Generator, length: float, speed: float) -> tuple[Array, Array, Array]:
         s = self._largest * rng.random((3, count)).max(axis=0)
