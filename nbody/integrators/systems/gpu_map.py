@@ -110,7 +110,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
         weight[row] = own
         r2 = x * x + y * y + z * z
         distance = r2 * gpu.rsqrt(r2)
-        least, drifted, count = FAR * FAR, 0.0, 0
+        least, count = FAR * FAR, 0
         meet()
         for _ in range(repeat):
             for q in range(moves.shape[0]):
@@ -177,7 +177,6 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                 meet()
                 if alive and flag[g] != NOT_FINITE:
                     count += 1
-                    drifted += h
                 if flag[g] != DONE:
                     alive = False
         if planet:
@@ -188,7 +187,10 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
         if k == 0 and inside:
             here = s * bodies
             for c in range(3):
-                end_X[here, c], end_V[here, c] = X[here, c] + drifted * V[here, c], V[here, c]
+                middle, v = X[here, c], V[here, c]
+                for q in range(count):  # move by move: the bits are those of any division into launches
+                    middle += moves[q % moves.shape[0], 1] * v
+                end_X[here, c], end_V[here, c] = middle, v
             if record == 1 and count + flag[g] > 0:
                 for j in range(lanes):
                     least = min(least, one[0, base + j])
