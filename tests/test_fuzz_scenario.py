@@ -295,7 +295,7 @@ SETTABLE = [
 ]  # fmt: skip
 
 
-@budget(60, 5000)
+@budget(60, 2000)
 def test_any_option_of_a_command_is_obeyed_or_refused_in_one_line(folder, examples):
     commands = [name for name in COMMANDS if examples > 1000 or name not in DRAWN]
     before = {name: Path(name).read_bytes() for name in ("small.yaml", "small.h5")}
