@@ -26,6 +26,8 @@ from pydantic import Field
 from nbody.errors import RunFailed
 from nbody.fields.post_newtonian_kernel import STRICT
 from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.integrators.collisions.contact import any_contact
+from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.few_bodies import FewBodies, components, require_star
 from nbody.integrators.integrator import Motion
@@ -62,6 +64,7 @@ class Hybrid(FewBodies):
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
         self._next = np.array([self.dt])
+        self._watcher: Watcher | None = None
 
     def start(self, motion: Motion) -> None:
         require_star(motion)
@@ -75,7 +78,9 @@ class Hybrid(FewBodies):
         state: Any = motion.state
         x, v = np.zeros((2, 3, state.count))
         eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
-        done, good = self._call(motion, _advance, x, v, self._next, eta, steps)
+        radius = np.zeros(state.count) if self._watcher is None else self._watcher.radii
+        done, good, (met, times, ends) = self._call(motion, _advance, x, v, self._next, eta, steps, radius)
+        self.encounter = Encounter(met[1:], times, ends[..., 1:]) if len(met) else None  # without the star
         state.step += done
         state.time = state.origin + state.step * self.dt
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
@@ -85,6 +90,13 @@ class Hybrid(FewBodies):
                 f"step {state.step}: the time steps of an encounter become too short{nearest_pair(motion)}; "
                 "for bodies that collide take scheme 'ias15' with a softening"
             )
+
+    def advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+        self._watcher = watcher
+        try:
+            return super().advance_to_contact(motion, steps, until, watcher)
+        finally:
+            self._watcher = None
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates."""
@@ -184,9 +196,10 @@ def meet(i, j, Q, V, end_Q, end_V, h, limit):
 
 
 @njit(error_model="numpy")
-def move(Q, V, m, h, critical, guess, eta):
+def move(Q, V, m, h, critical, guess, eta, radius, nobody):
     """The Kepler part: all planets on their orbits about the star, those that meet with their attraction. Returns False if
-    the steps of an encounter become too short."""
+    the steps of an encounter become too short, and the fields of an :class:`.Encounter`, the star included (``nobody`` if no
+    planets meet)."""
     n = m.size
     start_Q, start_V = Q.copy(), V.copy()
     for i in range(1, n):
@@ -200,26 +213,50 @@ def move(Q, V, m, h, critical, guess, eta):
     for i in range(1, n):
         bodies += met[i]
     if bodies == 1:
-        return True
+        return True, nobody
     x, v = np.zeros((3, bodies)), np.zeros((3, bodies))
     mass, near, at = np.empty(bodies), np.zeros(bodies), np.zeros(bodies, np.int64)
+    size = np.zeros(bodies)
     mass[0] = m[0]
     k = 0
     for i in range(1, n):
         if met[i]:
             k += 1
-            at[k], mass[k], near[k] = i, m[i], critical[i]
+            at[k], mass[k], near[k], size[k] = i, m[i], critical[i], radius[i]
             for c in range(3):
                 x[c, k], v[c, k] = start_Q[c, i], start_V[c, i]
-    b, e = np.zeros((7, 3 * bodies)), np.zeros((7, 3 * bodies))
-    lost_x, lost_v = np.zeros((3, bodies)), np.zeros((3, bodies))
-    _, _, guess[0], good = encounter_steps(
-        x, v, mass, 1.0, 0.0, b, e, lost_x, lost_v, 0.0, min(guess[0], h), h, 2**62, h, eta, near
-    )  # fmt: skip
+    good, times, ends = encounter(x, v, mass, h, near, guess, eta, size)
     for k in range(1, bodies):
         for c in range(3):
             Q[c, at[k]], V[c, at[k]] = x[c, k], v[c, k]
-    return good
+    return good, (at, times, ends)
+
+
+@njit(error_model="numpy")
+def encounter(x, v, m, h, near, guess, eta, radius):
+    """Move planets that meet, about the star at rest in the origin, for a time h. Returns False if the steps become too
+    short, and the steps in which two planets touch: see :class:`.Encounter`."""
+    b, e = np.zeros((7, x.size)), np.zeros((7, x.size))
+    lost_x, lost_v = np.zeros(x.shape), np.zeros(x.shape)
+    times, ends, count = np.empty((1, 2)), np.empty((1, 4, *x.shape)), 0
+    before_x, before_v = x.copy(), v.copy()
+    steps = 1 if radius.max() > 0.0 else 2**62
+    radius[0] = -np.inf  # contacts with the star are looked for on orbits
+    time, guess[0], good = 0.0, min(guess[0], h), True
+    while time < h and good:
+        before_x[:], before_v[:], begun = x, v, time
+        _, time, guess[0], good = encounter_steps(
+            x, v, m, 1.0, 0.0, b, e, lost_x, lost_v, time, guess[0], h, steps, h, eta, near
+        )
+        if any_contact(before_x, before_v, x, v, time - begun, radius):
+            if count == len(times):
+                more_times, more_ends = np.empty((2 * count, 2)), np.empty((2 * count, 4, *x.shape))
+                more_times[:count], more_ends[:count] = times, ends
+                times, ends = more_times, more_ends
+            times[count, 0], times[count, 1] = begun / h, time / h
+            ends[count, 0], ends[count, 1], ends[count, 2], ends[count, 3] = before_x, before_v, x, v
+            count += 1
+    return good, times[:count], ends[:count]
 
 
 @cache
@@ -240,18 +277,21 @@ def _begin() -> Callable:
 
 @cache
 def _advance() -> Callable:
-    def advance(x, v, Q, V, m, h, critical, guess, eta, steps):
+    def advance(x, v, Q, V, m, h, critical, guess, eta, steps, radius):
         """Make ``steps`` steps of Q, V; x, v become the positions and velocities at their end.
 
-        Returns the number of steps, and False if an encounter could not be computed in the last one."""
+        Returns the number of steps; of the last one, False if an encounter could not be computed, and what :func:`move`
+        returns of the encounter."""
         a, done, good, total = np.empty((3, m.size)), 0, True, 0.0
+        nobody = np.empty(0, np.int64), np.empty((0, 2)), np.empty((0, 4, 3, 0))
+        met = nobody
         for i in range(m.size):
             total += m[i]
         while done < steps and good:
             jump(Q, V, m, 0.5 * h)
             for c in range(3):
                 Q[c, 0] += h * V[c, 0]
-            good = move(Q, V, m, h, critical, guess, eta)
+            good, met = move(Q, V, m, h, critical, guess, eta, radius, nobody)
             jump(Q, V, m, 0.5 * h)
             kick(Q, V, m, h, critical, a)
             done += 1
@@ -265,6 +305,6 @@ def _advance() -> Callable:
             x[c, 0], v[c, 0] = star, end_V[c, 0] + flow
             for i in range(1, m.size):
                 x[c, i], v[c, i] = star + Q[c, i], end_V[c, 0] + end_V[c, i]
-        return done, good
+        return done, good, met
 
     return disk_cached(advance)

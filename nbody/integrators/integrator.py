@@ -10,7 +10,7 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
-from nbody.integrators.collisions.span import Span, Watcher
+from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.law import Gravity
 from nbody.scenario.fields import Group
 from nbody.state import Column, Snapshot, State, Want
@@ -84,6 +84,9 @@ class Integrator(ABC):
     softened: ClassVar[bool] = False
     """True if the steps follow from the softening length, so that there must be one."""
 
+    encounter: Encounter | None = None
+    """The bodies that have met in the last step; None if all bodies make the same steps."""
+
     single: int | None = None
     """Steps of single bodies made so far; None if all bodies make the same steps."""
 
@@ -151,7 +154,7 @@ class Integrator(ABC):
             made = state.step
             self.advance(motion, 1, until)
             before, now = now, (*state.phase_space(), state.time)
-            span = Span(*before[:2], *now[:2], before[2], now[2], self.star)
+            span = Span(*before[:2], *now[:2], before[2], now[2], self.star, self.encounter)
             if watcher.touching(span):
                 return span
             steps -= state.step - made

@@ -29,6 +29,13 @@ FEW = 256
 """So few bodies are compared each with each: sorting them would take longer."""
 
 
+TOUCH = np.dtype([("time", float), ("i", int), ("j", int), ("inner", int)])
+"""The first contact of two bodies: when, in units of the step, and in which step of an encounter; see :data:`WHOLE`."""
+
+WHOLE = -1
+"""Marks a contact that was found on the paths of the whole step."""
+
+
 class Collisions:
     """The bookkeeping of one run.
 
@@ -89,10 +96,10 @@ class Collisions:
 
     def touching(self, span: Span) -> bool:
         """True if two bodies touch in a step."""
-        if len(self.slots) <= FEW and span.x0.shape[1] == 3:
+        if len(self.slots) <= FEW and span.x0.shape[1] == 3 and span.encounter is None:
             rows = (np.asarray(each, np.float64).T for each in span[:4])
             return bool(any_contact_of_few()(*rows, span.end - span.begin, self.radii, self._attraction(span)))
-        return len(self._found(span)[2]) > 0
+        return len(self._found(span)[1]) > 0
 
     def _attraction(self, span: Span) -> Array | None:
         """G m h² of each body if they move on Kepler orbits about body 0; None if their paths are cubics."""
@@ -109,41 +116,49 @@ class Collisions:
         Returns:
             Rows of :data:`~nbody.trajectory.layout.EVENT_DTYPE`, and the bodies after the step if some have merged.
         """
-        control, pairs, times = self._found(span)
+        control, found = self._found(span)
         if self.rule == "merge":
-            return self._merge(control, pairs, times, span, step)
-        new = (times > 0) | first
-        pairs, times = pairs[new], times[new]
+            return self._merge(control, found, span, step)
+        found = found[(found["time"] > 0) | first]
         if self.rule == "stop":
-            pairs, times = pairs[:1], times[:1]
-        events = [self._contact(control, i, j, s, span, step) for (i, j), s in zip(pairs, times, strict=True)]
+            found = found[:1]
+        events = [self._contact(control, touch, span, step) for touch in found.tolist()]
         if self.rule == "stop" and events:
             self.touched = int(events[0]["id_1"][0]), int(events[0]["id_2"][0]), float(events[0]["time"][0])
         self.count += len(events)
         return _rows(events), None
 
-    def _found(self, span: Span) -> tuple[Array, Array, Array]:
+    def _found(self, span: Span) -> tuple[Array, Array]:
+        """The paths of a step, and :data:`TOUCH` rows in order of time."""
         control = paths(span.x0, span.v0, span.x1, span.v1, span.end - span.begin)
-        return control, *contacts(control, self.radii, self._attraction(span))
+        found = _touches(*contacts(control, self.radii, self._attraction(span)))
+        if (met := span.encounter) is None:
+            return control, found
+        # The cubic through a whole step is not the path of bodies that have met in it.
+        parts = [found[~(np.isin(found["i"], met.bodies) & np.isin(found["j"], met.bodies))]]
+        for k, (begin, end) in enumerate(met.times):
+            pairs, times = contacts(_inner_paths(span, k), self.radii[met.bodies])
+            new = (times > 0) | (begin == 0)  # the others have been found when they began to touch
+            parts.append(_touches(met.bodies[pairs[new]], begin + times[new] * (end - begin), k))
+        found = np.concatenate(parts)
+        return control, found[np.argsort(found["time"], kind="stable")]
 
-    def _merge(
-        self, control: Array, pairs: Array, times: Array, span: Span, step: int
-    ) -> tuple[Array, Particles | None]:
+    def _merge(self, control: Array, found: Array, span: Span, step: int) -> tuple[Array, Particles | None]:
         """Merge in order of time. A merged body moves on the path of the centre of mass, and may meet others."""
-        if not len(times):
+        if not len(found):
             return _rows([]), None
         x, v = (np.array(rows, np.float64) for rows in (span.x1, span.v1))
         mass, radius, alive = self.mass[self.slots], self.radius[self.slots], np.ones(len(self.slots), bool)
         generation = np.zeros(len(alive), np.int64)  # a contact of a body that has merged since is out of date
-        waiting = [(float(s), int(i), int(j), 0, 0) for (i, j), s in zip(pairs, times, strict=True)]
+        waiting = [(touch, 0, 0) for touch in found.tolist()]
         heapq.heapify(waiting)
         events, later = [], np.empty(len(alive))
         while waiting:
-            s, i, j, of_i, of_j = heapq.heappop(waiting)
+            (s, i, j, inner), of_i, of_j = heapq.heappop(waiting)
             if not (alive[i] and alive[j] and generation[i] == of_i and generation[j] == of_j):
                 continue
             k, gone = (j, i) if mass[j] > mass[i] else (i, j)
-            event = self._contact(control, k, gone, s, span, step)
+            event = self._contact(control, (s, k, gone, inner), span, step)
             share = mass[gone] / (mass[k] + mass[gone]) if mass[k] > 0 else 0.5
             if (end := self._on_orbit(control, k, gone, s, 1.0, span)) is not None:
                 _separate(x, end[0], k, gone, share)
@@ -162,22 +177,28 @@ class Collisions:
             later_contacts()(control, radius, k, s, self._attraction(span), later)
             for other in np.flatnonzero((later <= 1.0) & alive):
                 a, b = sorted((k, int(other)))
-                heapq.heappush(waiting, (float(later[other]), a, b, int(generation[a]), int(generation[b])))
+                touch = float(later[other]), a, b, WHOLE
+                heapq.heappush(waiting, (touch, int(generation[a]), int(generation[b])))
         self.count += len(events)
         self._note_slots()
         left = self.particles(x[alive], v[alive], span.end, step)
         return _rows(events), left
 
-    def _contact(self, control: Array, i: int, j: int, s: float, span: Span, step: int) -> Array:
-        """The event of bodies i and j, which touch at the moment s of the step."""
+    def _contact(self, control: Array, touch: tuple[float, int, int, int], span: Span, step: int) -> Array:
+        """The event of two bodies that touch, a :data:`TOUCH`."""
+        s, i, j, inner = touch
         (x1, v1), (x2, v2) = (moment(control[k], s, span.end - span.begin) for k in (i, j))
-        orbit = self._on_orbit(control, i, j, s, s, span)
+        velocity = v2 - v1
+        if inner != WHOLE:
+            velocity = _inner_velocity(span, touch)
+        elif (orbit := self._on_orbit(control, i, j, s, s, span)) is not None:
+            velocity = orbit[1]
         first, second = self.slots[i], self.slots[j]
         event = np.zeros(1, EVENT_DTYPE)
         m1, m2 = self.mass[first], self.mass[second]
         share = m2 / (m1 + m2) if m1 + m2 > 0 else 0.5
         event["time"], event["step"] = span.begin + s * (span.end - span.begin), step
-        event["kind"], event["speed"] = b"contact", np.linalg.norm(v2 - v1 if orbit is None else orbit[1])
+        event["kind"], event["speed"] = b"contact", np.linalg.norm(velocity)
         for number, slot in (("1", first), ("2", second)):
             event[f"id_{number}"], event[f"mass_{number}"] = self._bodies.id[slot], self.mass[slot]
             event[f"radius_{number}"] = self.radius[slot]
@@ -236,6 +257,29 @@ def _separate(rows: Array, relative: Array, k: int, j: int, share: float) -> Non
     accurate so close to body 0 does not change the energy that a merger removes."""
     centre, apart = rows[k] + share * (rows[j] - rows[k]), relative[: rows.shape[1]]
     rows[k], rows[j] = centre - share * apart, centre + (1 - share) * apart
+
+
+def _touches(pairs: Array, times: Array, inner: int = WHOLE) -> Array:
+    found = np.zeros(len(times), TOUCH)
+    found["time"], found["i"], found["j"], found["inner"] = times, pairs[:, 0], pairs[:, 1], inner
+    return found
+
+
+def _inner_paths(span: Span, k: int) -> Array:
+    """The paths of the bodies of an encounter in its step k."""
+    assert span.encounter is not None
+    begin, end = span.encounter.times[k]
+    x0, v0, x1, v1 = (rows.T for rows in span.encounter.ends[k])
+    return paths(x0, v0, x1, v1, (end - begin) * (span.end - span.begin))
+
+
+def _inner_velocity(span: Span, touch: tuple[float, int, int, int]) -> Array:
+    """The velocity of body j relative to i when they touch in an encounter."""
+    assert span.encounter is not None
+    s, i, j, k = touch
+    begin, end = span.encounter.times[k]
+    first, second = _inner_paths(span, k)[np.searchsorted(span.encounter.bodies, [i, j])]
+    return moment(second - first, (s - begin) / (end - begin), (end - begin) * (span.end - span.begin))[1]
 
 
 def _rows(events: list[Array]) -> Array:

@@ -5,9 +5,24 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 
+class Encounter(NamedTuple):
+    """Bodies that a scheme has moved by shorter steps within a step: contacts between them are looked for in those.
+
+    Attributes:
+        bodies: (K,) their rows, in order.
+        times: (S, 2) the beginnings and ends of the shorter steps in which two of them touch, in units of the step.
+        ends: (S, 4, 3, K) positions and velocities at the beginning, and at the end, up to a motion of all bodies together.
+    """
+
+    bodies: np.ndarray
+    times: np.ndarray
+    ends: np.ndarray
+
+
 class Span(NamedTuple):
     """The bodies at the beginning and at the end of a step: positions and velocities (N, D) each, and the times. ``star``:
-    they have moved on Kepler orbits about body 0 (:attr:`nbody.integrators.integrator.Integrator.star`)."""
+    they have moved on Kepler orbits about body 0 (:attr:`nbody.integrators.integrator.Integrator.star`). ``encounter``:
+    those of them that have met."""
 
     x0: np.ndarray
     v0: np.ndarray
@@ -16,6 +31,7 @@ class Span(NamedTuple):
     begin: float
     end: float
     star: bool = False
+    encounter: Encounter | None = None
 
 
 class Watcher(Protocol):
