@@ -326,3 +326,13 @@ def test_a_scenario_may_be_a_name_or_a_path_and_anything_else_is_one_line(tmp_pa
             Simulation(wrong)
     with pytest.raises(InputError, match=r"^plumer: there is no such file, .*did you mean 'plummer'"):
         simulate("plumer")
+
+
+def test_the_second_argument_of_simulate_may_be_the_output(tmp_path):
+    keys = {"engine": "cpu", "softening": 0.25, "dt": 0.01, "steps": 1}
+    with simulate(bodies(), str(tmp_path / "out.h5"), **keys) as run:
+        assert run.path == str(tmp_path / "out.h5") and len(run) == 2
+    with pytest.raises(InputError, match="10 Myr: a recording is an HDF5 file"):
+        simulate(bodies(), "10 Myr", **keys)
+    with pytest.raises(InputError, match=r"until: must be a time, got 'a\.h5'"):
+        simulate(bodies(), "a.h5", output="b.h5", **keys)
