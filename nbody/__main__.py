@@ -1,6 +1,7 @@
 """``python -m nbody`` and the installed script ``nbody``: start and end of the program.
 
-Ctrl-C ends the program with exit code 130 and no traceback, even during the imports and if pressed several times.
+Ctrl-C, SIGTERM or a lost terminal ends the program with exit code 130 and no traceback, even during the imports and if it
+comes several times; so temporary files are removed.
 """
 
 import signal
@@ -18,6 +19,9 @@ def main() -> int:
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the shell has it ignored
         signal.signal(signal.SIGINT, interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
     # Small benchmarks use few blocks on purpose. (Library users keep the warning; kernels of runs do not cause it.)
     warnings.filterwarnings("ignore", message="Grid size")
     # Numbers that leave the range are found by checks, which name the body or the key; a picture leaves such bodies out.

@@ -15,7 +15,7 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.exchange import FORMATS, SUFFIXES, format_of, nemo
 from nbody.exchange import read as read_bodies
-from nbody.exchange.export import export
+from nbody.exchange.export import export, facts_of
 from nbody.initial import make_particles
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -323,6 +323,15 @@ def test_rebound_writes_and_reads_any_name(run, tmp_path):
     np.testing.assert_array_equal(read_bodies(path, 1).position, run.position[1])
     with pytest.raises(InputError, match="has no frame 3; it holds 3, counted from 0"):
         read_bodies(path, 3)
+
+
+def test_rebound_gets_the_bodies_that_a_merger_has_left(run, tmp_path):
+    pytest.importorskip("rebound")
+    moments = [run[0], run[1].rows(np.arange(24) < 20), run[2].rows(np.arange(24) < 5)]
+    form = format_of(tmp_path / "a.bin")
+    form.write(tmp_path / "a.bin", moments, facts_of(run))
+    for k, moment in enumerate(moments):
+        np.testing.assert_array_equal(read_bodies(tmp_path / "a.bin", k).position, moment.position)
 
 
 @pytest.mark.parametrize("tag", ["Time", "Mass", "Position", "Velocity", "Key"])

@@ -335,3 +335,13 @@ def test_what_is_printed_of_one_body_is_in_the_singular(tmp_path):
     with Trajectory(tmp_path / "one.h5") as run:
         for each in (alone, run, run[0], Tree([[0.0, 0, 0]], [1.0], accuracy=1e-3)):
             assert re.search(r"\b1 (body|particle)\b", repr(each)), repr(each)
+
+
+def test_the_second_argument_of_simulate_may_be_the_output(tmp_path):
+    keys = {"engine": "cpu", "softening": 0.25, "dt": 0.01, "steps": 1}
+    with simulate(bodies(), str(tmp_path / "out.h5"), **keys) as run:
+        assert run.path == str(tmp_path / "out.h5") and len(run) == 2
+    with pytest.raises(InputError, match="10 Myr: a recording is an HDF5 file"):
+        simulate(bodies(), "10 Myr", **keys)
+    with pytest.raises(InputError, match=r"until: must be a time, got 'a\.h5'"):
+        simulate(bodies(), "a.h5", output="b.h5", **keys)

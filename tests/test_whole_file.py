@@ -1,8 +1,12 @@
 """What a command writes is there as a whole or not at all, and no file of the user is lost for it."""
 
 import errno
+import json
 import os
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +17,8 @@ from nbody.cli import main
 from nbody.errors import InputError, RunFailed
 from nbody.exchange import SUFFIXES
 from nbody.exchange import read as read_bodies
+from nbody.trajectory import Trajectory
+from nbody.trajectory.opening import OpenFile
 from nbody.viewer.movie.formats import Film
 from nbody.viewer.movie.writing import Writer, checked
 from nbody.viewer.screenshot import save_picture
@@ -179,4 +185,59 @@ def test_a_sequence_on_a_full_disk_has_whole_pictures_only(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.0000.png", "a.0001.png"]
 
 
-# --- Forged values ------------------------------------------------------------------------------------------------------
+def test_sigterm_before_the_first_picture_leaves_nothing(tmp_path):
+    (tmp_path / "long.yaml").write_text(SCENARIO.replace("steps: 4", "steps: 1000000"))
+    command = [sys.executable, "-m", "nbody", "movie", "long.yaml", "a.gif", "--quiet"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not list(tmp_path.glob(".nbody-movie-*")):
+        time.sleep(0.002)
+    process.terminate()  # before the run answers signals
+    said = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130 and said.startswith("interrupted") and said.count("\n") == 1
+    assert os.listdir(tmp_path) == ["long.yaml"]
+
+
+# --- What is read -------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_does_not_replace_the_file_with_its_bodies(recorded, tmp_path, capsys):
+    (tmp_path / "bodies.hdf5").write_bytes(recorded.read_bytes())
+    (tmp_path / "bodies.h5").symlink_to("bodies.hdf5")
+    (tmp_path / "a.yaml").write_text("initial: {file: bodies.h5}\nintegrator: {dt: 0.01, steps: 1}\n")
+    for name in ("bodies.hdf5", "bodies.h5"):
+        assert main(["run", str(tmp_path / "a.yaml"), "-o", str(tmp_path / name), "--overwrite"]) == 2
+        assert "is read by this command; give another --output" in capsys.readouterr().err
+    assert (tmp_path / "bodies.hdf5").read_bytes() == recorded.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "forged", [{"gravity": 3}, {"gravity": {"softening": "plummer", "length": []}}, {"units": {"mass": "q"}}]
+)
+def test_an_export_of_a_recording_with_a_forged_scenario_is_one_line(recorded, tmp_path, capsys, monkeypatch, forged):
+    monkeypatch.setattr(OpenFile, "text", lambda self, name: json.dumps(forged))
+    assert main(["export", str(recorded), str(tmp_path / "a.csv")]) == 2
+    said = capsys.readouterr().err
+    assert "is damaged, or was not written by nbody" in said and said.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("name", "value"), [("step", 1e308), ("momentum", np.inf), ("virial_ratio", 1e308), ("total_energy", -1e308)]
+)
+def test_a_plot_of_forged_numbers_is_drawn_or_refused_without_warnings(
+    recorded, tmp_path, monkeypatch, capsys, name, value
+):
+    if name == "step":
+        refresh = Trajectory.refresh
+        monkeypatch.setattr(Trajectory, "refresh", lambda run: (refresh(run), setattr(run, "time", run.time + value)))
+    else:
+        observable = Trajectory.observable
+        monkeypatch.setattr(
+            Trajectory, "observable", lambda run, asked: observable(run, asked) + value * (asked == name)
+        )
+    code = main(["plot", str(recorded), "overview", "energies", "momentum", "virial", "-o", str(tmp_path / "a.png")])
+    said = capsys.readouterr().err
+    assert code == (2 if name == "step" else 0) and said.count("\n") == (code == 2)

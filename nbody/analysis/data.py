@@ -25,7 +25,7 @@ BODIES, FEWEST = 2_000_000, 16
 
 
 LARGEST = 1e100
-"""Of positions and velocities: volumes of larger ones have no float64."""
+"""Of all numbers that are drawn: volumes of larger ones have no float64, nor have the ticks of an axis."""
 
 
 class RunData:
@@ -45,9 +45,11 @@ class RunData:
         self._cores: dict[int, tuple[Array, float]] = {}
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; plot it when the run has begun")
-        if not np.isfinite(run.time).all():
-            k = int(np.argmin(np.isfinite(run.time)))
-            raise InputError(f"{run.path}: frame {k} has no finite time; check the file with 'nbody info --verify'")
+        if not (drawable := np.abs(run.time) <= LARGEST).all():
+            k = int(np.argmin(drawable))
+            raise InputError(
+                f"{run.path}: frame {k} has no finite time up to {LARGEST:g}; check the file with 'nbody info --verify'"
+            )
 
     def unit(self, quantity: str) -> str:
         """The symbol of a unit, by the names of ``Units.symbol``; empty if there is none."""
@@ -70,7 +72,7 @@ class RunData:
         found = self.run.particles(k)
         if (bad := _first_bad(found)) is not None:
             raise InputError(
-                f"{self.run.path}: frame {k}: body {bad} has a position or velocity that is not finite, or beyond "
+                f"{self.run.path}: frame {k}: body {bad} has a mass, position or velocity that is not finite, or beyond "
                 f"{LARGEST:g}; --frame chooses another frame"
             )
         return found
@@ -83,9 +85,10 @@ class RunData:
         return values
 
     def _recorded(self, name: str) -> Array | None:
-        """An observable at every frame, (T,) or (T, width); None if it was not recorded."""
+        """An observable at every frame, (T,) or (T, width), NaN where it can't be drawn; None if it was not recorded."""
         with suppress(InputError):
             values = self.run.observable(name)
+            values = np.where(np.abs(values) <= LARGEST, values, np.nan)
             return None if np.isnan(values).all() else values
         return None
 
@@ -145,7 +148,8 @@ def spread(frames: int, samples: int) -> list[int]:
 
 def _first_bad(particles: Particles) -> int | None:
     """The id of the first body with a number that is not finite or too large; None if there is none."""
-    good = (np.abs(particles.position) <= LARGEST).all(axis=1) & (np.abs(particles.velocity) <= LARGEST).all(axis=1)
+    numbers = np.column_stack([particles.mass, particles.position, particles.velocity])
+    good = (np.abs(numbers) <= LARGEST).all(axis=1)
     return None if good.all() else int(particles.id[np.argmin(good)])
 
 

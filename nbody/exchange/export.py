@@ -9,7 +9,7 @@ from nbody.exchange.format import Facts
 from nbody.law import LAWS
 from nbody.scenario.packaged import SUFFIXES as SCENARIOS
 from nbody.trajectory import Trajectory
-from nbody.trajectory.opening import OpenFile
+from nbody.trajectory.opening import OpenFile, one_line
 from nbody.trajectory.output_path import FileKind, as_input_error, check_output, new_file
 
 EXPORT = FileKind("file of bodies", "", "give another name", b"", "bodies.csv")
@@ -55,19 +55,20 @@ def export(
 
 
 def facts_of(run: Trajectory) -> Facts:
-    """What a file may hold besides the bodies."""
-    gravity = run.resolved.get("gravity", {})
-    law = gravity.get("softening", "none")
-    length = gravity.get("length", 0.0) if law in LAWS and LAWS.load(law).has_length else 0.0
-    softening = dict(length) if isinstance(length, Mapping) else float(length)
-    units, cgs = getattr(run, "units", None), None
-    if units is not None and units.mass:
-        from astropy.units import Unit
+    """What a file may hold besides the bodies. Raises InputError if the recording does not say it."""
+    with one_line(run.path):
+        gravity = run.resolved.get("gravity", {})
+        law = gravity.get("softening", "none")
+        length = gravity.get("length", 0.0) if law in LAWS and LAWS.load(law).has_length else 0.0
+        softening = dict(length) if isinstance(length, Mapping) else float(length)
+        units, cgs = getattr(run, "units", None), None
+        if units is not None and units.mass:
+            from astropy.units import Unit
 
-        sizes = (units.length, "cm"), (units.mass, "g"), (units.velocity, "cm/s")
-        length, mass, velocity = (float(Unit(symbol).to(base)) for symbol, base in sizes)
-        cgs = length, mass, velocity
-    return Facts(float(gravity.get("G", 1.0)), softening, cgs)
+            sizes = (units.length, "cm"), (units.mass, "g"), (units.velocity, "cm/s")
+            length, mass, velocity = (float(Unit(symbol).to(base)) for symbol, base in sizes)
+            cgs = length, mass, velocity
+        return Facts(float(gravity.get("G", 1.0)), softening, cgs)
 
 
 def _index(run: Trajectory, frame: int) -> int:

@@ -34,6 +34,8 @@ class ReboundFormat(GuardedFormat):
             if simulation is None:
                 simulation = rebound.Simulation()
                 simulation.G, simulation.softening = facts.G, facts.softening
+            if particles.count != simulation.N:  # at first, and after a merger
+                del simulation.particles
                 for _ in range(particles.count):
                     simulation.add(m=0.0)
             simulation.t = particles.time

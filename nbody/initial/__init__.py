@@ -138,6 +138,11 @@ def check_initial(scenario: Scenario) -> None:
             _count(scenario, at, chosen, _generator(scenario, at, chosen))
 
 
+def files_read(scenario: Scenario) -> list[Path]:
+    """The files from which the bodies are read."""
+    return [scenario.folder / part.file for _, part in _parts(scenario) if isinstance(part, FromFile)]
+
+
 def number_of_bodies(scenario: Scenario) -> int | None:
     """The number of bodies that :func:`make_particles` will make; None if some come from a file."""
     chosen = scenario.initial

@@ -1,6 +1,6 @@
 """The file of a simulation: the first run makes it, and later runs of the same simulation append to it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,14 +45,20 @@ class Output:
         overwrite: replace an existing file instead of keeping it under a numbered name.
         notify: gets a line if an older file is renamed.
         start: where to go on, if the file is a recording to be resumed.
+        inputs: the files that the run reads.
 
     ``frames`` and ``energies`` are those of the frames in the file.
     """
 
     def __init__(
-        self, path: str | Path, overwrite: bool, notify: Callable[[str], None], start: Start | None = None
+        self,
+        path: str | Path,
+        overwrite: bool,
+        notify: Callable[[str], None],
+        start: Start | None = None,
+        inputs: Sequence[Path] = (),
     ) -> None:
-        check_output(path, RECORDING if start is None else RESUMED)
+        check_output(path, RECORDING if start is None else RESUMED, inputs if start is None else ())
         if start is None:
             check_suffix(path)
         self.path, self._overwrite, self._notify, self.start = path, overwrite, notify, start

@@ -1,5 +1,6 @@
 """A whole run with one call."""
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from nbody.trajectory import Trajectory
 
 def simulate(
     scenario: Scenario | Particles | str | Path,
-    until: float | None = None,
+    until: float | str | Path | None = None,
     steps: int | None = None,
     output: str | Path | None = None,
     **values: Any,
@@ -25,7 +26,7 @@ def simulate(
 
     Args:
         scenario: what to simulate, as for :class:`~nbody.run.simulation.Simulation`.
-        until: the time at which the run ends; or
+        until: the time at which the run ends, or the output (as for Simulation); or
         steps: the number of steps. A scenario may have its own end.
         output: the file; by default a temporary file, which is removed when the trajectory is closed. If several processes
             make the run (``mpirun``), the first one writes it and all open it; if they are on several hosts, give a file in
@@ -36,6 +37,10 @@ def simulate(
         InputError: as :class:`~nbody.run.simulation.Simulation`.
         RunFailed: a number in the state is not finite, or the file can't be written.
     """
+    if isinstance(until, str | os.PathLike):
+        if output is not None:
+            raise InputError(f"simulate: until: must be a time, got {until!r}")
+        until, output = None, until
     if until is not None and steps is not None:
         raise InputError("simulate: give 'until' (a time) or 'steps', not both")
     folder = None if output is not None else tempfile.TemporaryDirectory(prefix="nbody-", ignore_cleanup_errors=True)

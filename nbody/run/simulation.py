@@ -12,6 +12,7 @@ from nbody import machine
 from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, counted
+from nbody.initial import files_read
 from nbody.integrators.integrator import Motion
 from nbody.parallel import team
 from nbody.particles import Particles
@@ -119,7 +120,8 @@ class Simulation:
         """Make the plan, the engine, the state and the recording."""
         scenario, notify, first = self.scenario, self.notify, self.team.first
         require_same_run(self.team, scenario, particles)
-        file = Output(*output, notify, start) if output is not None and first else None
+        inputs = files_read(scenario)
+        file = Output(*output, notify, start, inputs) if output is not None and first else None
         self.plan = shared_plan(self.team, lambda: plan(scenario, particles, notify))
         self.scenario = scenario = self.plan.scenario
         if self.plan.engine_reason:
@@ -272,7 +274,9 @@ class Simulation:
             self.recording.stop()
             return
         with self.team.agreed():
-            self.recording.redirect(Output(output, overwrite, self.notify) if self.team.first else None)
+            self.recording.redirect(
+                Output(output, overwrite, self.notify, None, files_read(self.scenario)) if self.team.first else None
+            )
         if self.step == self.bodies.step or isinstance(self.scenario.initial, FromArrays):
             return
         if self.colliding is not None:
