@@ -109,7 +109,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
                 assert ast.unparse(node.elts[1]) == "'-P'", f"{path.relative_to(ROOT)}:{node.lineno}: use nbody.child"
 
 
-LINES = {"viewer": 6700}
+LINES = {"viewer": 6730}
 """The most lines of Python and GLSL in a room; a change of this number is a decision."""
 
 MOST_NAMES, MOST_PARAMETERS = 20, 8

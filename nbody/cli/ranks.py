@@ -1,5 +1,6 @@
 """Commands that several processes of a launcher run together: only rank 0 prints, and all ranks exit together."""
 
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,16 +39,17 @@ def together() -> Iterator[None]:
     """Run a command on all ranks. Only rank 0 prints. They end with the same error, or the rank that fails while the others
     wait for it says so and ends them all."""
     from nbody.parallel import is_agreed, launch, team
-    from nbody.run.signals import interrupted_by_signals
 
     launched = launch()
     if launched and launched.rank:
         streams.mute()
     ranks = team()
     if launched is None:
-        with interrupted_by_signals():  # not a rank: it may wait in MPI, where Python's handlers are not called
-            yield
+        yield
         return
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a rank may wait in MPI, where Python's handlers are not called
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     try:
         with ranks.agreed():
             yield

@@ -60,7 +60,6 @@ class GadgetFormat(GuardedFormat):
 
     @staticmethod
     def parse(path: str, frame: int | None) -> dict[str, np.ndarray]:
-        """See :meth:`GuardedFormat.parse`."""
         import h5py
 
         with h5py.File(path, "r", locking=False) as file:

@@ -51,7 +51,6 @@ class ReboundFormat(GuardedFormat):
 
     @staticmethod
     def parse(path: str, frame: int | None) -> dict[str, np.ndarray]:
-        """See :meth:`GuardedFormat.parse`."""
         import rebound
 
         data = Path(path).read_bytes()  # by path REBOUND opens names in ASCII only

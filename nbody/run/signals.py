@@ -39,25 +39,6 @@ class StopRequest:
 
 
 @contextmanager
-def interrupted_by_signals() -> Iterator[None]:
-    """Inside this block SIGTERM and a lost terminal raise KeyboardInterrupt, as Ctrl-C does, unless they are ignored or
-    handled already: work that is no run yet ends with a line, and removes its temporary files."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    on_main_thread = threading.current_thread() is threading.main_thread()
-    changed = [number for number in SIGNALS if on_main_thread and signal.getsignal(number) is signal.SIG_DFL]
-    for number in changed:
-        signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number in changed:
-            signal.signal(number, signal.SIG_DFL)
-
-
-@contextmanager
 def stop_on_signals(deferred: bool = False) -> Iterator[StopRequest]:
     """Inside this block :data:`SIGNALS` only request a stop; the earlier handlers are restored afterwards.
 
