@@ -50,9 +50,9 @@ def test_an_interrupted_run_that_has_said_where_says_no_more(monkeypatch, capsys
 
 MEASURING = """
 import sys, time
-from nbody.forces import by_accuracy
+from nbody.forces import choose
 from nbody.__main__ import main
-by_accuracy._seconds = lambda *arguments: time.sleep(60)
+choose.seconds = lambda *arguments: time.sleep(60)
 sys.argv = ["nbody", "run", "plummer", "--particles", "20000", "--accuracy", "1e-3"]
 sys.exit(main())
 """

@@ -35,7 +35,6 @@ class GuardedFormat(Format):
         any other error is one of the file."""
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
-        """See :meth:`Format.read`."""
         format = f"{type(self).__module__}:{type(self).__name__}"
         arguments = format, os.path.abspath(path), "" if frame is None else frame, sandbox.memory_limit()
         with sandbox.start("nbody.exchange.guarded_process", *arguments, stderr=subprocess.PIPE) as process:
