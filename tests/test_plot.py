@@ -161,7 +161,7 @@ def test_frames_that_are_not_finite_are_left_out_of_a_series_and_refused_as_a_pr
     path, said = record(tmp_path / "a.h5", spoil=2), []
     assert [len(line) for line in lines(nbody.plot(path, "lagrangian", notify=said.append))] == [4] * 3
     assert said == [f"{path}: radii without 1 frame(s) that hold numbers that are not finite"]
-    with pytest.raises(InputError, match=r"frame 2: body 17 has a position .* --frame chooses another"):
+    with pytest.raises(InputError, match=r"frame 2: body 17 has a position, .* --frame chooses another"):
         nbody.plot(path, "density", frame=2)
 
 

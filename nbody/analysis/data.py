@@ -72,7 +72,7 @@ class RunData:
         found = self.run.particles(k)
         if (bad := _first_bad(found)) is not None:
             raise InputError(
-                f"{self.run.path}: frame {k}: body {bad} has a mass, position or velocity that is not finite, or beyond "
+                f"{self.run.path}: frame {k}: body {bad} has a position, velocity or mass that is not finite, or beyond "
                 f"{LARGEST:g}; --frame chooses another frame"
             )
         return found
