@@ -45,9 +45,11 @@ def acts(window):
         QTest.mouseClick(pane, left, none, QPoint(*np.rint(pixels[row]).astype(int).tolist()))
 
     def until_drawn():
+        """Wait until the diagrams show all points: later ones would change a picture."""
+        diagrams = window.panels.diagrams
         for _ in range(400):
             QTest.qWait(50)
-            if window.panels.diagrams.drawn:
+            if diagrams.drawn and diagrams._begun[1] and diagrams._future is None:
                 break
 
     yield "played", lambda: None
