@@ -187,7 +187,7 @@ def test_a_job_that_reaches_its_time_limit_is_resumed_by_the_next_and_that_is_no
     monkeypatch.setattr("nbody.run.sweep.ATTEMPTS", 1)
     monkeypatch.setattr("nbody.run.cluster.POLL_SECONDS", 0.05)
     planned = on_cluster(
-        scenario, "initial.seed=1", fixed=("integrator.steps=4000", "integrator.dt=0.001", "record.every=50")
+        scenario, "initial.seed=1", fixed=("integrator.steps=20000", "integrator.dt=0.0002", "record.every=250")
     )
     (task,), warned, done = planned.tasks, [], Cluster._done
 
