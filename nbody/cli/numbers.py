@@ -71,7 +71,7 @@ def _refused(message: str, text: str) -> typer.BadParameter:
 
 
 def text_option(help: str, *names: str, **more: Any) -> Any:
-    """A Typer option whose help does not show the default. ``more``: what Typer may be told beside."""
+    """A Typer option whose help does not show the default. ``more``: other arguments of ``typer.Option``."""
     return typer.Option(*names, help=help, show_default=False, **more)
 
 

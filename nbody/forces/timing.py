@@ -18,8 +18,8 @@ GRAVITY = Gravity(1.0, 3, "plummer", 0.01)
 """The law with which engines are timed."""
 
 SECONDS, REPEATS = 0.5, 5
-"""Timings on a CPU end after this many seconds; the shortest of at most so many evaluations counts, since other programs can
-only make one longer."""
+"""Timings on a CPU end after this many seconds, or this many evaluations. The shortest time counts: other programs can only
+make one longer."""
 
 LARGEST_DIRECT, LARGEST_TREE = {"cpu": 1 << 14, "gpu": 1 << 17}, {"cpu": 1 << 16, "gpu": 1 << 20}
 """The most bodies that are timed, in less than a second. The times of more are those times a ratio of N² or of N."""

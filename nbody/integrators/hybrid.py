@@ -196,10 +196,10 @@ def meet(i, j, Q, V, end_Q, end_V, h, limit):
 
 
 @njit(error_model="numpy")
-def move(Q, V, m, h, critical, guess, eta, radius, nobody):
+def move(Q, V, m, h, critical, guess, eta, radius, no_encounter):
     """The Kepler part: all planets on their orbits about the star, those that meet with their attraction. Returns False if
-    the steps of an encounter become too short, and the fields of an :class:`.Encounter`, the star included (``nobody`` if no
-    planets meet)."""
+    the steps of an encounter become too short, and the fields of an :class:`.Encounter`, the star included
+    (``no_encounter`` if no planets meet)."""
     n = m.size
     start_Q, start_V = Q.copy(), V.copy()
     for i in range(1, n):
@@ -213,7 +213,7 @@ def move(Q, V, m, h, critical, guess, eta, radius, nobody):
     for i in range(1, n):
         bodies += met[i]
     if bodies == 1:
-        return True, nobody
+        return True, no_encounter
     x, v = np.zeros((3, bodies)), np.zeros((3, bodies))
     mass, near, at = np.empty(bodies), np.zeros(bodies), np.zeros(bodies, np.int64)
     size = np.zeros(bodies)
@@ -283,15 +283,15 @@ def _advance() -> Callable:
         Returns the number of steps; of the last one, False if an encounter could not be computed, and what :func:`move`
         returns of the encounter."""
         a, done, good, total = np.empty((3, m.size)), 0, True, 0.0
-        nobody = np.empty(0, np.int64), np.empty((0, 2)), np.empty((0, 4, 3, 0))
-        met = nobody
+        no_encounter = np.empty(0, np.int64), np.empty((0, 2)), np.empty((0, 4, 3, 0))
+        met = no_encounter
         for i in range(m.size):
             total += m[i]
         while done < steps and good:
             jump(Q, V, m, 0.5 * h)
             for c in range(3):
                 Q[c, 0] += h * V[c, 0]
-            good, met = move(Q, V, m, h, critical, guess, eta, radius, nobody)
+            good, met = move(Q, V, m, h, critical, guess, eta, radius, no_encounter)
             jump(Q, V, m, 0.5 * h)
             kick(Q, V, m, h, critical, a)
             done += 1
