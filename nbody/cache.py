@@ -11,12 +11,13 @@ import json
 import os
 import re
 import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from nbody.whole_file import whole_file
 
 _HASH = hashlib.sha256
 _HASH_BYTES = _HASH().digest_size
@@ -150,13 +151,8 @@ def _announce_once(kept_in: str | Path) -> None:
 
 
 def _replace(target: Path, content: bytes) -> None:
-    """Write a file atomically: other processes see the old content or the new one."""
+    """Write a file for this user alone; other processes see the old content or the new one."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as draft:
-        try:
-            draft.write(content)
-            draft.close()
-            os.replace(draft.name, target)
-        except BaseException:
-            Path(draft.name).unlink(missing_ok=True)
-            raise
+    with whole_file(target) as draft:
+        draft.write_bytes(content)
+        draft.chmod(0o600)  # (with a permissive umask others could write it, and it would not be taken)

@@ -107,7 +107,7 @@ def examine_ranks() -> Iterator[Finding]:
 def _exchange_of_gpus(ranks: Team) -> Finding:
     """The speed of the exchange of rows on the ranks' GPUs. All ranks call this together."""
     from nbody import gpu
-    from nbody.forces.direct.gpu_ranks import Ranks
+    from nbody.forces.layers.ranks import Ranks
 
     dividing, stream = Ranks(ranks), gpu.cuda.stream()
 
@@ -267,7 +267,7 @@ def _engines() -> Iterator[Finding]:
         planned = plan(TYPICAL.override(precision=precision), measure=False)
         name, why, engine = planned.engine_name, planned.engine_reason, planned.engine_kind
         most = largest(engine, precision)
-        place = "GPU memory" if engine.device == "gpu" else "memory"
+        place = "GPU memory" if engine.can.device == "gpu" else "memory"
         text = f"auto chooses {name} ({why}); up to {most:.2e} particles fit into {size(free(place))} of free {place}"
         facts = {"auto": name, "why": why, "largest_n": most}
         yield Finding(f"engine {precision}", GOOD, text, facts=facts)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nbody.forces import ENGINES
-from nbody.forces.direct.gpu_triangle import Tiling
+from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.state import Want
 
 
@@ -17,7 +17,7 @@ def compiled(
     wanted: Want,
     softening: str = "plummer",
     masses: str = "product",
-    tiling: Tiling | None = None,
+    tiling: PairTiling | None = None,
     mixed: bool = False,
 ):
     """PTX and resources of an engine's kernel, in float32 or mixed precision."""
@@ -25,7 +25,7 @@ def compiled(
     from numba import types
 
     from nbody.forces.direct import gpu_pairs
-    from nbody.forces.direct.gpu_engine import Shape
+    from nbody.forces.direct.gpu_engine import Shape, kernel_of
 
     real = types.float32
     wide = types.float64 if mixed else real
@@ -34,7 +34,7 @@ def compiled(
         kernel = gpu_pairs.build(shape, tiling, masses)
         signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
     else:
-        kernel = ENGINES.load(engine).build(shape)
+        kernel = kernel_of(ENGINES.load(engine), shape)
         signature = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
     return for_h200(kernel, signature)
 

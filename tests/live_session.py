@@ -36,7 +36,12 @@ def acts(pane):
         return source.caption(0).step
 
     def rests():
-        return run.begun and not run.pace.playing and not run.simulation.within_a_step and step() == run.simulation.step
+        return (
+            run.begun
+            and not run.pace.playing
+            and not run.simulation.within_a_step
+            and step() == run.simulation.steps_made
+        )
 
     before = [0]
 
@@ -74,7 +79,7 @@ def slowly(make=Simulation.__init__):
         def with_a_rest(state, want):
             for _ in range(20):
                 time.sleep(seconds / 20)
-                state.report(0)
+                state.progress.report(0)
             compute(state, want)
 
         self.engine._compute = with_a_rest
@@ -92,7 +97,7 @@ def drive(pane):
 
     def drew(event):
         """Count the pictures that are drawn during one step."""
-        step = (run.simulation.step, run.simulation.within_a_step)
+        step = (run.simulation.steps_made, run.simulation.within_a_step)
         state["drawn"] = state["drawn"] + 1 if step == state["step"] and step[1] else 0
         state["step"] = step
         seen["most drawn in a step"] = max(seen.get("most drawn in a step", 0), state["drawn"])

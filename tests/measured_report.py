@@ -7,7 +7,7 @@ from tempfile import mkdtemp
 import pytest
 
 from nbody.bench import timing
-from nbody.bench.forces import contestant, lecture
+from nbody.bench.forces import competitor, lecture
 from nbody.cli import main
 
 
@@ -16,7 +16,7 @@ def measured_report() -> Path:
     """Its file; N = 65 and 130, of which 65 counts as the lecture's."""
     folder = Path(mkdtemp(prefix="nbody-bench-"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contestant, "PILOT", 128)
+        patch.setattr(competitor, "PILOT", 128)
         patch.setattr(timing, "ENOUGH", 0.01)
         patch.setattr(lecture, "COUNTS", (65, 130))
         assert main(["bench", "--cpu", "--particles", "65", "130", "--output", str(folder)]) == 0

@@ -79,7 +79,7 @@ def going_on(ranks, folder):
     simulation.run(7)
     simulation.run(callback=lambda bodies: bodies.step < 11)
     simulation.run()
-    return [simulation.frames, simulation.step, simulation.energies.latest, simulation.summary.frames]
+    return [simulation.frames, simulation.steps_made, simulation.energies.latest, simulation.summary.frames]
 
 
 def simulated(ranks, folder):

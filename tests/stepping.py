@@ -21,4 +21,4 @@ def after_steps(simulation, do, at_most=sys.maxsize):
 
 def interrupt_at(simulation, step, at_most=sys.maxsize):
     """Send this process SIGINT, as by Ctrl-C, when the simulation has made ``step``."""
-    after_steps(simulation, lambda made: simulation.step >= step and os.kill(os.getpid(), signal.SIGINT), at_most)
+    after_steps(simulation, lambda made: simulation.steps_made >= step and os.kill(os.getpid(), signal.SIGINT), at_most)

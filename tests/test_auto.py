@@ -25,8 +25,8 @@ def card(tmp_path, monkeypatch):
     calls = []
 
     def seconds(kind, asked):
-        calls.append((kind.name, asked.precision, bucket(asked.particles)))
-        return bucket(asked.particles) / 8193 if kind.name == "gpu-split" else 1.0
+        calls.append((kind._name, asked.precision, bucket(asked.particles)))
+        return bucket(asked.particles) / 8193 if kind._name == "gpu-split" else 1.0
 
     monkeypatch.setattr("nbody.forces.choose.seconds", seconds)
     return calls
@@ -89,7 +89,7 @@ def test_a_folder_that_can_not_be_written_costs_only_the_time(card, tmp_path):
 
 def test_an_engine_without_memory_loses_and_the_answer_is_not_cached(card, monkeypatch):
     monkeypatch.setattr(
-        "nbody.forces.choose.seconds", lambda kind, _: 1.0 if kind.name == "gpu-symmetric" else math.inf
+        "nbody.forces.choose.seconds", lambda kind, _: 1.0 if kind._name == "gpu-symmetric" else math.inf
     )
     assert auto(4096)[0] == "gpu-symmetric"
     assert not cache.file("fastest").exists()
@@ -110,7 +110,7 @@ def test_without_a_home_nothing_is_remembered(card, monkeypatch):
 
 def test_auto_leaves_out_what_does_not_fit_the_memory(card, monkeypatch):
     assert auto(10**6) == ("gpu-symmetric", "the fastest for 1000000 particles on a card")
-    monkeypatch.setattr("nbody.forces.choose.fits", lambda kind, *_: kind.name == "gpu-split")
+    monkeypatch.setattr("nbody.forces.choose.fits", lambda kind, *_: kind._name == "gpu-split")
     assert auto(10**6) == ("gpu-split", "gpu-symmetric needs more memory than is free")
     monkeypatch.setattr("nbody.forces.choose.fits", lambda *_: False)  # the run will say how much is missing
     assert auto(10**6)[0] == "gpu-symmetric"

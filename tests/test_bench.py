@@ -10,13 +10,13 @@ import pytest
 from measured_report import measured_report
 
 from nbody.bench import report, timing
-from nbody.bench.forces import accuracy, contestant, lecture, native, suite, tables
+from nbody.bench.forces import accuracy, competitor, lecture, native, suite, tables
 from nbody.bench.forces.accuracy import ALL_ROWS, Judge, judged, on_all_cores
-from nbody.bench.forces.contestant import ALL_CORES, FULLER, ONE_CORE, PATIENCE, PILOT, Contestant, EngineContestant
+from nbody.bench.forces.competitor import ALL_CORES, FULLER, ONE_CORE, PATIENCE, PILOT, Competitor, EngineCompetitor
 from nbody.bench.forces.lecture import K40C, LectureRun
-from nbody.bench.forces.problems import LECTURE, LECTURE_DT, LECTURE_STEPS, Problem, cluster, lecture_disk
+from nbody.bench.forces.problems import LECTURE, LECTURE_DT, LECTURE_STEPS, ForceProblem, cluster, lecture_disk
 from nbody.bench.row import Row
-from nbody.bench.timing import ENOUGH, FIRST_COUNTS, Rival, in_turns
+from nbody.bench.timing import ENOUGH, FIRST_COUNTS, TimedCall, in_turns
 from nbody.cli import main, progress
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine, direct_sum
@@ -49,7 +49,7 @@ class RightIn3DOnly(ReferenceEngine):
             state.acceleration *= 1.001
 
 
-class KnownRate(Contestant):
+class KnownRate(Competitor):
     """Right forces, at so many interactions per second by its own account; remembers the N that it has computed."""
 
     def __init__(self, rate=1e9, backend="cpu"):
@@ -88,14 +88,14 @@ def add_engine(monkeypatch):
 @pytest.fixture
 def quick(monkeypatch):
     """Compile, learn rates and time with few particles and calls."""
-    monkeypatch.setattr(contestant, "PILOT", 128)
+    monkeypatch.setattr(competitor, "PILOT", 128)
     monkeypatch.setattr(timing, "ENOUGH", 0.01)
     monkeypatch.setattr(lecture, "ENOUGH", 0.0)
 
 
 @pytest.fixture
 def timed_by_rate(monkeypatch):
-    """Times are what a contestant's own rate says."""
+    """Times are what a competitor's own rate says."""
     monkeypatch.setattr(suite, "_times", lambda group, count: [timing.Timing(*[count**2 / c.speed] * 2) for c in group])
 
 
@@ -106,7 +106,7 @@ def found():
 
 
 def reference():
-    return EngineContestant("reference", "float64")
+    return EngineCompetitor("reference", "float64")
 
 
 # --- What is wrong gets no time ---------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def reference():
 @pytest.mark.parametrize("kind", [ForgetsTheLast, MakesNaN])
 def test_a_wrong_engine_gets_no_time(quick, add_engine, kind):
     add_engine("wrong", kind)
-    (row,) = suite.measure([EngineContestant("wrong", "float64")], [200])
+    (row,) = suite.measure([EngineCompetitor("wrong", "float64")], [200])
     assert row.wrong and "wrong" in row.note and row.error > row.error_bound
     assert row.seconds is None and row.interactions_per_s is None and row.lecture_seconds is None
 
@@ -123,7 +123,7 @@ def test_a_wrong_engine_gets_no_time(quick, add_engine, kind):
 def test_an_engine_that_is_wrong_on_the_lectures_disc_gets_no_lecture_time(quick, add_engine, monkeypatch):
     monkeypatch.setattr(lecture, "COUNTS", (200,))
     add_engine("flat", RightIn3DOnly)
-    row, run = suite.measure([EngineContestant("flat", "float64")], [200])
+    row, run = suite.measure([EngineCompetitor("flat", "float64")], [200])
     assert row.wrong and row.seconds and row.lecture_seconds is None
     assert run.suite == "lecture" and run.wrong and run.seconds is None and "disc are wrong" in run.note
 
@@ -172,7 +172,7 @@ def test_float32_positions_alone_stay_within_the_float32_bound_and_far_beyond_th
 
 
 def test_a_particle_without_a_force_is_judged_too():
-    alone = Problem(Particles([1.0], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]), cluster(1).gravity)
+    alone = ForceProblem(Particles([1.0], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]), cluster(1).gravity)
     assert Judge(alone).error(np.zeros((1, 3))).maximum == 0
     assert Judge(alone).error(np.ones((1, 3))).maximum == np.inf
 
@@ -321,7 +321,7 @@ def test_a_long_lecture_run_is_made_twice_after_one_step(monkeypatch):
 # --- How a time is taken, and what is left out ------------------------------------------------------------------------
 
 
-def test_rivals_take_turns_and_the_median_ignores_an_interruption(monkeypatch):
+def test_competitors_take_turns_and_the_median_ignores_an_interruption(monkeypatch):
     monkeypatch.setattr(timing, "TURN", 0.0)
     order, durations = [], {"a": iter([1, 1, 50, 1, 1]), "b": iter([2, 2, 2, 2, 2])}
 
@@ -331,8 +331,8 @@ def test_rivals_take_turns_and_the_median_ignores_an_interruption(monkeypatch):
 
     monkeypatch.setattr(timing, "seconds", seconds)
     monkeypatch.setattr(timing, "_enough", lambda sample: len(sample) == 5)
-    rivals = [timing.Rival(lambda: "a", 1.0), timing.Rival(lambda: "b", 1.0)]
-    assert timing.in_turns(rivals) == [timing.Timing(1, 1), timing.Timing(2, 2)]
+    calls = [timing.TimedCall(lambda: "a", 1.0), timing.TimedCall(lambda: "b", 1.0)]
+    assert timing.in_turns(calls) == [timing.Timing(1, 1), timing.Timing(2, 2)]
     assert "".join(order) == "ab" * 5
 
 
@@ -340,7 +340,7 @@ def test_rivals_take_turns_and_the_median_ignores_an_interruption(monkeypatch):
 def test_slow_work_is_timed_twice_and_its_spread_is_known(monkeypatch, each, before, calls):
     made = []
     monkeypatch.setattr(timing, "seconds", lambda work: made.append(each) or each)
-    (found,) = in_turns([Rival(lambda: None, each, nullcontext, before)])
+    (found,) = in_turns([TimedCall(lambda: None, each, nullcontext, before)])
     assert len(made) == calls
     if before:
         assert found == timing.Timing(2.25, 2.0) and found.spread == pytest.approx(1 / 9)
@@ -348,11 +348,11 @@ def test_slow_work_is_timed_twice_and_its_spread_is_known(monkeypatch, each, bef
 
 @pytest.mark.parametrize(("took", "counts"), [(1.1 * FIRST_COUNTS, True), (0.9 * FIRST_COUNTS, False)])
 def test_the_first_evaluation_counts_where_it_takes_long(monkeypatch, took, counts):
-    rivals = []
-    monkeypatch.setattr(suite, "in_turns", lambda these: rivals.extend(these) or [timing.Timing(1.0, 1.0)])
+    calls = []
+    monkeypatch.setattr(suite, "in_turns", lambda these: calls.extend(these) or [timing.Timing(1.0, 1.0)])
     slow = KnownRate(100**2 / took)
     suite.measure([slow], [100])
-    assert rivals[0].before == ((slow.took,) if counts else ())
+    assert calls[0].before == ((slow.took,) if counts else ())
 
 
 @pytest.mark.parametrize("estimate", [1e-7, 1e-4, 0.02, 0.09, 3.0])
@@ -366,14 +366,14 @@ def test_one_core_is_one_thread_and_the_threads_come_back():
     import numba
 
     before = numba.get_num_threads()
-    one = EngineContestant(ALL_CORES, "float32", one_core=True)
+    one = EngineCompetitor(ALL_CORES, "float32", one_core=True)
     with one.running():
         assert numba.get_num_threads() == one.threads == 1
-    assert numba.get_num_threads() == before == EngineContestant(ALL_CORES, "float32").threads
+    assert numba.get_num_threads() == before == EngineCompetitor(ALL_CORES, "float32").threads
 
 
 def test_a_processor_is_not_timed_where_one_evaluation_takes_long_once_its_speed_is_known(timed_by_rate, monkeypatch):
-    monkeypatch.setattr(contestant, "PILOT", 50)
+    monkeypatch.setattr(competitor, "PILOT", 50)
     slow = KnownRate(rate=200**2 / (suite.LONGEST_AGAIN / 2))
     rows = suite.measure([slow], [100, 200, 400])
     assert [bool(row.seconds) for row in rows] == [True, True, False]
@@ -482,6 +482,7 @@ BAD = {
 @pytest.mark.parametrize("arguments", BAD)
 def test_bad_input_is_one_line_before_anything_is_measured(arguments, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("nbody.bench.forces.selection.foreign_competitors", lambda precisions, on: ([], []))
     assert main(["bench", *arguments.split()]) == 2
     out, err = capsys.readouterr()
     assert err.startswith("error: ") and BAD[arguments] in err and err.count("\n") == 1

@@ -10,13 +10,13 @@ import pytest
 
 from nbody import gpu
 from nbody.bench import card, report
-from nbody.bench.ladder import cublas, products, suite, tables
 from nbody.bench.plot import plot
 from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.errors import InputError
-from nbody.linalg import ELEMENTWISE, LADDER, explain
-from nbody.linalg.rung import Shape
+from nbody.lessons.ladder import cublas, explain, products, suite, tables
+from nbody.linalg import ELEMENTWISE, LADDER
+from nbody.linalg.rung import ProductShape
 
 PEAK = 66e3
 
@@ -26,7 +26,7 @@ def a_row(name, precision, n, gflops, title="", **more):
     rung = LADDER.load(name) if name in LADDER else None
     side = min(n, rung.largest or n) if rung else n
     columns = 4 if "skinny" in name else (rung and rung.columns) or side
-    shape, reads = Shape(side, columns, side), rung.reads(Shape(side, columns, side)) if rung else None
+    shape, reads = ProductShape(side, columns, side), rung.reads(ProductShape(side, columns, side)) if rung else None
     known = {"title": title or (rung.title if rung else "cuBLAS 13.1.0"), "device": "a card", "error": 2e-6}
     if rung:
         known |= {"improves": rung.improves, "reads_global": reads.from_global, "bytes_global": 4.0}
@@ -58,9 +58,9 @@ def found(tmp_path_factory):
 @pytest.fixture
 def no_card(monkeypatch):
     monkeypatch.setattr(card, "no_gpu", lambda: "it was taken out")
-    cublas.rival.cache_clear()
+    cublas.load.cache_clear()
     yield
-    cublas.rival.cache_clear()
+    cublas.load.cache_clear()
 
 
 # --- The command ------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_an_earlier_report_is_shown_in_full(found, capsys):
     assert json.loads(capsys.readouterr().out) == json.loads(found[1].read_text())
 
 
-def test_shares_and_speedups_refer_to_the_right_rival():
+def test_shares_and_speedups_refer_to_the_right_competitor():
     rates = {"cublas": 50e3, "cublas-skinny": 1e3, "k02": 1e3, "k06": 8e3, "k18": 4e3}
     rows = suite.with_ratios([a_row(name, "float32", 2048, rate) for name, rate in rates.items()], "k02")
     of = {row.name: row for row in rows}
@@ -226,14 +226,16 @@ def test_a_rung_that_a_card_cannot_run_leaves_the_others_alone(monkeypatch):
 
     monkeypatch.setattr(suite, "_measure", broken)
     monkeypatch.setattr(gpu, "facts", lambda: SimpleNamespace(name="an old card"))
-    monkeypatch.setattr(cublas, "rival", lambda: (None, ""))
+    monkeypatch.setattr(cublas, "load", lambda: (None, ""))
     (row,) = suite.measure([8], ["float32"], ["k06"])
     assert row.seconds is None and not row.wrong and row.device == "an old card"
     assert row.note == "does not run here (RuntimeError: ptxas: cp.async needs sm_80 or newer)"
 
 
 def test_a_wrong_product_gets_no_time(no_card, monkeypatch):
-    monkeypatch.setattr(products.Problem, "error", lambda self, product: SimpleNamespace(maximum=np.nan, mean=np.nan))
+    monkeypatch.setattr(
+        products.ProductProblem, "error", lambda self, product: SimpleNamespace(maximum=np.nan, mean=np.nan)
+    )
     (row,) = suite.measure([8], ["float32"], ["numpy"])
     assert row.wrong and row.seconds is None and row.note == "the result is wrong; it was not timed"
 
@@ -277,7 +279,7 @@ def test_the_ladder_is_measured_and_every_product_is_right(capsys, tmp_path):
 
 @pytest.mark.gpu
 def test_cublas_multiplies_row_major_matrices():
-    library, reason = cublas.rival()
+    library, reason = cublas.load()
     if library is None:
         pytest.skip(reason)
     rng = np.random.default_rng(2)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from nbody import gpu
-from nbody.bench.forces.contestant import EngineContestant
-from nbody.bench.roofline import bounds, kernels, slots
-from nbody.bench.roofline import suite as roofline
-from nbody.bench.roofline.bounds import Work
+from nbody.bench.forces.competitor import EngineCompetitor
 from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine
+from nbody.lessons.roofline import bounds, kernels, slots
+from nbody.lessons.roofline import suite as roofline
+from nbody.lessons.roofline.bounds import InteractionCost
 from nbody.registry import Entry
 from nbody.state import Want
 
@@ -38,16 +38,16 @@ class Compiled:
         from numba import types
 
         from nbody.forces.direct import gpu_pairs
-        from nbody.forces.direct.gpu_engine import Shape
-        from nbody.forces.direct.gpu_triangle import Tiling
+        from nbody.forces.direct.gpu_engine import Shape, kernel_of
+        from nbody.forces.direct.gpu_triangle import PairTiling
 
         real = getattr(types, precision)
         shape = Shape("plummer", 3, np.dtype(precision), Want.ACCELERATION)
         if name == "gpu-symmetric":
-            kernel = gpu_pairs.build(shape, Tiling(4, 8 if precision == "float32" else 4), "product")
+            kernel = gpu_pairs.build(shape, PairTiling(4, 8 if precision == "float32" else 4), "product")
             arguments = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
         else:
-            kernel = ENGINES.load(name).build(shape)
+            kernel = kernel_of(ENGINES.load(name), shape)
             arguments = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
         try:
             self.code = gpu.ptx(kernel, arguments)
@@ -97,7 +97,7 @@ def test_a_pair_takes_the_operations_of_the_law_and_one_root(compiled, name):
     """float32, 3-D: 3 subtractions, 3 multiply-adds for r², 2 multiplications for u³ and 1 for the mass, 3 multiply-adds
     for the sum; a pair computed once has 3 more of these, and one more mass."""
     found = loop(compiled(name))
-    once = ENGINES.load(name).interactions_per_root == 2
+    once = ENGINES.load(name).can.pairs_once
     assert found.roots >= 4 and found.float64 == 0
     assert found.float32 / found.roots == (16 if once else 12)
     assert found.instructions / found.roots > found.float32 / found.roots + 1
@@ -105,14 +105,14 @@ def test_a_pair_takes_the_operations_of_the_law_and_one_root(compiled, name):
 
 def test_the_slots_of_the_machine_code_are_those_that_the_engines_state(compiled):
     """gpu_tiled.py: 14.2 per interaction with 32 bodies per iteration."""
-    work = Work.of(loop(compiled("gpu-tiled")), 1)
+    work = InteractionCost.of(loop(compiled("gpu-tiled")), 1)
     assert work.slots == pytest.approx(14.2, abs=0.1) and work.roots == 1
 
 
 def test_float64_is_counted_for_its_own_pipe(compiled):
     found = loop(compiled("gpu-tiled", "float64"))
     assert found.float32 == 0 and 16 <= found.float64 / found.roots <= 19
-    work = Work.of(found, 1)
+    work = InteractionCost.of(found, 1)
     # Half as many lanes: the pipe, not the issue of instructions, is what bounds it.
     assert bounds.slot_bound(work, H200, 1e9) == pytest.approx(132e9 * 64 / work.float64)
 
@@ -136,7 +136,7 @@ LISTING = """
 
 
 def test_the_innermost_loop_with_a_root_counts_and_others_do_not():
-    assert slots.hottest_loop(LISTING) == slots.Loop(3, 1, 0, 1)
+    assert slots.hottest_loop(LISTING) == slots.InstructionCounts(3, 1, 0, 1)
     assert slots.hottest_loop(LISTING.replace("MUFU.RSQ", "MUFU.RCP")) is None
 
 
@@ -159,7 +159,7 @@ def test_without_a_disassembler_nothing_is_counted(monkeypatch):
 def test_the_bounds_of_an_h200_are_those_that_its_figures_give():
     """132 multiprocessors at 1.98 GHz: 13 slots allow 2.57e12 interactions/s; a root each 4.18e12, a root a pair twice
     that; 66.9 and 33.5 TFLOP/s."""
-    plain = Work(slots=13, float32=12, float64=0, roots=1)
+    plain = InteractionCost(slots=13, float32=12, float64=0, roots=1)
     assert bounds.slot_bound(plain, H200, H200.clock) == pytest.approx(2.573e12, rel=1e-3)
     assert bounds.root_bound(1, H200, H200.clock) == pytest.approx(4.182e12, rel=1e-3)
     assert bounds.root_bound(0.5, H200, H200.clock) == pytest.approx(8.364e12, rel=1e-3)
@@ -199,13 +199,13 @@ def test_the_drivers_version_is_read_from_either_kind_of_driver(line):
 
 def test_a_narrow_float_pipe_bounds_before_the_issue_of_instructions_does():
     a100 = gpu.Facts("A100", (8, 0), 108, 1.41e9, 0, 0, "none")  # 64 float32 lanes for 128 issued
-    assert bounds.slot_bound(Work(14, 12, 0, 1), a100, 1e9) == pytest.approx(108e9 * 64 / 12)
+    assert bounds.slot_bound(InteractionCost(14, 12, 0, 1), a100, 1e9) == pytest.approx(108e9 * 64 / 12)
 
 
 def test_a_row_above_its_bound_says_so():
     row = a_row(interactions_per_s=9e12)
-    assert "jumped over" in bounds.bounded(row, H200, Work(13, 12, 0, 1)).note
-    fine = bounds.bounded(row, H200, Work(1, 1, 0, 0.1))
+    assert "jumped over" in bounds.bounded(row, H200, InteractionCost(13, 12, 0, 1)).note
+    fine = bounds.bounded(row, H200, InteractionCost(1, 1, 0, 0.1))
     assert fine.note == "" and fine.percent_of_slots == pytest.approx(100 * 9e12 / (132 * H200.clock * 128))
 
 
@@ -215,8 +215,7 @@ def test_a_row_above_its_bound_says_so():
 class OnThisProcessor(ReferenceEngine):
     """An engine that says it is a GPU's: it launches a real kernel, and the processor does the work."""
 
-    device = "gpu"
-    interactions_per_root = 1
+    can = ReferenceEngine.can._replace(device="gpu")
     launched: Compiled
 
     def _compute(self, state, potential):
@@ -235,11 +234,12 @@ def card(monkeypatch, compiled):
     monkeypatch.setitem(ENGINES._entries, "gpu-here", Entry(f"{__name__}:OnThisProcessor", "here"))
     monkeypatch.setattr(dispatcher._Kernel, "launch", lambda *_: None)
     monkeypatch.setattr("nbody.bench.card.no_gpu", lambda: "")
+    monkeypatch.setattr(gpu, "require", lambda *_: None)
     monkeypatch.setattr(gpu, "facts", lambda: H200)
     monkeypatch.setattr(gpu.compiled, "facts", lambda: H200)
     kernels._loop.cache_clear()
     monkeypatch.setattr(gpu, "threads_per_multiprocessor", lambda: 2048)
-    monkeypatch.setattr(EngineContestant, "device_times", lambda self, repeats: [self.timed() for _ in range(repeats)])
+    monkeypatch.setattr(EngineCompetitor, "device_times", lambda self, repeats: [self.timed() for _ in range(repeats)])
 
 
 ROOFLINE = ["bench", "roofline", "--engines", "gpu-here", "--precision", "float64"]
@@ -294,7 +294,7 @@ def test_a_wrong_engine_gets_neither_a_time_nor_a_bound(card, monkeypatch, tmp_p
 
 def test_a_kernel_without_roots_gets_no_bound(card, monkeypatch):
     monkeypatch.setattr(slots, "disassembled", lambda cubin: None)
-    (row,) = roofline.measure([EngineContestant("gpu-here", "float64")], [300])
+    (row,) = roofline.measure([EngineCompetitor("gpu-here", "float64")], [300])
     kernels._loop.cache_clear()
     assert row.seconds and row.slots is None and row.slot_bound is None and "no loop" in row.note
 

@@ -13,7 +13,7 @@ from test_pairs import passing
 from nbody import gpu
 from nbody.forces import ENGINES
 from nbody.gpu import SIMULATED
-from nbody.initial.plummer import Plummer
+from nbody.initial.plummer import PlummerSphere
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.blocks import gpu as gpu_blocks
 from nbody.integrators.blocks import memory
@@ -48,12 +48,12 @@ def bodies_of(motion):
 def energy(motion):
     """Total energy."""
     motion.evaluate(Want.POTENTIAL)
-    sums = motion.state.snapshot().wait().sums
+    sums = motion.state.frames.snapshot().wait().sums
     return float(sums[0] + sums[1])
 
 
 def cluster(count):
-    return Plummer().generate(count, SOFTENED, np.random.default_rng(5))
+    return PlummerSphere().generate(count, SOFTENED, np.random.default_rng(5))
 
 
 @simulated
@@ -72,7 +72,7 @@ def test_the_simulator_makes_the_blocks_of_the_cpu(name, count, law, shared):
         scheme, motion = moving(name, cluster(count), engine, gravity=law, shared=shared)
         scheme.advance(motion, 2, 0.05)
         scheme.advance(motion, 2 if count == 5 else 1, 0.05)
-        ends.append((bodies_of(motion), scheme.single, motion.state.time))
+        ends.append((bodies_of(motion), scheme._single, motion.state.clock.time))
     (expected, *facts), (got, *same) = ends
     assert same == facts
     np.testing.assert_allclose(got[0], expected[0], atol=1e-14)
@@ -85,8 +85,8 @@ def test_the_simulator_reaches_an_earlier_end_as_the_cpu_does():
     for engine in ("cpu", "gpu-tiled"):
         scheme, motion = moving("hermite6_block", cluster(4), engine)
         scheme.advance(motion, 2, 0.05)
-        scheme.advance(motion, 10, motion.state.time * 1.1)
-        ends.append((*bodies_of(motion), motion.state.time, motion.state.step, scheme.single))
+        scheme.advance(motion, 10, motion.state.clock.time * 1.1)
+        ends.append((*bodies_of(motion), motion.state.clock.time, motion.state.clock.step, scheme._single))
     (x, v, *facts), (gx, gv, *same) = ends
     assert facts == same
     np.testing.assert_allclose(gx, x, atol=1e-14)
@@ -99,11 +99,11 @@ def test_a_restored_run_goes_on_with_the_same_bits():
     whole.advance(at_once, 5, 0.05)
     scheme, motion = moving("hermite6_block", cluster(4), "gpu-tiled")
     scheme.advance(motion, 3, 0.05)
-    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)
+    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
     scheme, motion = moving("hermite6_block", cluster(4), "gpu-tiled")
     motion.state.restore(saved)
     scheme.restore(own)
-    motion.state.step, motion.state.time = moment
+    motion.state.clock.step, motion.state.clock.time = moment
     scheme.advance(motion, 2, 0.05)
     for a, b in zip(bodies_of(motion), bodies_of(at_once), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -119,13 +119,13 @@ def test_the_simulator_joins_and_parts_a_pair_as_the_cpu_does(name):
         scheme, motion = moving(name, close, engine, gravity=Gravity(), eta=4.0)
         scheme.advance(motion, 2, 0.005)
         first = bodies_of(motion)
-        saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)
+        saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
         scheme, motion = moving(name, close, engine, gravity=Gravity(), eta=4.0)
         motion.state.restore(saved)
         scheme.restore(own)
-        motion.state.step, motion.state.time = moment
+        motion.state.clock.step, motion.state.clock.time = moment
         scheme.advance(motion, 2, 0.005)
-        facts.append((*scheme.arrays()["pairs"], scheme.single, motion.state.time))
+        facts.append((*scheme.arrays()["pairs"], scheme._single, motion.state.clock.time))
         ends.append((*first, *bodies_of(motion)))
     assert facts[0] == facts[1] and facts[0][:2] == (1, 1)
     device = scheme._blocks._workers.first
@@ -161,17 +161,17 @@ def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(
     for size in sizes:
         kind = INTEGRATORS.load(name)
         scheme, engine = kind(0.125, kind.Options(eta=eta)), ENGINES.load("gpu-symmetric")(gravity, precision)
-        engine.devices = (0,) * size
+        engine._devices = (0,) * size
         motion = Motion(engine, engine.load(bodies))
         scheme.prepare(motion)
         scheme.start(motion)
         scheme.advance(motion, 1 if gravity is SOFTENED else 2, 0.005)
-        firsts.append((motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)))
+        firsts.append((motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)))
         motion.state.restore(firsts[0][0])
         scheme.restore(firsts[0][1])
-        motion.state.step, motion.state.time = firsts[0][2]
+        motion.state.clock.step, motion.state.clock.time = firsts[0][2]
         scheme.advance(motion, 1, 0.005)
-        seconds.append((motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)))
+        seconds.append((motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)))
         for worker in scheme._blocks._workers._all:
             exchanged = sum(array.nbytes for array in worker.gathered)
             assert bool(exchanged) == (size > 1) and exchanged <= memory.bytes_to_exchange(bodies.count, precision)
@@ -187,10 +187,10 @@ def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(
 @simulated
 def test_the_simulator_says_that_one_of_two_devices_makes_the_steps():
     scheme, engine = INTEGRATORS.load("hermite4_block")(0.125), ENGINES.load("gpu-symmetric")(SOFTENED, "mixed")
-    engine.devices = (0, 0)
+    engine._devices = (0, 0)
     motion = Motion(engine, engine.load(random_bodies(memory.PARTS_FROM[False])))
     scheme.prepare(motion)
-    assert scheme.remark().startswith("gpus: one of 2 GPUs made the steps; in mixed precision")
+    assert scheme.report(motion).remark.startswith("gpus: one of 2 GPUs made the steps; in mixed precision")
 
 
 @pytest.mark.slow
@@ -216,7 +216,7 @@ def test_a_card_moves_a_cluster_as_the_cpu_does(name, precision, tolerance, coun
         scheme, motion = moving(name, cluster(count), engine, digits)
         first = energy(motion)
         scheme.advance(motion, 10**6, 0.1)
-        assert motion.state.time == 0.1
+        assert motion.state.clock.time == 0.1
         assert abs(energy(motion) / first - 1) < 1e-6
         ends.append(bodies_of(motion))
     for a, b in zip(*ends, strict=True):
@@ -231,8 +231,8 @@ def test_a_card_gives_the_same_bits_however_a_run_is_cut(name, precision):
         scheme, motion = moving(name, cluster(3000), "gpu-symmetric", precision)
         for steps in cuts:
             scheme.advance(motion, steps, 0.0625)
-        assert motion.state.time == 0.0625
-        ends.append((motion.state.step, scheme.single, *bodies_of(motion)))
+        assert motion.state.clock.time == 0.0625
+        ends.append((motion.state.clock.step, scheme._single, *bodies_of(motion)))
     (step, single, *a), (again, singles, *b) = ends
     assert (step, single) == (again, singles)
     for one, other in zip(a, b, strict=True):
@@ -260,7 +260,7 @@ def test_a_card_moves_a_cluster_with_a_hard_pair_in_few_blocks(name, precision):
         first = energy(motion)
         scheme.advance(motion, 10**6, 0.25)
         assert abs(energy(motion) / first - 1) < 1e-6
-        blocks.append(motion.state.step)
+        blocks.append(motion.state.clock.step)
     assert blocks[1] < 2 * blocks[0] and tuple(scheme.arrays()["pairs"]) == (1, 0)
 
 
@@ -286,13 +286,13 @@ def test_several_cards_make_the_same_bits_as_one(name, precision, devices, divid
     ends = []
     for used, cuts in (((0,), [10**6]), (devices, [1, 25, 100, 10**6])):
         scheme, engine = INTEGRATORS.load(name)(0.125), ENGINES.load("gpu-symmetric")(Gravity(), precision)
-        engine.devices = used
+        engine._devices = used
         motion = Motion(engine, engine.load(with_a_pair(3000, 1e-6)))
         scheme.prepare(motion)
         scheme.start(motion)
         for steps in cuts:
             scheme.advance(motion, steps, 0.0625)
-        ends.append((motion.state.step, scheme.single, *scheme.arrays()["pairs"], *bodies_of(motion)))
+        ends.append((motion.state.clock.step, scheme._single, *scheme.arrays()["pairs"], *bodies_of(motion)))
     for one, other in zip(*ends, strict=True):
         np.testing.assert_array_equal(one, other)
     assert ends[0][2] == 1

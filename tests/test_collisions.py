@@ -93,6 +93,14 @@ def test_a_grazing_pass_is_told_from_a_near_miss(distance):
     assert touch == (len(contacts(straight(x, v, 1.0), np.array([0.5, 0.5]))[1]) == 1) == (distance < 1)
 
 
+@pytest.mark.parametrize("far", [1e200, math.inf, math.nan])
+def test_the_search_for_contacts_ends_where_positions_are_no_longer_numbers(far):
+    x, v = np.array([[far, 0, 0], [0, 0, 0.0]]), np.zeros((2, 3))
+    rows, radius = (x.T, v.T, x.T, v.T), np.array([0.5, 0.5])
+    with np.errstate(all="ignore"):
+        assert not any_contact_of_few()(*rows, 1.0, radius) and not len(contacts(straight(x, v, 1.0), radius)[1])
+
+
 def test_a_contact_on_a_kepler_orbit_is_where_the_orbit_first_is_at_the_sum_of_the_radii():
     """Ellipses, parabolas, hyperbolas and free falls, towards the other body and away from it."""
     rng, found = np.random.default_rng(1), 0
@@ -450,6 +458,16 @@ def test_a_viewer_leaves_merged_bodies_out_and_marks_collisions(recording):
         seen = facts(source, source.moment(last), survivor)
         assert seen.mass == run.left(last).mass[survivor] and np.isfinite(seen.potential)
         source.close()
+
+
+def test_a_collision_without_a_place_is_not_marked(recording, tmp_path):
+    path = tmp_path / "forged.h5"
+    shutil.copy(recording, path)
+    with h5py.File(path, "r+") as file:
+        rows = file["events"][:]
+        rows["x"] = np.nan
+        file["events"][:] = rows
+    assert main(["view", str(path), "--screenshot", str(tmp_path / "a.png"), "--size", "64x48"]) == 0
 
 
 # --- Wrong input ---

@@ -5,7 +5,7 @@ import pytest
 
 from nbody.errors import InputError
 from nbody.initial import make_particles, number_of_bodies, resolved_initial
-from nbody.initial.combine import rotation, shares
+from nbody.initial.combine import apportioned, rotation
 from nbody.scenario import Scenario
 from nbody.scenario.groups import Rotation
 
@@ -56,7 +56,7 @@ def test_the_number_of_particles_is_shared_in_proportion():
     bodies = make_particles(scenario(TWO).override(particles=400))
     assert np.bincount(bodies.species).tolist() == [300, 100]
     for total in range(3, 60):
-        parts = shares([5, 1, 9], total)
+        parts = apportioned([5, 1, 9], total)
         assert sum(parts) == total and min(parts) >= 1
     assert "must be at least 2" in said(TWO + "  particles: 1\n")
 

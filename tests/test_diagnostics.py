@@ -17,7 +17,7 @@ from nbody.diagnostics import (
     virial_ratio,
 )
 from nbody.diagnostics.observables import measured
-from nbody.initial.plummer import SCALE_LENGTH, Plummer
+from nbody.initial.plummer import SCALE_LENGTH, PlummerSphere
 from nbody.law import Gravity
 from nbody.particles import Particles
 
@@ -28,7 +28,7 @@ FRACTIONS = (0.1, 0.5, 0.9)
 @pytest.fixture(scope="module")
 def plummer() -> Particles:
     """A sphere that is cut so far out that the cut does not show."""
-    return Plummer(cut=1e5).generate(N, Gravity(), np.random.default_rng(3))
+    return PlummerSphere(cut=1e5).generate(N, Gravity(), np.random.default_rng(3))
 
 
 def plummer_density(r):

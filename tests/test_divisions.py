@@ -20,7 +20,7 @@ from nbody.law import Gravity
 from nbody.scenario import Scenario
 
 LOADED = {name: INTEGRATORS.load(name) for name in INTEGRATORS}
-FIXED_ENSEMBLES = [name for name, kind in LOADED.items() if kind.for_ensembles and not kind.adaptive]
+FIXED_ENSEMBLES = [name for name, kind in LOADED.items() if kind.facts.systems and not kind.facts.adaptive]
 
 
 def on(engine):
@@ -55,8 +55,8 @@ def planets():
 def moving(bodies, name, engine):
     """A simulation of these bodies; softened, but for planets about a star."""
     kind = LOADED[name]
-    softening = {} if kind.star else {"softening": "plummer", "length": 0.01}
-    dt = 1.0 if kind.lengths == "individual" else 0.01  # the largest step: each body has its own
+    softening = {} if kind.facts.star else {"softening": "plummer", "length": 0.01}
+    dt = 1.0 if kind.facts.lengths == "individual" else 0.01  # the largest step: each body has its own
     return nbody.Simulation(bodies, dt=dt, integrator=name, engine=engine, precision="float64", **softening)
 
 
@@ -74,7 +74,7 @@ def check_divisions(make, total, *sizes):
         scheme.start(motion)
         for steps in division:
             scheme.advance(motion, steps)  # the loop of a run divides its calls by the clock
-        assert simulation.step == total
+        assert simulation.steps_made == total
         ends.append({"time": simulation.time} | simulation.checkpoint_arrays())
     for end in ends[1:]:
         assert end.keys() == ends[0].keys()

@@ -51,6 +51,9 @@ def test_what_is_exported_is_read_as_initial_conditions(run, tmp_path, suffix):
     for got, expected in zip(by_id(found, single), by_id(run[-1], single), strict=True):
         np.testing.assert_array_equal(got, expected)
     assert (found.time, found.step) == (0, 0)
+    part = {"file": str(path), "offset": [1, 2, 3], "velocity": [0, 1, 0]}
+    moved = make_particles(nbody.Scenario.from_dict(initial | {"initial": {"combine": [part, part]}}))
+    np.testing.assert_array_equal(moved.position[:24], np.add(found.position, [1, 2, 3]))
     if name in ("csv", "npz", "gadget"):
         kinds = [[p.species_names[k] for k in p.species[np.argsort(p.id)]] for p in (found, run[-1])]
         assert kinds[0] == kinds[1]

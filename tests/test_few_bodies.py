@@ -55,7 +55,7 @@ def test_ias15_closes_kepler_orbits_to_rounding(eccentricity):
     scheme, motion = moving("ias15", orbit(eccentricity))
     first = energy(motion)
     scheme.advance(motion, 10**6, 20 * np.pi)
-    assert motion.state.time == 20 * np.pi
+    assert motion.state.clock.time == 20 * np.pi
     rounding = 2.0**-52 / (1 - eccentricity)
     assert abs(energy(motion) / first - 1) < 20 * rounding
     speed = np.sqrt((1 + eccentricity) / (1 - eccentricity))
@@ -89,7 +89,7 @@ def test_the_error_of_ias15_with_fixed_steps_falls_faster_than_that_of_any_lower
         scheme, motion = moving("ias15", orbit(eccentricity), 2 * np.pi / number, epsilon=1.0)
         scheme._next = scheme.dt
         scheme.advance(motion, 10**6, 2 * np.pi)
-        assert motion.state.step <= number + 1
+        assert motion.state.clock.step <= number + 1
         relative = motion.state.position[0] - motion.state.position[1]
         errors.append(np.linalg.norm(relative - [1 - eccentricity, 0]))
     assert errors[1] < 1e-6
@@ -104,7 +104,7 @@ def test_ias15_follows_the_figure_eight_for_a_hundred_periods():
     scheme, motion = moving("ias15", eight)
     first = energy(motion)
     scheme.advance(motion, 10**6, 100 * 6.32591398)
-    assert motion.state.step < 100 * 160
+    assert motion.state.clock.step < 100 * 160
     assert abs(energy(motion) / first - 1) < 1e-14
     assert first == pytest.approx(-1.2871419918, abs=1e-10)
     assert np.abs(motion.state.position - eight.position).max() < 100 * 3e-8
@@ -305,11 +305,11 @@ def test_the_bits_of_encounters_do_not_depend_on_where_a_run_is_cut_or_resumed()
     scheme, motion = moving("hybrid", meeting(), 0.05)
     for steps in (150, 17, 1, 1, 31):  # the encounter is around step 160
         scheme.advance(motion, steps)
-        saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)
+        saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
         scheme, motion = moving("hybrid", meeting(), 0.05)
         motion.state.restore(saved)
         scheme.restore(own)
-        motion.state.step, motion.state.time = moment
+        motion.state.clock.step, motion.state.clock.time = moment
     scheme.advance(motion, 200)
     np.testing.assert_array_equal(motion.state.position, at_once.state.position)
     np.testing.assert_array_equal(motion.state.velocity, at_once.state.velocity)
@@ -332,13 +332,13 @@ def test_the_bits_do_not_depend_on_where_a_run_is_cut_or_resumed(name, dt):
     scheme, motion = moving(name, outer_solar_system(), dt, SUN)
     for steps in (1, 7, 22):
         scheme.advance(motion, steps)
-    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)
+    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
     scheme, motion = moving(name, outer_solar_system(), dt, SUN)
     motion.state.restore(saved)
     scheme.restore(own)
-    motion.state.step, motion.state.time = moment
+    motion.state.clock.step, motion.state.clock.time = moment
     scheme.advance(motion, 30)
-    assert motion.state.time == at_once.state.time
+    assert motion.state.clock.time == at_once.state.clock.time
     np.testing.assert_array_equal(motion.state.position, at_once.state.position)
     np.testing.assert_array_equal(motion.state.velocity, at_once.state.velocity)
 

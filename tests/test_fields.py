@@ -11,6 +11,8 @@ from nbody.fields import FIELDS, added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.fields.field import Field
 from nbody.forces import ENGINES
+from nbody.forces.layers import layered
+from nbody.forces.layers.fields import fields_of
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.resume import resume
@@ -132,16 +134,16 @@ def test_an_engine_adds_fields_once_in_whatever_order_results_are_asked_for(engi
     made = ENGINES.load(engine)(law, "float64")
     alone = made.load(bodies)
     made.evaluate(alone, Want.POTENTIAL)
-    pairs, phi = alone.forces()
-    made.fields = fields("rotating_bar", "nfw")
-    a, external = made.fields.at(bodies.position, 0.7)
+    pairs, phi = alone.values("acceleration", "potential")
+    made = layered(made, fields("rotating_bar", "nfw"))
+    a, external = fields_of(made).at(bodies.position, 0.7)
     energy = 0.5 * bodies.mass @ phi + bodies.mass @ external
     for order in ((Want.POTENTIAL,), (Want.ACCELERATION, Want.ENERGY), (Want.ENERGY, Want.ACCELERATION)):
         state = made.load(bodies)
         for want in order:
             made.evaluate(state, want)
-        assert state.forces()[0] == pytest.approx(pairs + a, rel=1e-15, abs=1e-15)
-        assert state.snapshot().sums[1] == pytest.approx(energy, rel=1e-13)
+        assert state.values("acceleration")[0] == pytest.approx(pairs + a, rel=1e-15, abs=1e-15)
+        assert state.frames.snapshot().sums[1] == pytest.approx(energy, rel=1e-13)
 
 
 def test_a_thousand_fields_of_two_kinds_are_their_sum_and_compile_as_two():
@@ -152,13 +154,15 @@ def test_a_thousand_fields_of_two_kinds_are_their_sum_and_compile_as_two():
 
 
 def test_some_bodies_get_the_fields_too():
-    bodies, made = random_bodies(30), ENGINES.load("cpu")(Gravity(G, 3, "plummer", 0.1), "float64")
-    made.fields = fields("plummer")
+    bodies, pairs = random_bodies(30), ENGINES.load("cpu")(Gravity(G, 3, "plummer", 0.1), "float64")
+    made = layered(pairs, fields("plummer"))
     whole, some = made.load(bodies), made.load(bodies)
     made.evaluate(whole, Want.POTENTIAL)
     made.evaluate(some, Want.POTENTIAL, np.array([3, 7]))
     for k in (0, 1):
-        assert some.forces()[k][[3, 7]] == pytest.approx(whole.forces()[k][[3, 7]], rel=1e-12)
+        assert some.values("acceleration", "potential")[k][[3, 7]] == pytest.approx(
+            whole.values("acceleration", "potential")[k][[3, 7]], rel=1e-12
+        )
 
 
 def test_hermites_jerk_is_the_change_of_the_acceleration_along_the_motion():
@@ -190,7 +194,7 @@ precision: float64
 def jacobis(run: Simulation) -> np.ndarray:
     """E - omega L_z per unit mass, of each body."""
     x, v = run.state.position, run.state.velocity
-    _, phi = run.engine.fields.at(x, run.state.time)
+    _, phi = fields_of(run.engine).at(x, run.state.clock.time)
     return 0.5 * (v * v).sum(axis=1) + phi - 0.5 * (x[:, 0] * v[:, 1] - x[:, 1] * v[:, 0])
 
 

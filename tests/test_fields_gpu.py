@@ -8,11 +8,13 @@ from test_fields import PARAMETERS, TEXT, fields
 from nbody.fields import FIELDS
 from nbody.fields.field import VelocityField
 from nbody.forces import ENGINES
+from nbody.forces.layers import layered
 from nbody.law import Gravity
 from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
-from nbody.state import Want, replay
+from nbody.state import Want
+from nbody.state.marks import DeviceProgress
 from nbody.trajectory import Trajectory, first_difference
 
 GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu") and name != "gpu-tree"]  # it is in test_tree_gpu.py
@@ -28,14 +30,13 @@ def check_fields(engine, precision, dimensions, count, names, G=0.0):
     bodies.time = 0.7
     found = []
     for name, real in ((engine, precision), ("reference", "float64")):
-        made = ENGINES.load(name)(law, real)
-        made.fields = fields(*names)
+        made = layered(ENGINES.load(name)(law, real), fields(*names))
         state = made.load(bodies)
         made.evaluate(state, Want.ACCELERATION)
-        first = state.forces()[0]
+        first = state.values("acceleration")[0]
         made.evaluate(state, Want.ENERGY)
-        assert np.array_equal(first, state.forces()[0])
-        found.append((first, float(state.snapshot().wait().sums[1])))
+        assert np.array_equal(first, state.values("acceleration")[0])
+        found.append((first, float(state.frames.snapshot().wait().sums[1])))
     (a, energy), (expected, expected_energy) = found
     bound = 1e-13 if precision == "float64" else 5e-6 if G else 2e-7
     assert np.abs(a - expected).max() < bound * np.linalg.norm(expected, axis=1).max()
@@ -49,7 +50,7 @@ def test_the_fields_kernel_rounds_as_the_cpu_does(real):
 
     from nbody import gpu
     from nbody.fields.device import build
-    from nbody.state.clock import MOST_DRIFTS
+    from nbody.state.graph_time import MOST_DRIFTS
 
     functions = tuple(FIELDS.load(name).evaluate for name in PARAMETERS if name != "milky_way")
     numbers, float64 = getattr(types, real), types.float64
@@ -120,7 +121,7 @@ def test_a_run_on_the_device_is_the_cpus_and_is_resumed_bit_for_bit(tmp_path, om
 def test_replayed_steps_in_a_field_that_turns_have_the_bits_of_steps_made_one_by_one(monkeypatch, scheme):
     found = []
     for long in (False, True):  # a long step is not replayed
-        monkeypatch.setattr(replay, "_is_long", lambda state, long=long: long)
+        monkeypatch.setattr(DeviceProgress, "can_be_recorded", lambda self, long=long: not long)
         simulation = Simulation(Scenario.from_text(TEXT).override(engine="gpu-tiled", integrator=scheme))
         simulation.integrator.start(simulation.motion)
         for steps in (1, 100, 7):
@@ -129,6 +130,6 @@ def test_replayed_steps_in_a_field_that_turns_have_the_bits_of_steps_made_one_by
             found.append([frame.wait().position.tobytes() for frame in frames])
             for frame in frames:
                 frame.release()
-        assert bool(simulation.state._replays._replays) != long
+        assert bool(simulation.state.frames._replays._replays) != long
         found.append(simulation.time)
     assert found[:4] == found[4:]

@@ -20,7 +20,8 @@ from nbody.errors import DeviceError
 from nbody.forces.api import accelerations
 from nbody.forces.direct import cpu_cache, cpu_pairs, cpu_roots, cpu_tiles
 from nbody.forces.direct.cpu import CpuEngine
-from nbody.forces.direct.cpu_cache import KernelCache, disk_cached, sources
+from nbody.forces.direct.cpu_cache import CpuKernelCache, disk_cached, sources
+from nbody.forces.layers import layered
 from nbody.forces.reference import direct_sum
 from nbody.integrators import kepler
 from nbody.law import Gravity
@@ -215,9 +216,9 @@ def test_many_bodies_without_mass_cost_as_many_interactions_as_there_are_masses(
     bodies = random_bodies(400)
     bodies.mass[np.random.default_rng(1).permutation(400)[:300]] = 0.0
     law, counted = Gravity(softening="plummer", length=0.05), []
-    engine = CpuEngine(law, "float64")
+    engine = layered(CpuEngine(law, "float64"))
     state = engine.load(bodies)
-    state.watch = counted.append
+    state.progress.watch = counted.append
     engine.evaluate(state)
     assert counted[-1] == 100 * 400 == engine.work(state)
     a = state.acceleration.copy()
@@ -361,7 +362,7 @@ from nbody.forces.direct import cpu_pairs
 from nbody.forces.api import accelerations
 user = njit(lambda x: min(x, 2) + max(x, 1))
 user(1)
-accelerations([[0.0, 0, 0], [1.0, 0, 0]], [1.0, 1.0], engine="cpu")
+accelerations([[float(k), 0, 0] for k in range(100)], [1.0] * 100, engine="cpu")
 names = []
 for made in cpu_pairs.gravitate_for("cutoff", 3, False).overloads.values():
     names += [one.name for one in made.library._get_module_for_linking().functions if not one.is_declaration]
@@ -392,7 +393,7 @@ def double(x):
 
 
 def kernel_name(key=KEY, function=double, options="options"):
-    return KernelCache(function, options).name(key)
+    return CpuKernelCache(function, options).name(key)
 
 
 def test_a_kernel_is_found_by_all_that_it_was_compiled_from_and_for(monkeypatch):
@@ -463,7 +464,7 @@ def test_a_disk_that_takes_no_kernel_ends_no_run(own_cache, monkeypatch):
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(cache.tempfile, "NamedTemporaryFile", full)
+    monkeypatch.setattr(cache, "whole_file", full)
     assert not own_cache() and not own_cache()
 
 

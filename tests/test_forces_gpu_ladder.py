@@ -14,22 +14,23 @@ from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
 from nbody.forces.direct import gpu_triangle
 from nbody.forces.direct.gpu_triangle import (
-    Room,
-    Tiling,
+    CardRoom,
+    PairTiling,
     block_of,
     divided,
     first_unit,
     room_on_card,
     units_before,
 )
+from nbody.forces.problem import Problem
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Want
 
 MASSES = ("equal", "product", "separate")
 WANTED = (Want.ACCELERATION, Want.ENERGY, Want.POTENTIAL)
-TILINGS = [Tiling(1, 8), Tiling(2, 4), Tiling(4, 8)]
-WIDE = Room(blocks=132, budget=1 << 31, piece=1 << 40)
+TILINGS = [PairTiling(1, 8), PairTiling(2, 4), PairTiling(4, 8)]
+WIDE = CardRoom(blocks=132, budget=1 << 31, piece=1 << 40)
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def units_of(work, launch):
 def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(shared, tiling, count, resident, budget, piece, devices):
     chunks, tiles = -(-count // tiling.chunk), -(-count // tiling.tile)
     met = np.zeros((tiles, chunks), int)
-    work = divided(count, tiling, 4, Room(resident, budget, piece))
+    work = divided(count, tiling, 4, CardRoom(resident, budget, piece))
     begin = [work.shares * k // devices for k in range(devices + 1)]
     for launch in (launch for k in range(devices) for launch in work.launches(begin[k], begin[k + 1])):
         slots = {}
@@ -95,7 +96,7 @@ def test_no_run_has_more_than_one_unit_more_than_another():
 
 
 def test_shares_begin_where_their_first_run_does(shared):
-    work = divided(4097, Tiling(2, 4), 4, WIDE)
+    work = divided(4097, PairTiling(2, 4), 4, WIDE)
     first = {}
     for launch in work.launches(0, work.shares):
         for run, tile, chunk in units_of(work, launch):
@@ -107,7 +108,7 @@ def test_shares_begin_where_their_first_run_does(shared):
 
 
 def test_a_million_bodies_keep_to_the_budget():
-    work = divided(1 << 20, Tiling(4, 13), 4, WIDE)
+    work = divided(1 << 20, PairTiling(4, 13), 4, WIDE)
     launches = list(work.launches(0, work.shares))
     assert len(launches) > 1 and len(launches) <= work.shares // work.step
     assert max(4 * work.columns(launch) for launch in launches) <= WIDE.budget
@@ -118,9 +119,9 @@ def test_a_million_bodies_keep_to_the_budget():
 @pytest.mark.parametrize("count", [65536, 262144, 1 << 20])
 def test_a_part_of_a_power_of_two_fills_a_card(count, devices):
     """For two GPUs from 65536 bodies on, for eight from 262144 on, each part has whole waves of blocks."""
-    tiling = Tiling(4, 18) if count > 131072 else Tiling(2, 18)
+    tiling = PairTiling(4, 18) if count > 131072 else PairTiling(2, 18)
     blocks = 132 * 8 // tiling.warps
-    work = divided(count, tiling, 4, Room(blocks, 2 << 30, 1 << 39))
+    work = divided(count, tiling, 4, CardRoom(blocks, 2 << 30, 1 << 39))
     if count == 65536 and devices > 2:
         return
     assert work.runs % (blocks * devices) == 0
@@ -151,17 +152,18 @@ def test_a_small_card_keeps_small_sums_and_what_is_free_has_no_say(card):
     found = []
     for memory, free in ((1.9, None), (1.99, None), (1.9, 1 << 20), (8.1, None), (24, None), (139, None)):
         card(memory, free)
-        found.append(room_on_card(Tiling(4, 8), np.dtype(np.float32), 60).budget >> 20)
+        found.append(room_on_card(PairTiling(4, 8), np.dtype(np.float32), 60).budget >> 20)
     assert found == [256, 256, 256, 2048, 2048, 2048]
     card(2)
-    assert SymmetricEngine.bytes_needed(131072, "float32") < 0.35 * 2**30
-    assert SymmetricEngine.bytes_needed(1 << 20, "float32") < 0.8 * 2**30
+    problem = Problem(Gravity(), "float32")
+    assert SymmetricEngine.memory(problem._replace(particles=131072)).own < 0.35 * 2**30
+    assert SymmetricEngine.memory(problem._replace(particles=1 << 20)).own < 0.8 * 2**30
 
 
 def test_a_launch_is_no_longer_than_a_piece(card):
     """A card with 20 multiprocessors: its memory would allow launches five times as long."""
     card(24)
-    tiling = Tiling(4, 13)
+    tiling = PairTiling(4, 13)
     room = room_on_card(tiling, np.dtype(np.float32), 60)
     work = divided(1 << 21, tiling, 4, room)
     pairs = [launch.units * tiling.tile * tiling.chunk for launch in work.launches(0, work.shares)]
@@ -232,7 +234,9 @@ def test_the_energy_takes_no_block_of_a_small_kernel_from_a_multiprocessor(masse
     assert blocks(Want.ENERGY) >= min(blocks(Want.ACCELERATION), asked_for)
 
 
-@pytest.mark.parametrize("tiling,dimensions,potential", every_pair((Tiling(1, 9), Tiling(4, 10)), (3, 2), WANTED))
+@pytest.mark.parametrize(
+    "tiling,dimensions,potential", every_pair((PairTiling(1, 9), PairTiling(4, 10)), (3, 2), WANTED)
+)
 def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(tiling, dimensions, potential):
     """float64 splits a coordinate when a body is loaded (rows, and one column), and adds a row's sums to its total."""
     code, resources = compiled("gpu-symmetric", dimensions, potential, tiling=tiling, mixed=True)
@@ -302,8 +306,8 @@ def test_the_energy_alone_is_that_of_the_potentials_and_changes_no_bit(
         for wanted in WANTED:
             state = engine.load(bodies)
             engine.evaluate(state, wanted)
-            acceleration[wanted], phi = state.forces()
-            energy[wanted] = state.snapshot().wait().sums[1]
+            acceleration[wanted], phi = state.values("acceleration", "potential")
+            energy[wanted] = state.frames.snapshot().wait().sums[1]
         for wanted in (Want.ENERGY, Want.POTENTIAL):
             assert np.array_equal(acceleration[wanted], acceleration[Want.ACCELERATION])
         assert energy[Want.POTENTIAL] == pytest.approx(0.5 * bodies.mass @ phi, rel=1e-6)

@@ -9,13 +9,14 @@ from conftest import random_bodies
 
 from nbody import Scenario, Simulation, gpu
 from nbody.bench.forces.accuracy import Judge
-from nbody.bench.forces.problems import Problem
+from nbody.bench.forces.problems import ForceProblem
 from nbody.cli import main
 from nbody.errors import DeviceError, InputError
 from nbody.forces import ENGINES, memory
 from nbody.forces import problem as asked
 from nbody.forces.api import accelerations
 from nbody.forces.choose import choose
+from nbody.forces.engine import rounding_bound
 from nbody.forces.matrix import cpu as matrix_cpu
 from nbody.forces.reference import direct_sum
 from nbody.law import LAWS, Gravity
@@ -42,10 +43,11 @@ def judged(engine, count, dimensions, softening, precision):
 
 
 def excess(engine, bodies, law, precision, got, got_phi):
-    problem = Problem(bodies, law)
+    problem = ForceProblem(bodies, law)
     judge = Judge(problem)
     # No sum here is long enough for rounding errors of one sign to add up: an eighth of the benchmark's bound will do.
-    bound = judge.bound(precision, np.maximum(1.0, ENGINES.load(engine).condition(bodies, law, judge.rows) / 8))
+    least = rounding_bound(precision, bodies.count)
+    bound = np.maximum(least, ENGINES.load(engine)(law, precision).error(bodies, judge.rows).bound / 8)
     _, phi = direct_sum(bodies.position, bodies.mass, law)
     most = 8 * max(UNIT[precision], LADDER.load(engine.partition(":")[2] or "k18").roundoff) * np.sqrt(bodies.count)
     return judge.error(got, bound).excess, np.abs(got_phi - phi).max() / (most * max(np.abs(phi).max(), 1e-300))
@@ -56,7 +58,7 @@ def excess(engine, bodies, law, precision, got, got_phi):
 
 def test_any_rung_may_be_named_and_the_engine_is_the_same_class_each_time():
     assert ENGINES.load("matrix:numpy") is ENGINES.load("matrix:numpy")
-    assert ENGINES.load("matrix:k00").device == "cpu" and ENGINES.load("matrix:k07").device == "gpu"
+    assert ENGINES.load("matrix:k00").can.device == "cpu" and ENGINES.load("matrix:k07").can.device == "gpu"
     assert ENGINES.load("matrix:k20").can.precisions == ("float32",)
 
 
@@ -141,7 +143,7 @@ def test_masses_beneath_float32_make_no_nan():
     engine = ENGINES.load("matrix:numpy")(Gravity(), "float32")
     state = engine.load(dataclasses.replace(bodies, mass=bodies.mass * 1e-60))
     engine.evaluate(state)
-    assert not state.forces()[0].any()
+    assert not state.values("acceleration")[0].any()
 
 
 def test_the_potential_changes_no_bit_of_the_forces():

@@ -19,9 +19,11 @@ from test_forces_matrix import excess
 from nbody import gpu
 from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
-from nbody.forces.direct import gpu_engine, gpu_ranks, gpu_symmetric, gpu_triangle
+from nbody.forces.direct import gpu_engine, gpu_symmetric, gpu_triangle
 from nbody.forces.direct.gpu_pair_sums import node_bytes
-from nbody.forces.direct.gpu_triangle import Tiling
+from nbody.forces.direct.gpu_triangle import PairTiling
+from nbody.forces.layers import layered
+from nbody.forces.layers import ranks as ranks_layer
 from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.state import Want
@@ -74,7 +76,7 @@ def with_energy(engine, bodies, precision):
     made = ENGINES.load(engine)(Gravity(1.0, 3, "plummer", LENGTHS["plummer"]), precision)
     state = made.load(bodies)
     made.evaluate(state, Want.ENERGY)
-    return state.forces()[0], state.snapshot().wait().sums[1]
+    return state.values("acceleration")[0], state.frames.snapshot().wait().sums[1]
 
 
 def use_tiling(monkeypatch, tiling):
@@ -91,9 +93,19 @@ WITH_SHUFFLES = {
         None,
         random_bodies(33),
     ),  # one tile, two chunks, one nearly empty
-    "three tiles": ("gpu-symmetric", "float32", Tiling(1, 1), random_bodies(65)),  # columns behind the tile, many runs
-    "equal masses": ("gpu-symmetric", "float32", Tiling(1, 2), with_masses(np.full(65, 0.7))),  # weighted at the end
-    "mixed": ("gpu-symmetric", "mixed", Tiling(1, 2), random_bodies(65)),
+    "three tiles": (
+        "gpu-symmetric",
+        "float32",
+        PairTiling(1, 1),
+        random_bodies(65),
+    ),  # columns behind the tile, many runs
+    "equal masses": (
+        "gpu-symmetric",
+        "float32",
+        PairTiling(1, 2),
+        with_masses(np.full(65, 0.7)),
+    ),  # weighted at the end
+    "mixed": ("gpu-symmetric", "mixed", PairTiling(1, 2), random_bodies(65)),
 }
 
 
@@ -113,7 +125,7 @@ def test_the_simulator_with_shuffles_agrees_with_the_referee(monkeypatch, engine
 @simulated
 @pytest.mark.parametrize("masses", ["equal", "product", "separate"])
 def test_a_spline_is_no_power_of_the_distance_and_each_pair_once_has_it_too(monkeypatch, masses):
-    use_tiling(monkeypatch, Tiling(1, 2))
+    use_tiling(monkeypatch, PairTiling(1, 2))
     kinds = {"equal": np.full(40, 0.7), "product": np.linspace(1, 2, 40), "separate": np.arange(40.0)}
     bodies = with_masses(kinds[masses])
     got, got_phi = forces("gpu-symmetric", bodies, "spline", "float64")
@@ -125,7 +137,7 @@ def test_a_spline_is_no_power_of_the_distance_and_each_pair_once_has_it_too(monk
 @simulated
 @pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
 def test_a_body_alone_feels_nothing_of_the_places_beside_it(monkeypatch, precision):
-    use_tiling(monkeypatch, Tiling(1, 2))
+    use_tiling(monkeypatch, PairTiling(1, 2))
     acceleration, potential = forces("gpu-symmetric", random_bodies(1), "plummer", precision)
     _, energy = with_energy("gpu-symmetric", random_bodies(1), precision)
     assert not acceleration.any() and not potential.any() and energy == 0
@@ -139,24 +151,24 @@ def pretended(monkeypatch):
     def computed(
         devices, bodies, precision, want, engine="gpu-symmetric", gravity=PRETENDED, budget=None, ranks=1, nccl=False
     ):
-        monkeypatch.setattr(gpu_ranks, "connected", Copies if nccl else lambda team: None)
+        monkeypatch.setattr(ranks_layer, "connected", Copies if nccl else lambda team: None)
         monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
         monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
         monkeypatch.setattr(gpu_triangle, "SHARES_FROM", 1)
-        monkeypatch.setattr(gpu_engine.GpuEngine, "divided_from", 1)
-        monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(gpu_ranks.FEWEST, 1))
+        kind = ENGINES.load(engine)
+        monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))
+        monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(ranks_layer.FEWEST, 1))
         if budget:
             monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", budget)
 
         def of_rank(team):
-            made = ENGINES.load(engine)(gravity, precision)
-            made.team = team
+            made = layered(kind(gravity, precision, team=team))
             state = made.load(bodies)
             made.evaluate(state, want)
-            assert bool(state.ranks and state.ranks._pending) == nccl
-            state.synchronize()
-            assert not (state.ranks and state.ranks._pending)
-            return *state.forces(), state
+            assert bool(getattr(state.partition.transport, "_pending", ())) == nccl
+            state.progress.wait()
+            assert not getattr(state.partition.transport, "_pending", ())
+            return *state.values("acceleration", "potential"), state
 
         found = run_ranks(ranks, of_rank)
         assert len({one[0].tobytes() for one in found}) == 1
@@ -171,7 +183,7 @@ PRETENDED = Gravity(1.0, 3, "plummer", LENGTHS["plummer"])
 @simulated
 @pytest.mark.parametrize("precision,want", [("float64", Want.ENERGY), ("float32", Want.POTENTIAL)])
 def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pretended, precision, want):
-    use_tiling(monkeypatch, Tiling(1, 1))
+    use_tiling(monkeypatch, PairTiling(1, 1))
     bodies, found = random_bodies(100), set()
     for devices, budget in ((1, None), (2, None), (3, 2500)):
         a, phi, state = pretended(devices, bodies, precision, want, budget=budget)
@@ -182,7 +194,11 @@ def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pre
             assert state.workspace.rest.nodes.nbytes == node_bytes(state.workspace.work, devices)
     for nccl in (False, True):
         a, phi, state = pretended(1, bodies, precision, want, ranks=3, nccl=nccl)
-        assert state.ranks and len(state.workspace.parts) == 1 and state.workspace.parts[0].launches
+        assert (
+            state.partition.transport.ranks == 3
+            and len(state.workspace.parts) == 1
+            and state.workspace.parts[0].launches
+        )
         rest, [part] = state.workspace.rest, state.workspace.parts
         assert 0.7 < (rest.nodes.nbytes + part.nodes.nbytes) / node_bytes(state.workspace.work, 3, ranks=True) <= 1
         found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
@@ -193,7 +209,7 @@ def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pre
 
 @simulated
 def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch, pretended):
-    use_tiling(monkeypatch, Tiling(1, 1))
+    use_tiling(monkeypatch, PairTiling(1, 1))
     bodies = random_bodies(70)
     bodies.mass[20:40] = 0.0
     found = {pretended(devices, bodies, "float64", Want.POTENTIAL)[0].tobytes() for devices in (1, 2)}

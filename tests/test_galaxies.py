@@ -88,7 +88,7 @@ def test_a_warm_disc_in_a_halo_stays_a_disc():
     bodies = simulation.particles
     before = cylinder(bodies, "disc")
     simulation.run()
-    ended = simulation.state.snapshot()
+    ended = simulation.state.frames.snapshot()
     bodies.position, bodies.velocity = (np.asarray(each, float) for each in (ended.position, ended.velocity))
     after = cylinder(bodies, "disc")
     for share in (0.25, 0.5, 0.75):

@@ -76,7 +76,7 @@ def test_what_no_text_describes_is_refused():
 
 def kernels():
     """A kernel of each engine for GPUs."""
-    from nbody.forces.direct.gpu_engine import Shape
+    from nbody.forces.direct.gpu_engine import Shape, kernel_of
     from nbody.forces.direct.gpu_pair_sums import root_kernel, sum_kernel
     from nbody.forces.direct.gpu_symmetric import pairs_kernel, tiling_for
     from nbody.forces.tree.expansions import Basis
@@ -85,19 +85,19 @@ def kernels():
     from nbody.forces.tree.gpu_keys import bounds_kernels, gather_kernel, key_kernel
     from nbody.forces.tree.gpu_moments import upward_kernels
     from nbody.forces.tree.gpu_regions import region_kernel
-    from nbody.forces.tree.gpu_walk import Plan, walk_kernel
+    from nbody.forces.tree.gpu_walk import WalkPlan, walk_kernel
     from nbody.state import Want
     from nbody.state.moves import make_moves
 
     shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Want.ENERGY), tiling_for(20480, "float32")
     engines = [ENGINES.load(name) for name in ENGINES if name.startswith("gpu-") and name != "gpu-tree"]
-    simple = [engine.build(shape) for engine in engines if "tiling" not in engine.build.__code__.co_varnames]
+    simple = [kernel_of(engine, shape) for engine in engines if not engine.can.pairs_once]
     pairs = [pairs_kernel(shape, tiling, masses) for masses in ("equal", "product", "separate")]
     basis = Basis(4, softened=True, potential=True)
     cells = [mark_kernel(3), scan, number, write, link_kernel(3), arrange]
     order = [*bounds_kernels(), key_kernel(3), key_kernel(3, True), gather_kernel(np.float32)]
     tree = [*order, *cells, *upward_kernels(basis, np.float32), region_kernel(basis, np.float32, False)]
-    tree.append(walk_kernel(Plan(shape, basis, False)))
+    tree.append(walk_kernel(WalkPlan(shape, basis, False)))
     sums = [sum_kernel(tiling, "equal", np.float32, Want.ENERGY, shared) for shared in (False, True)]
     return [make_moves, *simple, *pairs, *tree, *sums, root_kernel("equal", np.float32, False)]
 

@@ -37,21 +37,21 @@ def test_a_body_makes_the_longest_step_below_the_one_that_its_acceleration_sugge
     pair, so 0.25 = 1/4 with dt = 1."""
     pair = Particles([1.0, 1.0], [[0.0, 0, 0], [2.0, 0, 0]], np.zeros((2, 3)))
     motion, scheme = moved("leapfrog_block", 1.0, 1, eta=0.5, bodies=pair)
-    assert scheme.pairs_per_step(motion) == 4 * 2**2
+    assert scheme.report(motion).pairs_per_step == 4 * 2**2
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_if_all_bodies_choose_dt_it_is_leapfrog_bit_for_bit(precision):
     block, scheme = moved("leapfrog_block", 1 / 256, 8, eta=10.0, precision=precision)
     plain, _ = moved("leapfrog", 1 / 256, 8, precision=precision)
-    assert scheme.pairs_per_step(block) == BODIES.count**2
+    assert scheme.report(block).pairs_per_step == BODIES.count**2
     assert block.state.position.tobytes() == plain.state.position.tobytes()
     assert block.state.velocity.tobytes() == plain.state.velocity.tobytes()
 
 
 def energy(motion):
     motion.evaluate(Want.ENERGY)
-    return motion.state.snapshot().sums[:2].sum()
+    return motion.state.frames.snapshot().sums[:2].sum()
 
 
 def test_it_needs_fewer_forces_than_leapfrog_at_the_same_error():
@@ -67,7 +67,7 @@ def test_it_needs_fewer_forces_than_leapfrog_at_the_same_error():
     for name, steps, eta in [("leapfrog", 1024, None), ("leapfrog_block", 8, 0.001)]:
         motion, scheme = moved(name, 1 / steps, steps, eta, bodies)
         errors[name] = abs(energy(motion) / energy(start) - 1)
-        forces[name] = steps * scheme.pairs_per_step(motion)
+        forces[name] = steps * scheme.report(motion).pairs_per_step
     assert errors["leapfrog_block"] < errors["leapfrog"] < 1e-3
     assert forces["leapfrog_block"] < 0.6 * forces["leapfrog"]
 
@@ -78,7 +78,7 @@ def test_halving_the_steps_of_all_bodies_shrinks_the_error_by_four():
     errors = []
     for k in (3, 5):
         motion, scheme = moved("leapfrog_block", 2.0**-k, 2 ** (k - 3), eta=0.02 / 4 ** (k - 3))
-        assert scheme.pairs_per_step(motion) > 5 * BODIES.count**2
+        assert scheme.report(motion).pairs_per_step > 5 * BODIES.count**2
         errors.append(np.linalg.norm(motion.state.position - truth.state.position))
     assert np.log2(errors[0] / errors[1]) / 2 == pytest.approx(2, abs=0.15)
 
@@ -109,14 +109,17 @@ def test_the_summary_counts_the_steps_of_single_bodies():
     run = nbody.Simulation(pair, dt=1.0, softening="plummer:0.02", integrator=integrator, engine="cpu")
     first, later = run.run(1), run.run(3)
     assert (first.steps, first.blocks, first.body_steps) == (1, None, 8)
-    assert later.body_steps == run.integrator.single - 8 >= 24
+    assert later.body_steps == run.integrator._single - 8 >= 24
     assert "  8 steps of single bodies" in summary_text(first)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["gravity.softening=none", "gravity.length=0"], "gravity.softening.* from a softening length; choose plummer"),
+        (
+            ["gravity.softening=none", "gravity.length=0"],
+            "gravity.softening.* from a softening length; choose scheme .*write 'softening: plummer",
+        ),
         (["engine=matrix"], "choose --engine cpu"),
         (["integrator.eta=0"], "integrator.eta"),
     ],

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from nbody.bench.ladder.suite import check
 from nbody.errors import DeviceError, InputError
+from nbody.lessons.ladder.accuracy import error_report
+from nbody.lessons.ladder.explain import explain, occupancy
+from nbody.lessons.ladder.suite import check
 from nbody.linalg import LADDER, k21_float64_tensor_cores, matmul
-from nbody.linalg.accuracy import error_report
-from nbody.linalg.explain import explain, occupancy
 from nbody.linalg.k17_champion import TILINGS, plan
-from nbody.linalg.rung import Shape
+from nbody.linalg.rung import ProductShape
 from nbody.linalg.simulated_warp import row_and_column
 
 A = np.arange(12.0).reshape(3, 4)
@@ -142,7 +142,7 @@ def test_every_rung_improves_one_that_comes_before_it():
 
 
 def test_the_simple_model_expects_each_tile_to_pay():
-    shape = Shape(2048, 2048, 2048)
+    shape = ProductShape(2048, 2048, 2048)
     cycles = {name: LADDER.load(name).reads(shape).cycles for name in LADDER}
     assert cycles["k02"] == 2 * 2048 * 1000
     assert cycles["k02"] > cycles["k06"] > cycles["k08"] > cycles["k09"] > cycles["k10"] > cycles["k14"]
@@ -159,7 +159,7 @@ def test_an_explanation_has_the_idea_the_registers_and_the_occupancy():
 def test_an_explanation_is_of_a_product_that_the_rung_makes(monkeypatch):
     assert "For n = 32, one result takes 64 reads from global memory: 64000 cycles" in explain("k01")
     assert "For 2048x2048 by 2048x4, one result takes 1024 reads" in explain("k18")
-    assert LADDER.load("k18").example_shape == Shape(2048, 4, 2048)
+    assert LADDER.load("k18").example_shape == ProductShape(2048, 4, 2048)
     monkeypatch.setattr("nbody.gpu.SIMULATED", True)
     assert "Kernels are simulated here" in explain("k06") and "can't be compiled" not in explain("k06")
 
@@ -174,9 +174,9 @@ def test_occupancy_is_bounded_by_the_scarcest_of_the_four():
 @pytest.mark.parametrize("dtype", TILINGS)
 def test_the_champion_takes_small_tiles_for_small_products_and_splits_long_sums(dtype):
     (_, large), (_, small) = TILINGS[dtype][0], TILINGS[dtype][-1]
-    assert plan(Shape(4096, 4096, 4096), np.dtype(dtype)) == (large, 1)
-    assert plan(Shape(256, 256, 256), np.dtype(dtype)) == (small, 1)
-    tiling, splits = plan(Shape(64, 64, 100_000), np.dtype(dtype))
+    assert plan(ProductShape(4096, 4096, 4096), np.dtype(dtype)) == (large, 1)
+    assert plan(ProductShape(256, 256, 256), np.dtype(dtype)) == (small, 1)
+    tiling, splits = plan(ProductShape(64, 64, 100_000), np.dtype(dtype))
     assert tiling == small and splits > 16
 
 
@@ -209,14 +209,14 @@ def test_the_blocks_of_a_product_take_every_tile_once(down, across, group):
 
 def test_the_float64_champion_splits_long_sums_and_leaves_few_columns_to_the_skinny_rung():
     plan = k21_float64_tensor_cores.plan
-    assert plan(Shape(4096, 4096, 4096)) == (k21_float64_tensor_cores.TILINGS[0][1], 1)
-    tiling, splits = plan(Shape(64, 64, 100_000))
+    assert plan(ProductShape(4096, 4096, 4096)) == (k21_float64_tensor_cores.TILINGS[0][1], 1)
+    tiling, splits = plan(ProductShape(64, 64, 100_000))
     assert tiling == k21_float64_tensor_cores.TILINGS[-1][1] and splits > 16
-    skinny = LADDER.load("k21").launch(Shape(4096, 4, 4096), np.dtype("float64"))
-    assert skinny == LADDER.load("k18").launch(Shape(4096, 4, 4096), np.dtype("float64"))
+    skinny = LADDER.load("k21").launch(ProductShape(4096, 4, 4096), np.dtype("float64"))
+    assert skinny == LADDER.load("k18").launch(ProductShape(4096, 4, 4096), np.dtype("float64"))
 
 
 def test_a_card_without_float64_tensor_cores_takes_k17(monkeypatch):
     monkeypatch.setattr(k21_float64_tensor_cores, "compute_capability", lambda: (7, 0))
-    shape, float64 = Shape(512, 512, 512), np.dtype("float64")
+    shape, float64 = ProductShape(512, 512, 512), np.dtype("float64")
     assert LADDER.load("k21").launch(shape, float64) == LADDER.load("k17").launch(shape, float64)

@@ -7,7 +7,7 @@ from nbody import gpu
 from nbody.errors import DeviceError, InputError
 from nbody.gpu.direct import _array_arguments
 from nbody.linalg import LADDER, device_call, matmul
-from nbody.linalg.rung import Launch
+from nbody.linalg.rung import ProductLaunch
 
 
 class OnDevice:
@@ -33,7 +33,7 @@ def launched(monkeypatch):
         prepared.append((shape, dtype))
         return lambda *abc: addresses.append(abc)
 
-    monkeypatch.setattr(Launch, "direct", direct)
+    monkeypatch.setattr(ProductLaunch, "direct", direct)
     monkeypatch.setattr(gpu, "require", lambda what: None)
     monkeypatch.setattr(gpu, "current_device", lambda: 0)
     monkeypatch.setattr(device_call, "_CALLS", {})
@@ -145,4 +145,4 @@ def test_every_rung_of_the_gpu_can_be_prepared():
     for name in LADDER:
         rung = LADDER.load(name)
         if rung.on == "gpu":
-            assert isinstance(rung.launch(rung.example_shape, np.dtype(rung.dtypes[-1])), Launch), name
+            assert isinstance(rung.launch(rung.example_shape, np.dtype(rung.dtypes[-1])), ProductLaunch), name

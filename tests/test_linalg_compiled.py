@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from nbody import gpu
-from nbody.bench.roofline import slots
+from nbody.lessons.roofline import slots
 from nbody.linalg import LADDER
 from nbody.linalg.intrinsics import AMPERE
 from nbody.linalg.k17_champion import TILINGS, tiled_launch
 from nbody.linalg.k21_float64_tensor_cores import TILINGS as FLOAT64_TILINGS
 from nbody.linalg.k21_float64_tensor_cores import tiled_launch as float64_launch
-from nbody.linalg.rung import Shape
+from nbody.linalg.rung import ProductShape
 
 pytest.importorskip("cuda.core", reason="the assembler comes with the extra cu13")
 
@@ -41,7 +41,7 @@ def test_a_kernel_keeps_its_numbers_in_registers_and_its_claims(name, dtype):
     if dtype not in rung.dtypes:
         pytest.skip(f"{name} has no {dtype}")
     side = rung.largest or rung.example
-    code = compiled(rung.launch(Shape(side, side, side), np.dtype(dtype)), dtype)
+    code = compiled(rung.launch(ProductShape(side, side, side), np.dtype(dtype)), dtype)
     assert ".local" not in code
     assert (".f64" in code) == (dtype == "float64")
     for claim in rung.claims:
@@ -55,7 +55,7 @@ def test_a_kernel_keeps_its_numbers_in_registers_and_its_claims(name, dtype):
 def test_every_tiling_of_the_champion_fits_as_many_blocks_as_it_plans(dtype, number):
     _, tiling = TILINGS[dtype][number]
     for side, splits in ((4096, 1), (4095, 2)):
-        launch = tiled_launch(Shape(side, side, side), np.dtype(dtype), tiling, splits)
+        launch = tiled_launch(ProductShape(side, side, side), np.dtype(dtype), tiling, splits)
         used = gpu.resources(compiled(launch, dtype))
         assert used.local == 0
         assert used.registers * tiling.threads * tiling.resident <= 65536
@@ -63,7 +63,7 @@ def test_every_tiling_of_the_champion_fits_as_many_blocks_as_it_plans(dtype, num
 
 
 def test_the_champions_slab_is_all_multiply_adds():
-    launch = LADDER.load("k17").launch(Shape(4096, 4096, 4096), np.dtype("float32"))
+    launch = LADDER.load("k17").launch(ProductShape(4096, 4096, 4096), np.dtype("float32"))
     code = compiled(launch, "float32")
     _, tiling = TILINGS["float32"][0]
     multiply_adds = tiling.thread[0] * tiling.thread[1] * tiling.depth
@@ -75,7 +75,7 @@ def test_the_champions_slab_is_all_multiply_adds():
 @pytest.mark.parametrize("number", range(len(FLOAT64_TILINGS)))
 def test_every_tiling_of_the_float64_tensor_cores_fits_as_many_blocks_as_it_plans(number, side):
     _, tiling = FLOAT64_TILINGS[number]
-    launch = float64_launch(Shape(side, side, side), tiling, splits=1 + side % 2)
+    launch = float64_launch(ProductShape(side, side, side), tiling, splits=1 + side % 2)
     used = gpu.resources(compiled(launch, "float64"))
     assert used.local == 0
     assert used.registers * tiling.threads * tiling.resident <= 65536
@@ -84,7 +84,7 @@ def test_every_tiling_of_the_float64_tensor_cores_fits_as_many_blocks_as_it_plan
 
 def test_an_a100_multiplies_with_the_instruction_that_it_has():
     tiling = FLOAT64_TILINGS[0][1]._replace(instruction=AMPERE)
-    launch = float64_launch(Shape(4096, 4096, 4096), tiling, 1)
+    launch = float64_launch(ProductShape(4096, 4096, 4096), tiling, 1)
     code = gpu.ptx(launch.kernel, launch.signature("float64"), (8, 0))
     assert set(re.findall(r"mma\.sync\.aligned\.(\w+)\.", code)) == {"m8n8k4"}
     used = gpu.resources(code, (8, 0))
@@ -97,7 +97,7 @@ def test_the_float64_tensor_cores_need_few_instructions_beside_theirs():
     if slots.disassembler() is None:
         pytest.skip("nvdisasm is not installed")
     tiling = FLOAT64_TILINGS[0][1]
-    code = compiled(float64_launch(Shape(4096, 4096, 4096), tiling, 1), "float64")
+    code = compiled(float64_launch(ProductShape(4096, 4096, 4096), tiling, 1), "float64")
     listing = slots.disassembled(gpu.assembled(code)[0])
     labelled = re.split(r"^\.L_x_\d+:$", listing, flags=re.MULTILINE)
     operations = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z]+)")

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from nbody.errors import InputError
+from nbody.lessons.ladder.accuracy import error_report
 from nbody.linalg import CHAMPIONS, LADDER, matmul
-from nbody.linalg.accuracy import error_report
 from nbody.linalg.double_tile import DoubleTiling
 from nbody.linalg.intrinsics import AMPERE
 from nbody.linalg.k17_champion import TILINGS, tiled_launch
 from nbody.linalg.k21_float64_tensor_cores import tiled_launch as float64_launch
-from nbody.linalg.rung import Shape
+from nbody.linalg.rung import ProductShape
 
 pytestmark = pytest.mark.gpu
 
@@ -49,7 +49,7 @@ def test_partial_sums_along_k_repeat_bit_for_bit(dtype):
         for m, n, k in ((300, 260, 140), (129, 65, 1000)):
             a, b = random_factors((m, n, k), dtype)
             on_device = cuda.to_device(a), cuda.to_device(b), cuda.device_array((m, n), dtype)
-            launch = tiled_launch(Shape(m, n, k), np.dtype(dtype), TILINGS[dtype][1][1], splits)
+            launch = tiled_launch(ProductShape(m, n, k), np.dtype(dtype), TILINGS[dtype][1][1], splits)
             results = []
             for _ in range(3):
                 launch(*on_device)
@@ -76,7 +76,7 @@ def test_every_float64_instruction_multiplies_and_repeats_bit_for_bit(tiling, sp
 
     for shape in ((300, 260, 140), (257, 131, 67), (128, 256, 64)):
         a, b = random_factors(shape, "float64")
-        on_device, launch = (cuda.to_device(a), cuda.to_device(b)), float64_launch(Shape(*shape), tiling, splits)
+        on_device, launch = (cuda.to_device(a), cuda.to_device(b)), float64_launch(ProductShape(*shape), tiling, splits)
         results = []
         for _ in range(2):
             c = cuda.to_device(np.full(shape[:2], np.nan))
@@ -132,7 +132,7 @@ def test_a_call_gives_the_same_bits_as_the_launch_it_has_prepared():
     for dtype in ("float32", "float64"):
         factors = [cuda.to_device(factor) for factor in random_factors((200, 120, 90), dtype)]
         expected = cuda.device_array((200, 120), dtype)
-        LADDER.load(CHAMPIONS[dtype]).launch(Shape(200, 120, 90), np.dtype(dtype))(*factors, expected)
+        LADDER.load(CHAMPIONS[dtype]).launch(ProductShape(200, 120, 90), np.dtype(dtype))(*factors, expected)
         out = cuda.device_array((200, 120), dtype)
         for product in (matmul(*factors), matmul(*factors, out=out), matmul(*factors, out=out)):
             np.testing.assert_array_equal(product.copy_to_host(), expected.copy_to_host())

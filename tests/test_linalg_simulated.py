@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from nbody.gpu import SIMULATED, cuda
+from nbody.lessons.ladder.accuracy import error_report
 from nbody.linalg import ELEMENTWISE, LADDER, matmul
-from nbody.linalg.accuracy import error_report
 from nbody.linalg.intrinsics import AMPERE, wait_for_team
-from nbody.linalg.rung import Shape
+from nbody.linalg.rung import ProductShape
 
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 RUNGS = [(name, dtype) for name in LADDER for dtype in LADDER.load(name).dtypes if LADDER.load(name).on == "gpu"]
@@ -43,7 +43,7 @@ def assert_same_bits_and_right(shape, dtype, *launches):
 @simulated
 @pytest.mark.parametrize(("name", "dtype"), RUNGS)
 def test_a_rung_multiplies_ragged_matrices(name, dtype):
-    shape = Shape(*RAGGED.get(name, (35, 5, 34)))
+    shape = ProductShape(*RAGGED.get(name, (35, 5, 34)))
     a, b = random_factors(shape, dtype)
     report = error_report(matmul(a, b, rung=name), a.astype(np.float64) @ b.astype(np.float64))
     assert report.maximum <= LADDER.load(name).tolerance(shape.k, dtype)
@@ -52,27 +52,29 @@ def test_a_rung_multiplies_ragged_matrices(name, dtype):
 @simulated
 @pytest.mark.parametrize(("name", "dtype"), [r for r in RUNGS if "vector loads" in LADDER.load(r[0]).claims])
 def test_a_rung_with_vector_loads_multiplies_aligned_matrices(name, dtype):
-    shape = Shape(7, 4 if name == "k18" else 12, 20)
+    shape = ProductShape(7, 4 if name == "k18" else 12, 20)
     a, b = random_factors(shape, dtype)
     report = error_report(matmul(a, b, rung=name), a.astype(np.float64) @ b.astype(np.float64))
     assert report.maximum <= LADDER.load(name).tolerance(shape.k, dtype)
 
 
 @simulated
-@pytest.mark.parametrize(("dtype", "shape"), [("float32", Shape(19, 36, 44)), ("float64", Shape(17, 33, 21))])
+@pytest.mark.parametrize(
+    ("dtype", "shape"), [("float32", ProductShape(19, 36, 44)), ("float64", ProductShape(17, 33, 21))]
+)
 @pytest.mark.parametrize(("teams", "splits"), [(1, 3), (3, 1), (2, 2)])
 def test_the_champions_partial_sums_add_up_and_repeat_bit_for_bit(dtype, shape, teams, splits):
-    from nbody.linalg.k17_champion import Tiling, tiled_launch
+    from nbody.linalg.k17_champion import ProductTiling, tiled_launch
 
-    tiling = Tiling((16, 32), (16, 32), (4, 4), depth=8, stages=3, resident=1, teams=teams)
+    tiling = ProductTiling((16, 32), (16, 32), (4, 4), depth=8, stages=3, resident=1, teams=teams)
     launch = tiled_launch(shape, np.dtype(dtype), tiling, splits)
     assert_same_bits_and_right(shape, dtype, launch, launch)
 
 
 @simulated
 @pytest.mark.parametrize(("instruction", "load", "shape", "splits"), [
-    (8, 8, Shape(35, 5, 34), 1), (4, 8, Shape(5, 38, 19), 1), (AMPERE, 8, Shape(33, 6, 18), 1),
-    (16, 16, Shape(32, 5, 70), 1), (8, 8, Shape(33, 5, 100), 3),
+    (8, 8, ProductShape(35, 5, 34), 1), (4, 8, ProductShape(5, 38, 19), 1), (AMPERE, 8, ProductShape(33, 6, 18), 1),
+    (16, 16, ProductShape(32, 5, 70), 1), (8, 8, ProductShape(33, 5, 100), 3),
 ])  # fmt: skip
 def test_the_float64_tensor_cores_multiply_with_each_instruction(instruction, load, shape, splits):
     """A warp of the simulator multiplies as NVIDIA documents the layout of the elements among its lanes."""
@@ -97,10 +99,10 @@ def test_kahans_sum_of_the_lectures_matrices_is_exact_in_float32():
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_an_elementwise_kernel_covers_every_element(name):
     kernel = ELEMENTWISE.load(name)
-    a, b = random_factors(Shape(13, 29, 29), "float32")
+    a, b = random_factors(ProductShape(13, 29, 29), "float32")
     b = a[::-1].copy()
     c = cuda.to_device(np.full_like(a, np.nan))
-    kernel.launch(Shape(13, 29, 29), np.dtype("float32"))(cuda.to_device(a), cuda.to_device(b), c)
+    kernel.launch(ProductShape(13, 29, 29), np.dtype("float32"))(cuda.to_device(a), cuda.to_device(b), c)
     np.testing.assert_array_equal(c.copy_to_host(), kernel.reference(a, b))
 
 

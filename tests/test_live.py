@@ -84,7 +84,7 @@ def states(steps):
     """The positions of an ordinary simulation after each number of steps."""
     simulation, found = Simulation(SCENARIO), {}
     for k in sorted(steps):
-        simulation.run(steps=k - simulation.step)
+        simulation.run(steps=k - simulation.steps_made)
         found[k] = simulation.particles.position
     return found
 
@@ -108,18 +108,18 @@ def test_a_paused_run_rests_and_a_running_one_waits_for_its_pictures():
     with live() as (source, clock, run):
         assert "paused" in clock.status
         time.sleep(0.05)
-        assert run.simulation.step == 0
+        assert run.simulation.steps_made == 0
         clock.toggle()
-        until(lambda: run.simulation.step == 1)
+        until(lambda: run.simulation.steps_made == 1)
         time.sleep(0.1)
-        assert run.simulation.step <= 2  # nobody has taken the picture, so the run does not run away
+        assert run.simulation.steps_made <= 2  # nobody has taken the picture, so the run does not run away
         until(lambda: shown_step(source, clock) >= 5)
         clock.toggle()
         time.sleep(0.05)
         shown_step(source, clock)
-        step = run.simulation.step
+        step = run.simulation.steps_made
         time.sleep(0.05)
-        assert run.simulation.step == step
+        assert run.simulation.steps_made == step
 
 
 def test_faster_is_more_steps_per_picture_and_slower_fewer_pictures():
@@ -216,7 +216,7 @@ class Slow(Simulation):
         def slowly(state, want):
             for _ in range(20):
                 time.sleep(self.seconds / 20)
-                state.report(0)
+                state.progress.report(0)
             compute(state, want)
 
         self.engine._compute = slowly
@@ -311,7 +311,7 @@ DEVICE = textwrap.dedent("""
         rows = [source.shown.body(row) for row in range(source.shown.count)]
         for _ in range(6):  # more than there are slots
             tests.stepped(source, clock, 1)
-            frame, (position, velocity) = source.moment(0).first, run.simulation.state.phase_space()
+            frame, (position, velocity) = source.moment(0).first, run.simulation.state.values("position", "velocity")
             assert np.array_equal(frame.position, position[rows]) and np.array_equal(frame.velocity, velocity[rows])
             assert source.speeds[1] > 0
         assert "copied through the host" in source.caption(0).note

@@ -46,7 +46,7 @@ PICTURES = textwrap.dedent("""
                 studio.draw(0, with_hud=False)
             pictures.append(studio.read())
             note, frame, state = source.caption(0).note, source.moment(0).first, run.simulation.state
-            position, velocity = state.phase_space()
+            position, velocity = state.values("position", "velocity")
             assert np.array_equal(frame.position, position) and np.array_equal(frame.velocity, velocity)
         run.close()
         if make is real and "interop" not in note:

@@ -45,8 +45,8 @@ class SlowEngine(ReferenceEngine):
 
     def _compute(self, state, potential):
         for _ in range(PIECES):
-            waiting.wait_for(Event(PIECE), lambda: state.report(0))
-            state.report(state.count**2 // PIECES)
+            waiting.wait_for(Event(PIECE), lambda: state.progress.report(0))
+            state.progress.report(state.count**2 // PIECES)
         state.acceleration[...], state.potential[...] = direct_sum(state.position, state.mass, self.gravity)
 
 
@@ -169,7 +169,7 @@ def test_a_run_that_stops_at_once_does_not_say_when(tmp_path):
     assert lines == []
 
 
-@pytest.mark.parametrize("scheme", [name for name in INTEGRATORS if not INTEGRATORS.load(name).star])
+@pytest.mark.parametrize("scheme", [name for name in INTEGRATORS if not INTEGRATORS.load(name).facts.star])
 @pytest.mark.parametrize("want", [Want.ACCELERATION, Want.ENERGY])
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("name", ["reference", "cpu"])
@@ -181,24 +181,24 @@ def test_the_work_of_steps_is_foretold(scheme, want, fresh, name):
     if fresh:
         motion.evaluate()
     told = scheme.work(motion, 2, want)
-    before = motion.state.computed
+    before = motion.state.progress.computed
     if want is Want.ENERGY and isinstance(scheme, FixedStep):
         scheme.frames(motion, 1, every=2)
     else:
         scheme.advance(motion, 2)
         if want is Want.ENERGY:
             motion.evaluate(want)
-    assert motion.state.computed - before == pytest.approx(told, abs=2)
+    assert motion.state.progress.computed - before == pytest.approx(told, abs=2)
 
 
-@pytest.mark.parametrize("count", [1, 300, 5000, 20001])
+@pytest.mark.parametrize("count", [65, 300, 5000, 20001])
 def test_the_rounds_of_the_cpu_engine_change_no_bit(monkeypatch, count):
     bodies, engine = random_bodies(count), ENGINES.load("cpu")(LAW, "float32")
     found = []
     for piece in (1 << 31, 1):
         monkeypatch.setattr(cpu_tiles, "PIECE", piece)
         state, seen = engine.load(bodies), []
-        state.watch = seen.append
+        state.progress.watch = seen.append
         engine.evaluate(state)
         found.append(state.acceleration)
         rounds = list(engine._tiles.rounds(engine._made_for[1]))
@@ -238,7 +238,7 @@ for piece in (1, 10**6):
     gpu_rows.interactions_per_piece = lambda dtype: piece
     engine = ENGINES.load("gpu-global")(Gravity(1.0, 3, "plummer", 0.1), "float32")
     state, told = engine.load(bodies), []
-    state.report = told.append
+    state.progress.report = told.append
     engine.evaluate(state, Want.ENERGY)
     found.append(state.acceleration.copy_to_host())
     print(told)
@@ -274,17 +274,18 @@ marks.mark, marks.MARK = Event, 100
 state = device.DeviceState(Particles(np.ones(9), np.zeros((9, 3)), np.zeros((9, 3))), np.dtype("float32"))
 began, seen = time.perf_counter(), []
 for _ in range(20):
-    state.report(60)
+    state.progress.report(60)
 assert time.perf_counter() - began < LATER / 2 and not seen  # nobody watches: nothing is waited for
-state.watch = seen.append
+state.progress.watch = seen.append
 for piece in range(1, 5):
-    state.report(60)
-    state.report(60)  # now there is enough for a mark
+    state.progress.report(60)
+    state.progress.report(60)  # now there is enough for a mark
     done = (time.perf_counter() - began) / LATER
     assert piece - 2 <= done < piece - 0.5, (piece, done)  # the piece before the last is done, and no more is waited for
-state.synchronize()
+state.progress.wait()
 assert 5 <= (time.perf_counter() - began) / LATER < 5.9  # four pieces, and the mark of this very wait
-assert seen == sorted(seen) and set(seen) == {0, 120, 240, 360, 480} and state.requested == state.computed == 480
+assert seen == sorted(seen) and set(seen) == {0, 120, 240, 360, 480}
+assert state.progress.requested == state.progress.computed == 480
 """
 
 

@@ -14,6 +14,7 @@ from conftest import random_bodies
 
 from nbody import Trajectory
 from nbody.forces import ENGINES
+from nbody.forces.problem import Problem
 from nbody.law import Gravity
 from nbody.state import Want
 
@@ -113,9 +114,9 @@ def test_who_watches_changes_no_bit(engine, monkeypatch):
     for watched in (False, True):
         made, state = on_card(engine, count)
         seen = []
-        state.watch = seen.append if watched else None
+        state.progress.watch = seen.append if watched else None
         made.evaluate(state, Want.ENERGY)
-        found.append(np.hstack([part.reshape(count, -1) for part in state.forces()]))
+        found.append(np.hstack([part.reshape(count, -1) for part in state.values("acceleration", "potential")]))
     assert np.array_equal(*found)
     assert seen[-1] == pytest.approx(count**2, rel=1e-6) and (engine == "gpu-symmetric" or len(set(seen)) > 4)
 
@@ -138,11 +139,11 @@ def test_the_memory_of_a_run_is_what_was_foretold(engine, count, precision):
 
     kind = ENGINES.load(engine)
     _, state = on_card(engine, 1000, precision)  # makes the context
-    state.snapshot().wait().release()
+    state.frames.snapshot().wait().release()
     free = gpu.facts().memory_free
     _, state = on_card(engine, count, precision)
-    state.snapshot().wait().release()
-    taken, foretold = free - gpu.facts().memory_free, kind.bytes_needed(count, precision)
+    state.frames.snapshot().wait().release()
+    taken, foretold = free - gpu.facts().memory_free, kind.memory(Problem(LAW, precision, count)).own
     print(f"{engine}, {count}, {precision}: {taken / 2**20:.1f} MiB taken, {foretold / 2**20:.1f} foretold")
     assert 0.85 * foretold - (64 << 20) < taken < 1.02 * foretold + (32 << 20)
 
@@ -155,4 +156,4 @@ def test_an_engine_serves_two_states_on_the_card():
     for count, state in ((3000, first), (5000, second)):
         alone, expected = on_card("gpu-symmetric", count)
         alone.evaluate(expected)
-        assert np.array_equal(state.forces()[0], expected.forces()[0])
+        assert np.array_equal(state.values("acceleration")[0], expected.values("acceleration")[0])

@@ -10,7 +10,8 @@ from conftest import random_bodies
 
 from nbody.forces import ENGINES
 from nbody.forces.direct import gpu_symmetric
-from nbody.forces.direct.gpu_triangle import Tiling
+from nbody.forces.direct.gpu_triangle import PairTiling
+from nbody.forces.layers import layered
 from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -20,7 +21,7 @@ from nbody.state import Want
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 card = pytest.mark.skipif(SIMULATED, reason="for a card")
 
-ENGINES_THAT_DIVIDE = [name for name in ENGINES if name.startswith("gpu") and ENGINES.load(name)._skips_massless]
+ENGINES_THAT_DIVIDE = [name for name in ENGINES if name.startswith("gpu") and ENGINES.load(name).can.massless]
 EPS = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
 
 
@@ -36,32 +37,32 @@ def bodies_of(count: int, massive: int, dimensions: int = 3, species: bool = Fal
 def check(engine, precision, bodies, length=0.05):
     """Accelerations, potentials and the energy are the referee's; and the work is M · N."""
     law, massive = Gravity(1.3, bodies.dimensions, "plummer", length), int(np.count_nonzero(bodies.mass))
-    made, right = ENGINES.load(engine)(law, precision), ENGINES.load("reference")(law, "float64")
+    made, right = layered(ENGINES.load(engine)(law, precision)), ENGINES.load("reference")(law, "float64")
     state, expected = made.load(bodies), right.load(bodies)
     right.evaluate(expected, Want.POTENTIAL)
     made.evaluate(state, Want.ACCELERATION)
-    first, _ = state.forces()
+    first, _ = state.values("acceleration", "potential")
     made.evaluate(state, Want.ENERGY)
-    energy = state.snapshot().wait().sums[1]
+    energy = state.frames.snapshot().wait().sums[1]
     state.invalidate()
     made.evaluate(state, Want.POTENTIAL)
-    a, phi = state.forces()
+    a, phi = state.values("acceleration", "potential")
     allowed = 20 * EPS[precision] * np.sqrt(bodies.count + 64)
     assert np.array_equal(first, a)
     assert np.abs(a - expected.acceleration).max() < allowed * np.abs(expected.acceleration).max()
     assert np.abs(phi - expected.potential).max() < allowed * np.abs(expected.potential).max()
     assert energy == pytest.approx(0.5 * bodies.mass @ expected.potential, rel=allowed)
     assert made.work(state, current=Want.NOTHING) == massive * bodies.count
-    state.watch, state.requested = lambda computed: None, 0
+    state.progress.watch, state.progress.requested = lambda computed: None, 0
     state.invalidate()
     made.evaluate(state)
-    assert state.requested == massive * bodies.count
+    assert state.progress.requested == massive * bodies.count
 
 
 @simulated
 @pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-split", "gpu-symmetric"])
 def test_the_simulator_computes_what_the_referee_does(monkeypatch, engine):
-    monkeypatch.setattr(gpu_symmetric, "tiling_for", lambda *of: Tiling(1, 1))
+    monkeypatch.setattr(gpu_symmetric, "tiling_for", lambda *of: PairTiling(1, 1))
     check(engine, "float64", bodies_of(45, 33))
 
 

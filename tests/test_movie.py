@@ -556,7 +556,7 @@ def test_a_notebook_shows_a_simulation_by_running_it(egl, monkeypatch):
     simulation = nbody.Simulation(nbody.plummer(8), dt=0.01, steps=4, engine="reference", precision="float64")
     with Image.open(io.BytesIO(nbody.show(simulation, size=(64, 48)).data)) as image:
         assert image.n_frames == 5
-    assert simulation.step == 0  # a copy of it was run
+    assert simulation.steps_made == 0  # a copy of it was run
 
 
 def test_a_canvas_of_a_notebook_plays_turns_and_ends(egl, run_file):

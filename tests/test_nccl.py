@@ -17,7 +17,7 @@ from nbody.parallel.nccl import Message
 from nbody.run.ranks import undivided
 from nbody.trajectory import first_difference
 
-DIVIDED_TREE = ENGINES.load("gpu-tree").divided_from
+DIVIDED_TREE = ENGINES.load("gpu-tree").can.divided_from
 RESULTS = SimpleNamespace(Success=0, RemoteError=6, InProgress=7)
 
 
@@ -149,12 +149,17 @@ def test_doctor_says_how_gpus_exchange(bindings, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "size,device,ranks,said",
-    [(2, "gpu", None, True), (2, "gpu", "some", False), (2, "cpu", None, False), (1, "gpu", None, False)],
+    "size,engine,dividing,said",
+    [(2, "gpu-tiled", 1, True), (2, "gpu-tiled", 2, False), (2, "cpu", 1, False), (1, "gpu-tiled", 1, False)],
 )
-def test_ranks_with_gpus_that_do_not_divide_few_bodies_say_so(size, device, ranks, said):
-    engine = SimpleNamespace(device=device, divided_by_ranks_from=98304)
-    line = undivided(SimpleNamespace(size=size), engine, SimpleNamespace(ranks=ranks))
+def test_ranks_with_gpus_that_do_not_divide_few_bodies_say_so(size, engine, dividing, said):
+    """Said if there are several ranks, the forces are computed by a GPU, and one rank computes them all."""
+    partition = SimpleNamespace(transport=SimpleNamespace(ranks=dividing))
+    line = undivided(
+        SimpleNamespace(size=size),
+        SimpleNamespace(can=ENGINES.load(engine).can, precision="float32"),
+        SimpleNamespace(partition=partition),
+    )
     assert ("from 98304 bodies on" in line) == said == bool(line)
 
 

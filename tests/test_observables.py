@@ -107,12 +107,13 @@ def test_observables_are_on_the_progress_line_and_in_info(tmp_path, capsys):
     assert "\nhalf mass radius " in page and "\nlagrangian radii " in page and "\nkinetic energy" not in page
 
 
-def test_the_summary_tells_the_largest_energy_error_beside_the_last():
+def test_the_summary_tells_the_largest_energy_error_beside_the_last(tmp_path):
     """An orbit with e = 0.9, whose error is large at the pericentre and small at its end."""
     bodies = Particles([1.0, 0.0], [[0.0, 0], [1.9, 0]], [[0.0, 0], [0, math.sqrt(0.1 / 1.9)]])
     period = 2 * math.pi
     keys = {"engine": "cpu", "precision": "float64", "every": 1, "dt": period / 300}
-    light = nbody.Simulation(Particles([1.0, 1e-3], bodies.position, bodies.velocity), **keys).run(steps=300)
+    light = Particles([1.0, 1e-3], bodies.position, bodies.velocity)
+    light = nbody.Simulation(light, tmp_path / "run.h5", **keys).run(steps=300)
     assert abs(light.energy_error_largest) > 30 * abs(light.energy_error)
     assert f"relative error {light.energy_error:+.2e}, largest {light.energy_error_largest:+.2e}" in summary_text(light)
     assert light.as_dict()["energy_error_largest"] == light.energy_error_largest

@@ -51,7 +51,7 @@ def check_run(precision: str, count: int, steps: int, **keys) -> None:
     run = nbody.Simulation(
         bodies, dt=0.01, softening=0.05, engine="gpu-tiled", precision=precision, every=1, observables=names, **keys
     )
-    assert set(run.state.frame_columns) == columns_of(names) == {"potential", "density"}
+    assert set(run.state.frames.columns) == columns_of(names) == {"potential", "density"}
     run.recording.measure, measure = (
         lambda *frame: seen.append((measure(*frame), frame[2].position.copy())) or seen[-1][0],
         run.recording.measure,

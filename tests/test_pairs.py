@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_few_bodies import energy, moving
 
-from nbody.initial.plummer import Plummer
+from nbody.initial.plummer import PlummerSphere
 from nbody.integrators.blocks.pairs import PARKED, Orbits, extremes
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -27,7 +27,7 @@ def with_pair(particles, k, axis, eccentricity=0.3):
 
 
 def cluster(count=48, axis=None):
-    bodies = Plummer().generate(count, NEWTON, np.random.default_rng(5))
+    bodies = PlummerSphere().generate(count, NEWTON, np.random.default_rng(5))
     return bodies if axis is None else with_pair(bodies, int(np.argmin((bodies.position**2).sum(axis=1))), axis)
 
 
@@ -59,13 +59,13 @@ def test_a_hard_pair_costs_hardly_any_blocks(name):
     Neither orbit nor energy change by more than the threshold, relative to the pair."""
     scheme, motion = moving(name, cluster(), dt=0.125, gravity=NEWTON)
     scheme.advance(motion, 10**6, 0.5)
-    without = motion.state.step
+    without = motion.state.clock.step
     axis = 3 / (600 * 48)
     scheme, motion = moving(name, cluster(axis=axis), dt=0.125, gravity=NEWTON)
     i = int(np.argmin((cluster().position ** 2).sum(axis=1)))
     first, orbit = energy(motion), orbit_of(motion, i, 48)
     scheme.advance(motion, 10**6, 0.5)
-    assert motion.state.step <= 2 * without
+    assert motion.state.clock.step <= 2 * without
     assert (scheme._blocks.pairs.joined, scheme._blocks.pairs.parted) == (1, 0)
     assert abs(energy(motion) / first - 1) < 1e-7
     got = orbit_of(motion, i, 48)
@@ -98,14 +98,14 @@ def test_a_run_with_pairs_may_be_cut_anywhere(steps):
     whole.advance(at_once, 10**7, 0.4)
     scheme, motion = moving("hermite6_block", passing(), dt=0.125, gravity=NEWTON)
     scheme.advance(motion, steps, 0.4)
-    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.step, motion.state.time)
+    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
     assert 0 < moment[1] < 0.4
     scheme, motion = moving("hermite6_block", passing(), dt=0.125, gravity=NEWTON)
     motion.state.restore(saved)
     scheme.restore(own)
-    motion.state.step, motion.state.time = moment
+    motion.state.clock.step, motion.state.clock.time = moment
     scheme.advance(motion, 10**7, 0.4)
-    assert motion.state.step == at_once.state.step and scheme.single == whole.single
+    assert motion.state.clock.step == at_once.state.clock.step and scheme._single == whole._single
     np.testing.assert_array_equal(motion.state.position, at_once.state.position)
     np.testing.assert_array_equal(scheme.arrays()["pairs"], whole.arrays()["pairs"])
 
@@ -126,7 +126,7 @@ def test_an_earlier_end_than_planned_gives_both_bodies_back():
     first = energy(motion)
     scheme.advance(motion, 7)
     scheme.advance(motion, 10**6, 0.03)
-    assert motion.state.time == 0.03 and abs(energy(motion) / first - 1) < 1e-7
+    assert motion.state.clock.time == 0.03 and abs(energy(motion) / first - 1) < 1e-7
     scheme.advance(motion, 10**6, 0.1)
     assert abs(energy(motion) / first - 1) < 1e-7
 

@@ -79,7 +79,7 @@ def test_several_runs_are_recorded_as_one(tmp_path):
     for steps in (3, 5, 0, 1, 13):
         summary = parts.run(steps=steps)
         with Trajectory(tmp_path / "parts.h5") as run:
-            assert run.step[-1] == parts.step and run.complete and len(run) == summary.frames
+            assert run.step[-1] == parts.steps_made and run.complete and len(run) == summary.frames
     summary = parts.integrate(until=30 * KEYS["dt"])
     assert (summary.step, summary.steps) == (30, 8) and summary.energy_error_largest != 0
     assert first_difference(tmp_path / "whole.h5", tmp_path / "parts.h5") is None

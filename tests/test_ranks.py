@@ -288,7 +288,7 @@ def test_two_ranks_on_one_gpu_are_refused(monkeypatch):
     card = SimpleNamespace(name="H200", multiprocessors=132, memory_total=1 << 37)
     monkeypatch.setattr("nbody.gpu.facts", lambda: card, raising=False)
     monkeypatch.setattr("nbody.gpu.uuid", lambda: "", raising=False)
-    engine, hosts = SimpleNamespace(device="gpu"), ["a", "b", "a"]
+    engine, hosts = SimpleNamespace(can=SimpleNamespace(device="gpu")), ["a", "b", "a"]
     require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "2")]), engine, {})
     with pytest.raises(InputError, match="ranks 0 and 2 have the same GPU of host a; start as many ranks"):
         require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "1")]), engine, {})
@@ -307,7 +307,7 @@ def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path,
     alone = subprocess.run(command, env=os.environ | slurm, capture_output=True, text=True, timeout=60)
     assert alone.returncode == 2 and alone.stderr.count("\n") == 1 and "'srun --mpi=pm" in alone.stderr
     with pytest.raises(InputError, match=r"srun has started 4 processes, and mpi4py is missing.*\[mpi\]"):
-        MpiTeam(launcher.Launch("srun", 0, 4))
+        MpiTeam(launcher.JobLaunch("srun", 0, 4))
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_open_mpi_is_not_started_by_a_srun_that_it_can_not_ask(environment, know
 
     mpi = SimpleNamespace(Get_library_version=lambda: "Open MPI v4.1.4, package: Debian OpenMPI")
     with nullcontext() if known else pytest.raises(InputError, match=r"v4.1.4 can't connect.*'srun --mpi=pmix'"):
-        _check_pmi(launcher.Launch("srun", 0, 4), mpi, environment)
+        _check_pmi(launcher.JobLaunch("srun", 0, 4), mpi, environment)
 
 
 def test_an_exchange_with_a_dead_rank_is_one_line():

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ from nbody.integrators import INTEGRATORS
 from nbody.run.loop import Loop
 from nbody.run.recording import Recording
 from nbody.run.resume import rerun, resume
-from nbody.trajectory import first_difference, read_checkpoint
+from nbody.trajectory import first_difference, read_checkpoint, state_bytes
+from nbody.trajectory.checkpoint import pack
+from nbody.trajectory.framefile import FrameFile
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -43,9 +46,25 @@ def interrupted_after(path, steps, **options):
     return path
 
 
-@pytest.mark.parametrize(
-    ("scheme", "systems"), [*((name, None) for name in INTEGRATORS), ("wisdom_holman", 2), ("ias15", 2)]
-)
+SCHEMES = [*((name, None) for name in INTEGRATORS), ("wisdom_holman", 2), ("ias15", 2)]
+"""Each scheme, and the number of systems of those for ensembles."""
+
+
+@pytest.mark.parametrize(("scheme", "systems"), SCHEMES)
+def test_a_recording_has_room_for_every_array_of_a_checkpoint(scheme, systems):
+    kind = INTEGRATORS.load(scheme)
+    values = {
+        "initial": {"generator": "planets", "bodies": [{"m": 1.0}, *({"m": 0, "a": 1.0 + k} for k in range(50))]},
+        "gravity": {"softening": "plummer", "length": 0.1} if kind.facts.softened else {},
+        "integrator": {"scheme": scheme, "dt": 1 / 64, "end": 4.0}, "engine": "cpu", "precision": "float64",
+        **({"ensemble": {"systems": systems}} if systems else {}),
+    }  # fmt: skip
+    run = Simulation(Scenario.from_dict(values), notify=lambda line: None)
+    names = 100  # bytes of the arrays' names, which may grow
+    assert state_bytes(run.checkpoint_arrays(), {}) <= run.plan.header().state_bytes + names
+
+
+@pytest.mark.parametrize(("scheme", "systems"), SCHEMES)
 def test_the_steps_after_a_checkpoint_do_not_change_it(scheme, systems):
     """Those of collisions included: planets 1 and 2 are in contact from the beginning."""
     kind = INTEGRATORS.load(scheme)
@@ -57,7 +76,7 @@ def test_the_steps_after_a_checkpoint_do_not_change_it(scheme, systems):
     ]
     values = {
         "initial": {"generator": "planets", "bodies": planets},
-        "gravity": {"softening": "plummer", "length": 0.1} if kind.softened else {},
+        "gravity": {"softening": "plummer", "length": 0.1} if kind.facts.softened else {},
         "integrator": {"scheme": scheme, "dt": 1 / 64, "end": 4.0}, "record": {"dt": 0.25},
         "engine": "cpu", "precision": "float64",
         **({"ensemble": {"systems": systems}} if systems else {"collisions": {"rule": "merge", "radius": 0.05}}),
@@ -152,7 +171,7 @@ def test_frames_after_the_last_checkpoint_are_made_again_and_that_is_said(tmp_pa
     whole = simulate(tmp_path / "whole.h5")
     with monkeypatch.context() as patch:
         checkpoint = Recording.checkpoint
-        patch.setattr(Recording, "checkpoint", lambda self: self._run.step or checkpoint(self))
+        patch.setattr(Recording, "checkpoint", lambda self: self._run.steps_made or checkpoint(self))
         killed = simulate(tmp_path / "killed.h5")
     lines = []
     resume(killed, notify=lines.append).run()
@@ -326,3 +345,45 @@ def test_a_resume_with_another_number_of_blas_threads_says_so(tmp_path, monkeypa
         lines = []
         resume(path, notify=lines.append)
         assert any("the bits may differ" in line and "threads: 77" in line for line in lines) == told
+
+
+def first(array, value):
+    """The array with another first number."""
+    array = array.copy()
+    array.flat[0] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name", "forged"),
+    [
+        ("leapfrog", "velocity", None),
+        ("leapfrog", "position", lambda array: array[:1]),
+        ("leapfrog", "acceleration", lambda array: array.astype(complex)),
+        ("leapfrog", "collisions.into", lambda array: first(array, 1000)),
+        ("leapfrog", "collisions.into", lambda array: np.roll(array, 1)),
+        ("wisdom_holman", "integrator.order", lambda array: first(array, 1)),
+        ("hermite4_block", "integrator.clock", lambda array: first(array, -(2**63))),
+        ("hermite4_block", "integrator.stretch", lambda array: array * np.nan),
+        ("hermite4_block", "ticks", lambda array: first(array, -1)),
+    ],
+)
+def test_forged_arrays_of_a_checkpoint_are_refused(tmp_path, scheme, name, forged):
+    path = tmp_path / "run.h5"
+    bodies = [{"m": 1.0}, {"m": 1e-9, "a": 1.0}, {"m": 1e-9, "a": 2.0, "M": 90}]
+    values = {
+        "initial": {"generator": "planets", "bodies": bodies}, "integrator": {"scheme": scheme, "dt": 0.01, "end": 0.1},
+        "engine": "cpu", "precision": "float64", "collisions": {"rule": "merge", "radius": 1e-6},
+    }  # fmt: skip
+    Simulation(Scenario.from_dict(values), path).run()
+    checkpoint = read_checkpoint(path)
+    arrays = dict(checkpoint.state)
+    array = arrays.pop(name)
+    arrays |= {name: forged(array)} if forged else {}
+    file = FrameFile(path)
+    file.write_slot(checkpoint.sequence + 1, pack(replace(checkpoint, state=arrays, sequence=checkpoint.sequence + 1)))
+    file.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"run\.h5: is damaged, or was not written by nbody"):
+        resume(path, end=0.2)
+    assert path.read_bytes() == before

@@ -158,14 +158,14 @@ def test_beats_yield_between_steps_and_leaving_them_ends_the_run(tmp_path):
     simulation = Simulation(scenario("dt: 0.001, steps: 100000", "every: 5"), tmp_path / "run.h5")
     times = []
     for beat in simulation.beats():
-        times.append(beat.state.time)
-        assert beat.progress.step == beat.state.step and beat.progress.time == beat.state.time
+        times.append(beat.state.clock.time)
+        assert beat.progress.step == beat.state.clock.step and beat.progress.time == beat.state.clock.time
         if len(times) == 3:
             break
     assert times == sorted(times) and times[-1] > 0
     with Trajectory(tmp_path / "run.h5") as run:
-        assert not run.complete and run.step[-1] == simulation.step
-    summary = resume(tmp_path / "run.h5", steps=int(simulation.step) + 3).run()
+        assert not run.complete and run.step[-1] == simulation.steps_made
+    summary = resume(tmp_path / "run.h5", steps=int(simulation.steps_made) + 3).run()
     assert not summary.interrupted
 
 

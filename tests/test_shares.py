@@ -11,7 +11,9 @@ from nbody.forces import ENGINES
 from nbody.forces.direct import cpu_tiles
 from nbody.forces.direct.cpu_pairs import gravitate_for
 from nbody.forces.direct.cpu_rows import SUMS, rows_for
-from nbody.initial.plummer import Plummer
+from nbody.forces.layers import layered
+from nbody.forces.layers.units import ComputeUnits
+from nbody.initial.plummer import PlummerSphere
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
@@ -79,8 +81,7 @@ def evaluated(name, particles, gravity, precision, wants, targets=None):
     """The rank's function: all results of an engine, one evaluation after the other."""
 
     def run(team):
-        engine = ENGINES.load(name)(gravity, precision)
-        engine.team = team
+        engine = layered(ENGINES.load(name)(gravity, precision, team=team))
         state = engine.load(particles)
         found = []
         for want in wants:
@@ -155,7 +156,7 @@ def test_the_bits_do_not_depend_on_where_arrays_lie(precision):
     position = bodies(count).position.astype(real)
     own = cpu_tiles.Shares(0, 4, 4)
     tiles = cpu_tiles.Tiles.allocate(count, real, own)
-    cpu_tiles.pack(position, np.ones(count, real), cpu_tiles.Units(1.0, 1.0, 1.0, 1.0), tiles)
+    cpu_tiles.pack(position, np.ones(count, real), ComputeUnits(1.0, 1.0, 1.0, 1.0), tiles)
     gravitate = gravitate_for("plummer", 3, False)
 
     def pairs(*arrays):
@@ -207,8 +208,7 @@ def test_the_tree_gives_the_same_bits_on_any_ranks(precision, gravity, all_divid
 
 def test_ranks_agree_on_what_the_tree_computed(all_divided):
     def run(team):
-        engine = ENGINES.load("cpu-tree")(SOFTENED, "float32")
-        engine.team = team
+        engine = ENGINES.load("cpu-tree")(SOFTENED, "float32", team=team)
         state = engine.load(bodies(3000))
         engine.evaluate(state)
         return engine.work(state)
@@ -222,18 +222,19 @@ def test_block_steps_move_bodies_to_the_same_bits_on_any_ranks(scheme, monkeypat
     count = 96
     monkeypatch.setattr(shares, "WORTH", count * count // 2)
     gravity = Gravity(softening="plummer", length=1e-2)
-    particles = Plummer().generate(count, gravity, np.random.default_rng(5))
+    particles = PlummerSphere().generate(count, gravity, np.random.default_rng(5))
 
     def run(team):
         kind = INTEGRATORS.load(scheme)
-        engine = ENGINES.load("cpu")(gravity, "float64")
-        engine.team = team
+        engine = ENGINES.load("cpu")(gravity, "float64", team=team)
         motion = Motion(engine, engine.load(particles))
         integrator = kind(0.125)
         integrator.prepare(motion)
         integrator.start(motion)
         integrator.advance(motion, 40 if scheme != "leapfrog_block" else 2, 0.25)
-        assert scheme == "leapfrog_block" or integrator.pairs_per_step(motion) < count**2  # there are smaller blocks
+        assert (
+            scheme == "leapfrog_block" or integrator.report(motion).pairs_per_step < count**2
+        )  # there are smaller blocks
         return hashlib.sha256(motion.state.position.tobytes() + motion.state.velocity.tobytes()).hexdigest()
 
     assert_same_on((2, 3), run)

@@ -119,7 +119,7 @@ def test_float32_follows_float64_until_rounding_has_grown(integrator, dimensions
     for precision in ("float32", "float64"):
         simulation = Simulation(scenario(text, precision=precision, integrator=integrator, dt=0.001))
         simulation.run()
-        ends.append(simulation.state.snapshot().wait().position.astype(np.float64))
+        ends.append(simulation.state.frames.snapshot().wait().position.astype(np.float64))
     assert np.abs(ends[0] - ends[1]).max() < 1e3 * 6e-8 * np.abs(ends[1]).max()
 
 
@@ -230,7 +230,7 @@ def test_a_rate_leaves_out_the_steps_before_the_run_was_at_its_pace(monkeypatch)
 
     now = SimpleNamespace(at=0.0)
     monkeypatch.setattr(progress.time, "perf_counter", lambda: now.at)
-    clock, state, rates = progress.Clock(), SimpleNamespace(synchronize=lambda soon: None), []
+    clock, state, rates = progress.Clock(), SimpleNamespace(progress=SimpleNamespace(wait=lambda soon: None)), []
     assert clock.due() and clock.steps_in_a_beat() == 1
     for at, steps in (
         (5.0, 1),

@@ -9,7 +9,7 @@ import pytest
 from test_species_softening import EPS, bodies_of, evaluated, law_of, scenario
 
 from nbody.forces.direct import gpu_symmetric
-from nbody.forces.direct.gpu_triangle import Tiling
+from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.gpu import SIMULATED
 from nbody.run.simulation import Simulation
 from nbody.state import Want
@@ -21,7 +21,7 @@ def check(softening, precision, dimensions, count, engine="gpu-tiled", massless=
     """An engine against the referee."""
     bodies, law = bodies_of(count, dimensions, massless), law_of(softening, dimensions)
     _, right = evaluated("reference", law, bodies)
-    a, phi = evaluated(engine, law, bodies, precision)[1].forces()
+    a, phi = evaluated(engine, law, bodies, precision)[1].values("acceleration", "potential")
     allowed = 20 * EPS[precision] * np.sqrt(count + 64)
     assert np.abs(a - right.acceleration).max() <= allowed * np.abs(right.acceleration).max()
     assert (np.abs(phi - right.potential) <= allowed * np.abs(right.potential)).all()
@@ -49,7 +49,7 @@ def test_the_simulator_computes_what_the_referee_does(softening, precision, dime
 @simulated
 @pytest.mark.parametrize("massless", [0.0, 0.5])
 def test_each_pair_once_has_the_larger_length_too(monkeypatch, massless):
-    monkeypatch.setattr(gpu_symmetric, "tiling_for", lambda *of: Tiling(1, 1))
+    monkeypatch.setattr(gpu_symmetric, "tiling_for", lambda *of: PairTiling(1, 1))
     check("spline", "float64", 3, 40, "gpu-symmetric", massless)
 
 
@@ -83,8 +83,8 @@ def test_each_pair_once_in_large_tiles(precision, massless):
 @pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-symmetric"])
 def test_the_potential_changes_no_bit_of_the_forces(precision, engine):
     bodies, law = bodies_of(5000), law_of("plummer")
-    both, _ = evaluated(engine, law, bodies, precision)[1].forces()
-    alone, _ = evaluated(engine, law, bodies, precision, Want.ACCELERATION)[1].forces()
+    both, _ = evaluated(engine, law, bodies, precision)[1].values("acceleration", "potential")
+    alone, _ = evaluated(engine, law, bodies, precision, Want.ACCELERATION)[1].values("acceleration", "potential")
     assert alone.tobytes() == both.tobytes()
 
 

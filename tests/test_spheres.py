@@ -274,6 +274,7 @@ def test_a_formula_is_evaluated_and_nothing_else():
         ),
         ("sphere", {"profile": "(2+sin(5*r))*exp(-r)"}, "the density must fall outwards, and does not at r ="),
         ("sphere", {"profile": "r*exp(-r)"}, "no isotropic sphere has this density"),
+        ("sphere", {"profile": "hernquist", "taper": 5e-324}, "initial.taper: must be at least 0.000001, got 5e-324"),
         ("sphere", {"profile": "1-r"}, "the density at r = .* is not a number, zero or more"),
         ("sphere", {"profile": "1/0"}, "the density at r = .* is not a number, zero or more"),
         ("sphere", {"profile": "exp()"}, r"initial.profile: exp\(\) takes 1 argument, got 0"),

@@ -24,8 +24,7 @@ MOVES = textwrap.dedent("""
     class Counted:
         def __getitem__(self, grid):
             return lambda *arguments: (launched.append(arguments[3]), kernel[grid](*arguments))
-    import nbody.state.device as device
-    device.make_moves = Counted()
+    moves.make_moves = Counted()
     host, state = HostState(bodies, np.float64), DeviceState(bodies, np.float64)
     rng = np.random.default_rng(1)
     host.acceleration[:] = rng.standard_normal((150, 3))
@@ -37,7 +36,8 @@ MOVES = textwrap.dedent("""
 
     # As many as a launch makes, and more; the state is asked only at the end.
     for either in (host, state):
-        either.kick(0.5), either.drift(0.25), either.drift_taylor(0.5), either.kick(-0.25), either.drift(1.5)
+        made = either.moves
+        made.kick(0.5), made.drift(0.25), made.drift_taylor(0.5), made.kick(-0.25), made.drift(1.5)
     assert launched == [(moves.KICK, moves.DRIFT, moves.DRIFT, moves.BEND)]
     ends = state.arrays()
     assert launched[1:] == [(moves.KICK, moves.DRIFT, moves.NOTHING, moves.NOTHING)]
@@ -48,12 +48,12 @@ MOVES = textwrap.dedent("""
     launched.clear()
     expected = []
     def step(each):
-        each.kick(0.25)
-        each.drift(0.125)
+        each.moves.kick(0.25)
+        each.moves.drift(0.125)
     for _ in range(3):
         step(host)
-        expected.append(host.snapshot())
-    found = state.snapshots(lambda: step(state), 3, key="step")
+        expected.append(host.frames.snapshot())
+    found = state.frames.snapshots(lambda: step(state), 3, key="step")
     K, D, P, N = moves.KICK, moves.DRIFT, moves.PACK, moves.NOTHING
     assert launched == [(K, D, P, K), (D, P, K, D), (P, N, N, N)], launched
     for one, other in zip(expected, found, strict=True):
@@ -65,15 +65,15 @@ MOVES = textwrap.dedent("""
     frames.BLOCK_BYTES, frames.LARGE_BYTES, large = 1, 1, DeviceState(bodies, np.float64)
     large.restore(state.arrays())
     for _ in range(3):
-        step(host), state.kick(0.25), state.drift(0.125)
-        [one] = large.snapshots(lambda: step(large), 1, key="step")
+        step(host), state.moves.kick(0.25), state.moves.drift(0.125)
+        [one] = large.frames.snapshots(lambda: step(large), 1, key="step")
         same(one.wait().position, host.position), same(one.velocity, host.velocity)
         one.release()
-    assert large._staging.sides == 1
+    assert large.frames._staging.sides == 1
 
     # What was asked for before a state is restored is not made after it.
     before = state.arrays()
-    state.kick(1.0)
+    state.moves.kick(1.0)
     state.restore(before)
     assert np.array_equal(state.arrays()["velocity"], before["velocity"])
 """)
@@ -89,8 +89,8 @@ GRAPHS = textwrap.dedent("""
     from nbody.integrators import INTEGRATORS
     from nbody.integrators.integrator import Motion
     from nbody.law import Gravity
-    from nbody.state import Want, device, moves, replay
-    from nbody.state.clock import time_of
+    from nbody.state import Want, moves, replay
+    from nbody.state.graph_time import time_of
     from nbody.state.device import DeviceState
     from nbody.state.host import HostState
 
@@ -132,13 +132,12 @@ GRAPHS = textwrap.dedent("""
             return lambda *arrays: launch("moves", lambda: make_moves(*(getattr(a, "_ary", a) for a in arrays)))
 
     class Springs(GpuEngine):
-        potential_pass = "summed"
-        require_device = classmethod(lambda cls: None)
-        def kernel(self, potential, state):
+        can = GpuEngine.can._replace(potential="summed")
+        def _kernel(self, potential, state):
             return potential
-        def launch(self, potential, state, bodies, G, length2):
+        def _launch(self, potential, state, G, length2):
             body, acceleration = state.body._ary, state.acceleration._ary
-            state.time_dependent, moment = True, state.moment()
+            state.clock.time_dependent, moment = True, state.clock.moment()
             def pull():
                 acceleration[:, :3] = -body[:, :3] + math.cos(100 * time_of(*moment))
                 if potential:
@@ -147,15 +146,15 @@ GRAPHS = textwrap.dedent("""
         def _compute(self, state, potential):
             if isinstance(state, DeviceState):
                 return super()._compute(state, potential)
-            state.acceleration[...] = -state.position + math.cos(100 * state.now)
+            state.acceleration[...] = -state.position + math.cos(100 * state.clock.now)
             if potential:
                 state.potential[...] = (state.position**2).sum(1)
 
-    replay.Graph, replay.SIMULATED, device.make_moves, Graph.fails = Graph, False, Moves(), False
+    replay.Graph, replay.SIMULATED, moves.make_moves, Graph.fails = Graph, False, Moves(), False
     engine, bodies = Springs(Gravity(1.0, 3, "plummer", 0.1), "float64"), random_bodies(20, 3)
 
     def same(card, host):
-        assert card.current == host.current
+        assert card.clock.current == host.clock.current
         for found, expected in ((card.arrays()["body"], host.position), (card.arrays()["velocity"], host.velocity)):
             np.testing.assert_allclose(found[:, :3], expected, rtol=1e-9, atol=1e-11)
 
@@ -198,12 +197,12 @@ GRAPHS = textwrap.dedent("""
 
     # A graph that can't be made leaves the state as it was.
     card.restore(start)
-    card._replays._replays.clear()
-    before, Graph.fails = (card.current, list(card.waiting)), True
+    card.frames._replays._replays.clear()
+    before, Graph.fails = (card.clock.current, list(card.moves.waiting)), True
     try:
         taylor.advance(Motion(engine, card), 1)
     except RuntimeError:
-        assert before == (card.current, card.waiting) and card._area is None
+        assert before == (card.clock.current, card.moves.waiting) and card.moves._area is None
     else:
         raise AssertionError("no graph was recorded")
 """)
@@ -252,10 +251,10 @@ from nbody.particles import Particles
 from nbody.state.device import DeviceState
 gc.disable()
 state = DeviceState(Particles(np.ones(9), np.eye(9, 3), np.zeros((9, 3))), np.dtype("float32"))
-state.kick(0.5), state.drift(0.25)
-state.repeat(lambda: state.kick(0.5), 3, "kick")
-state.snapshots(lambda: state.kick(0.5), 1, "frame")[0].wait().release()
-state.synchronize()
+state.moves.kick(0.5), state.moves.drift(0.25)
+state.frames.repeat(lambda: state.moves.kick(0.5), 3, "kick")
+state.frames.snapshots(lambda: state.moves.kick(0.5), 1, "frame")[0].wait().release()
+state.progress.wait()
 held = weakref.ref(state)
 del state
 assert held() is None

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import h5py
+import numpy as np
 import pytest
 from conftest import files_end_at
 
@@ -18,6 +20,7 @@ from nbody.cli import main
 from nbody.errors import DeviceError, InputError
 from nbody.run.cluster import Cluster
 from nbody.run.sweep import Sweep
+from nbody.trajectory import layout
 
 SCENARIO = """
 initial: {generator: plummer, particles: 32, seed: 1}
@@ -144,7 +147,7 @@ def test_lists_in_brackets_are_one_value(scenario):
 def test_each_run_on_a_gpu_has_a_card(scenario, monkeypatch, visible, jobs, expected):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setattr("nbody.gpu.cuda", SimpleNamespace(gpus=[0, 1]))
-    kind = SimpleNamespace(device="gpu")
+    kind = SimpleNamespace(can=SimpleNamespace(device="gpu"))
     monkeypatch.setattr("nbody.run.sweep.plan", lambda *_, **__: SimpleNamespace(engine_kind=kind))
     slots = Sweep(scenario, ["initial.seed=1..9"], [], scenario.parent, jobs)._slots()
     assert [slots.get()["CUDA_VISIBLE_DEVICES"] for _ in range(slots.qsize())] == expected
@@ -329,6 +332,20 @@ def test_a_sweep_that_was_killed_while_it_began_locks_no_folder(scenario):
     planned.check()
     with pytest.raises(InputError, match="holds another sweep"):
         sweep(scenario, "initial.seed=3,4").check()
+    (planned.folder / "sweep.json").write_text(100_000 * "[")
+    with pytest.raises(InputError, match="nested too deeply"):
+        planned.check()
+
+
+def test_a_recording_without_a_frame_has_no_numbers_in_the_table(scenario):
+    planned = sweep(scenario, "initial.seed=8")
+    planned.check()
+    path = planned.tasks[0].path
+    assert main(["run", str(scenario), "-o", str(path), "--seed", "8", "--quiet"]) == 0
+    with h5py.File(path, "r+") as file:
+        del file[layout.STEP]
+        file[layout.STEP] = np.zeros(0, np.int64)
+    assert planned.table()[0]["steps"] is None
 
 
 def test_a_sweep_on_a_full_disk_is_one_line_and_keeps_the_older_table(scenario, capsys):

@@ -179,7 +179,7 @@ def test_threads_that_do_not_start_are_told_by_the_engine(run_file, capsys, monk
     def fail():
         raise ValueError("The threading layer requested 'xyz' is unknown to Numba.")
 
-    monkeypatch.setattr("nbody.forces.direct.cpu.get_num_threads", fail)
+    monkeypatch.setattr("numba.get_num_threads", fail)
     line = refused(capsys, "run", run_file.with_name("small.yaml"), "--engine", "cpu", "-o", run_file)
     assert "'xyz' is unknown" in line and "--engine reference" in line
 
@@ -227,7 +227,8 @@ def test_a_control_groups_limit_counts_without_the_page_cache(tmp_path):
 def test_the_time_to_stop_comes_from_the_present_step_without_what_was_compiled(monkeypatch):
     clock, said = [0.0], []
     monkeypatch.setattr(watch, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
-    state = SimpleNamespace(requested=0, watch=None, frame_want=Want.ENERGY)
+    progress, frames = SimpleNamespace(requested=0, watch=None), SimpleNamespace(outputs=Want.ENERGY)
+    state = SimpleNamespace(progress=progress, frames=frames)
     motion = SimpleNamespace(state=state, work=lambda want: 1000, engine=SimpleNamespace(work=lambda *a: 0))
     stop = SimpleNamespace(heard=False, requested=False, now=False, silent=False)
     integrator = SimpleNamespace(work=lambda *a: 1000, leaves=None)
@@ -239,7 +240,7 @@ def test_the_time_to_stop_comes_from_the_present_step_without_what_was_compiled(
 
     seen.step(1, True)
     reports((26.0, 100), (26.3, 400), (26.9, 1000))  # 26 s of compiling
-    state.requested = 1000
+    state.progress.requested = 1000
     seen.step(2, True)
     stop.requested = True
     reports((26.95, 1050), (27.0, 1100))

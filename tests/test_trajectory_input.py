@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
+from nbody.cli import main
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, foreign_file, read_checkpoint
@@ -17,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent / "crash"))
 from forked import Forked
 
 POSITION, VELOCITY, MASS = "particles/trajectory/position/value", "particles/trajectory/velocity/value", "mass"
+STEP = "particles/trajectory/position/step"
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +132,28 @@ def test_a_recording_that_was_tampered_with_is_refused(sound, tmp_path, monkeypa
     with pytest.raises(InputError):
         TrajectoryWriter.reopen(path, read_checkpoint(sound))
     assert os.listdir(tmp_path) == ["bad.h5"] and path.read_bytes() == before
+
+
+RESOLVED = "nbody/resolved"
+
+
+@pytest.mark.parametrize(
+    ("change", "command", "says"),
+    [
+        (replaced(STEP, dataset(data=np.zeros(0, np.int64))), "export", "has no frame yet"),
+        (replaced(RESOLVED, dataset(data=np.bytes_(b'{"units": {"mass": "g", "x": 1}}'))), "info", "is damaged"),
+        (replaced(RESOLVED, dataset(data=np.bytes_(b'{"integrator": {"scheme": []}}'))), "info", "is damaged"),
+    ],
+)
+def test_forged_numbers_are_refused_by_the_commands_that_show_them(sound, tmp_path, capsys, change, command, says):
+    path = tmp_path / "bad.h5"
+    shutil.copyfile(sound, path)
+    with h5py.File(path, "r+") as file:
+        change(file)
+    words = [command, path, *([tmp_path / "a.csv"] if command == "export" else [])]
+    assert main([str(word) for word in words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {path}: {says}") and os.listdir(tmp_path) == ["bad.h5"]
 
 
 def test_what_is_no_recording_at_all_is_refused(sound, tmp_path):

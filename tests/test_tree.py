@@ -22,7 +22,7 @@ from nbody.forces.tree.cpu_engine import CpuTreeEngine
 from nbody.forces.tree.octree import FEW, cells_of
 from nbody.forces.tree.options import TreeOptions
 from nbody.forces.tree.order import sorted_bodies
-from nbody.forces.tree.tree import Tree
+from nbody.forces.tree.tree import HostTree
 from nbody.law import Gravity
 from nbody.parallel import ALONE
 from nbody.particles import Particles
@@ -62,7 +62,7 @@ def exact(law, particles, want=Want.ACCELERATION):
     engine = ReferenceEngine(law, "float64")
     state = engine.load(particles)
     engine.evaluate(state, want)
-    return state.forces()
+    return state.values("acceleration", "potential")
 
 
 def evaluated(law, particles, precision="float32", want=Want.ACCELERATION, targets=None, **options):
@@ -74,7 +74,7 @@ def evaluated(law, particles, precision="float32", want=Want.ACCELERATION, targe
 
 def errors(law, particles, precision="float32", **options):
     """Relative errors of the accelerations."""
-    a, expected = evaluated(law, particles, precision, **options).forces()[0], exact(law, particles)[0]
+    a, expected = evaluated(law, particles, precision, **options).values("acceleration")[0], exact(law, particles)[0]
     return np.linalg.norm(a - expected, axis=1) / np.linalg.norm(expected, axis=1)
 
 
@@ -112,7 +112,7 @@ def test_the_median_error_is_the_accuracy_that_was_asked_for(place, law, precisi
 @each_arithmetic
 def test_on_a_line_where_forces_cancel_errors_are_small_against_a_typical_force(law, precision):
     particles = bodies(np.random.default_rng(3).uniform(size=(N, 1)) * [1.0, 0, 0])
-    a, expected = evaluated(law, particles, precision).forces()[0], exact(law, particles)[0]
+    a, expected = evaluated(law, particles, precision).values("acceleration")[0], exact(law, particles)[0]
     size = np.linalg.norm(expected, axis=1)
     found = np.linalg.norm(a - expected, axis=1) / np.maximum(size, np.median(size))
     assert np.median(found) < ACCURACY and np.quantile(found, 0.99) < 10 * ACCURACY
@@ -144,14 +144,14 @@ def test_one_body_far_away_takes_no_accuracy_from_the_others(distance, law, prec
 @pytest.mark.parametrize("count", [1, 2, 33])
 def test_few_bodies_are_summed_directly(count, law, precision):
     particles = bodies(sphere(count))
-    a, expected = evaluated(law, particles, precision).forces()[0], exact(law, particles)[0]
+    a, expected = evaluated(law, particles, precision).values("acceleration")[0], exact(law, particles)[0]
     bound = rounding_bound(precision, count)
     assert np.all(np.linalg.norm(a - expected, axis=1) <= bound * np.linalg.norm(expected, axis=1))
 
 
 @each_arithmetic
 def test_bodies_in_one_place_exert_no_force_on_each_other(law, precision):
-    assert not evaluated(law, bodies(np.ones((200, 3))), precision).forces()[0].any()
+    assert not evaluated(law, bodies(np.ones((200, 3))), precision).values("acceleration")[0].any()
 
 
 @each_arithmetic
@@ -196,7 +196,10 @@ def test_a_smaller_accuracy_gives_smaller_errors():
 def test_float32_with_softening_and_the_potential():
     particles = bodies(sphere())
     state = evaluated(SOFTENED, particles, "float32", Want.POTENTIAL, accuracy=ACCURACY)
-    (a, phi), (expected, potential) = state.forces(), exact(SOFTENED, particles, Want.POTENTIAL)
+    (a, phi), (expected, potential) = (
+        state.values("acceleration", "potential"),
+        exact(SOFTENED, particles, Want.POTENTIAL),
+    )
     found = np.linalg.norm(a - expected, axis=1) / np.linalg.norm(expected, axis=1)
     assert np.median(found) < ACCURACY and np.quantile(found, 0.99) < 10 * ACCURACY
     assert np.median(np.abs(phi / potential - 1)) < ACCURACY
@@ -215,7 +218,7 @@ def test_in_two_dimensions_cells_within_the_spline_are_opened():
 def test_momentum_is_conserved_to_rounding(law, precision):
     """To twice the roundoff of a component; the sum itself is rounded in float64. (The tree's net force is 7e-6.)"""
     particles = bodies(sphere(), np.random.default_rng(1).uniform(size=N))
-    a = evaluated(law, particles, precision).forces()[0].astype(float)
+    a = evaluated(law, particles, precision).values("acceleration")[0].astype(float)
     bound = max(2 * ROUNDOFF[precision], 1e-14)
     assert np.linalg.norm(particles.mass @ a) < bound * (particles.mass @ np.linalg.norm(a, axis=1))
 
@@ -224,7 +227,7 @@ def test_the_bits_and_the_work_are_the_same_again_and_with_any_number_of_workers
     particles = bodies(sphere())
     found = []
     for workers in (1, 2, 2, 5):
-        tree = Tree(particles.position, particles.mass, SOFTENED, "float32", workers=workers)
+        tree = HostTree(particles.position, particles.mass, SOFTENED, "float32", workers=workers)
         found.append((tree.accelerations().tobytes(), tree.work))
     assert len(set(found)) == 1
 
@@ -245,7 +248,7 @@ def test_children_divide_the_bodies_of_their_cell_and_leaves_are_small():
 
 def test_a_tree_answers_for_its_bodies_and_for_any_points():
     particles, points = bodies(sphere()), sphere(100, 8) * 2
-    tree = Tree(particles.position, particles.mass, SOFTENED, "float32")
+    tree = HostTree(particles.position, particles.mass, SOFTENED, "float32")
     together = Particles(
         np.concatenate([particles.mass, np.zeros(100)]),
         np.concatenate([particles.position, points]),
@@ -346,7 +349,9 @@ def test_ranks_that_divide_the_targets_have_the_bits_of_one_process(monkeypatch)
     some = np.arange(N) % 7 == 0
 
     def fields(team):
-        tree = Tree(particles.position, particles.mass, SOFTENED, "float32", TreeOptions(accuracy=ACCURACY), team=team)
+        tree = HostTree(
+            particles.position, particles.mass, SOFTENED, "float32", TreeOptions(accuracy=ACCURACY), team=team
+        )
         scale = tree.scale()
         found = tree.field(False, scale), tree.field(False, np.where(some, scale, np.float32(np.inf)), active=some)
         return [each.tobytes() for each in found]

@@ -18,8 +18,11 @@ from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
 from nbody.forces.direct import gpu_engine
 from nbody.forces.kept_tree import Tree
+from nbody.forces.layers import layered
+from nbody.forces.problem import Problem
 from nbody.forces.tree import gpu_build, gpu_tree
 from nbody.forces.tree.gpu_build import GROUPS
+from nbody.forces.tree.gpu_engine import field_at
 from nbody.forces.tree.gpu_groups import RUN
 from nbody.forces.tree.gpu_sort import Sort
 from nbody.forces.tree.options import TreeOptions
@@ -92,7 +95,7 @@ def forces(particles, softening="plummer", length=0.02, precision="float32", **o
     engine = ENGINES.load("gpu-tree")(gravity, precision, TreeOptions(**options))
     state = engine.load(particles)
     engine.evaluate(state, Want.POTENTIAL)
-    return *state.forces(), engine, state
+    return *state.values("acceleration", "potential"), engine, state
 
 
 def referee(particles, softening="plummer", length=0.02, precision="float32"):
@@ -176,20 +179,20 @@ def test_the_same_bits_twice_and_from_a_graph_and_after_a_resume():
     saved = state.arrays()
     state.invalidate()
     engine.evaluate(state)
-    third, _ = state.forces()
+    third, _ = state.values("acceleration", "potential")
     graph = gpu.Graph(state.stream, lambda: (state.invalidate(), engine.evaluate(state)))
     state.restore(saved)
     graph.replay()
-    replayed, _ = state.forces()
+    replayed, _ = state.values("acceleration", "potential")
     assert np.array_equal(third, replayed)
     resumed = engine.load(particles)
     resumed.restore(saved)
     resumed.invalidate()
     engine.evaluate(resumed)
-    assert np.array_equal(third, resumed.forces()[0])
+    assert np.array_equal(third, resumed.values("acceleration")[0])
     # the potential alone leaves the accelerations as they are
     engine.evaluate(resumed, Want.POTENTIAL)
-    kept, again = resumed.forces()
+    kept, again = resumed.values("acceleration", "potential")
     assert np.array_equal(third, kept) and np.allclose(again, phi, rtol=BOUND)
 
 
@@ -219,10 +222,10 @@ def test_the_forces_on_some_bodies_are_those_on_all(precision):
     particles = SYSTEMS["plummer"]
     a, phi = referee(particles, precision=precision)
     _, _, engine, state = forces(particles, precision=precision)
-    before, _ = state.forces()
+    before, _ = state.values("acceleration", "potential")
     rows = np.sort(np.random.default_rng(8).choice(COUNT, 300, replace=False))
     engine.evaluate(state, Want.POTENTIAL, rows)
-    got, got_phi = state.forces()
+    got, got_phi = state.values("acceleration", "potential")
     assert np.median(errors(got[rows], a[rows])) < 2 * ACCURACY and errors(got[rows], a[rows]).max() < BOUND
     assert np.median(np.abs(got_phi[rows] / phi[rows] - 1)) < ACCURACY
     rest = np.setdiff1d(np.arange(COUNT), rows)
@@ -259,7 +262,7 @@ def moved(engine, scheme, bodies, dt, steps, **options):
 
 def energy(motion):
     motion.evaluate(Want.ENERGY)
-    return motion.state.snapshot().wait().sums[:2].sum()
+    return motion.state.frames.snapshot().wait().sums[:2].sum()
 
 
 @pytest.mark.gpu
@@ -268,8 +271,10 @@ def test_block_steps_keep_the_energy_as_on_the_cpu():
     system = nbody.plummer(4096, seed=3)
     runs = {name: moved(name, "leapfrog_block", system, 1 / 32, 16, eta=0.01) for name in ("gpu-tree", "cpu-tree")}
     (gpu_motion, on_gpu), (cpu_motion, on_cpu) = runs["gpu-tree"], runs["cpu-tree"]
-    assert on_gpu.bodies_per_step(gpu_motion) > 1.5 * 4096
-    assert on_gpu.bodies_per_step(gpu_motion) == pytest.approx(on_cpu.bodies_per_step(cpu_motion), rel=0.01)
+    assert on_gpu.report(gpu_motion).bodies_per_step > 1.5 * 4096
+    assert on_gpu.report(gpu_motion).bodies_per_step == pytest.approx(
+        on_cpu.report(cpu_motion).bodies_per_step, rel=0.01
+    )
     changes = []
     for name, motion in (("gpu-tree", gpu_motion), ("cpu-tree", cpu_motion)):
         start = energy(moved(name, "leapfrog", system, 1 / 32, 0)[0])  # potentials have an error of their own
@@ -281,8 +286,10 @@ def test_block_steps_keep_the_energy_as_on_the_cpu():
 def test_if_all_bodies_choose_dt_block_steps_are_leapfrog_bit_for_bit():
     blocks, scheme = moved("gpu-tree", "leapfrog_block", SYSTEMS["plummer"], 1 / 256, 4, eta=10.0)
     plain, _ = moved("gpu-tree", "leapfrog", SYSTEMS["plummer"], 1 / 256, 4)
-    assert scheme.bodies_per_step(blocks) == COUNT
-    for a, b in zip(blocks.state.phase_space(), plain.state.phase_space(), strict=True):
+    assert scheme.report(blocks).bodies_per_step == COUNT
+    for a, b in zip(
+        blocks.state.values("position", "velocity"), plain.state.values("position", "velocity"), strict=True
+    ):
         assert a.tobytes() == b.tobytes()
 
 
@@ -294,7 +301,7 @@ def test_leaves_grow_if_the_cells_do_not_fit():
     state = engine.load(particles)
     state.workspace.cells.nodes = state.workspace.cells.nodes[:100]
     engine.evaluate(state)
-    assert np.median(errors(state.forces()[0], a)) < 2 * ACCURACY
+    assert np.median(errors(state.values("acceleration")[0], a)) < 2 * ACCURACY
 
 
 @pytest.mark.skipif(gpu.SIMULATED, reason="needs the compiler")
@@ -306,14 +313,14 @@ def test_all_numbers_of_a_walk_are_in_registers(law):
 
     from nbody.forces.direct.gpu_engine import Shape
     from nbody.forces.tree.expansions import Basis
-    from nbody.forces.tree.gpu_walk import Plan, walk_kernel
+    from nbody.forces.tree.gpu_walk import WalkPlan, walk_kernel
 
     i, u = types.int32[::1], types.uint32[::1]
     rows, numbers = types.int32[:, ::1], types.float32[:, ::1]
     targets = (i, rows, i, i, numbers, u, numbers, i, numbers, numbers, rows, i, types.int64[::1])
     tree = (i, rows, numbers, numbers, numbers, numbers, u, types.float64[::1])
     shape = Shape(law, 3, np.dtype(np.float32), Want.ACCELERATION, False)
-    kernel = walk_kernel(Plan(shape, Basis(4, 3, law == "plummer", False), False))
+    kernel = walk_kernel(WalkPlan(shape, Basis(4, 3, law == "plummer", False), False))
     _, found = for_h200(kernel, (*targets, *tree, types.float64, types.float64, types.float32, types.uint32))
     assert found.local == 0
 
@@ -338,10 +345,10 @@ def test_the_simulator_agrees_with_direct_sums():
     counts, nodes = tree.counts.copy_to_host(), tree.nodes.copy_to_host()
     leaves = nodes[: counts[22]][nodes[: counts[22], 3] == 0]
     assert sorted(b for first, count, *_ in leaves for b in range(first, first + count)) == list(range(60))
-    error = errors(state.forces()[0], a)
+    error = errors(state.values("acceleration")[0], a)
     assert np.median(error) < 2 * ACCURACY
     assert error.max() < BOUND
-    found = state.forces()[0].astype(float)
+    found = state.values("acceleration")[0].astype(float)
     size = particles.mass @ np.linalg.norm(found, axis=1)
     assert np.linalg.norm(particles.mass @ found) < 4 * 2.0**-24 * size
 
@@ -360,11 +367,11 @@ def test_the_simulator_agrees_that_a_run_needs_the_memory_that_is_foretold(preci
     kind = ENGINES.load("gpu-tree")
     engine = kind(Gravity(1.0, 3, "plummer", 0.02), precision, TreeOptions(accuracy=1e-3))
     state = engine.load(bodies(plummer(5000)))
-    owners = state, state.workspace, state.workspace.cells, *state._staging_area()._sides
-    others = {id(state.workspace.cells.last_work), id(state._clock)}  # in the host's memory, and of 8 bytes
+    owners = state, state.workspace, state.workspace.cells, *state.frames._staging_area()._sides
+    others = {id(state.workspace.cells.last_work), id(state.clock._start)}  # in the host's memory, and of 8 bytes
     arrays = [array for owner in owners for array in vars(owner).values() if hasattr(array, "copy_to_host")]
     taken = {id(memory_of(array._ary)): memory_of(array._ary).nbytes for array in arrays if id(array) not in others}
-    assert sum(taken.values()) == kind.bytes_needed(5000, precision) - Sort.bytes_needed(5000)
+    assert sum(taken.values()) == kind.memory(Problem(engine.gravity, precision, 5000)).own - Sort.bytes_needed(5000)
 
 
 def test_the_simulator_agrees_if_the_lists_of_the_regions_touch_the_moments_or_have_no_room():
@@ -383,13 +390,13 @@ def test_the_simulator_agrees_if_the_lists_of_the_regions_touch_the_moments_or_h
         state.invalidate()
         engine.evaluate(state)
         assert cells.counts.copy_to_host()[gpu_build.ROOM] == found - missing > 0
-        assert errors(state.forces()[0], referee(particles)[0]).max() < BOUND
+        assert errors(state.values("acceleration")[0], referee(particles)[0]).max() < BOUND
 
 
 def tiny(particles, precision="float32", team=ALONE):
     """The engine and a state with small leaves, groups and regions."""
-    engine = ENGINES.load("gpu-tree")(Gravity(1.0, 3, "plummer", 0.02), precision, TreeOptions(leaf=4, order=3))
-    engine.settings, engine.team = engine.settings._replace(group=8, error=5e-3), team
+    engine = ENGINES.load("gpu-tree")(Gravity(1.0, 3, "plummer", 0.02), precision, TreeOptions(leaf=4, order=3), team)
+    engine._settings = engine._settings._replace(group=8, error=5e-3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gpu_tree, "REGION", 16)
         return engine, engine.load(particles)
@@ -402,7 +409,8 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
         pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
     particles, found = bodies(plummer(33)), set()
     a, phi = referee(particles)
-    monkeypatch.setattr(ENGINES.load("gpu-tree"), "divided_from", 1)
+    kind = ENGINES.load("gpu-tree")
+    monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))
     monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(gpu_engine.FEWEST, 1))
     for devices, ranks in ((1, 1), (3, 1), (1, 2)):
         monkeypatch.setattr(gpu, "devices_for", lambda *of, devices=devices: (0,) * devices)
@@ -413,9 +421,8 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
             before[:, :3] = a
             state.acceleration.copy_to_device(before)
             engine.evaluate(state, Want.POTENTIAL)
-            helping = state.helpers.workers if state.helpers else []
-            trees = [state.workspace, *(worker.part.tree for worker in helping)]
-            return state.forces(), [tree.cells.work.copy_to_host()[0] for tree in trees]
+            trees = [state.workspace, *(helper.part.tree for helper in state.partition.transport.helpers)]
+            return state.values("acceleration", "potential"), [tree.cells.work.copy_to_host()[0] for tree in trees]
 
         of_ranks = run_ranks(ranks, of_rank)
         counted = [number for _, numbers in of_ranks for number in numbers]
@@ -464,15 +471,15 @@ def test_the_simulator_agrees_for_some_bodies_points_and_an_outlier():
     engine.evaluate(state, Want.POTENTIAL, rows)
     counts = state.workspace.cells.counts.copy_to_host()
     assert counts[1] == 2 and counts[23] < 12  # roots, and the deepest level
-    assert errors(state.forces()[0][rows], a[rows]).max() < BOUND
-    assert np.allclose(state.forces()[1][rows], phi[rows], rtol=BOUND)
-    found, found_phi = engine.at(state, particles.position[rows], Want.POTENTIAL)
+    assert errors(state.values("acceleration")[0][rows], a[rows]).max() < BOUND
+    assert np.allclose(state.values("potential")[0][rows], phi[rows], rtol=BOUND)
+    found, found_phi = field_at(engine, state, particles.position[rows], Want.POTENTIAL)
     assert errors(found, a[rows]).max() < BOUND
-    before = state.forces()[0]
-    engine.fields = AddedFields([PointMass(mass=1.0)], 1.0)
-    engine.evaluate(state, Want.ACCELERATION, rows[:20])
-    change = state.forces()[0] - before
-    external, _ = engine.fields.at(particles.position)
+    before = state.values("acceleration")[0]
+    fields = AddedFields([PointMass(mass=1.0)], 1.0)
+    layered(engine, fields).evaluate(state, Want.ACCELERATION, rows[:20])
+    change = state.values("acceleration")[0] - before
+    external, _ = fields.at(particles.position)
     assert not change[rows[20:]].any() and not change[1::3].any()
     assert np.linalg.norm((change - external)[rows[:20]], axis=1).max() < BOUND * np.linalg.norm(a, axis=1).max()
     assert np.allclose(found_phi, phi[rows] - particles.mass[rows] / 0.02, rtol=BOUND)
@@ -485,6 +492,6 @@ def test_the_simulator_agrees_on_block_steps():
     system = nbody.plummer(24, seed=2)
     on_gpu, scheme = moved("gpu-tree", "leapfrog_block", system, 1 / 64, 1, eta=0.01)
     on_cpu, expected = moved("cpu", "leapfrog_block", system, 1 / 64, 1, eta=0.01)
-    assert scheme.bodies_per_step(on_gpu) == expected.bodies_per_step(on_cpu) > 24
+    assert scheme.report(on_gpu).bodies_per_step == expected.report(on_cpu).bodies_per_step > 24
     moves = np.abs(on_cpu.state.position - system.position).max()
-    assert np.abs(on_gpu.state.phase_space()[0] - on_cpu.state.position).max() < BOUND * moves
+    assert np.abs(on_gpu.state.values("position")[0] - on_cpu.state.position).max() < BOUND * moves

@@ -3,6 +3,7 @@
 All use kernels of test_tree.py: float32 with Plummer softening, at an accuracy of 1e-3.
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import nbody
 from nbody import Scenario, Simulation, Trajectory, cache
 from nbody.bench.forces import selection
 from nbody.bench.forces.suite import measure
-from nbody.bench.forces.trees import TreeContestant, crossings
+from nbody.bench.forces.trees import TreeCompetitor, crossings
 from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.cli import main
@@ -307,7 +308,7 @@ def test_wrong_arguments_of_a_tree_are_one_line(given, line):
 
 
 def test_a_tree_is_measured_in_particles_per_second_beside_its_error():
-    (row,) = measure([TreeContestant("cpu-tree", "float32", 1e-3)], [2048])
+    (row,) = measure([TreeCompetitor("cpu-tree", "float32", 1e-3)], [2048])
     assert row.suite == "trees" and row.name == "cpu-tree, 0.001" and not row.wrong
     assert row.particles_per_s == pytest.approx(2048 / row.seconds)
     assert 0 < row.interactions < 2048**2 and row.error_median < 2e-3 < row.error_bound
@@ -338,3 +339,17 @@ def test_the_crossing_is_between_two_numbers_of_particles():
         (trees[2:], "at every N from 30000 on"),
     ):
         assert [str(each) for each in crossings(Report({}, [*direct, *some]))] == [f"cpu-tree, 0.001 (float32) {text}"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ({"engine": "tree", "accuracy": "abc"}, "accuracy: must be a number, got 'abc'"),
+        ({"engine": "tree", "accuracy": -1.0}, "accuracy: must be greater than 0, got -1.0"),
+        ({"engine": "auto", "gpus": 2}, "engine 'cpu' computes on one device; leave gpus out"),
+    ],
+)
+def test_a_wrong_option_of_a_name_that_stands_for_engines_is_one_line(monkeypatch, asked, line):
+    monkeypatch.setattr("nbody.gpu.why_unavailable", lambda: "none in this test")
+    with pytest.raises(InputError, match=re.escape(line)):
+        nbody.accelerations(np.eye(3), np.ones(3), **asked)

@@ -7,7 +7,7 @@ from typing import Any
 from nbody.bench import SUITES
 from nbody.bench.report import Report
 from nbody.bench.row import Row
-from nbody.bench.tables import Column, Sheet, three, whole
+from nbody.bench.tables import Sheet, TableColumn, three, whole
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.linalg import ELEMENTWISE, LADDER
@@ -103,15 +103,15 @@ class Comparison:
 
 
 COLUMNS = (
-    Column("N", "particles"),
-    Column("suite", "suite", left=True),
-    Column("name", "name", left=True),
-    Column("precision", "precision", left=True),
-    Column("old", "old_seconds", duration),
-    Column("new", "new_seconds", duration),
-    Column("new/old", "ratio", three),
-    Column("noise", lambda row: 100 * row.noise, lambda noise: f"{whole(noise)} %"),
-    Column("", "verdict", left=True),
+    TableColumn("N", "particles"),
+    TableColumn("suite", "suite", left=True),
+    TableColumn("name", "name", left=True),
+    TableColumn("precision", "precision", left=True),
+    TableColumn("old", "old_seconds", duration),
+    TableColumn("new", "new_seconds", duration),
+    TableColumn("new/old", "ratio", three),
+    TableColumn("noise", lambda row: 100 * row.noise, lambda noise: f"{whole(noise)} %"),
+    TableColumn("", "verdict", left=True),
 )
 
 

@@ -24,12 +24,12 @@ def pages() -> list[Path]:
     ]
 
 
-Place = tuple[Path, "re.Pattern[str]", str, Callable[[Report], str]]
+TableSlot = tuple[Path, "re.Pattern[str]", str, Callable[[Report], str]]
 """The file of a table, the pattern that matches it, its name, and the function that makes its Markdown."""
 
 
-def places(suites: Iterable[str]) -> list[Place]:
-    """The places of these suites' tables.
+def table_slots(suites: Iterable[str]) -> list[TableSlot]:
+    """The table_slots of these suites' tables.
 
     Raises:
         InputError: no README has a place for one of them.
@@ -43,8 +43,8 @@ def places(suites: Iterable[str]) -> list[Place]:
         if patterns[name].search(path.read_text(encoding="utf-8"))
     ]
     if not found:
-        wanted = " or ".join(markers(name)[0] for name in tables) or "a table of this report"
-        raise InputError(f"--readme: no README.md in {machine.ROOT} has a place for {wanted}; measure in a checkout")
+        requested = " or ".join(markers(name)[0] for name in tables) or "a table of this report"
+        raise InputError(f"--readme: no README.md in {machine.ROOT} has a place for {requested}; measure in a checkout")
     return found
 
 
@@ -55,7 +55,7 @@ def rewrite(reports: Sequence[Report]) -> list[Path]:
         InputError: no README has a place for them.
         RunFailed: a file can't be written; it keeps its old content.
     """
-    found = places(dict.fromkeys(suite for report in reports for suite in report.suites))
+    found = table_slots(dict.fromkeys(suite for report in reports for suite in report.suites))
     for path, pattern, name, table in found:
         own = [report for report in reports if any(name in part(suite, "tables").PAGES for suite in report.suites)]
         tables = "\n" + "\n\n".join(map(table, own)) + "\n"

@@ -9,7 +9,7 @@ from nbody.bench.row import Row
 from nbody.forces import ENGINES
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column: its heading, the row's attribute (or a function of the row), the value's format, and its alignment."""
 
     heading: str
@@ -29,7 +29,7 @@ class Sheet:
 
     title: str
     about: str
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: Sequence[Any]
     group: str = "particles"
 
@@ -51,7 +51,7 @@ class Sheet:
         return table
 
 
-def markdown(columns: Sequence[Column], rows: Iterable[Any], about: str = "") -> str:
+def markdown(columns: Sequence[TableColumn], rows: Iterable[Any], about: str = "") -> str:
     """A Markdown table below a paragraph."""
     lines = [
         [column.heading.replace("\n", " ") for column in columns],
@@ -89,14 +89,14 @@ def error(value: float) -> str:
 
 
 WHO = (
-    Column("N", "particles"),
-    Column("engine", lambda row: row.name + ENGINES.mark(row.name), left=True),
-    Column("precision", "precision", left=True),
+    TableColumn("N", "particles"),
+    TableColumn("engine", lambda row: row.name + ENGINES.mark(row.name), left=True),
+    TableColumn("precision", "precision", left=True),
 )
 """Whose figures the other columns are."""
 
 ERRORS = (
-    Column("error:\nmedian", "error_median", error),
-    Column("\n99 %", "error_99", error),
-    Column("\nlargest", "error", error),
+    TableColumn("error:\nmedian", "error_median", error),
+    TableColumn("\n99 %", "error_99", error),
+    TableColumn("\nlargest", "error", error),
 )

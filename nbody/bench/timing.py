@@ -39,7 +39,7 @@ are then small."""
 
 
 @dataclass(frozen=True)
-class Rival:
+class TimedCall:
     """One of several functions that are compared.
 
     Attributes:
@@ -85,25 +85,25 @@ def seconds(work: Work) -> float:
     return time.perf_counter() - start
 
 
-def in_turns(rivals: Sequence[Rival]) -> list[Timing]:
+def in_turns(calls: Sequence[TimedCall]) -> list[Timing]:
     """Time the competitors on the host, in turns. Each must have run once before."""
-    samples = [list(rival.before) for rival in rivals]
-    waiting = [k for k in range(len(rivals)) if not _enough(samples[k])]
+    samples = [list(call.before) for call in calls]
+    waiting = [k for k in range(len(calls)) if not _enough(samples[k])]
     while waiting:
         for k in waiting:
-            samples[k] += _turn(rivals[k])
+            samples[k] += _turn(calls[k])
         waiting = [k for k in waiting if not _enough(samples[k])]
     return [Timing.of(sample) for sample in samples]
 
 
-def _turn(rival: Rival) -> list[float]:
+def _turn(call: TimedCall) -> list[float]:
     """Time the calls of one turn. If calls are short, the first is left out: it wakes threads and fills caches."""
-    with rival.running():
-        if rival.estimate < TURN:
-            rival.work()
-        times = [seconds(rival.work)]
+    with call.running():
+        if call.estimate < TURN:
+            call.work()
+        times = [seconds(call.work)]
         while sum(times) < TURN and len(times) < MOST:
-            times.append(seconds(rival.work))
+            times.append(seconds(call.work))
     return times
 
 

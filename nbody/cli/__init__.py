@@ -125,7 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(arguments)
     finally:
-        streams.settle()
+        streams.flush()
 
 
 FEWEST_FILES = 32

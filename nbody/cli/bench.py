@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from inspect import Parameter, Signature, signature
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from nbody.cli.bench_report import explained, finish, measured
 from nbody.cli.lists import ListCommand
 from nbody.cli.numbers import count_option, real, text_option, whole
 from nbody.cli.options import AsJson
+from nbody.cli.parameters import in_place_of
 
 FORCES = next(iter(SUITES))
 """The suite that ``nbody bench`` measures by itself."""
@@ -49,6 +50,9 @@ OPTIONS: dict[str, Any] = {
     "precision": _names("Only these of float32, mixed and float64.", completion.precisions),
 }
 """What a suite may be asked for, by the name of the argument of its ``prepare``."""
+
+FLAGS = {"cpu": False, "gpu": False}
+"""The defaults of those that are not None."""
 
 Explain = _names("Explain these rungs instead of measuring.", completion.rungs)
 Output = Annotated[
@@ -115,26 +119,19 @@ def _bench() -> None:
 def _measuring(suite: str) -> Callable[..., int]:
     """The command of a suite: its options are the arguments of the suite's ``prepare``, and those of all suites."""
     prepare = SUITES.load(suite)
+    options = {name: (OPTIONS[name], FLAGS.get(name)) for name in signature(prepare).parameters if name in OPTIONS}
+    options |= {"explain": (Explain, None)} if "rungs" in options else {}
 
-    def command(output: Path, as_json: bool, readme: bool, explain: list[str] | None = None, **wanted: Any) -> int:
-        if explain:
+    def command(
+        requested: dict[str, Any], output: Output = Path("output"), as_json: AsJson = False, readme: Readme = False
+    ) -> int:
+        if explain := requested.pop("explain", None):
             return explained(explain, as_json)
-        found, failed, _ = measured(suite, wanted, output, readme)
+        found, failed, _ = measured(suite, requested, output, readme)
         return finish(found, failed, as_json, readme)
 
-    taken = {name: OPTIONS[name] for name in signature(prepare).parameters if name in OPTIONS}
-    taken |= {"explain": Explain} if "rungs" in taken else {}
-    taken |= {"output": Output, "as_json": AsJson, "readme": Readme}
-    defaults = {"cpu": False, "gpu": False, "output": Path("output"), "as_json": False, "readme": False}
-    command.__annotations__ = taken
-    command.__signature__ = Signature(  # type: ignore[attr-defined]
-        [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
-            for name, kind in taken.items()
-        ]
-    )
     command.__name__, command.__doc__ = suite, prepare.__doc__
-    return command
+    return in_place_of("requested", options, dict, command)
 
 
 for _suite in SUITES:

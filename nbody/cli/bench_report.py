@@ -21,18 +21,18 @@ WIDTH = 132
 
 
 def measured(
-    suite: str, wanted: dict[str, Any], output: Path, readme: bool = False
+    suite: str, requested: dict[str, Any], output: Path, readme: bool = False
 ) -> tuple[list["Report"], list[str], Path | None]:
     """Measure a suite and write its files. Returns the report, why a file of it could not be written, and the numbered
     name of an earlier report."""
     from nbody.bench.output import report_path, write
     from nbody.bench.plot import plot
-    from nbody.bench.readme import places
+    from nbody.bench.readme import table_slots
 
-    work = SUITES.load(suite)(say, **{name: value for name, value in wanted.items() if value is not None})
+    work = SUITES.load(suite)(say, **{name: value for name, value in requested.items() if value is not None})
     path = report_path(output, "bench" if suite == next(iter(SUITES)) else suite)
     if readme:
-        places([suite])  # before the measuring, not after
+        table_slots([suite])  # before the measuring, not after
     if (load := os.getloadavg()[0]) > 0.5:
         say(f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone")
     try:
@@ -75,8 +75,8 @@ def finish(
 
 def explained(words: Sequence[str], as_json: bool) -> int:
     """Print what rungs are, and what their kernels need of a card."""
-    from nbody.bench.ladder.suite import check_rung
-    from nbody.linalg.explain import explain
+    from nbody.lessons.ladder.explain import explain
+    from nbody.lessons.ladder.suite import check_rung
 
     names = [name for word in words for name in word.split(",") if name]
     for name in names:

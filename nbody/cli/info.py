@@ -1,6 +1,7 @@
 """``nbody info``: describes a recording, or the run that a scenario describes."""
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,21 +39,27 @@ def info(
     from nbody.cli.progress import say
     from nbody.errors import InputError
     from nbody.scenario.packaged import locate
+    from nbody.trajectory.opening import one_line
 
     path = locate(path, say)
-    if not _is_recording(path):
-        if verify:
-            raise InputError(f"{path}: --verify checks recordings, and this is a scenario; leave --verify out")
-        found = _scenario(path)
-    else:
-        found = _recording(path, verify)
+    recording = _is_recording(path)
+    if verify and not recording:
+        raise InputError(f"{path}: --verify checks recordings, and this is a scenario; leave --verify out")
+    # A correct checksum does not mean that the content can be trusted.
+    with one_line(path) if recording else nullcontext():
+        found = _recording(path, verify) if recording else _scenario(path)
+        page = "" if as_json else _page(found)
     if as_json:
         result_json(found)
     else:
-        from nbody.cli.info_page import lines
-
-        result("\n".join(lines(found)))
+        result(page)
     return 1 if found.get("damaged") else 0
+
+
+def _page(found: dict[str, Any]) -> str:
+    from nbody.cli.info_page import lines
+
+    return "\n".join(lines(found))
 
 
 def _is_recording(path: Path) -> bool:
@@ -69,6 +76,7 @@ def _scenario(path: Path) -> dict[str, Any]:
     """The facts about a scenario's run, in types that JSON has."""
     from nbody import machine
     from nbody.errors import DeviceError
+    from nbody.forces.devices import require_device
     from nbody.run.plan import plan
     from nbody.scenario import Scenario
 
@@ -76,7 +84,7 @@ def _scenario(path: Path) -> dict[str, Any]:
     planned = plan(scenario, measure=False)
     problem = ""
     try:
-        planned.engine_kind.require_device()
+        require_device(planned.engine_kind, planned.engine_name)
     except DeviceError as error:
         problem = str(error)
     return {
@@ -189,12 +197,12 @@ def _scheme(scenario: dict[str, Any]) -> dict[str, Any]:
         return {}
     kind = INTEGRATORS.load(str(name))
     # A frame between two ends of blocks is a prediction; times that the scenario names are ends of blocks.
-    lengths = "adaptive" if chosen.get("shared") else kind.lengths
+    lengths = "adaptive" if chosen.get("shared") else kind.facts.lengths
     predicted = lengths == "individual" and chosen.get("end") is None
     return {
-        "order": kind.order,
-        "evaluations_per_step": kind.evaluations,
-        "source": kind.source,
+        "order": kind.facts.order,
+        "evaluations_per_step": kind.facts.evaluations,
+        "source": kind.facts.source,
         "step_lengths": lengths if " or " not in lengths else "adaptive" if chosen.get("eta") else "fixed",
         "frames_are": "predicted" if predicted else "synchronized",
     }

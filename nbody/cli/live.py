@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbody.cli.streams import settle, tell
+from nbody.cli.streams import flush, tell
 from nbody.errors import DeviceError, InputError, NBodyError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def run_in_view(
             except KeyboardInterrupt:
                 code = 130
             finally:
-                settle()
+                flush()
                 os._exit(code)
 
         try:

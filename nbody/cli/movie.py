@@ -3,8 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -15,43 +14,95 @@ from nbody.cli.completion import SCENARIOS, files
 from nbody.cli.look import look_options
 from nbody.cli.numbers import between, count_option, real_option, text_option
 from nbody.cli.options import Hud, Overwrite, Quiet, RecordingOrScenario, Size
+from nbody.cli.parameters import grouped
 from nbody.cli.scenario_options import Replaced, is_scenario, scenario_options
 from nbody.cli.streams import result
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
     from nbody.viewer.movie.formats import Film
+    from nbody.viewer.movie.writing import Writer
+    from nbody.viewer.picture.camera import Camera
+    from nbody.viewer.picture.studio import Studio
     from nbody.viewer.sources.recording import RecordedSource
+    from nbody.viewer.sources.source import Array
 
 
-@look_options
-@scenario_options
-def movie(
-    run: RecordingOrScenario,
-    out: Annotated[
-        Path, typer.Argument(help="The movie: .mp4, .gif, .webp, or .png for a sequence.", show_default=False)
-    ],
-    fps: Annotated[float, typer.Option(help="Pictures per second.", parser=between(1, 240), metavar="<float>")] = 30.0,
-    size: Size = "1280x720",
-    first: Annotated[int | None, count_option("The first frame to show; negative: from the end.", "--from")] = None,
-    last: Annotated[int | None, count_option("The last frame to show; before the first: backward.", "--to")] = None,
-    seconds: Annotated[
-        float | None, real_option("Length of the movie (else one picture per frame).", "--seconds")
-    ] = None,
-    speed: Annotated[float | None, real_option("Or: units of the run's time per second.", "--speed")] = None,
-    spin: Annotated[float | None, real_option("Rotation of the view, in degrees per second.", "--spin")] = None,
+@dataclass(frozen=True)
+class Pictures:
+    """Which pictures a movie has."""
+
+    fps: Annotated[float, typer.Option(help="Pictures per second.", parser=between(1, 240), metavar="<float>")] = 30.0
+    size: Size = "1280x720"
+    first: Annotated[int | None, count_option("The first frame to show; negative: from the end.", "--from")] = None
+    last: Annotated[int | None, count_option("The last frame to show; before the first: backward.", "--to")] = None
+    seconds: Annotated[float | None, real_option("Length of the movie (else one picture per frame).", "--seconds")] = (
+        None
+    )
+    speed: Annotated[float | None, real_option("Or: units of the run's time per second.", "--speed")] = None
+    hud: Hud = True
+
+    def moments(self, recording: "RecordedSource") -> "Array":
+        """The moments that they show, counted in frames."""
+        from nbody.errors import InputError
+        from nbody.viewer.movie.moments import moments
+
+        for option, value in (("--seconds", self.seconds), ("--speed", self.speed)):
+            if value is not None and value <= 0:
+                raise InputError(f"{option} {value:g}: must be greater than 0")
+        if self.seconds is not None and self.speed is not None:
+            raise InputError("--speed: cannot be combined with --seconds; give one of them")
+        first = recording.index(0 if self.first is None else self.first, "--from")
+        last = recording.index(-1 if self.last is None else self.last, "--to")
+        return moments(recording.run.time, first, last, self.fps, self.seconds, self.speed)
+
+
+@dataclass(frozen=True)
+class Moving:
+    """How the camera of a movie moves."""
+
+    spin: Annotated[float | None, real_option("Rotation of the view, in degrees per second.", "--spin")] = None
     path: Annotated[
         Path | None,
         text_option(
             "Move the camera along the views of a file, or hold it at one (key V saves it).",
             autocompletion=files(*SCENARIOS),
         ),
-    ] = None,
+    ] = None
     track: Annotated[
         str | None,
         text_option("Keep a body (its id), com or densest in the middle.", "--track", "--follow"),
-    ] = None,
-    hud: Hud = True,
+    ] = None
+
+    def cameras(self, recording: "RecordedSource", fps: float) -> Callable[[int, float], "Camera"]:
+        """A function that gives the camera of a picture, from its number and the moment that it shows."""
+        from nbody.viewer.movie.cameras import CameraMove, read_path
+        from nbody.viewer.picture.aim import FRAME, RUN, Aim
+
+        home = recording.home()
+        curves = None if self.path is None else read_path(self.path, home, recording.length_unit)
+        move = CameraMove(home, self.spin or 0.0, curves)
+        follow = Aim(RUN if self.path is None else FRAME, self.track or "").follow(recording)
+
+        def camera_at(number: int, at: float) -> "Camera":
+            camera = move.at(number / fps)
+            if follow is not None:
+                follow.aim(camera, recording.moment(at))
+            return camera
+
+        return camera_at
+
+
+@look_options
+@scenario_options
+@grouped("pictures", "moving")
+def movie(
+    run: RecordingOrScenario,
+    out: Annotated[
+        Path, typer.Argument(help="The movie: .mp4, .gif, .webp, or .png for a sequence.", show_default=False)
+    ],
+    pictures: Pictures = Pictures(),
+    moving: Moving = Moving(),
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     *,
@@ -83,18 +134,22 @@ def movie(
     """
     from nbody.cli.progress import say
     from nbody.viewer.movie.formats import Film
-    from nbody.viewer.movie.writing import checked
+    from nbody.viewer.movie.writing import Writer, checked
     from nbody.viewer.screenshot import parse_size
 
     notify = (lambda line: None) if quiet else say
-    inputs = [run] if path is None else [run, path]
-    film = checked(Film(out, parse_size(size), fps, 1), overwrite, inputs)
+    inputs = [run] if moving.path is None else [run, moving.path]
+    film = checked(Film(out, parse_size(pictures.size), pictures.fps, 1), overwrite, inputs)
     with _recorded(run, film.path.parent, replaced, notify, quiet) as file, _open(file, notify) as recording:
-        shown = _moments(recording, first, last, fps, seconds, speed)
-        studio = partial(_studio, recording, film.size, look)
-        cameras = _Cameras(recording, fps, spin, path, track)
-        film = checked(replace(film, pictures=len(shown)), overwrite, inputs)
-        return _make(studio, film, shown, cameras, hud, overwrite, notify, quiet)
+        moments, camera_at = pictures.moments(recording), moving.cameras(recording, film.fps)
+        film = checked(replace(film, pictures=len(moments)), overwrite, inputs)
+        with _studio(recording, film.size, look) as studio:
+            from nbody.viewer.movie.make import make_movie  # (imports OpenGL, which the studio has chosen)
+
+            def draw(writer: Writer, progress: Callable[[int], object], stopped: Callable[[], bool]) -> None:
+                make_movie(studio, moments, camera_at, writer, pictures.hud, progress, stopped)
+
+            return _write(film, draw, lambda: Writer(film, overwrite, notify), quiet)
 
 
 @contextmanager
@@ -133,47 +188,7 @@ def _open(file: Path, notify: Callable[[str], object]) -> Iterator["RecordedSour
         yield recording
 
 
-def _moments(recording: "RecordedSource", begin: int | None, end: int | None, fps: float, seconds, speed):
-    """The moments that the options choose."""
-    from nbody.errors import InputError
-    from nbody.viewer.movie.moments import moments
-
-    for option, value in (("--seconds", seconds), ("--speed", speed)):
-        if value is not None and value <= 0:
-            raise InputError(f"{option} {value:g}: must be greater than 0")
-    if seconds is not None and speed is not None:
-        raise InputError("--speed: cannot be combined with --seconds; give one of them")
-    first = recording.index(0 if begin is None else begin, "--from")
-    last = recording.index(-1 if end is None else end, "--to")
-    return moments(recording.run.time, first, last, fps, seconds, speed)
-
-
-class _Cameras:
-    """The camera of each picture."""
-
-    def __init__(
-        self, recording: "RecordedSource", fps: float, spin: float | None, path: Path | None, target: str | None
-    ):
-        from nbody.viewer.movie.cameras import CameraMove, read_path
-        from nbody.viewer.picture.aim import Follow
-
-        home = recording.home()
-        curves = None if path is None else read_path(path, home, recording.length_unit)
-        self._recording, self._fps = recording, fps
-        self._move = CameraMove(home, spin or 0.0, curves)
-        if target is None and path is None and recording.wanders:
-            target = "densest"
-        self._follow = None if target is None else Follow(recording, target)
-
-    def __call__(self, number: int, at: float):
-        """The camera of picture ``number``, which shows the moment ``at``."""
-        camera = self._move.at(number / self._fps)
-        if self._follow is not None:
-            self._follow.aim(camera, self._recording.moment(at))
-        return camera
-
-
-def _studio(recording: "RecordedSource", size: tuple[int, int], look: Look):
+def _studio(recording: "RecordedSource", size: tuple[int, int], look: Look) -> "Studio":
     from nbody.viewer import backends
 
     backends.use_screenless()
@@ -182,24 +197,21 @@ def _studio(recording: "RecordedSource", size: tuple[int, int], look: Look):
     return Studio(recording, size, look)
 
 
-def _make(studio, film: "Film", shown, cameras, hud: bool, overwrite: bool, notify, quiet: bool) -> int:
+def _write(film: "Film", draw: Callable[..., None], writing: Callable[[], "Writer"], quiet: bool) -> int:
     """Draw and write the movie; report it. Returns the exit code."""
     from nbody.cli.progress import fraction_bar
     from nbody.run.signals import stop_on_signals
     from nbody.units import size as in_bytes
-    from nbody.viewer.movie.writing import Writer, movie_size
+    from nbody.viewer.movie.writing import movie_size
 
     started = time.perf_counter()
-    with studio() as stage, stop_on_signals() as stop:
-        from nbody.viewer.movie.make import make_movie
+    with stop_on_signals() as stop, writing() as writer, fraction_bar(quiet) as tell:
 
-        with Writer(film, overwrite, notify) as writer, fraction_bar(quiet) as tell:
+        def progress(made: int) -> None:
+            rate = made / (time.perf_counter() - started)
+            tell(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
 
-            def progress(made: int) -> None:
-                rate = made / (time.perf_counter() - started)
-                tell(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
-
-            make_movie(stage, shown, cameras, writer, hud, progress, lambda: stop.requested)
+        draw(writer, progress, lambda: stop.requested)
     made = writer.pictures
     if made < film.pictures:
         left = f"{film.path} has {made} of {film.pictures} pictures" if made else "no movie was made"

@@ -33,9 +33,10 @@ def resume(
 
     with messages(quiet) as notify:
         simulation = resumed(run, steps, every, notify, end, gpus)
-        if simulation.plan.schedule.ended(simulation.step, simulation.time):
+        if simulation.plan.schedule.ended(simulation.steps_made, simulation.time):
             option = "--end" if simulation.scenario.integrator.steps is None else "--steps"
-            notify(f"{run}: the run is at its end, step {simulation.step}; to continue, give {option} a larger number")
+            made = simulation.steps_made
+            notify(f"{run}: the run is at its end, step {made}; to continue, give {option} a larger number")
         with progress_bar(hidden=quiet) as progress:
             summary = simulation.run(progress=progress)
     return show_summary(summary, as_json)

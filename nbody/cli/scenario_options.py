@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from nbody.cli.completion import SCENARIOS, names
 from nbody.cli.numbers import count_option, quantity_option, real_option, text_option
-from nbody.cli.parameters import in_place_of
+from nbody.cli.parameters import Command, in_place_of
 from nbody.errors import InputError
 from nbody.registry import imported
 from nbody.scenario.options import OPTIONS, Option
@@ -47,7 +47,7 @@ class Replaced(dict[str, Any]):
             raise InputError(f"--{name}: belongs to a scenario, and {recording} is a recording; leave it out")
 
 
-def scenario_options(command: Callable[..., int]) -> Callable[..., int]:
+def scenario_options(command: Command) -> Command:
     """Give a command these options in place of its parameter ``replaced``, which is a :class:`Replaced`."""
     options = {name: (_annotation(name, option), None) for name, option in OPTIONS.items() if option.help}
     return in_place_of("replaced", options | {"set": (SET, None)}, _replaced, command)

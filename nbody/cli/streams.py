@@ -104,7 +104,7 @@ def lost_output() -> bool:
     return False
 
 
-def settle() -> None:
+def flush() -> None:
     """Drop text that can't be written, else Python would print an error at exit and return 120."""
     for stream in (sys.stdout, sys.stderr):
         try:

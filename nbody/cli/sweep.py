@@ -1,14 +1,47 @@
 """``nbody sweep``: runs a scenario many times with other values."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nbody.cli.numbers import count_option, text_option
 from nbody.cli.options import AsJson, Quiet, Scenario
+from nbody.cli.parameters import grouped
+
+if TYPE_CHECKING:
+    from nbody.run.cluster import Cluster
 
 
+@dataclass(frozen=True)
+class Jobs:
+    """Where the runs of a sweep run."""
+
+    jobs: Annotated[int | None, count_option("Runs at the same time; by default one per GPU, or one per core.")] = None
+    cluster: Annotated[
+        str | None,
+        text_option("Make each run a job of this cluster; needs the extra 'cluster'.", metavar="slurm"),
+    ] = None
+    cluster_option: Annotated[
+        list[str] | None,
+        text_option(
+            "An option of 'sbatch' for each job: time=2:00:00, cpus-per-task=8, partition=gpu, gpus-per-node=1.",
+            metavar="KEY=VALUE",
+        ),
+    ] = None
+
+    def cluster_in(self, folder: Path) -> "Cluster | None":
+        """The cluster, whose jobs are described in ``folder``."""
+        from nbody.errors import InputError
+        from nbody.run.cluster import Cluster
+
+        if self.cluster_option and not self.cluster:
+            raise InputError("--cluster-option needs --cluster slurm")
+        return Cluster(self.cluster, self.cluster_option or [], folder) if self.cluster else None
+
+
+@grouped("jobs")
 def sweep(
     scenario: Scenario,
     vary: Annotated[
@@ -26,18 +59,7 @@ def sweep(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the recordings.")] = Path(
         "output/sweep"
     ),
-    jobs: Annotated[int | None, count_option("Runs at the same time; by default one per GPU, or one per core.")] = None,
-    cluster: Annotated[
-        str | None,
-        text_option("Make each run a job of this cluster; needs the extra 'cluster'.", metavar="slurm"),
-    ] = None,
-    cluster_option: Annotated[
-        list[str] | None,
-        text_option(
-            "An option of 'sbatch' for each job: time=2:00:00, cpus-per-task=8, partition=gpu, gpus-per-node=1.",
-            metavar="KEY=VALUE",
-        ),
-    ] = None,
+    jobs: Jobs = Jobs(),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> int:
@@ -59,16 +81,12 @@ def sweep(
     """
     from nbody.cli.progress import say
     from nbody.cli.streams import result, result_json
-    from nbody.errors import InputError
-    from nbody.run.cluster import Cluster
     from nbody.run.sweep import Sweep
     from nbody.scenario.packaged import locate
 
     notify = (lambda line: None) if quiet else say
-    if cluster_option and not cluster:
-        raise InputError("--cluster-option needs --cluster slurm")
-    place = Cluster(cluster, cluster_option or [], output / "jobs") if cluster else None
-    planned = Sweep(locate(scenario, notify), vary, fixed or [], output, jobs, place)
+    cluster = jobs.cluster_in(output / "jobs")
+    planned = Sweep(locate(scenario, notify), vary, fixed or [], output, jobs.jobs, cluster)
     planned.check()
     finished = planned.run(notify)
     rows = planned.table()

@@ -1,7 +1,8 @@
 """``nbody view``: plays a recorded run in a window, saves a picture of it, or shows a scenario while it computes."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,27 +10,43 @@ from nbody.cli.completion import cameras
 from nbody.cli.look import look_options
 from nbody.cli.numbers import between, count_option, text_option
 from nbody.cli.options import Hud, Overwrite, RecordingOrScenario, Size
+from nbody.cli.parameters import grouped
 from nbody.cli.scenario_options import Replaced, is_scenario, scenario_options
 from nbody.cli.streams import result
 from nbody.viewer.picture.look import Look
 
+if TYPE_CHECKING:
+    from nbody.viewer.picture.aim import Aim
+    from nbody.viewer.sources.recording import RecordedSource
 
-@look_options
-@scenario_options
-def view(
-    run: RecordingOrScenario,
-    screenshot: Annotated[Path | None, text_option("Save a picture (.png) instead; no screen is needed.")] = None,
+
+@dataclass(frozen=True)
+class Screenshot:
+    """A picture of one frame, instead of a window."""
+
+    screenshot: Annotated[Path | None, text_option("Save a picture (.png) instead; no screen is needed.")] = None
     frame: Annotated[
         int | None,
         count_option("The frame to begin with, or of the picture (else the last); negative: from the end."),
-    ] = None,
-    size: Size = "1280x720",
-    hud: Hud = True,
-    overwrite: Overwrite = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Show new frames while the run goes on.")] = False,
+    ] = None
+    size: Size = "1280x720"
+    hud: Hud = True
+
+
+@dataclass(frozen=True)
+class Playing:
+    """How a recording is played."""
+
+    follow: Annotated[bool, typer.Option("--follow", help="Show new frames while the run goes on.")] = False
     fps: Annotated[
         float, typer.Option(help="Frames shown per second.", parser=between(0.25, 480), metavar="<float>")
-    ] = 30.0,
+    ] = 30.0
+
+
+@dataclass(frozen=True)
+class Viewpoint:
+    """What the camera looks at."""
+
     camera: Annotated[
         str,
         typer.Option(
@@ -37,8 +54,19 @@ def view(
             "key V writes.",
             autocompletion=cameras,
         ),
-    ] = "run",
-    track: Annotated[str, text_option("Keep a body (its id), com or densest in the middle.")] = "",
+    ] = "run"
+    track: Annotated[str, text_option("Keep a body (its id), com or densest in the middle.")] = ""
+
+
+@look_options
+@scenario_options
+@grouped("picture", "playing", "viewpoint")
+def view(
+    run: RecordingOrScenario,
+    picture: Screenshot = Screenshot(),
+    overwrite: Overwrite = False,
+    playing: Playing = Playing(),
+    viewpoint: Viewpoint = Viewpoint(),
     output: Annotated[Path, typer.Option("--output", "-o", help="The recording of a scenario, made by a key.")] = Path(
         "output/run.h5"
     ),
@@ -77,12 +105,14 @@ def view(
     from nbody.cli.progress import say
     from nbody.viewer.picture.aim import Aim
 
-    aim = Aim(camera, track)
+    aim = Aim(viewpoint.camera, viewpoint.track)
     if is_scenario(run):
         from nbody.cli.live import refuse_options_of_recordings, view_scenario
         from nbody.scenario.packaged import locate
 
-        refuse_options_of_recordings(run, screenshot=screenshot is not None, frame=frame is not None, follow=follow)
+        refuse_options_of_recordings(
+            run, screenshot=picture.screenshot is not None, frame=picture.frame is not None, follow=playing.follow
+        )
         return view_scenario(replaced.load(locate(run, say)), output, overwrite, look, aim)
     replaced.refuse(run)
     from nbody.trajectory import Trajectory
@@ -90,25 +120,29 @@ def view(
 
     with Trajectory(run) as trajectory:
         recording = RecordedSource(trajectory)
-        if screenshot is not None:
-            from nbody.scenario.units import time_text
-            from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
-
-            path, sides, k = (
-                check_picture(screenshot, overwrite),
-                parse_size(size),
-                recording.index(-1 if frame is None else frame),
-            )
-            save_picture(draw_frame(recording, k, sides, hud, look, aim.view(recording, k)), path, overwrite, say)
-            time = time_text(trajectory.time[k], trajectory.units.symbol("time"))
-            result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {time}")
-            return 0
+        if picture.screenshot is not None:
+            return _save(picture, recording, overwrite, look, aim)
         from nbody.viewer.window.playback import Playback
         from nbody.viewer.window.show import show
 
-        playback = Playback(recording.frames, fps, follow, recording)
-        if frame is not None or follow:
-            playback.seek(recording.index(-1 if frame is None else frame))
-        playback.playing = frame is None or follow
+        playback = Playback(recording.frames, playing.fps, playing.follow, recording)
+        if picture.frame is not None or playing.follow:
+            playback.seek(recording.index(-1 if picture.frame is None else picture.frame))
+        playback.playing = picture.frame is None or playing.follow
         show(recording, playback, look=look, aim=aim)
+    return 0
+
+
+def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, look: Look, aim: "Aim") -> int:
+    """Save the picture of a frame; returns the exit code."""
+    from nbody.cli.progress import say
+    from nbody.scenario.units import time_text
+    from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
+
+    assert picture.screenshot is not None
+    path, sides = check_picture(picture.screenshot, overwrite), parse_size(picture.size)
+    k = recording.index(-1 if picture.frame is None else picture.frame)
+    save_picture(draw_frame(recording, k, sides, picture.hud, look, aim.view(recording, k)), path, overwrite, say)
+    time = time_text(recording.run.time[k], recording.run.units.symbol("time"))
+    result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {time}")
     return 0

@@ -14,7 +14,8 @@ def density_centre(particles: Particles, density: np.ndarray | None = None) -> n
         density: ρ at every body (N,), if it has been computed; else that of :func:`local_density`.
 
     Returns:
-        the centre of mass if there is no density (fewer than three bodies, or massless neighbours).
+        the centre of mass if there is no density (fewer than three bodies, or massless neighbours). Seven or more bodies at
+        one place have an infinite density: then they alone count, wherever the rest of the mass is.
     """
     weight = _weights(local_density(particles) if density is None else density)
     return centre_of_mass(particles) if weight is None else weight @ particles.position

@@ -68,8 +68,8 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
     factor = np.pi if dimensions == 2 else 4 / 3 * np.pi
 
     @cuda.jit(device=True)
-    def place(x, centre, inverse_scale):
-        """The place of a coordinate on its axis, 0 to 1023: bodies far out are crowded together."""
+    def cell_of(x, centre, inverse_scale):
+        """The index of a coordinate on its axis, 0 to 1023: bodies far out are crowded together."""
         s = (np.float64(x) - centre) * inverse_scale
         u = s / (1.0 + abs(s)) if abs(s) < 1e30 else 0.0
         found = np.uint32(min(max(512.0 * (1.0 + u), 0.0), 1023.0))
@@ -85,9 +85,9 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
             return
         key = NONE
         if i < position.shape[0]:
-            x = place(position[i, 0], cx, inverse_scale)
-            y = place(position[i, 1], cy, inverse_scale)
-            z = place(position[i, 2], cz, inverse_scale)
+            x = cell_of(position[i, 0], cx, inverse_scale)
+            y = cell_of(position[i, 1], cy, inverse_scale)
+            z = cell_of(position[i, 2], cz, inverse_scale)
             code = x | (y << np.uint32(1)) | (z << np.uint32(2))
             key = (np.uint64(code) << np.uint64(32)) | np.uint64(i)
         keys[i] = key

@@ -119,12 +119,12 @@ def _binned(
     mass: np.ndarray, radius: np.ndarray, components: list[np.ndarray], edges: np.ndarray, cylindrical: bool
 ) -> Profile:
     bins, dimensions = len(edges) - 1, len(components)
-    place = np.searchsorted(edges, radius, side="right") - 1
-    inside = (place >= 0) & (place < bins)
-    place, m = place[inside], mass[inside]
+    index = np.searchsorted(edges, radius, side="right") - 1
+    inside = (index >= 0) & (index < bins)
+    index, m = index[inside], mass[inside]
 
     def total(weight: np.ndarray) -> np.ndarray:
-        return np.bincount(place, weight, minlength=bins)
+        return np.bincount(index, weight, minlength=bins)
 
     count, masses, squares = total(np.ones(len(m))), total(m), total(m * m)
     kept = (count >= LEAST) & (masses > 0)
@@ -135,7 +135,7 @@ def _binned(
         u = component[inside]
         mean = total(m * u) / weight
         # the sample's variance is smaller than that of its source by (n-1)/n
-        variances.append(total(m * (u - mean[place]) ** 2) / weight * effective / np.maximum(effective - 1, 1e-9))
+        variances.append(total(m * (u - mean[index]) ** 2) / weight * effective / np.maximum(effective - 1, 1e-9))
         means.append(mean)
     power, factor = (2, math.pi) if cylindrical else (3, 4 / 3 * math.pi)
     density = masses / (factor * (edges[1:] ** power - edges[:-1] ** power))

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from nbody.errors import InputError, printable
-from nbody.exchange.format import Facts, Format, Notify
+from nbody.exchange.format import Format, Notify, RunConstants
 from nbody.machine import memory_available
 from nbody.particles import Particles
 from nbody.scenario.source import open_regular
@@ -31,7 +31,7 @@ class NpzFormat(Format):
 
     opened_by = "numpy.load('{path}')"
 
-    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+    def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         for one in moments:
             arrays = {"mass": one.mass, "position": one.position, "velocity": one.velocity, "id": one.id}
             if len(one.species_names) > 1:

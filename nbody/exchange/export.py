@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nbody.errors import InputError
 from nbody.exchange import format_of
-from nbody.exchange.format import Facts
+from nbody.exchange.format import RunConstants
 from nbody.law import LAWS
 from nbody.scenario.packaged import SUFFIXES as SCENARIOS
 from nbody.trajectory import Trajectory
@@ -39,6 +39,8 @@ def export(
         RunFailed: the disk is full, or fails.
     """
     form = format_of(path, name)
+    if not len(run):
+        raise InputError(f"{run.path}: has no frame yet; export it when the run has begun")
     numbers = [len(run) - 1] if frames is None else [_index(run, frame) for frame in frames]
     facts = facts_of(run)
     if form.many or len(numbers) == 1:
@@ -54,7 +56,7 @@ def export(
     return [target for target, _ in groups]
 
 
-def facts_of(run: Trajectory) -> Facts:
+def facts_of(run: Trajectory) -> RunConstants:
     """What a file may hold besides the bodies. Raises InputError if the recording does not say it."""
     with one_line(run.path):
         gravity = run.resolved.get("gravity", {})
@@ -68,7 +70,7 @@ def facts_of(run: Trajectory) -> Facts:
             sizes = (units.length, "cm"), (units.mass, "g"), (units.velocity, "cm/s")
             length, mass, velocity = (float(Unit(symbol).to(base)) for symbol, base in sizes)
             cgs = length, mass, velocity
-        return Facts(float(gravity.get("G", 1.0)), softening, cgs)
+        return RunConstants(float(gravity.get("G", 1.0)), softening, cgs)
 
 
 def _index(run: Trajectory, frame: int) -> int:

@@ -16,7 +16,7 @@ Notify = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class Facts:
+class RunConstants:
     """What a file may hold besides the bodies: the gravitational constant, the softening length (0: none; or the length of
     each species, by name), and how many centimetres, grams and centimetres per second the units of length, mass and
     velocity are (None: no units)."""
@@ -47,12 +47,12 @@ class Format(ABC):
                 f"this format needs the package '{self.package}'; install it with: pip install 'nbody[exchange]'"
             )
 
-    def opening(self, path: Path, facts: Facts) -> str:
+    def opening(self, path: Path, facts: RunConstants) -> str:
         """The Python that opens the file ``path`` in another program, with the units that it would not find itself."""
         return self.opened_by.format(path=path)
 
     @abstractmethod
-    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+    def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         """Write the moments (one, unless :attr:`many`) to ``path``, which does not exist. Raises OSError."""
 
     @abstractmethod

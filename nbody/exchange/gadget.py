@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Facts
+from nbody.exchange.format import RunConstants
 from nbody.exchange.guarded import GuardedFormat
 from nbody.particles import Particles
 
@@ -27,13 +27,13 @@ class GadgetFormat(GuardedFormat):
     opened_by = "yt.load('{path}')"
     library, kind = "the HDF5 library", "a snapshot in GADGET's HDF5 format"
 
-    def opening(self, path: Path, facts: Facts) -> str:
+    def opening(self, path: Path, facts: RunConstants) -> str:
         # yt does not read /Units: without ``unit_base`` it takes kpc, 1e10 Msun and km/s.
         if facts.cgs is None:
             return super().opening(path, facts)
         return f"yt.load('{path}', unit_base={dict(zip(UNITS, facts.cgs, strict=True))})"
 
-    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+    def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         import h5py
 
         for particles in moments:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Facts, Format, Notify
+from nbody.exchange.format import Format, Notify, RunConstants
 from nbody.particles import Particles
 
 SINGLE, PLURAL = 0x0992, 0x0B92
@@ -74,7 +74,7 @@ class NemoFormat(Format):
     many = True
     opened_by = "unsio.input.CUNS_IN('{path}', 'all', 'all', float32=False)"
 
-    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+    def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         with path.open("wb") as file:
             for p in moments:
                 x, v = (np.pad(each, ((0, 0), (0, 3 - p.dimensions))) for each in (p.position, p.velocity))

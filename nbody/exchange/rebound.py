@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Facts
+from nbody.exchange.format import RunConstants
 from nbody.exchange.guarded import GuardedFormat
 from nbody.particles import Particles
 
@@ -22,7 +22,7 @@ class ReboundFormat(GuardedFormat):
     opened_by = "rebound.Simulationarchive('{path}')"
     library, kind = "REBOUND", "a Simulationarchive of REBOUND"
 
-    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+    def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         import rebound
 
         if not isinstance(facts.softening, float):

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 from nbody.errors import InputError, did_you_mean
-from nbody.exchange.format import Facts, Format, Notify
+from nbody.exchange.format import Format, Notify, RunConstants
 from nbody.machine import memory_available
 from nbody.particles import Particles
 from nbody.scenario.fields import shown
@@ -38,7 +38,7 @@ class CsvFormat(Format):
 
     opened_by = "pandas.read_csv('{path}')"
 
-    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+    def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         for one in moments:
             axes = "xyz"[: one.dimensions]
             names = ["id", "m", *axes, *(f"v{axis}" for axis in axes)]

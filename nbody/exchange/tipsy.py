@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Facts, Format, Notify
+from nbody.exchange.format import Format, Notify, RunConstants
 from nbody.particles import Particles
 
 HEADER = np.dtype([("time", ">f8"), ("bodies", ">i4"), ("dimensions", ">i4"), ("gas", ">i4"), ("dark", ">i4"),
@@ -22,7 +22,7 @@ class TipsyFormat(Format):
 
     opened_by = "pynbody.load('{path}')"
 
-    def write(self, path: Path, moments: Iterable[Particles], facts: Facts) -> None:
+    def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         for particles in moments:
             n = particles.count
             rows = np.zeros(n, DARK)

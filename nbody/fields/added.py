@@ -51,9 +51,9 @@ class AddedFields:
         self._on_device: Any = None
 
     def add(self, state: State, want: Want, accelerations: bool = True, targets: Any = None) -> None:
-        """Add the fields at the time ``state.now`` to what an engine has just computed: to the accelerations if
+        """Add the fields at the time ``state.clock.now`` to what an engine has just computed: to the accelerations if
         ``accelerations``, and to the jerk and the potential if they are in ``want``; for the ``targets``, or all bodies."""
-        state.time_dependent |= self.time_dependent
+        state.clock.time_dependent |= self.time_dependent
         if isinstance(state, HostState):
             self._add_on_host(state, want, accelerations, targets)
         else:
@@ -71,13 +71,14 @@ class AddedFields:
             return
         rows: Any = slice(None) if targets is None else targets
         x = state.position[rows].astype(np.float64, copy=False)
-        acceleration, potential = self.at(x, state.now)
+        acceleration, potential = self.at(x, state.clock.now)
         if accelerations:
             state.acceleration[rows] += acceleration
         if Want.ENERGY in want:
             state.potential[rows] += 2 * potential
         if Want.JERK in want:
-            state.jerk[rows] += self._jerk(x, state.velocity[rows].astype(np.float64, copy=False), state.now)
+            [jerk] = state.values("jerk", copy=False)
+            jerk[rows] += self._jerk(x, state.velocity[rows].astype(np.float64, copy=False), state.clock.now)
 
     def _jerk(self, x: np.ndarray, v: np.ndarray, time: float) -> np.ndarray:
         """The rate of change of the acceleration along the bodies' motion: for each part a central difference of order 4

@@ -9,8 +9,8 @@ import numpy as np
 from nbody import gpu
 from nbody.fields.sum import summed
 from nbody.gpu import cuda
-from nbody.state.clock import time_of
 from nbody.state.device import DeviceState
+from nbody.state.graph_time import time_of
 
 THREADS = 128
 
@@ -18,7 +18,7 @@ THREADS = 128
 @cache
 def build(functions: tuple[Callable, ...], some: bool = False) -> Any:
     """The kernel ``add(body, acceleration, *moment, parameters, accelerations, potential, rows)`` for a sum of fields, with
-    the arguments of :class:`nbody.state.clock.GraphTime`; if ``some``, for the bodies ``rows`` (T,) only.
+    the arguments of :class:`nbody.state.graph_time.GraphTime`; if ``some``, for the bodies ``rows`` (T,) only.
 
     body and acceleration are (N, 4) as in :mod:`nbody.state.device`. All arithmetic is float64 and follows IEEE 754 (no
     fast-math); each number of the state is rounded once.
@@ -53,12 +53,12 @@ def add_fields(
     potential: bool,
     targets: Any,
 ) -> None:
-    """Add the fields at the time ``state.now``; see :meth:`nbody.fields.added.AddedFields.add`."""
+    """Add the fields at the time ``state.clock.now``; see :meth:`nbody.fields.added.AddedFields.add`."""
     some = targets is not None
     rows = targets if some else state.body  # without targets only its length is read
     if isinstance(targets, np.ndarray):
         rows = cuda.to_device(targets.astype(np.int32))
     blocks, components = -(-rows.shape[0] // THREADS), np.int32(state.dimensions if accelerations else 0)
     build(functions, some)[blocks, THREADS, state.stream](
-        state.body, state.acceleration, *state.moment(), parameters, components, np.int32(potential), rows
+        state.body, state.acceleration, *state.clock.moment(), parameters, components, np.int32(potential), rows
     )

@@ -22,14 +22,14 @@ from pydantic import BeforeValidator, ValidationInfo, model_validator
 
 from nbody.fields.field import VelocityField
 from nbody.scenario.fields import Positive, Quantity
-from nbody.scenario.source import Source
+from nbody.scenario.source import ScenarioText
 
 LIGHT = "299792.458 km/s"
 
 
 def _known(value: object, info: ValidationInfo) -> object:
     """Refuse the default value in a scenario without units."""
-    if value is LIGHT and not (isinstance(info.context, Source) and info.context.scale):
+    if value is LIGHT and not (isinstance(info.context, ScenarioText) and info.context.scale):
         raise ValueError(
             "is missing; write the speed of light in the scenario's unit of velocity (173.14463 for au/day, 63241.077 for "
             "au/yr), or give the scenario units"

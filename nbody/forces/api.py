@@ -7,15 +7,18 @@ import numpy as np
 
 from nbody.errors import InputError, unknown
 from nbody.forces.choose import Notify, choose
+from nbody.forces.devices import require_device
+from nbody.forces.layers import layered
 from nbody.forces.memory import check_fits
 from nbody.forces.options import Accuracy
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
 from nbody.forces.registry import AUTOMATIC, ENGINES
+from nbody.forces.tree.options import TreeOptions
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group, validated
-from nbody.scenario.source import Source
+from nbody.scenario.source import ScenarioText
 from nbody.state import Want
 
 WHERE = "accelerations: "
@@ -65,8 +68,37 @@ def accelerations(
         DeviceError: a GPU engine was named and there is no GPU, or it has too little memory.
     """
     want = Want.POTENTIAL if potential else Want.ACCELERATION
-    result, phi = evaluated(position, mass, at, want, G, softening, length, engine, precision, notify, options)
-    return (result, phi) if potential else result
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS, WHERE)
+    particles, points, gravity = bodies_and_law(position, mass, at, G, softening, length)
+    accuracy, gpus = options.get("accuracy"), None
+    if engine in AUTOMATIC:
+        given: Any = options_of(Accuracy, options)
+        accuracy, gpus, options = given.accuracy, given.gpus, {}
+    elif accuracy is not None and (engine == "tree" or engine in ENGINES):
+        kind_of_options = TreeOptions if engine == "tree" else ENGINES.load(engine).Options
+        accuracy = getattr(options_of(kind_of_options, options), "accuracy", None)
+    problem = Problem(gravity, precision, particles.count, want, accuracy=accuracy)
+    name = choose(engine, problem, where=WHERE, notify=notify).name
+    kind = ENGINES.load(name)
+    require_device(kind, name)
+    check_fits(kind, problem, WHERE)
+    check_range(kind, gravity, precision, particles, WHERE)
+    if engine in AUTOMATIC and accuracy is not None and "accuracy" in kind.Options.model_fields:
+        options = {"accuracy": accuracy}  # direct sums are more accurate
+    if gpus not in (None, 1):
+        if not kind.can.gpus:
+            raise InputError(f"{WHERE}engine '{name}' computes on one device; leave gpus out")
+        options = options | {"gpus": gpus}
+    machine = layered(kind(gravity, precision, options_of(kind.Options, options)))
+    some = points and not kind.supports(problem._replace(targets=True))
+    targets = np.arange(particles.count - points, particles.count) if some else None
+    with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
+        state = machine.load(particles)
+        machine.evaluate(state, want, targets)
+    a, phi = state.values("acceleration", "potential")
+    a, phi = (a[-points:], phi[-points:]) if points else (a, phi)
+    return (a, phi) if potential else a
 
 
 def potential(position, mass, *, at=None, **given):
@@ -82,38 +114,6 @@ def potential(position, mass, *, at=None, **given):
         InputError, DeviceError: as :func:`accelerations`.
     """
     return accelerations(position, mass, at=at, potential=True, **given)[1]
-
-
-def evaluated(
-    position: Any, mass: Any, at: Any, want: Want, G: float, softening: Any, length: float, engine: str, precision: str,
-    notify: Notify, options: dict[str, Any],
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """The accelerations and the potential (only if it is in ``want``) of the bodies, or at the points ``at``; the arguments
-    are those of :func:`nbody.accelerations`."""
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS, WHERE)
-    particles, points, gravity = bodies_and_law(position, mass, at, G, softening, length)
-    accuracy = options.get("accuracy")
-    if engine in AUTOMATIC:
-        accuracy, options = options_of(Accuracy, options).accuracy, {}  # type: ignore[attr-defined]
-    elif engine in ENGINES and accuracy is not None:
-        accuracy = getattr(options_of(ENGINES.load(engine).Options, options), "accuracy", None)
-    problem = Problem(gravity, precision, particles.count, want, accuracy=accuracy)
-    name = choose(engine, problem, where=WHERE, notify=notify).name
-    kind = ENGINES.load(name)
-    kind.require_device()
-    check_fits(kind, particles.count, precision, WHERE)
-    check_range(kind, gravity, precision, particles, WHERE)
-    if engine in AUTOMATIC and accuracy is not None and "accuracy" in kind.Options.model_fields:
-        options = {"accuracy": accuracy}  # direct sums are more accurate
-    machine = kind(gravity, precision, options_of(kind.Options, options))
-    some = points and not kind.supports(problem._replace(targets=True))
-    targets = np.arange(particles.count - points, particles.count) if some else None
-    with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
-        state = machine.load(particles)
-        machine.evaluate(state, want, targets)
-    a, phi = state.forces()
-    return (a[-points:], phi[-points:]) if points else (a, phi)
 
 
 def particles_of(position: Any, mass: Any, at: Any, where: str = WHERE) -> tuple[Particles, int]:
@@ -159,7 +159,7 @@ def options_of(
     for name in given:
         if name not in model.model_fields:
             raise unknown("argument", name, [*model.model_fields, *keywords], where)
-    return validated(model, given, Source(name=where.rstrip(": ")))
+    return validated(model, given, ScenarioText(name=where.rstrip(": ")))
 
 
 def _real(values: Any) -> np.ndarray:

@@ -149,7 +149,7 @@ def _missing_here(name: str) -> str:
 
 
 def _slow(kind: type[Engine], problem: Problem) -> str:
-    few = kind.can.growth == 1 and problem.accuracy is not None and problem.particles not in kind.can.auto_range
+    few = kind.can.is_tree and problem.accuracy is not None and problem.particles not in kind.can.auto_range
     return f"direct sums are faster below {kind.can.auto_range.start} particles" if few else ""
 
 
@@ -158,8 +158,8 @@ def _candidates(able: dict[str, Problem], reasons: dict[str, str]) -> dict[str, 
     found: dict[str, Problem] = {}
     for of_tree in (False, True):
         kinds = {each: ENGINES.load(each) for each in able if (each in TREES) == of_tree}
-        kinds = {each: kind for each, kind in kinds.items() if kind.device == "gpu"} or kinds
-        room = {each: kind for each, kind in kinds.items() if fits(kind, able[each].particles, able[each].precision)}
+        kinds = {each: kind for each, kind in kinds.items() if kind.can.device == "gpu"} or kinds
+        room = {each: kind for each, kind in kinds.items() if fits(kind, able[each])}
         reasons |= {each: f"{each} needs more memory than is free" for each in kinds if room and each not in room}
         kinds = room or kinds
         contending = [each for each, kind in kinds.items() if able[each].particles in kind.can.auto_range] or list(
@@ -180,7 +180,7 @@ def _fastest(
     if accuracy is not None:
         for_bodies = f"at a median force error of {accuracy:g} {for_bodies}"
     one_precision = len({asked.precision for asked in candidates.values()}) == 1
-    if trees and one_precision and problem.particles >= ALWAYS_TREE[kinds[trees[0]].device]:
+    if trees and one_precision and problem.particles >= ALWAYS_TREE[kinds[trees[0]].can.device]:
         return trees[0], f"the fastest {for_bodies}"
     if len(candidates) == 1:
         (chosen,) = candidates
@@ -237,7 +237,7 @@ def _because(reasons: Sequence[str]) -> str:
 def _device(kinds: dict[str, type[Engine]]) -> str:
     from nbody import gpu
 
-    return gpu.facts().name if any(kind.device == "gpu" for kind in kinds.values()) else machine.cpu_name()
+    return gpu.facts().name if any(kind.can.device == "gpu" for kind in kinds.values()) else machine.cpu_name()
 
 
 def _refused(name: str, reasons: dict[str, str], problem: Problem, refuses: Refusal) -> str:

@@ -1,10 +1,12 @@
 """What a force engine is: positions in, accelerations (jerk, potential) out, in the run's precision.
 
-An engine never moves a particle and an integrator never computes a force. To add one: a file with a subclass of
-:class:`Engine` (or of :class:`~nbody.forces.direct.gpu_engine.GpuEngine`), and a line in ``ENGINES``.
+An engine never moves a particle. To add one: a file with a subclass of :class:`Engine` (or of
+:class:`~nbody.forces.direct.gpu_engine.GpuEngine`), and a line in ``ENGINES``. External fields and bodies without mass are
+layers around any engine: :mod:`nbody.forces.layers`.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,13 +14,12 @@ import numpy as np
 
 from nbody import machine
 from nbody.errors import InputError
-from nbody.fields.added import AddedFields
 from nbody.forces.problem import ROUNDOFF, Abilities, Problem
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
-from nbody.state import Column, State, Want, itemsize
+from nbody.state import Column, State, Want, bytes_of, itemsize
 from nbody.state.want import missing, union
 
 SOFTENING2 = Column("softening2", 0, saved=False)
@@ -41,9 +42,35 @@ class ForceError(NamedTuple):
     bound: np.ndarray | float
 
 
+class Memory(NamedTuple):
+    """Bytes of memory that an engine needs for a problem.
+
+    Attributes:
+        own: where it works, with the state (in 3-D).
+        helper: on each further GPU that divides the work.
+    """
+
+    own: int
+    helper: int = 0
+
+
+class Identity(NamedTuple):
+    """What computes the forces.
+
+    Attributes:
+        device: the name of the CPU or GPU.
+        driver: the version of its driver; empty where there is none.
+        bits: what else the bits of the forces depend on, beside the versions of programs.
+    """
+
+    device: str
+    driver: str = ""
+    bits: Mapping[str, str] = {}
+
+
 def rounding_bound(precision: str, count: int, condition: np.ndarray | float = 1.0) -> np.ndarray | float:
     """The largest relative error of a force that rounding explains: 32 κ u √(N + 64), with the unit roundoff u and the
-    ``condition`` κ of the sum (:meth:`Engine.condition`), at least 1.
+    ``condition`` κ of the sum, at least 1, by which an engine's way to sum multiplies rounding errors.
 
     The rounding errors of a sum of N terms grow like u √N (a random walk; Higham 2002, section 2.8). Plain float32 sums,
     one body after the other, reached 5 u √(N + 64) at worst, N from 2 to 20480; six times that is left for bodies on
@@ -53,63 +80,69 @@ def rounding_bound(precision: str, count: int, condition: np.ndarray | float = 1
     return 32 * np.maximum(1.0, condition) * ROUNDOFF[precision] * float(np.sqrt(count + 64))
 
 
+def typical_error(precision: str, count: int) -> float:
+    """The median relative error of direct sums, u √N / 8 with the unit roundoff u."""
+    return ROUNDOFF[precision] * float(np.sqrt(count)) / 8
+
+
+def add_softening(state: State, gravity: Gravity, particles: Particles) -> None:
+    """Give the state the column ``softening2``, the ε² of each body, if species have lengths. Raises InputError if they do
+    not fit the species of the bodies."""
+    if gravity.per_species:
+        state.add(SOFTENING2, values=gravity.squares(particles.species, particles.species_names))
+
+
 class Engine(ABC):
     """Gravity of all particles on all particles, for a state made by :meth:`load`.
 
     The engine's buffers for a state are in that state's ``workspace``. A force evaluation consists of pieces that do not
-    depend on each other (slabs of rows, panels of the triangle); :meth:`State.report` is called after each.
+    depend on each other (slabs of rows, panels of the triangle); :meth:`~nbody.state.ForceProgress.report` is called after
+    each.
+
+    Args:
+        gravity: the law of a pair.
+        precision: one that it offers.
+        options: an instance of ``Options``.
+        team: the ranks that compute the forces together.
     """
 
     class Options(Group):
         """The engine's own options in a scenario, ``engine: {name: …, option: …}``: none."""
 
-    device: ClassVar[str] = "cpu"
-    """``cpu`` or ``gpu``."""
-
     can: ClassVar[Abilities] = Abilities()
     """What it can compute; :meth:`supports` answers from it."""
-
-    potential_pass: ClassVar[str] = "joint"
-    """How it computes the potential: ``joint`` with the accelerations; in a ``separate`` pass over all pairs; or ``summed``:
-    the energy alone is faster than the potential of each body."""
 
     state_type: ClassVar[type[State]]
     """The kind of state that :meth:`load` makes."""
 
-    def __init__(self, gravity: Gravity, precision: str = "float64", options: Group | None = None) -> None:
+    def __init__(
+        self, gravity: Gravity, precision: str = "float64", options: Group | None = None, team: Team = ALONE
+    ) -> None:
         self.gravity = gravity.check()
         self.precision = precision
-        self.options = options or self.Options()
-        asked = Problem(gravity, precision, accuracy=getattr(self.options, "accuracy", None))
+        self._options = options or self.Options()
+        self._team = team
+        asked = Problem(gravity, precision, accuracy=getattr(self._options, "accuracy", None))
         if reason := self.supports(asked):
             raise InputError(f"engine: {reason}")
-        self.team: Team = ALONE
-        """The ranks that compute the forces together."""
-        self.fields: AddedFields | None = None
-        """External fields, which :meth:`evaluate` adds to what the engine computes."""
-        self.dtype = np.dtype(np.float32 if itemsize(precision) == 4 else np.float64)
+        self._dtype = np.dtype(np.float32 if itemsize(precision) == 4 else np.float64)
 
     @classmethod
     def supports(cls, problem: Problem) -> str:
         """Why the engine cannot compute what is asked, in one clause; empty if it can. (Whether this machine has the device
-        and enough memory is another question: :meth:`require_device`, :mod:`nbody.forces.memory`.)"""
+        and enough memory is another question: :mod:`nbody.forces.devices`, :mod:`nbody.forces.memory`.)"""
         return cls.can.refusal(problem)
 
     @classmethod
-    def require_device(cls) -> None:
-        """Raise a DeviceError if this machine lacks what the engine computes on. (There always is a CPU.)"""
-        return
+    def memory(cls, problem: Problem) -> Memory:
+        """The memory that the engine needs for a problem."""
+        return Memory(bytes_of(cls.state_type.COLUMNS, problem.particles, 3, problem.precision))
 
-    @abstractmethod
     def load(self, particles: Particles) -> State:
         """The particles in the memory that this engine uses, in its precision."""
-
-    def soften(self, state: State, particles: Particles) -> None:
-        """Give the state the column ``softening2``, the ε² of each body, if species have lengths. Raises InputError if
-        they do not fit the species of the bodies."""
-        if self.gravity.per_species:
-            state.add(SOFTENING2)
-            state.fill(SOFTENING2, self.gravity.squares(particles.species, particles.species_names))
+        state = self._empty_state(particles)
+        self._prepare(state, particles)
+        return state
 
     def evaluate(self, state: State, want: Want = Want.ACCELERATION, targets: Targets = None) -> None:
         """Compute what is wanted for the state's positions, unless it is current already.
@@ -119,81 +152,43 @@ class Engine(ABC):
         """
         if targets is not None:
             self._compute_targets(state, want, targets)
-            if self.fields is not None:
-                self.fields.add(state, want, targets=targets)
             return
-        want, current = _offered(type(self), want), state.current
+        want, current = _offered(self.can, want), state.clock.current
         if not missing(want, current):
             return
-        only_potential = current is not Want.NOTHING and want in Want.POTENTIAL
-        if only_potential:
+        if current is not Want.NOTHING and want in Want.POTENTIAL:
             self._compute_potential(state, want)
         else:
             self._compute(state, union(want, current))
-        if self.fields is not None:
-            self.fields.add(state, union(want, current), not (only_potential and self.potential_pass == "separate"))
-        state.current = union(want, current)
+        state.clock.current = union(want, current)
 
     def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
         """Interactions that :meth:`evaluate` computes for all bodies if ``current`` belongs to the positions already."""
-        want = _offered(type(self), want)
-        if not missing(want, current):
-            return 0
-        both = self.potential_pass == "separate" and Want.ENERGY in want and Want.ACCELERATION not in current
-        return (1 + both) * state.count * self.acting(state)
+        return evaluations(self.can, want, current) * self._work_per_evaluation(state)
 
-    def acting(self, state: State) -> int:
-        """The number of bodies whose forces are computed: all, unless the engine leaves out those without mass."""
-        return state.count
+    def error(self, particles: Particles, targets: Targets = None) -> ForceError:
+        """The error that the engine may make for some particles; for direct sums that which rounding explains:
+        :func:`typical_error`, :func:`rounding_bound`."""
+        return ForceError(
+            typical_error(self.precision, particles.count), rounding_bound(self.precision, particles.count)
+        )
 
-    def expected_error(self, particles: Particles, targets: Targets = None) -> ForceError:
-        """The error that rounding explains: :func:`rounding_bound`, and typically u √N / 8 with the unit roundoff u."""
-        rows = np.arange(particles.count) if targets is None else targets
-        condition = self.condition(particles, self.gravity, rows)
-        typical = ROUNDOFF[self.precision] * float(np.sqrt(particles.count)) / 8
-        return ForceError(typical, rounding_bound(self.precision, particles.count, condition))
+    def identity(self, state: State | None = None) -> Identity:
+        """What computes the forces, with the number of devices that compute those of a state if there are several."""
+        return Identity(machine.cpu_name())
 
-    @classmethod
-    def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray | float:
-        """The factor by which the engine's way to sum multiplies the rounding errors of the forces on some particles,
-        (T,) or one number for all; 1 for the plain sum over pairs."""
-        return 1.0
+    def _empty_state(self, particles: Particles) -> State:
+        """A state of the particles without buffers."""
+        state = self.state_type(particles, self._dtype)
+        add_softening(state, self.gravity, particles)
+        return state
 
-    @classmethod
-    def bytes_needed(cls, particles: int, precision: str) -> int:
-        """Memory of a state of ``particles`` particles in 3-D and of this engine's buffers, in bytes."""
-        return cls.state_type.bytes_needed(particles, 3, precision)
+    def _prepare(self, state: State, particles: Particles) -> None:  # noqa: B027  (many engines have no buffers)
+        """Make the engine's buffers for a state of some particles, its ``workspace``."""
 
-    @classmethod
-    def target_bytes(cls, particles: int, precision: str) -> int:
-        """Memory of this engine's buffers for the forces on some of ``particles`` particles, in bytes."""
-        return 0
-
-    def device_name(self) -> str:
-        """The CPU or GPU on which the forces are computed."""
-        return machine.cpu_name()
-
-    def devices_name(self, state: State) -> str:
-        """The name of the device, and the number of devices that compute the forces of a state if there are several."""
-        return self.device_name()
-
-    def driver(self) -> str:
-        """The version of the device's driver; empty where there is none."""
-        return ""
-
-    def scope(self) -> dict[str, str]:
-        """What else the bits of the forces depend on, beside the device and the versions of programs."""
-        return {}
-
-    @classmethod
-    def bytes_to_help(cls, particles: int, precision: str) -> int:
-        """Bytes of memory on each further GPU that divides the work."""
-        return 0
-
-    @classmethod
-    def bytes_to_exchange(cls, particles: int, precision: str, devices: int, ranks: bool = False) -> int:
-        """Bytes that the first of several GPUs, or each of several ranks, needs for what the others have computed."""
-        return 0
+    def _work_per_evaluation(self, state: State) -> int:
+        """Interactions that the engine computes for the forces on all bodies of a state."""
+        return state.count * state.count
 
     @abstractmethod
     def _compute(self, state: State, want: Want) -> None:
@@ -203,14 +198,26 @@ class Engine(ABC):
         """Fill the state's potential; its accelerations are current, and keep their bits."""
         self._compute(state, want)
 
-    def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
+    def _compute_targets(self, state: State, want: Want, targets: Targets) -> None:
         """Fill the rows of the targets, in engines that compute targets."""
         raise NotImplementedError
 
 
-@cache
-def _offered(kind: type[Engine], want: Want) -> Want:
+def evaluations(can: Abilities, want: Want, current: Want) -> int:
+    """How many times an engine goes through its sums for what is wanted if ``current`` belongs to the positions already."""
+    want = _offered(can, want)
+    if not missing(want, current):
+        return 0
+    return 2 if can.potential == "separate" and Want.ENERGY in want and Want.ACCELERATION not in current else 1
+
+
+def _offered(can: Abilities, want: Want) -> Want:
     """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
-    if missing(want, kind.can.outputs):
+    return _complete(can.outputs, can.potential == "summed", want)
+
+
+@cache
+def _complete(outputs: Want, summed: bool, want: Want) -> Want:
+    if missing(want, outputs):
         raise InputError("engine: it does not compute the jerk")
-    return want | Want.POTENTIAL if Want.ENERGY in want and kind.potential_pass != "summed" else want
+    return want | Want.POTENTIAL if Want.ENERGY in want and not summed else want

@@ -7,12 +7,13 @@ import numpy as np
 from nbody.errors import InputError, counted, unknown
 from nbody.forces.api import bodies_and_law, options_of, points_of
 from nbody.forces.choose import choose
+from nbody.forces.devices import require_device
 from nbody.forces.memory import check_fits
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
 from nbody.forces.registry import ENGINES
 from nbody.forces.tree.options import TreeOptions
-from nbody.forces.tree.tree import Tree as HostTree
+from nbody.forces.tree.tree import HostTree
 from nbody.particles import Particles
 from nbody.state import Want
 
@@ -73,13 +74,13 @@ class Tree:
         highest_first = (precision,) if precision else tuple(reversed(PRECISIONS))
         choice = choose(engine, problem, highest_first, where=WHERE)
         kind, precision = ENGINES.load(choice.name), choice.precision
-        kind.require_device()
-        check_fits(kind, particles.count, precision, WHERE)
+        require_device(kind, choice.name)
+        check_fits(kind, problem._replace(precision=precision), WHERE)
         check_range(kind, gravity, precision, particles, WHERE)
         self._count, self._dimensions = particles.position.shape
-        self._name = f"{kind.device.upper()}, {precision}"
-        if kind.device == "gpu":
-            self._tree: Any = DeviceTree(kind(gravity, precision, chosen), particles)
+        self._name = f"{kind.can.device.upper()}, {precision}"
+        if kind.can.device == "gpu":
+            self._tree: Any = KeptDeviceTree(kind(gravity, precision, chosen), particles)
         else:
             self._tree = HostTree(particles.position, particles.mass, gravity, precision, chosen)
 
@@ -103,12 +104,14 @@ class Tree:
             raise InputError(f"{WHERE}an array of numbers is needed ({error})") from error
 
 
-class DeviceTree:
+class KeptDeviceTree:
     """A tree on the GPU, built once; the methods are those of :class:`Tree`."""
 
     def __init__(self, engine: Any, particles: Particles) -> None:
-        self._engine, self._state = engine, engine.load(particles)
-        engine.build_tree(self._state)
+        from nbody.forces.tree.gpu_engine import build_tree, field_at
+
+        self._engine, self._state, self._field_at = engine, engine.load(particles), field_at
+        build_tree(engine, self._state)
 
     def accelerations(self, at: np.ndarray | None) -> np.ndarray:
         return self._field(at, Want.ACCELERATION)[0]
@@ -118,7 +121,7 @@ class DeviceTree:
 
     def _field(self, at: np.ndarray | None, want: Want) -> tuple[np.ndarray, np.ndarray]:
         if at is not None:
-            found: tuple[np.ndarray, np.ndarray] = self._engine.at(self._state, at, want)
+            found: tuple[np.ndarray, np.ndarray] = self._field_at(self._engine, self._state, at, want)
             return found
         self._engine.evaluate(self._state, want)
-        return self._state.forces()
+        return self._state.values("acceleration", "potential")

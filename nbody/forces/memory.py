@@ -3,7 +3,9 @@
 from nbody import machine
 from nbody.errors import DeviceError, InputError
 from nbody.forces.engine import Engine
-from nbody.state import Column, bytes_in_transit
+from nbody.forces.problem import Problem
+from nbody.law import Gravity
+from nbody.state import Column, bytes_in_transit, bytes_of, checkpoint_arrays
 
 BODY_BYTES = 8 * 8
 """Bytes of host memory per particle for the initial conditions, with any engine. (While they are generated it is up to 160,
@@ -21,19 +23,17 @@ def block_rows(count: int, row_bytes: int, budget: int, most: int | None = None)
     return rows if rows < 8 or rows in (count, most) else rows // 8 * 8
 
 
-def needs(
-    engine: type[Engine], particles: int, precision: str, added: tuple[Column, ...] = (), working: int = 0
-) -> dict[str, int]:
+def needs(engine: type[Engine], problem: Problem, added: tuple[Column, ...] = (), working: int = 0) -> dict[str, int]:
     """Bytes of ``memory``, and of ``GPU memory`` if the engine uses a GPU, that a run needs. ``added``: the columns that the
     integrator adds to the state; ``working``: the bytes of its working arrays."""
-    checkpoint = engine.state_type.checkpoint_arrays(particles, 3, precision, added).values()
+    particles, precision = problem.particles, problem.precision
+    checkpoint = checkpoint_arrays((*engine.state_type.COLUMNS, *added), particles, 3, precision).values()
     host = particles * BODY_BYTES + CHECKPOINT_COPIES * sum(array.nbytes for array in checkpoint)
     host += bytes_in_transit(particles, precision)
-    engine_bytes = engine.bytes_needed(particles, precision) + working
-    engine_bytes += sum(column.bytes(particles, 3, precision) for column in added)
-    if engine.device == "gpu":
-        return {"memory": host, "GPU memory": engine_bytes}
-    return {"memory": host + engine_bytes}
+    own = engine.memory(problem).own + working + bytes_of(added, particles, 3, precision)
+    if engine.can.device == "cpu":
+        return {"memory": host + own}
+    return {"memory": host, "GPU memory": own}
 
 
 def free(place: str) -> int:
@@ -45,30 +45,25 @@ def free(place: str) -> int:
     return machine.memory_available()
 
 
-def fits(engine: type[Engine], particles: int, precision: str) -> bool:
-    """True if a run of ``particles`` particles fits the memory that is free now."""
-    return all(needed <= free(place) for place, needed in needs(engine, particles, precision).items())
+def fits(engine: type[Engine], problem: Problem) -> bool:
+    """True if a run fits the memory that is free now."""
+    return all(needed <= free(place) for place, needed in needs(engine, problem).items())
 
 
 def check_fits(
-    engine: type[Engine],
-    particles: int,
-    precision: str,
-    where: str = "",
-    added: tuple[Column, ...] = (),
-    working: int = 0,
+    engine: type[Engine], problem: Problem, where: str = "", added: tuple[Column, ...] = (), working: int = 0
 ) -> None:
-    """Check that a run of ``particles`` particles fits the memory that is free now.
+    """Check that a run fits the memory that is free now; the arguments are those of :func:`needs`.
 
     Raises:
         InputError: it does not fit the host memory; the message begins with ``where`` and has the numbers.
         DeviceError: it does not fit the GPU memory.
     """
-    for place, needed in needs(engine, particles, precision, added, working).items():
+    for place, needed in needs(engine, problem, added, working).items():
         if needed > (available := free(place)):
             kind = DeviceError if place == "GPU memory" else InputError
             raise kind(
-                f"{where}{particles} particles need {needed / 2**30:.3g} GiB of {place} and "
+                f"{where}{problem.particles} particles need {needed / 2**30:.3g} GiB of {place} and "
                 f"{available / 2**30:.3g} GiB are free; use fewer particles"
             )
 
@@ -76,9 +71,10 @@ def check_fits(
 def largest(engine: type[Engine], precision: str) -> int:
     """The most particles whose run fits the free memory, to three digits or better."""
     low, high = 0, 1
-    while fits(engine, high, precision):
+    asked = Problem(Gravity(), precision)
+    while fits(engine, asked._replace(particles=high)):
         low, high = high, 2 * high
     while high - low > max(1, low // 1000):
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(engine, middle, precision) else (low, middle)
+        low, high = (middle, high) if fits(engine, asked._replace(particles=middle)) else (low, middle)
     return low

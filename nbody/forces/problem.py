@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nbody.law import Gravity
+from nbody.scenario.options import PRECISIONS as PRECISIONS
 from nbody.state.want import Want, missing
-
-PRECISIONS = ("float32", "mixed", "float64")
-"""The precisions that an engine may offer, the fastest first."""
-
 
 ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
 """Unit roundoff u of the arithmetic on a pair, by precision."""
@@ -29,6 +26,10 @@ class Problem(NamedTuple):
         targets: True if the forces on some of the bodies are asked for.
         accuracy: the median relative error of the accelerations; None for that of the precision.
         ranks: the number of processes that compute the forces together.
+        gpus: the number of GPUs of one process that do.
+        fields: the classes of the external fields.
+        systems: the number of systems of an ensemble, whose bodies attract only those of their own; 0 without one.
+        collisions: True if the run looks for collisions.
     """
 
     gravity: Gravity
@@ -38,6 +39,10 @@ class Problem(NamedTuple):
     targets: bool = False
     accuracy: float | None = None
     ranks: int = 1
+    gpus: int = 1
+    fields: tuple[type, ...] = ()
+    systems: int = 0
+    collisions: bool = False
 
 
 class Abilities(NamedTuple):
@@ -45,28 +50,49 @@ class Abilities(NamedTuple):
 
     Attributes:
         precisions: those of :data:`PRECISIONS` that it offers.
+        device: ``cpu`` or ``gpu``.
+        compiled: whether Numba compiles it for the CPU, with its threads.
         outputs: what it computes besides the accelerations.
+        potential: how it computes the potential: ``joint`` with the accelerations; in a ``separate`` pass over all pairs; or
+            ``summed``: the energy alone is faster than the potential of each body.
         targets: whether it computes the forces on some of the bodies only.
         species: whether each species may have a softening length; ε² of a pair is the larger one of its bodies'.
         ranks: whether several processes divide its work.
         gpus: whether several GPUs of one process divide its work.
+        divided_from: the fewest bodies with mass for which GPUs, or ranks, do.
+        pairs_once: whether it computes each pair once, so that a reciprocal square root serves two interactions.
+        massless: whether it may leave bodies without mass out of its sums (:mod:`nbody.forces.layers.massless`).
         finest: the least accuracy, a median relative error of the accelerations, in each precision.
         auto_range: the numbers of bodies for which it may be the fastest engine of some machine, so that ``auto`` considers
             it.
         own_units: whether it computes in units of length and mass that fit the bodies, whatever the scenario's are.
+        few: the largest number of bodies for which the engine is a plain loop over pairs that other compiled loops inline
+            (:mod:`nbody.forces.direct.cpu_few`); 0 for none.
         growth: the power of N with which its time grows: 2 for all pairs, 1 for a tree.
     """
 
     precisions: tuple[str, ...] = ("float32", "float64")
+    device: str = "cpu"
+    compiled: bool = False
     outputs: Want = Want.POTENTIAL
+    potential: str = "joint"
     targets: bool = False
     species: bool = False
     ranks: bool = False
     gpus: bool = False
+    divided_from: int = 0
+    pairs_once: bool = False
+    massless: bool = False
     finest: Mapping[str, float] = DIRECT
     auto_range: range = range(0)
     own_units: bool = False
+    few: int = 0
     growth: int = 2
+
+    @property
+    def is_tree(self) -> bool:
+        """True for a tree: it computes fewer than all pairs, and its speed is told in bodies per second."""
+        return self.growth == 1
 
     def refusal(self, problem: Problem) -> str:
         """Why the engine cannot compute what is asked, in one clause; empty if it can."""
@@ -81,6 +107,8 @@ class Abilities(NamedTuple):
             return "it has one softening length for all bodies" + " in mixed precision" * self.species
         if problem.ranks > 1 and not self.ranks:
             return "it does not divide its work over ranks"
+        if problem.gpus > 1 and not self.gpus:
+            return "it computes on one device"
         if problem.accuracy is not None and problem.accuracy < (least := self.finest[precision]):
             return f"it has an accuracy of {least:.2g} at best in {precision}"
         return ""

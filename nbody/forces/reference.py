@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from nbody.forces.engine import Engine
-from nbody.forces.problem import Abilities
+from nbody.forces.engine import Engine, Memory
+from nbody.forces.problem import Abilities, Problem
 from nbody.law import Gravity
-from nbody.particles import Particles
 from nbody.state import State, Want
 from nbody.state.host import HostState
 
@@ -19,7 +18,7 @@ BLOCK_PAIRS = 1 << 15
 """Pairs per block: its arrays of 0.25 MB each stay in the cache."""
 
 SLAB_BLOCKS = 256
-"""Blocks between two calls of :meth:`State.report`: about 0.1 s."""
+"""Blocks between two calls of :meth:`ForceProgress.report`: about 0.1 s."""
 
 
 def direct_sum(
@@ -153,13 +152,8 @@ def _spline_slope(f: np.ndarray, r2: np.ndarray, h: Any) -> np.ndarray:
 class ReferenceEngine(Engine):
     """:func:`direct_sum` as an engine."""
 
-    can = Abilities(("float64",), Want.POTENTIAL | Want.JERK, targets=True, species=True)
+    can = Abilities(("float64",), outputs=Want.POTENTIAL | Want.JERK, targets=True, species=True)
     state_type = HostState
-
-    def load(self, particles: Particles) -> HostState:
-        state = HostState(particles, self.dtype)
-        self.soften(state, particles)
-        return state
 
     def _compute(self, state: State, want: Want) -> None:
         self._compute_targets(state, want, np.arange(state.count))
@@ -167,19 +161,20 @@ class ReferenceEngine(Engine):
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
         assert isinstance(state, HostState)
         rows = SLAB_BLOCKS * max(1, BLOCK_PAIRS // state.count)
-        softening2 = state.softening2 if self.gravity.per_species else None
+        softening2 = state.values("softening2", copy=False)[0] if self.gravity.per_species else None
         for first in range(0, len(targets), rows):
             some = targets[first : first + rows]
             state.acceleration[some], state.potential[some] = direct_sum(
                 state.position, state.mass, self.gravity, some, softening2
             )
             if Want.JERK in want:
-                state.jerk[some] = direct_jerk(
+                state.values("jerk", copy=False)[0][some] = direct_jerk(
                     state.position, state.velocity, state.mass, self.gravity, some, softening2
                 )
-            state.report(len(some) * state.count)
+            state.progress.report(len(some) * state.count)
 
     @classmethod
-    def bytes_needed(cls, particles: int, precision: str) -> int:
-        # The state, its components, and eight blocks of pairs.
-        return super().bytes_needed(particles, precision) + 8 * (3 * particles + 8 * max(BLOCK_PAIRS, particles))
+    def memory(cls, problem: Problem) -> Memory:
+        # The bodies' components, and eight blocks of pairs.
+        count = problem.particles
+        return Memory(super().memory(problem).own + 8 * (3 * count + 8 * max(BLOCK_PAIRS, count)))

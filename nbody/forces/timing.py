@@ -40,12 +40,12 @@ def cluster(count: int) -> Particles:
 def seconds(kind: type[Engine], asked: Problem) -> float:
     """The time of one evaluation in seconds, for about as many bodies and to the accuracy that are asked for; infinite if
     memory is short."""
-    count, tree = bucket(asked.particles), kind.can.growth == 1
-    timed = min(count, (LARGEST_TREE if tree else LARGEST_DIRECT)[kind.device])
+    count, tree = bucket(asked.particles), kind.can.is_tree
+    timed = min(count, (LARGEST_TREE if tree else LARGEST_DIRECT)[kind.can.device])
     options = kind.Options.model_validate({"accuracy": asked.accuracy} if tree else {})
     try:
         engine, bodies = kind(GRAVITY, asked.precision, options), cluster(timed)
-        found = seconds_on_gpu(engine, bodies) if kind.device == "gpu" else seconds_on_cpu(engine, bodies)
+        found = seconds_on_gpu(engine, bodies) if kind.can.device == "gpu" else seconds_on_cpu(engine, bodies)
     except DeviceError:
         return math.inf
     return found * (count / timed) ** kind.can.growth

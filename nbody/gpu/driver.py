@@ -35,7 +35,7 @@ def why_unavailable() -> str:
         return ""
     if not has_driver():
         return "CUDA driver library cannot be found"
-    from nbody.gpu.device import cuda
+    from numba import cuda
 
     try:
         cuda.current_context()

@@ -13,7 +13,7 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.exchange.format import Notify
 from nbody.initial.bodies import find_bodies, read_bodies
-from nbody.initial.combine import joined, placed, seeds, shares
+from nbody.initial.combine import apportioned, joined, placed, seeds
 from nbody.initial.ensemble import make_systems, member
 from nbody.initial.generator import Generator
 from nbody.machine import memory_available
@@ -27,11 +27,11 @@ GENERATORS = Registry(
     "generator",
     {
         "lecture": Entry("nbody.initial.lecture:Lecture", "the lecture's spinning disc, in a plane"),
-        "plummer": Entry("nbody.initial.plummer:Plummer", "a star cluster in equilibrium (Plummer's sphere)"),
+        "plummer": Entry("nbody.initial.plummer:PlummerSphere", "a star cluster in equilibrium (Plummer's sphere)"),
         "king": Entry("nbody.initial.king:King", "a globular cluster with a tidal radius (King's model)"),
-        "hernquist": Entry("nbody.initial.hernquist:Hernquist", "an elliptical galaxy or a bulge"),
+        "hernquist": Entry("nbody.initial.hernquist:HernquistSphere", "an elliptical galaxy or a bulge"),
         "isochrone": Entry("nbody.initial.isochrone:Isochrone", "Hénon's isochrone sphere"),
-        "nfw": Entry("nbody.initial.nfw:NFW", "a dark halo (Navarro, Frenk & White), with an end"),
+        "nfw": Entry("nbody.initial.nfw:NFWHalo", "a dark halo (Navarro, Frenk & White), with an end"),
         "sphere": Entry(
             "nbody.initial.profile:ProfileSphere", "a sphere in equilibrium with any density, profile: FORMULA"
         ),
@@ -203,7 +203,7 @@ def _counts(scenario: Scenario, chosen: Combined) -> list[int | None]:
             raise InputError(
                 f"{scenario.where('initial.particles')}must be at least {others + len(free)}: one per part"
             )
-        for k, count in zip(free, shares([asked[k] or 0 for k in free], wanted), strict=True):
+        for k, count in zip(free, apportioned([asked[k] or 0 for k in free], wanted), strict=True):
             asked[k] = count
     return asked
 

@@ -21,7 +21,7 @@ POOL = 10
 """Orbits per star from which segregation chooses."""
 
 
-class Cluster(Generator):
+class StarCluster(Generator):
     """A sphere of bodies in equilibrium. The centre of its density is the origin, and its momentum is zero. With the default
     mass and scale it is in Hénon units (Hénon 1971): total mass 1, virial radius 1, T = −W/2, energy −G/4. Velocities scale
     as √G.
@@ -75,7 +75,7 @@ class Cluster(Generator):
         """Positions (count, 3) of bodies in the model with the scale radius ``length``, velocities (count, 3) in units of
         1/``speed``, and Ψ (count,) in units of the model."""
 
-    def settled(self, made: Particles) -> Particles:
+    def recentred(self, made: Particles) -> Particles:
         """Bodies drawn about the origin, with the frame of reference that a user gets."""
         return at_rest(made)
 
@@ -93,7 +93,7 @@ class Cluster(Generator):
             position, velocity = position[chosen], velocity[chosen]
         else:
             position, velocity, _ = self.orbits(len(mass), rng, scale, speed)
-        made = self.settled(Particles(mass, position, velocity))
+        made = self.recentred(Particles(mass, position, velocity))
         if self.rescale:
             rescaled(made, gravity.G, -gravity.G * self.mass**2 / 4 * self.scale_radius() / scale)
         return self.binaries.split(made, stars, gravity.G, rng) if self.binaries and pairs else made

@@ -11,7 +11,7 @@ from nbody.scenario.groups import GeneratedPart, Placed, Rotation
 Array = np.ndarray
 
 
-def shares(asked: Sequence[int], total: int) -> list[int]:
+def apportioned(asked: Sequence[int], total: int) -> list[int]:
     """``total`` divided in the proportions of ``asked``, each at least 1: largest remainders (Hamilton's method)."""
     exact = [total * one / sum(asked) for one in asked]
     parts = [max(1, int(one)) for one in exact]
@@ -50,13 +50,13 @@ def placed(bodies: Particles, part: Placed, where: Callable[[str], str]) -> Part
         # (Not @: the matrix product of a BLAS library has other bits on other processors.)
         bodies.position = (bodies.position[:, None, :] * matrix).sum(axis=2)
         bodies.velocity = (bodies.velocity[:, None, :] * matrix).sum(axis=2)
-    for key, vectors in (("offset", bodies.position), ("velocity", bodies.velocity)):
+    for key, moved in (("offset", "position"), ("velocity", "velocity")):
         vector = getattr(part, key)
         if vector is None:
             continue
         if len(vector) != n:
             raise InputError(f"{where(key)}must have {n} numbers in a run in {n} dimensions, got {len(vector)}")
-        vectors += np.array(vector)
+        setattr(bodies, moved, getattr(bodies, moved) + np.array(vector))  # a file's arrays may be read-only
     return bodies
 
 

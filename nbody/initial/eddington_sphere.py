@@ -6,7 +6,7 @@ from abc import abstractmethod
 import numpy as np
 from scipy.integrate import trapezoid
 
-from nbody.initial.cluster import Cluster
+from nbody.initial.cluster import StarCluster
 from nbody.initial.eddington import Sphere
 from nbody.initial.sampling import on_sphere
 from nbody.scenario.fields import Positive
@@ -14,7 +14,7 @@ from nbody.scenario.fields import Positive
 Array = np.ndarray
 
 
-class EddingtonSphere(Cluster):
+class EddingtonSphere(StarCluster):
     """A cluster drawn from a distribution function on a grid, see :mod:`nbody.initial.eddington`.
 
     Its random numbers pass through logarithms and exponentials, so the bits are the same for the same machine and versions

@@ -12,7 +12,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import i0e, i1e, k0e, k1e
 
 from nbody.errors import InputError
-from nbody.initial.combine import shares
+from nbody.initial.combine import apportioned
 from nbody.initial.eddington import Sphere, sphere
 from nbody.initial.generator import Generator, at_rest
 from nbody.initial.sampling import on_circle, on_sphere
@@ -216,7 +216,7 @@ class ExponentialDisk(Generator):
     def _counts(count: int, weights: list[float]) -> list[int]:
         if count < len(weights):
             return [1] * count + [0] * (len(weights) - count)
-        return shares([round(1e6 * weight) for weight in weights], count)
+        return apportioned([round(1e6 * weight) for weight in weights], count)
 
     def _disc(self, count: int, G: float, lengths: Lengths | None, rng: np.random.Generator) -> tuple[Array, Array]:
         grid = self.radius * np.linspace(0, self.cut, 4000)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from nbody.initial.combine import joined, placed, shares
+from nbody.initial.combine import apportioned, joined, placed
 from nbody.initial.exponential_disk import ExponentialDisk, Height, Spheroid, ToomreQ
 from nbody.initial.generator import Generator, centred
 from nbody.initial.orbit import on_orbit
@@ -91,7 +91,7 @@ class GalaxyCollision(Generator):
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         galaxies = self._galaxies()
-        counts = [1, 0] if count == 1 else shares([10**6, max(1, round(10**6 * self.mass_ratio))], count)
+        counts = [1, 0] if count == 1 else apportioned([10**6, max(1, round(10**6 * self.mass_ratio))], count)
         x, v = self.orbit(gravity.G)
         total = sum(galaxy.total_mass for galaxy in galaxies)
         parts = []

@@ -7,7 +7,7 @@ from nbody.initial.eddington_sphere import EddingtonSphere
 from nbody.scenario.fields import Positive
 
 
-class Hernquist(EddingtonSphere):
+class HernquistSphere(EddingtonSphere):
     """Density 1/(r (1 + r)³) in scale radii, mass (r/(1 + r))². In Hénon units the scale radius is 1/3."""
 
     cut: Positive = 199.0

@@ -13,7 +13,7 @@ from nbody.scenario.fields import Finite, Positive
 Array = np.ndarray
 
 
-class NFW(EddingtonSphere):
+class NFWHalo(EddingtonSphere):
     """Density 1/(r (1 + r)²) in scale radii up to ``concentration``. Beyond, it falls as r^κ exp(−r/d) with the scale
     d = ``edge``·concentration and the exponent κ that keeps the slope continuous (Springel & White 1999). So the mass is
     finite; ``mass`` includes this outer part.

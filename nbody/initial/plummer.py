@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from nbody.initial.cluster import Cluster
+from nbody.initial.cluster import StarCluster
 from nbody.initial.generator import centred
 from nbody.initial.sampling import accepted, on_sphere
 from nbody.particles import Particles
@@ -18,7 +18,7 @@ SCALE_LENGTH = 3 * math.pi / 16
 """Plummer's scale length a in units of the virial radius, 0.589049."""
 
 
-class Plummer(Cluster):
+class PlummerSphere(StarCluster):
     """A star cluster with the density (1 + r²/a²)^(−5/2).
 
     In units of a, the mass within r is X = r³/(1 + r²)^(3/2), uniform in [0, 1); so s = X^(1/3) = r/√(1 + r²) is the
@@ -46,7 +46,7 @@ class Plummer(Cluster):
         outermost = self.cut / SCALE_LENGTH
         return outermost / math.sqrt(1 + outermost * outermost)
 
-    def settled(self, made: Particles) -> Particles:
+    def recentred(self, made: Particles) -> Particles:
         """At rest about the centre of mass, as usual for this model. The density falls so steeply that it is as near to the
         centre of the density as the bodies determine that one: to 3 a/√N, 0.02 a for 20000 bodies."""
         return centred(made)

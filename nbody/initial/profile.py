@@ -4,7 +4,7 @@ from functools import cache
 from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from nbody.initial.eddington import Sphere, sphere
 from nbody.initial.eddington_sphere import EddingtonSphere
@@ -37,7 +37,7 @@ class ProfileSphere(EddingtonSphere):
     """
 
     profile: Annotated[Text, AfterValidator(_formula)]
-    taper: Positive | None = None
+    taper: Annotated[Positive, Field(ge=1e-6, le=1e6)] | None = None
 
     def model(self) -> Sphere:
         return _model(self.profile, self.taper)

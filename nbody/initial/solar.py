@@ -9,7 +9,7 @@ from pydantic import PrivateAttr
 from nbody.initial.generator import FixedGenerator, centred
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.source import Source
+from nbody.scenario.source import ScenarioText
 from nbody.scenario.units import DIMENSIONS
 
 GAUSS2 = 0.01720209895**2
@@ -91,7 +91,7 @@ class Ephemeris(FixedGenerator):
 
     def model_post_init(self, source: Any) -> None:
         """Keep the sizes of an au and of the Sun's mass in the units of ``source``, the validation's context."""
-        if isinstance(source, Source) and source.scale:
+        if isinstance(source, ScenarioText) and source.scale:
             self._au = source.scale.number("1 au", DIMENSIONS["length"])
             self._sun = source.scale.number("1 Msun", DIMENSIONS["mass"])
 

@@ -7,40 +7,37 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
+from nbody.forces.layers.fields import fields_of
 from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.state import Want
-from nbody.state.host import HostState
 
 
-class FewBodies(Integrator):
-    """A scheme whose kernel makes many steps without returning to Python.
+class OwnForces(Integrator):
+    """A scheme that computes the forces itself. The engine loads the state, and computes the energies of recorded frames."""
 
-    The engine loads the state and computes the energies of recorded frames.
-    """
+    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
+        return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
 
-    own_forces = True
+
+class FewBodies(OwnForces):
+    """A scheme whose kernel makes many steps without returning to Python."""
 
     @classmethod
     def supports(cls, engine: type[Engine], problem: Problem) -> str:
-        if not issubclass(engine.state_type, HostState):
+        if engine.can.device != "cpu":
             return "this scheme computes its own forces, on the CPU"
         return super().supports(engine, problem) or float64_alone(problem)
 
-    @staticmethod
-    def per_c2(motion: Motion) -> float:
-        """1/c² of the post-Newtonian term; 0 without it. Raises InputError if the bodies can't have it."""
-        fields = motion.engine.fields
-        if fields is None or fields.velocity_field is None:
-            return 0.0
-        state: Any = motion.state
-        if not state.mass.max() > 0:
-            raise InputError("fields: post_newtonian needs a body with mass")
-        return fields.velocity_field.strength()
 
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        # The engine computes only the energies of recorded frames.
-        return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
+def per_c2(motion: Motion) -> float:
+    """1/c² of the post-Newtonian term; 0 without it. Raises InputError if the bodies can't have it."""
+    fields = fields_of(motion.engine)
+    if fields is None or fields.velocity_field is None:
+        return 0.0
+    if not motion.state.values("mass", copy=False)[0].max() > 0:
+        raise InputError("fields: post_newtonian needs a body with mass")
+    return fields.velocity_field.strength()
 
 
 def float64_alone(problem: Problem) -> str:

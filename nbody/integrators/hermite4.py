@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody.errors import RunFailed
-from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.integrator import Integrator, Motion
+from nbody.integrators.encounter import too_short
+from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Want
 
@@ -34,17 +33,15 @@ class Hermite4(Integrator):
 
         eta: Positive | None = None
 
-    order = 4
-    source = "Makino & Aarseth 1992"
-    needs = Want.JERK
-    power_of_dt = 3
-    lengths = "fixed or adaptive"
-    columns = (Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D"))
+    facts = SchemeFacts(
+        order=4, source="Makino & Aarseth 1992", lengths="fixed or adaptive", outputs=Want.JERK, power_of_dt=3,
+        columns=(Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D")),
+    )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self.eta: float | None = self.options.eta  # type: ignore[attr-defined]
-        self.adaptive = self.eta is not None
+        self._eta: float | None = self._options.eta  # type: ignore[attr-defined]
+        self.facts = self.facts._replace(adaptive=self._eta is not None)
         self._next = self.dt
 
     def start(self, motion: Motion) -> None:
@@ -52,26 +49,26 @@ class Hermite4(Integrator):
         state: Any = motion.state
         motion.evaluate(Want.JERK)
         state.step_acceleration[...], state.step_jerk[...] = state.acceleration, state.jerk
-        if self.eta is not None:
+        if self._eta is not None:
             extent = _norm(state.position - state.position.mean(axis=0)).max()
             size = _norm(state.acceleration)
             with np.errstate(divide="ignore", invalid="ignore"):  # bodies at rest have no jerk
                 times = np.fmin(size / _norm(state.jerk), np.sqrt(extent / size))
             times[size == 0] = np.nan  # no force acts on them yet
-            self._next = min(self.dt, 0.1 * self.eta * _smallest(times))
+            self._next = min(self.dt, 0.1 * self._eta * _smallest(times))
 
-    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
         state = motion.state
-        while steps and state.time < until:
-            left = until - state.time
+        while steps and state.clock.time < until:
+            left = until - state.clock.time
             last = self._next >= left
             # Two equal steps to 'until' instead of a long and a tiny one, in which differences would be rounding errors.
             self._step(motion, left if last else self._next if 2 * self._next <= left else left / 2)
-            steps, state.step = steps - 1, state.step + 1
-            if not self.adaptive:
-                state.time = state.origin + state.step * self.dt
+            steps, state.clock.step = steps - 1, state.clock.step + 1
+            if not self.facts.adaptive:
+                state.clock.time = state.clock.origin + state.clock.step * self.dt
             elif last:
-                state.time = until
+                state.clock.time = until
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         forces = steps * motion.engine.work(motion.state, Want.JERK)
@@ -86,11 +83,8 @@ class Hermite4(Integrator):
 
     def _step(self, motion: Motion, h: float) -> None:
         state: Any = motion.state
-        if not math.isfinite(h) or state.time + h == state.time:
-            raise RunFailed(
-                f"step {state.step}: a time step of {h:g} at time {state.time:g} can't be made{nearest_pair(motion)}; give "
-                "the largest step (integrator.dt), or a softening"
-            )
+        if not math.isfinite(h) or state.clock.time + h == state.clock.time:
+            raise too_short(motion, h, "the largest step (integrator.dt), or a softening")
         real = state.dtype.type
         h1, h2, h3 = real(h), real(h * h / 2), real(h**3 / 6)
         x, v = state.position.copy(), state.velocity.copy()
@@ -98,7 +92,7 @@ class Hermite4(Integrator):
         state.position += v * h1 + a * h2 + j * h3
         state.velocity += a * h1 + j * h2
         state.invalidate()
-        state.now = state.time + h
+        state.clock.now = state.clock.time + h
         motion.evaluate(Want.JERK)
         a1, j1 = state.step_acceleration, state.step_jerk
         a1[...], j1[...] = state.acceleration, state.jerk
@@ -106,8 +100,8 @@ class Hermite4(Integrator):
         state.velocity[...] = v + ((a + a1) * half + (j - j1) * twelfth)
         state.position[...] = x + ((v + state.velocity) * half + (a - a1) * twelfth)
         state.invalidate()
-        state.time += h
-        if self.eta is not None:
+        state.clock.time += h
+        if self._eta is not None:
             self._next = min(self.dt, self._aarseth(a, j, a1, j1, h))
 
     def _aarseth(self, a: np.ndarray, j: np.ndarray, a1: np.ndarray, j1: np.ndarray, h: float) -> float:
@@ -117,8 +111,8 @@ class Hermite4(Integrator):
         snap = (-6 * (a - a1) - h * (4 * j + 2 * j1)) / h**2 + h * crackle
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = (_norm(a1) * _norm(snap) + _norm(j1) ** 2) / (_norm(j1) * _norm(crackle) + _norm(snap) ** 2)
-        assert self.eta is not None
-        return math.sqrt(self.eta * _smallest(ratios))
+        assert self._eta is not None
+        return math.sqrt(self._eta * _smallest(ratios))
 
 
 def _norm(rows: np.ndarray) -> np.ndarray:

@@ -14,7 +14,6 @@ others by Kepler's solution. A step is half a jump, Kepler's motion, half a jump
 frames are computed from the map's own coordinates, which are half a kick ahead, and never fed back.
 """
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any
@@ -30,7 +29,7 @@ from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.few_bodies import FewBodies, components, require_star
-from nbody.integrators.integrator import Motion
+from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.integrators.kepler import kepler_step
 from nbody.integrators.pair_forces import share_of_kick
 from nbody.integrators.radau import uncompiled
@@ -56,10 +55,10 @@ class Hybrid(FewBodies):
         hill: Positive = 4.0
         epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
 
-    order = 2
-    star = True
-    source = "Chambers 1999; Rein et al. 2019"
-    columns = (Column("map_position", 3), Column("map_velocity", 3), Column("critical", 0))
+    facts = SchemeFacts(
+        order=2, source="Chambers 1999; Rein et al. 2019", own_forces=True, star=True,
+        columns=(Column("map_position", 3), Column("map_velocity", 3), Column("critical", 0)),
+    )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
@@ -70,31 +69,31 @@ class Hybrid(FewBodies):
         require_star(motion)
         state: Any = motion.state
         x, v = components(state.position), components(state.velocity)
-        state.critical[...] = critical_distances(x, v, motion.engine.gravity.G * state.mass, self.dt, self.options.hill)  # type: ignore[attr-defined]
+        hill: float = self._options.hill  # type: ignore[attr-defined]
+        state.critical[...] = critical_distances(x, v, motion.engine.gravity.G * state.mass, self.dt, hill)
         self._call(motion, _begin, x, v)
 
-    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
         state: Any = motion.state
         x, v = np.zeros((2, 3, state.count))
-        eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
+        eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
         radius = np.zeros(state.count) if self._watcher is None else self._watcher.radii
         done, good, (met, times, ends) = self._call(motion, _advance, x, v, self._next, eta, steps, radius)
-        self.encounter = Encounter(met[1:], times, ends[..., 1:]) if len(met) else None  # without the star
-        state.step += done
-        state.time = state.origin + state.step * self.dt
+        self._encounter = Encounter(met[1:], times, ends[..., 1:]) if len(met) else None  # without the star
+        state.clock.count_steps(done, self.dt)
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.invalidate()
         if not good:
             raise RunFailed(
-                f"step {state.step}: the time steps of an encounter become too short{nearest_pair(motion)}; "
+                f"step {state.clock.step}: the time steps of an encounter become too short{nearest_pair(motion)}; "
                 "for bodies that collide take scheme 'ias15' with a softening"
             )
 
-    def advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+    def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         self._watcher = watcher
         try:
-            return super().advance_to_contact(motion, steps, until, watcher)
+            return super()._advance_to_contact(motion, steps, until, watcher)
         finally:
             self._watcher = None
 

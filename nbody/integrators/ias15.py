@@ -10,17 +10,15 @@ derivatives, from the polynomial at the end of the step. τ₁ is the criterion 
 where the acceleration of a body passes through zero; there τ₂ (Aarseth 1985) is longer. They agree on a circular orbit.
 """
 
-import math
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
-from nbody.errors import RunFailed
 from nbody.integrators.collisions.span import Span, Watcher
-from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.few_bodies import FewBodies, components, shortest_time
-from nbody.integrators.integrator import Motion
+from nbody.integrators.encounter import too_short
+from nbody.integrators.few_bodies import FewBodies, components, per_c2, shortest_time
+from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column
 
@@ -33,15 +31,12 @@ class IAS15(FewBodies):
 
         epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
 
-    order = 15
-    source = "Rein & Spiegel 2015; Pham, Rein & Spiegel 2024"
-    adaptive = True
-    for_ensembles = "nbody.integrators.systems.ias15:IAS15Systems"
-    velocity_fields = True
-    lengths = "adaptive"
-    evaluations = 14
-    columns = (
-        Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),
+    facts = SchemeFacts(
+        order=15, source="Rein & Spiegel 2015; Pham, Rein & Spiegel 2024", lengths="adaptive", adaptive=True,
+        evaluations=14, own_forces=True, velocity_fields=True, systems="nbody.integrators.systems.ias15:IAS15Systems",
+        columns=(
+            Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),
+        ),
     )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
@@ -53,7 +48,7 @@ class IAS15(FewBodies):
         # A first step, which is repeated if it turns out too long.
         self._next = min(self.dt, 0.01 * shortest_time(motion))
 
-    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
         from nbody.integrators.pair_forces import RELATIVITY
         from nbody.integrators.radau import steps_for
 
@@ -67,31 +62,28 @@ class IAS15(FewBodies):
         lost_x, lost_v = (np.ascontiguousarray(rows.T) for rows in (state.lost_position, state.lost_velocity))
         n = state.count
         flat = b.reshape(7, 3 * n), e.reshape(7, 3 * n)
-        eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
-        per_c2 = self.per_c2(motion)
+        eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
+        strength = per_c2(motion)
         kernels = steps_for if self._watched is None else self._watched.steps_for
-        done, state.time, self._next, good = kernels(gravity.softening + RELATIVITY * bool(per_c2))(
+        done, state.clock.time, self._next, good = kernels(gravity.softening + RELATIVITY * bool(strength))(
             x, v, state.mass, gravity.G, gravity.length2, *flat, lost_x, lost_v,
-            state.time, self._next, until, steps, self.dt, eta, np.array([per_c2]),
+            state.clock.time, self._next, until, steps, self.dt, eta, np.array([strength]),
         )  # fmt: skip
-        state.step += done
+        state.clock.step += done
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.polynomial[...], state.prediction[...] = (rows.transpose(2, 1, 0).reshape(n, 21) for rows in (b, e))
         state.lost_position[...], state.lost_velocity[...] = lost_x.T, lost_v.T
         state.invalidate()
         if not good:
-            raise RunFailed(
-                f"step {state.step}: a time step of {self._next:g} at time {state.time:g} can't be made"
-                f"{nearest_pair(motion)}; give a softening"
-            )
+            raise too_short(motion, self._next, "a softening")
 
-    def advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+    def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         # In the compiled loop.
         from nbody.integrators.watched_steps import WatchedSteps
 
         self._watched = WatchedSteps(watcher.radii)
         try:
-            self.advance(motion, steps, until)
+            self._advance(motion, steps, until)
             return self._watched.span
         finally:
             self._watched = None

@@ -6,12 +6,10 @@ The force at the end of a step is the force at the start of the next, so only th
 Verlet 1967; Hairer, Lubich & Wanner, Geometric Numerical Integration, I.1.4.
 """
 
-from nbody.integrators.table import MoveTable, leapfrogs
+from nbody.integrators.table import MoveTable, leapfrogs, table
 
 
 class Leapfrog(MoveTable):
     """The default."""
 
-    order = 2
-    moves = leapfrogs(1.0)
-    source = "Verlet 1967"
+    facts = table(leapfrogs(1.0), order=2, source="Verlet 1967")

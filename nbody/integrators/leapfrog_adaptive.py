@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from nbody.errors import InputError, RunFailed
+from nbody.errors import InputError
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
+from nbody.forces.layers.fields import fields_of
 from nbody.forces.problem import Problem
-from nbody.integrators.encounter import nearest_pair
+from nbody.integrators.encounter import too_short
 from nbody.integrators.few_bodies import components, shortest_time
-from nbody.integrators.integrator import Integrator, Motion
+from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Want
-from nbody.state.host import HostState
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""
@@ -69,12 +69,10 @@ class LeapfrogAdaptive(Integrator):
 
         eta: Positive = 0.05
 
-    order = 2
-    source = "Huang & Leimkuhler 1997"
-    adaptive = True
-    leaves = Want.ACCELERATION
-    lengths = "adaptive"
-    columns = (Column("last_position", "D"), Column("last_velocity", "D"), Column("last_acceleration", "D"))
+    facts = SchemeFacts(
+        order=2, source="Huang & Leimkuhler 1997", lengths="adaptive", adaptive=True, leaves=Want.ACCELERATION,
+        columns=(Column("last_position", "D"), Column("last_velocity", "D"), Column("last_acceleration", "D")),
+    )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
@@ -83,13 +81,13 @@ class LeapfrogAdaptive(Integrator):
 
     @classmethod
     def supports(cls, engine: type[Engine], problem: Problem) -> str:
-        if not issubclass(engine.state_type, HostState):
+        if engine.can.device != "cpu":
             return "this scheme works on the CPU"
         return super().supports(engine, problem)
 
-    def prepare(self, motion: Motion) -> None:
-        super().prepare(motion)
-        if motion.engine.fields is not None and math.isinf(self.dt):
+    def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        super().prepare(motion, contacts)
+        if fields_of(motion.engine) is not None and math.isinf(self.dt):
             raise InputError(
                 "integrator.dt is missing; the steps of this scheme follow from the pairs alone, so with external fields "
                 "give the largest one"
@@ -101,60 +99,55 @@ class LeapfrogAdaptive(Integrator):
         self._rate = self._wanted(motion)
         self._keep(motion)
 
-    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
         state: Any = motion.state
-        if state.time != self._time:
+        if state.clock.time != self._time:
             state.position[...], state.velocity[...] = state.last_position, state.last_velocity
-            state.acceleration[...], state.time = state.last_acceleration, self._time
-            state.current = Want.ACCELERATION
+            state.acceleration[...], state.clock.time = state.last_acceleration, self._time
+            state.clock.current = Want.ACCELERATION
         motion.evaluate()
-        while steps and state.time < until:
+        while steps and state.clock.time < until:
             h = min(self.dt, 1 / self._rate if self._rate else math.inf)
-            if not self._rate >= 0 or math.isinf(min(h, until)) or state.time + min(h, until) == state.time:
-                raise self._failed(motion, h)
-            whole = state.time + h <= until
+            if not self._rate >= 0 or math.isinf(min(h, until)) or state.clock.time + min(h, until) == state.clock.time:
+                raise too_short(motion, h, "a smaller integrator.eta, the largest step (integrator.dt), or a softening")
+            whole = state.clock.time + h <= until
             if not whole:
                 self._keep(motion)
-            self._step(motion, h if whole else until - state.time)
-            steps, state.step = steps - 1, state.step + 1
+            self._step(motion, h if whole else until - state.clock.time)
+            steps, state.clock.step = steps - 1, state.clock.step + 1
             if whole:
-                self._time = state.time = state.time + h
+                self._time = state.clock.time = state.clock.time + h
                 self._rate = 2 * self._wanted(motion) - self._rate
             else:
-                state.time = until
+                state.clock.time = until
 
     def _step(self, motion: Motion, h: float) -> None:
-        motion.state.kick(h / 2)
-        motion.state.drift(h)
+        motion.state.moves.kick(h / 2)
+        motion.state.moves.drift(h)
         motion.evaluate()
-        motion.state.kick(h / 2)
+        motion.state.moves.kick(h / 2)
 
     def _keep(self, motion: Motion) -> None:
         """Keep the state as the end of the last step."""
         state: Any = motion.state
         state.last_position[...], state.last_velocity[...] = state.position, state.velocity
-        state.last_acceleration[...], self._time = state.acceleration, state.time
+        state.last_acceleration[...], self._time = state.acceleration, state.clock.time
 
     def _wanted(self, motion: Motion) -> float:
         """ρ of the present positions and velocities; 0 if no time scale exists."""
         state: Any = motion.state
-        gravity, eta = motion.engine.gravity, self.options.eta  # type: ignore[attr-defined]
+        gravity, eta = motion.engine.gravity, self._options.eta  # type: ignore[attr-defined]
         if not self._scale:
             return 0.0
         x, v = components(state.position), components(state.velocity)
         self._scale = rate(state.count >= ALONE)(x, v, state.mass, gravity.G, gravity.length2, self._scale)
         return self._scale / eta
 
-    def _failed(self, motion: Motion, h: float) -> RunFailed:
-        state = motion.state
-        return RunFailed(
-            f"step {state.step}: a time step of {h:g} at time {state.time:g} can't be made{nearest_pair(motion)}; give a "
-            "smaller integrator.eta, the largest step (integrator.dt), or a softening"
-        )
-
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         forces = steps * motion.engine.work(motion.state)
-        return forces + (motion.engine.work(motion.state, want, self.leaves) if want is not Want.ACCELERATION else 0)
+        return forces + (
+            motion.engine.work(motion.state, want, self.facts.leaves) if want is not Want.ACCELERATION else 0
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """ρ of the next step, the scale of ρ, and the time of the last step's end."""

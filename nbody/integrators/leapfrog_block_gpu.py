@@ -9,7 +9,7 @@ import numpy as np
 from nbody import gpu
 from nbody.gpu import cuda
 from nbody.integrators.integrator import Motion
-from nbody.integrators.leapfrog_block import DEEPEST, TICKS
+from nbody.integrators.leapfrog_block_cpu import DEEPEST, TICKS
 
 THREADS = 64 if gpu.SIMULATED else 256
 
@@ -134,7 +134,7 @@ def collect_rows(steps, found, counts, rows):
 
 
 class DeviceLengths:
-    """The lengths of the steps of all bodies on the device; see :class:`nbody.integrators.leapfrog_block.HostLengths`."""
+    """The lengths of the steps of all bodies on the device, as :class:`.leapfrog_block_cpu.HostLengths`."""
 
     def __init__(self, motion: Motion, dt: float, eta: float) -> None:
         state: Any = motion.state
@@ -150,7 +150,7 @@ class DeviceLengths:
 
     def begin(self) -> None:
         """Begin a step of dt: all bodies choose a length, and are kicked over half of it."""
-        self.state.settle()
+        self.state.moves.flush()
         begin_steps[self._blocks, THREADS, self.state.stream](*self._arrays)
 
     def next_block(self) -> tuple[int, Any]:
@@ -160,12 +160,12 @@ class DeviceLengths:
         count_rows[grid](self._steps, self._found, self._counts)
         collect_rows[grid](self._steps, self._found, self._counts, self._rows)
         self._found.copy_to_host(self._host, stream=state.stream)
-        state.synchronize(soon=True)
+        state.progress.wait(soon=True)
         return int(self._host[BLOCK]), self._rows[: int(self._host[COUNT])]
 
     def end(self, rows: Any, now: int) -> None:
         """End the steps of some bodies, with a kick over half of them; and begin their next ones, unless dt is over."""
-        self.state.settle()
+        self.state.moves.flush()
         blocks = -(-rows.shape[0] // THREADS)
         end_steps[blocks, THREADS, self.state.stream](*self._arrays, rows, np.int32(now))
 

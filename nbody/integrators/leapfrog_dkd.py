@@ -6,12 +6,10 @@ Its error constant differs from that of kick-drift-kick (:mod:`.leapfrog`), and 
 evaluation, for its energy. Hairer, Lubich & Wanner, Geometric Numerical Integration, I.1.4.
 """
 
-from nbody.integrators.table import MoveTable, leapfrogs_from_drifts
+from nbody.integrators.table import MoveTable, leapfrogs_from_drifts, table
 
 
 class LeapfrogDKD(MoveTable):
     """The leapfrog of REBOUND and others, for comparisons with them."""
 
-    order = 2
-    moves = leapfrogs_from_drifts(1.0)
-    source = "Verlet 1967"
+    facts = table(leapfrogs_from_drifts(1.0), order=2, source="Verlet 1967")

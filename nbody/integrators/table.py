@@ -1,17 +1,15 @@
 """Schemes that are tables of moves: one loop makes the steps of all of them, on any engine."""
 
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING
 
-from nbody.integrators.integrator import FixedStep, Motion
-from nbody.state import Want
+from nbody.forces.layers.fields import fields_of
+from nbody.forces.layers.sorted import Sorted
+from nbody.integrators.integrator import FixedStep, Motion, Move, SchemeFacts
+from nbody.scenario.fields import Group
+from nbody.state import Snapshot, State, Want
 
-
-class Move(NamedTuple):
-    """One move of a step: ``force``, ``kick``, ``drift`` or ``drift_taylor``, over ``fraction`` of the time step."""
-
-    kind: str
-    fraction: float = 1.0
-
+if TYPE_CHECKING:
+    from nbody.integrators.table_few import FewSteps
 
 FORCE = Move("force")
 """Compute the accelerations of the present positions; costs nothing if they are current."""
@@ -34,53 +32,90 @@ def leapfrogs_from_drifts(*fractions: float) -> tuple[Move, ...]:
     return tuple(moves)
 
 
+def table(moves: tuple[Move, ...], order: int, source: str, power_of_dt: int = 1) -> SchemeFacts:
+    """The facts of a scheme that makes ``moves`` in each step."""
+    forces = [k for k, move in enumerate(moves) if move.kind == "force"]
+    moved_after = any(move.kind.startswith("drift") for move in moves[forces[-1] :])
+    leaves = Want.NOTHING if moved_after else Want.ACCELERATION
+    evaluations = _evaluations(moves, bool(leaves))
+    return SchemeFacts(order, source, evaluations=evaluations, leaves=leaves, power_of_dt=power_of_dt, moves=moves)
+
+
+def _evaluations(moves: tuple[Move, ...], current: bool) -> int:
+    """Force evaluations of a step; ``current``: the accelerations are current when it begins."""
+    count = 0
+    for kind, _ in moves:
+        if kind == "force":
+            count += not current
+            current = True
+        elif kind.startswith("drift"):
+            current = False
+    return count
+
+
 class MoveTable(FixedStep):
-    """An integrator that is a table of moves.
+    """An integrator that is a table of moves, the ``moves`` of its facts."""
 
-    Attributes:
-        moves: the moves of one step, in order.
-    """
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        super().__init__(dt, options)
+        forces = [k for k, move in enumerate(self.facts.moves) if move.kind == "force"]
+        self._last_force = forces[-1] if self.facts.leaves else -1
+        self._state: State | None = None
+        self._compiled: FewSteps | None = None  # of this state
 
-    moves: ClassVar[tuple[Move, ...]]
-    _last_force: ClassVar[int]
-
-    def __init_subclass__(cls) -> None:
-        kinds = [move.kind for move in cls.moves]
-        cls._last_force = max(k for k, kind in enumerate(kinds) if kind == "force")
-        if not any(kind.startswith("drift") for kind in kinds[cls._last_force :]):
-            cls.leaves = Want.ACCELERATION
-        cls.evaluations = cls._passes(bool(cls.leaves))
-
-    def step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
+    def _step(self, motion: Motion, want: Want) -> None:
         # Schemes that end with a force evaluation compute ``want`` in it, so that a recorded frame needs no further
         # pass over the pairs. Other schemes evaluate once more, and their next step begins with the result.
-        state = motion.state
-        for k, (kind, fraction) in enumerate(self.moves):
+        moves = motion.state.moves
+        for k, (kind, fraction) in enumerate(self.facts.moves):
             if kind == "force":
-                motion.evaluate(want if self.leaves and k == self._last_force else Want.ACCELERATION)
+                motion.evaluate(want if k == self._last_force else Want.ACCELERATION)
             else:
-                getattr(state, kind)(fraction * self.dt)
+                getattr(moves, kind)(fraction * self.dt)
         if want is not Want.ACCELERATION:
             motion.evaluate(want)
+
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+        if few := self._few(motion):
+            few.make(steps)
+        else:
+            super()._advance(motion, steps, until)
+
+    def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Snapshot]:
+        few = self._few(motion)
+        if few is None:
+            return super().frames(motion, count, every)
+        found = []
+        for _ in range(count):
+            few.make(every)
+            motion.evaluate(motion.state.frames.outputs)
+            found.append(motion.state.frames.snapshot())
+        return found
+
+    def _few(self, motion: Motion) -> "FewSteps | None":
+        """What makes the steps of few bodies in one compiled call; None if each move is a call."""
+        if self._state is not motion.state:
+            self._state, self._compiled = motion.state, None
+            if _in_one_call(motion):
+                from nbody.integrators.table_few import FewSteps  # imports Numba
+
+                self._compiled = FewSteps(motion, self.facts, self.dt)
+        return self._compiled
 
     def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
         if not steps:
             return 0
-        engine, state = motion
+        (engine, state), facts = motion, self.facts
         force = engine.work(state)
-        pairs = (self._passes(bool(state.current)) + (steps - 1) * self.evaluations) * force
+        first = _evaluations(facts.moves, bool(state.clock.current))
+        pairs = (first + (steps - 1) * facts.evaluations) * force
         if want is Want.ACCELERATION:
             return pairs
-        return pairs + engine.work(state, want) - (force if self.leaves else 0)
+        return pairs + engine.work(state, want) - (force if facts.leaves else 0)
 
-    @classmethod
-    def _passes(cls, current: bool) -> int:
-        """Force evaluations of a step; ``current``: the accelerations are current when it begins."""
-        count = 0
-        for kind, _ in cls.moves:
-            if kind == "force":
-                count += not current
-                current = True
-            elif kind.startswith("drift"):
-                current = False
-        return count
+
+def _in_one_call(motion: Motion) -> bool:
+    """True if a compiled loop makes the steps: the engine's sums for few bodies can be a part of it."""
+    engine, state = motion
+    few = state.count <= engine.can.few and not engine.gravity.per_species
+    return few and fields_of(engine) is None and not isinstance(state.workspace, Sorted)

@@ -5,13 +5,16 @@
 The error of the velocity makes the scheme first order: good enough for a demonstration, not for an orbit.
 """
 
-from nbody.integrators.table import FORCE, Move, MoveTable
+from nbody.integrators.integrator import Move
+from nbody.integrators.table import FORCE, MoveTable, table
 
 
 class Taylor(MoveTable):
     """The scheme of ``scenarios/lecture.yaml``."""
 
-    order = 1
-    power_of_dt = 2
-    moves = (FORCE, Move("drift_taylor"), Move("kick"))
-    source = "the lecture; Taylor's series cut after dt² and dt"
+    facts = table(
+        (FORCE, Move("drift_taylor"), Move("kick")),
+        order=1,
+        source="the lecture; Taylor's series cut after dt² and dt",
+        power_of_dt=2,
+    )

@@ -24,8 +24,8 @@ from numba import njit
 from nbody.errors import RunFailed
 from nbody.fields.post_newtonian_kernel import STRICT
 from nbody.forces.direct.cpu_cache import disk_cached
-from nbody.integrators.few_bodies import FewBodies, components, require_star
-from nbody.integrators.integrator import Motion
+from nbody.integrators.few_bodies import FewBodies, components, per_c2, require_star
+from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.integrators.kepler import kepler_step
 from nbody.scenario.fields import Group, NotNegative
 from nbody.state import Column
@@ -44,16 +44,19 @@ class WisdomHolman(FewBodies):
         corrector: Literal[0, 3, 5, 7, 11, 17] = 11
         encounter: NotNegative = 1.0
 
-    order = 2
-    for_ensembles = "nbody.integrators.systems.wisdom_holman:WisdomHolmanSystems"
-    star = True
-    velocity_fields = True
-    source = "Wisdom & Holman 1991; Wisdom, Holman & Touma 1996"
-    columns = (Column("map_position", 3), Column("map_velocity", 3))
+    facts = SchemeFacts(
+        order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
+        velocity_fields=True, systems="nbody.integrators.systems.wisdom_holman:WisdomHolmanSystems",
+        columns=(Column("map_position", 3), Column("map_velocity", 3)),
+    )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
         self._order = np.zeros(0, np.int64)
+
+    def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        super().prepare(motion, contacts)
+        self._order = np.arange(motion.state.count)
 
     def start(self, motion: Motion) -> None:
         # The planets are sorted by their distance from the star.
@@ -64,21 +67,20 @@ class WisdomHolman(FewBodies):
         self._order = np.argsort(distance, kind="stable")
         self._call(motion, _begin, x[:, self._order], v[:, self._order])
 
-    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
         state: Any = motion.state
         x, v = (np.zeros((3, state.count)) for _ in range(2))
         done, i, j = self._call(motion, _advance, x, v, steps)
-        state.step += done
-        state.time = state.origin + state.step * self.dt
+        state.clock.count_steps(done, self.dt)
         order = self._order
         state.position[order], state.velocity[order] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.invalidate()
         if i:
             i, j = sorted((int(order[i]), int(order[j])))
             raise RunFailed(
-                f"step {state.step}: particles {i} and {j} (counted from 0) are closer than "
-                f"{self.options.encounter:g} Hill radii, where the map fails (a planet's "  # type: ignore[attr-defined]
+                f"step {state.clock.step}: particles {i} and {j} (counted from 0) are closer than "
+                f"{self._options.encounter:g} Hill radii, where the map fails (a planet's "  # type: ignore[attr-defined]
                 "moon is no planet of the star); use scheme 'hybrid' or 'ias15'"
             )
 
@@ -86,10 +88,10 @@ class WisdomHolman(FewBodies):
         """Call a kernel with the map's coordinates, and the masses in the map's order."""
         state: Any = motion.state
         X, V = (np.ascontiguousarray(rows.T) for rows in (state.map_position, state.map_velocity))
-        corrector = corrector_kicks(self.options.corrector)  # type: ignore[attr-defined]
-        hill = self.options.encounter  # type: ignore[attr-defined]
+        corrector = corrector_kicks(self._options.corrector)  # type: ignore[attr-defined]
+        hill = self._options.encounter  # type: ignore[attr-defined]
         mass = motion.engine.gravity.G * state.mass[self._order]
-        found = kernel()(x, v, X, V, mass, self.dt, corrector, hill, self.per_c2(motion), *more)
+        found = kernel()(x, v, X, V, mass, self.dt, corrector, hill, per_c2(motion), *more)
         state.map_position[...], state.map_velocity[...] = X.T, V.T
         return found
 
@@ -98,7 +100,14 @@ class WisdomHolman(FewBodies):
         return {"order": self._order}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self._order = arrays["order"].copy()
+        self._order = permutations(arrays["order"])
+
+
+def permutations(order: np.ndarray) -> np.ndarray:
+    """A copy of the rows (…, N) of a checkpoint. Raises ValueError unless each row is a permutation of 0 … N-1."""
+    if (np.sort(order, axis=-1) != np.arange(order.shape[-1])).any():
+        raise ValueError("the order of the planets is no permutation")
+    return order.copy()
 
 
 @cache

@@ -15,7 +15,7 @@ import numpy as np
 from nbody import gpu
 from nbody.errors import InputError
 from nbody.linalg.operands import ALIGNMENT, check_operands
-from nbody.linalg.rung import Launch, Rung, Shape
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 
 LEGACY_STREAM = 1
 """The default stream's number in ``__cuda_array_interface__``. Kernels are launched on this stream."""
@@ -113,7 +113,7 @@ def _prepared(load: Callable[[str, Any], Rung], name: str, a: Any, views: tuple)
     what = f"a product of {shape.m}x{shape.k} by {shape.k}x{shape.n}"
     with gpu.out_of_memory(what, sum(sizes)):
         launch = rung.launch(shape, dtype)
-        assert isinstance(launch, Launch)
+        assert isinstance(launch, ProductLaunch)
         return DeviceCall(launch.direct(shape, dtype), _maker(a, shape, dtype), sizes, what)
 
 
@@ -131,7 +131,7 @@ def _check_layout(name: str, view: dict) -> None:
         raise InputError(f"{name} is not row-major and contiguous on the device; copy it into a new array first")
 
 
-def _maker(a: Any, shape: Shape, dtype: np.dtype) -> Callable[[], tuple[Any, int]]:
+def _maker(a: Any, shape: ProductShape, dtype: np.dtype) -> Callable[[], tuple[Any, int]]:
     """A function that returns a new array for C, of the library of ``a``, and its address."""
     library, size = sys.modules[type(a).__module__.partition(".")[0]], (shape.m, shape.n)
     if library.__name__ == "cupy":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nbody.gpu import FAST, cuda, device_function
-from nbody.linalg.rung import Launch, Shape
+from nbody.linalg.rung import ProductLaunch, ProductShape
 
 THREADS = 256
 
@@ -28,7 +28,7 @@ class Elementwise:
     title: str
     idea: str
     moved: int
-    launch: Callable[[Shape, Any], Launch]
+    launch: Callable[[ProductShape, Any], ProductLaunch]
     reference: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -66,8 +66,8 @@ def square(x):
     return x * x
 
 
-def _launcher(kernel: Callable[[], Any]) -> Callable[[Shape, Any], Launch]:
-    return lambda shape, dtype: Launch(kernel(), (-(-shape.m * shape.n // THREADS),), (THREADS,))
+def _launcher(kernel: Callable[[], Any]) -> Callable[[ProductShape, Any], ProductLaunch]:
+    return lambda shape, dtype: ProductLaunch(kernel(), (-(-shape.m * shape.n // THREADS),), (THREADS,))
 
 
 _WHY = "Every number is read once and used once, so a tile in shared memory has nothing to save."

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.linalg.rung import Reads, Rung, Shape
+from nbody.linalg.rung import ProductShape, Reads, Rung
 
 
 @cache
@@ -36,7 +36,7 @@ def numpy_product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
     np.matmul(a, b, out=c)
 
 
-def _reads(shape: Shape) -> Reads:
+def _reads(shape: ProductShape) -> Reads:
     return Reads(2.0 * shape.k, 0.0)
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from nbody.gpu import FAST, cuda
-from nbody.linalg.rung import Launch, Reads, Rung, Shape
+from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
 
 LARGEST = 32
 """Rows and columns of C: 32² = 1024 threads, the most that a block can have."""
@@ -29,9 +29,9 @@ def kernel(real: Any) -> Any:
     return one_block
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """One block with the shape of the result."""
-    return Launch(kernel(dtype.type), (1, 1), (shape.n, shape.m))
+    return ProductLaunch(kernel(dtype.type), (1, 1), (shape.n, shape.m))
 
 
 RUNG = Rung(

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from nbody.gpu import FAST, cuda
-from nbody.linalg.rung import Launch, Reads, Rung, Shape
+from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
 
 SIDE = 16
 """Threads along each side of a block."""
@@ -33,9 +33,9 @@ def kernel(real: Any) -> Any:
     return many_blocks
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """One block per tile of 16x16 results."""
-    return Launch(kernel(dtype.type), (-(-shape.n // SIDE), -(-shape.m // SIDE)), (SIDE, SIDE))
+    return ProductLaunch(kernel(dtype.type), (-(-shape.n // SIDE), -(-shape.m // SIDE)), (SIDE, SIDE))
 
 
 RUNG = Rung(

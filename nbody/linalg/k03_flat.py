@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from nbody.gpu import FAST, cuda
-from nbody.linalg.rung import Launch, Reads, Rung, Shape
+from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
 
 THREADS = 256
 
@@ -33,9 +33,9 @@ def kernel(real: Any) -> Any:
     return flat
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """256 consecutive elements of C per block."""
-    return Launch(kernel(dtype.type), (-(-shape.m * shape.n // THREADS),), (THREADS,))
+    return ProductLaunch(kernel(dtype.type), (-(-shape.m * shape.n // THREADS),), (THREADS,))
 
 
 RUNG = Rung(

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from nbody.gpu import FAST, cuda, device_function
-from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
 from nbody.unroll import unrolled
 
 TILE = 32
@@ -58,9 +58,9 @@ def kernel(real: Any, results: int) -> Any:
 
 
 def _rung(results: int, words: str, improves: str) -> Rung:
-    def launch(shape: Shape, dtype: Any) -> Launch:
+    def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
         grid = (-(-shape.n // TILE), -(-shape.m // TILE))
-        return Launch(kernel(dtype.type, results), grid, (TILE, TILE // results))
+        return ProductLaunch(kernel(dtype.type, results), grid, (TILE, TILE // results))
 
     return Rung(
         title=f"{words} results per thread",

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from nbody.gpu import FAST, cuda, device_function
-from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
 from nbody.linalg.staging import slab_filler
 from nbody.unroll import unrolled
 
@@ -70,9 +70,9 @@ def kernel(real: Any) -> Any:
     return sliding_window
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """256 threads per tile of 64x64 results."""
-    return Launch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (TILE, ROWS))
+    return ProductLaunch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (TILE, ROWS))
 
 
 RUNG = Rung(

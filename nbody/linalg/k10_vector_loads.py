@@ -13,7 +13,7 @@ from typing import Any
 from nbody.gpu import FAST, cuda
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.k09_sliding_window import DEPTH, RESULTS, ROWS, THREADS, TILE
-from nbody.linalg.rung import Launch, Reads, Rung, Shape
+from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
 from nbody.linalg.staging import vector_fetcher
 
 
@@ -57,9 +57,9 @@ def kernel(real: Any) -> Any:
     return vector_loads
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """256 threads per tile of 64x64 results."""
-    return Launch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (TILE, ROWS))
+    return ProductLaunch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (TILE, ROWS))
 
 
 RUNG = Rung(

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from nbody.gpu import FAST, cuda, device_function
-from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
 from nbody.linalg.staging import slab_filler
 from nbody.unroll import unrolled
 
@@ -76,8 +76,8 @@ def kernel(real: Any, side: int) -> Any:
 def _rung(side: int, improves: str) -> Rung:
     tile = SIDE * side
 
-    def launch(shape: Shape, dtype: Any) -> Launch:
-        return Launch(kernel(dtype.type, side), (-(-shape.n // tile), -(-shape.m // tile)), (SIDE, SIDE))
+    def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
+        return ProductLaunch(kernel(dtype.type, side), (-(-shape.n // tile), -(-shape.m // tile)), (SIDE, SIDE))
 
     return Rung(
         title=f"outer products, {side}x{side} results per thread",

@@ -18,7 +18,7 @@ import numpy as np
 from nbody.gpu import bounded, cuda, device_function
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.register_tile import RegisterTile, register_tile
-from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
 from nbody.linalg.staging import vector_fetcher
 
 SIDE, RESULTS, DEPTH = 16, 8, 8
@@ -98,9 +98,9 @@ def kernel(real: Any) -> Any:
     return transposed
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """256 threads per tile of 128x128 results."""
-    return Launch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (SIDE, SIDE))
+    return ProductLaunch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (SIDE, SIDE))
 
 
 RUNG = Rung(

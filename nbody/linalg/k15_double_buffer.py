@@ -15,7 +15,7 @@ from typing import Any
 from nbody.gpu import FAST, cuda
 from nbody.linalg.intrinsics import vector_length
 from nbody.linalg.k14_transposed import DEPTH, RESULTS, SIDE, SUMS, TILE, pieces
-from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
 
 
 @cache
@@ -58,9 +58,9 @@ def kernel(real: Any) -> Any:
     return double_buffer
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """256 threads per tile of 128x128 results."""
-    return Launch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (SIDE, SIDE))
+    return ProductLaunch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (SIDE, SIDE))
 
 
 RUNG = Rung(

@@ -13,7 +13,7 @@ from typing import Any
 
 from nbody.gpu import cuda
 from nbody.linalg.k02_many_blocks import SIDE
-from nbody.linalg.rung import Launch, Reads, Rung, Shape
+from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
 
 
 @cache
@@ -35,9 +35,9 @@ def kernel(real: Any) -> Any:
     return kahan
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """One block per tile of 16x16 results."""
-    return Launch(kernel(dtype.type), (-(-shape.n // SIDE), -(-shape.m // SIDE)), (SIDE, SIDE))
+    return ProductLaunch(kernel(dtype.type), (-(-shape.n // SIDE), -(-shape.m // SIDE)), (SIDE, SIDE))
 
 
 RUNG = Rung(

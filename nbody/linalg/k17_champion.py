@@ -28,13 +28,13 @@ from nbody.linalg import k18_skinny
 from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length, wait_for_team
 from nbody.linalg.partial_sums import partial_adder, team_adder
 from nbody.linalg.register_tile import COLUMNS_TURNING, ROWS, ROWS_TURNING, register_tile
-from nbody.linalg.rung import Launch, Rung, Scratch, Shape, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, Scratch, tile_reads
 from nbody.linalg.staging import slab_copier
 
 WARP = 32
 
 
-class Tiling(NamedTuple):
+class ProductTiling(NamedTuple):
     """How a product is divided: (rows, columns) of C per block, per warp, per thread; slab depth, slabs in shared memory per
     team, blocks per multiprocessor, teams per tile; the path through a thread's results."""
 
@@ -59,7 +59,7 @@ class Tiling(NamedTuple):
 
 
 @cache
-def kernel(real: Any, tiling: Tiling, splits: int, vectors: bool, guarded: bool) -> Any:
+def kernel(real: Any, tiling: ProductTiling, splits: int, vectors: bool, guarded: bool) -> Any:
     """The kernel for a tiling. ``vectors``: the rows of B have a multiple of V numbers; ``guarded``: some tile or slab is
     incomplete."""
     (height, width), (warp_height, warp_width), (rows, columns), depth, stages, resident, teams, path = tiling
@@ -134,14 +134,14 @@ def kernel(real: Any, tiling: Tiling, splits: int, vectors: bool, guarded: bool)
 
 TILINGS = {
     "float32": (
-        (240, Tiling((128, 128), (64, 64), (8, 16), depth=16, stages=2, resident=2)),
-        (120, Tiling((64, 64), (32, 64), (8, 8), depth=16, stages=2, resident=2, teams=2)),
-        (120, Tiling((32, 64), (32, 32), (4, 8), depth=16, stages=2, resident=1, teams=2)),
-        (0, Tiling((16, 32), (16, 32), (4, 4), depth=16, stages=3, resident=1, teams=4)),
+        (240, ProductTiling((128, 128), (64, 64), (8, 16), depth=16, stages=2, resident=2)),
+        (120, ProductTiling((64, 64), (32, 64), (8, 8), depth=16, stages=2, resident=2, teams=2)),
+        (120, ProductTiling((32, 64), (32, 32), (4, 8), depth=16, stages=2, resident=1, teams=2)),
+        (0, ProductTiling((16, 32), (16, 32), (4, 4), depth=16, stages=3, resident=1, teams=4)),
     ),
     "float64": (
-        (120, Tiling((64, 64), (64, 32), (8, 8), depth=16, stages=2, resident=4, path=ROWS_TURNING)),
-        (0, Tiling((32, 32), (16, 32), (4, 4), depth=16, stages=3, resident=4, path=ROWS)),
+        (120, ProductTiling((64, 64), (64, 32), (8, 8), depth=16, stages=2, resident=4, path=ROWS_TURNING)),
+        (0, ProductTiling((32, 32), (16, 32), (4, 4), depth=16, stages=3, resident=4, path=ROWS)),
     ),
 }
 """Tilings by precision, from large to small, each with the number of tiles from which on it keeps an H200's 132
@@ -152,17 +152,17 @@ LEAST_DEPTH = 1024
 """The shortest part of a sum: with shorter parts, adding them takes longer than the split saves."""
 
 
-def plan(shape: Shape, dtype: Any) -> tuple[Tiling, int]:
+def plan(shape: ProductShape, dtype: Any) -> tuple[ProductTiling, int]:
     """The tiling, and the number of parts along k, for a shape."""
 
-    def tiles(tiling: Tiling) -> int:
+    def tiles(tiling: ProductTiling) -> int:
         return -(-shape.m // tiling.block[0]) * -(-shape.n // tiling.block[1])
 
     tiling = next(tiling for enough, tiling in TILINGS[dtype.name] if tiles(tiling) >= enough)
     return tiling, max(1, min(BLOCKS // tiles(tiling), shape.k // LEAST_DEPTH))
 
 
-def tiled_launch(shape: Shape, dtype: Any, tiling: Tiling, splits: int) -> Launch:
+def tiled_launch(shape: ProductShape, dtype: Any, tiling: ProductTiling, splits: int) -> ProductLaunch:
     """The launch for a given tiling."""
     height, width = tiling.block
     vectors = shape.n % vector_length(dtype) == 0
@@ -170,10 +170,12 @@ def tiled_launch(shape: Shape, dtype: Any, tiling: Tiling, splits: int) -> Launc
     grid = (-(-shape.n // width), -(-shape.m // height), splits)
     partial = Scratch(dtype.type, (splits * shape.m, shape.n) if splits > 1 else (1, 1))
     arrived = Scratch(np.int32, (grid[0] * grid[1],) if splits > 1 else (1,))
-    return Launch(kernel(dtype.type, tiling, splits, vectors, guarded), grid, (tiling.threads,), (partial, arrived))
+    return ProductLaunch(
+        kernel(dtype.type, tiling, splits, vectors, guarded), grid, (tiling.threads,), (partial, arrived)
+    )
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """The tuned tiling for the shape; the skinny kernel (k18) if the result has at most 4 columns."""
     if shape.n <= k18_skinny.COLUMNS:
         return k18_skinny.launch(shape, dtype)

@@ -13,7 +13,7 @@ from typing import Any
 
 from nbody.gpu import FAST, cuda
 from nbody.linalg.intrinsics import move_vector, vector_length
-from nbody.linalg.rung import Launch, Reads, Rung, Shape
+from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
 
 COLUMNS = 4
 """Columns of B that a block multiplies with; wider matrices take several passes over A."""
@@ -91,12 +91,12 @@ def rows_per_block(m: int) -> int:
     return rows
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """A block for every few rows and every 4 columns."""
     rows = rows_per_block(shape.m)
     vectors = shape.k % vector_length(dtype) == 0
     grid = (-(-shape.m // rows), -(-shape.n // COLUMNS))
-    return Launch(kernel(dtype.type, rows, vectors, shape.n == COLUMNS), grid, (THREADS,))
+    return ProductLaunch(kernel(dtype.type, rows, vectors, shape.n == COLUMNS), grid, (THREADS,))
 
 
 RUNG = Rung(

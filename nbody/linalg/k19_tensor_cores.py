@@ -19,7 +19,7 @@ import numpy as np
 
 from nbody.gpu import bounded, cuda
 from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length
-from nbody.linalg.rung import Launch, Rung, Shape, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
 from nbody.linalg.staging import slab_copier
 from nbody.linalg.tensor_tile import TensorTiling, held, slab_multiplier, tile_writer
 
@@ -81,12 +81,12 @@ def kernel(tiling: TensorTiling, split: bool, a_vectors: bool, b_vectors: bool, 
     return tensor_cores
 
 
-def tiled_launch(shape: Shape, tiling: TensorTiling, split: bool) -> Launch:
+def tiled_launch(shape: ProductShape, tiling: TensorTiling, split: bool) -> ProductLaunch:
     """The launch for a given tiling."""
     height, width = tiling.block
     ragged = shape.m % height > 0 or shape.n % width > 0 or shape.k % tiling.depth > 0
     program = kernel(tiling, split, shape.k % 4 == 0, shape.n % 4 == 0, ragged)
-    return Launch(program, (-(-shape.n // width), -(-shape.m // height)), (tiling.threads,))
+    return ProductLaunch(program, (-(-shape.n // width), -(-shape.m // height)), (tiling.threads,))
 
 
 def _rung(title: str, tiling: TensorTiling, split: bool, **more: Any) -> Rung:

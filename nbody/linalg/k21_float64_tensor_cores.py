@@ -22,7 +22,7 @@ from nbody.linalg import k17_champion, k18_skinny
 from nbody.linalg.double_tile import REAL, DoubleTiling, double_copiers, double_tile
 from nbody.linalg.intrinsics import AMPERE, commit_copies, copies_waiter
 from nbody.linalg.partial_sums import partial_adder
-from nbody.linalg.rung import Launch, Rung, Scratch, Shape, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, Scratch, tile_reads
 
 
 @cache
@@ -118,7 +118,7 @@ LEAST_DEPTH = 512
 """The shortest part of a sum that is worth a split."""
 
 
-def plan(shape: Shape) -> tuple[DoubleTiling, int]:
+def plan(shape: ProductShape) -> tuple[DoubleTiling, int]:
     """The tiling, and the number of parts along k, for a shape."""
 
     def tiles(tiling: DoubleTiling) -> int:
@@ -133,7 +133,7 @@ def compute_capability() -> tuple[int, int]:
     return facts().compute_capability if available() else (9, 0)
 
 
-def tiled_launch(shape: Shape, tiling: DoubleTiling, splits: int) -> Launch:
+def tiled_launch(shape: ProductShape, tiling: DoubleTiling, splits: int) -> ProductLaunch:
     """The launch for a given tiling."""
     height, width = tiling.block
     guarded = shape.m % height > 0 or shape.n % width > 0 or shape.k % tiling.depth > 0
@@ -141,10 +141,10 @@ def tiled_launch(shape: Shape, tiling: DoubleTiling, splits: int) -> Launch:
     partial = Scratch(REAL, (splits * shape.m, shape.n) if splits > 1 else (1, 1))
     arrived = Scratch(np.int32, (tiles,) if splits > 1 else (1,))
     program = kernel(tiling, splits, shape.k % 2 == 0, shape.n % 2 == 0, guarded)
-    return Launch(program, (tiles, 1, splits), (tiling.threads,), (partial, arrived), tiling.shared_bytes)
+    return ProductLaunch(program, (tiles, 1, splits), (tiling.threads,), (partial, arrived), tiling.shared_bytes)
 
 
-def launch(shape: Shape, dtype: Any) -> Launch:
+def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
     """The tuned tiling for the shape; k17 on a card without float64 tensor cores, k18 if C has at most 4 columns."""
     if shape.n <= k18_skinny.COLUMNS or compute_capability() < (8, 0):
         return k17_champion.launch(shape, dtype)

@@ -1,4 +1,4 @@
-"""From a user's matrices to a rung's launch: check them, copy them to the device if needed, return the result."""
+"""From a user's NumPy matrices to a rung's launch: check them, copy them to the device if needed, return the result."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.linalg.rung import Rung, Shape
+from nbody.linalg.rung import ProductShape, Rung
 
 ALIGNMENT = 16
 """Device arrays must start at a multiple of this number of bytes, since the kernels move 128 bits at a time."""
@@ -14,23 +14,9 @@ ALIGNMENT = 16
 ELSEWHERE = "out must be where a and b are: all NumPy arrays, or all on the device"
 
 
-def multiply(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any = None) -> Any:
-    """C = A·B; arguments, result and errors as in :func:`nbody.linalg.matmul`. ``load(name, dtype)`` returns the rung."""
-    try:
-        views = (
-            a.__cuda_array_interface__,
-            b.__cuda_array_interface__,
-            None if out is None else out.__cuda_array_interface__,
-        )
-    except AttributeError:
-        return _multiply_elsewhere(load, name, a, b, out)
-    from nbody.linalg.device_call import multiply_on_device
-
-    return multiply_on_device(load, name, a, b, out, views)
-
-
-def _multiply_elsewhere(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any) -> Any:
-    """:func:`multiply` for NumPy arrays, which are copied to the device and back, and in Numba's simulator."""
+def multiply_on_host(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any) -> Any:
+    """C = A·B of NumPy arrays, which are copied to the device and back, and of all arrays in Numba's simulator; arguments,
+    result and errors as in :func:`nbody.linalg.matmul`. ``load(name, dtype)`` returns the rung."""
     if _on_device(a) != _on_device(b):
         raise InputError("one matrix is on the device and the other is not; copy one of them first")
     if not _on_device(a):
@@ -66,7 +52,7 @@ def _multiply_elsewhere(load: Callable[[str, Any], Rung], name: str, a: Any, b: 
     return target
 
 
-def check_operands(a: Any, b: Any) -> tuple[Shape, np.dtype]:
+def check_operands(a: Any, b: Any) -> tuple[ProductShape, np.dtype]:
     """The shape and dtype of a product. Raises InputError if the matrices cannot be multiplied."""
     for name, matrix in (("a", a), ("b", b)):
         if len(matrix.shape) != 2:
@@ -79,10 +65,10 @@ def check_operands(a: Any, b: Any) -> tuple[Shape, np.dtype]:
         raise InputError(f"a is {a.dtype} and b is {b.dtype}; convert one to the other's dtype")
     if a.shape[1] != b.shape[0]:
         raise InputError(f"a has {a.shape[1]} columns and b has {b.shape[0]} rows; they must be as many")
-    return Shape(int(a.shape[0]), int(b.shape[1]), int(a.shape[1])), np.dtype(a.dtype).newbyteorder("=")
+    return ProductShape(int(a.shape[0]), int(b.shape[1]), int(a.shape[1])), np.dtype(a.dtype).newbyteorder("=")
 
 
-def _multiply_on_cpu(rung: Rung, shape: Shape, dtype: np.dtype, a: Any, b: Any, out: Any) -> np.ndarray:
+def _multiply_on_cpu(rung: Rung, shape: ProductShape, dtype: np.dtype, a: Any, b: Any, out: Any) -> np.ndarray:
     if _on_device(a):
         raise InputError(f"the rung '{rung.title}' runs on the CPU; give it NumPy arrays")
     target = np.empty((shape.m, shape.n), dtype) if out is None else out
@@ -95,7 +81,7 @@ def _multiply_on_cpu(rung: Rung, shape: Shape, dtype: np.dtype, a: Any, b: Any, 
     return target
 
 
-def _check_out(out: Any, shape: Shape, dtype: np.dtype, on_device: bool) -> None:
+def _check_out(out: Any, shape: ProductShape, dtype: np.dtype, on_device: bool) -> None:
     if _on_device(out) != on_device or not (on_device or isinstance(out, np.ndarray)):
         raise InputError(ELSEWHERE)
     if isinstance(out, np.ndarray) and not out.flags.writeable:

@@ -13,7 +13,7 @@ LECTURE_SIZE = 2048
 """The n of the lecture's table of square products."""
 
 
-class Shape(NamedTuple):
+class ProductShape(NamedTuple):
     """C (m, n) = A (m, k) · B (k, n)."""
 
     m: int
@@ -38,12 +38,14 @@ class Reads(NamedTuple):
         return 1000 * self.from_global + 10 * self.from_shared
 
 
-def tile_reads(block: tuple[int, int], thread: tuple[int, int] = (1, 1), words: int = 1) -> Callable[[Shape], Reads]:
+def tile_reads(
+    block: tuple[int, int], thread: tuple[int, int] = (1, 1), words: int = 1
+) -> Callable[[ProductShape], Reads]:
     """Reads of a kernel whose blocks compute tiles of ``block`` = (rows, columns) and whose threads hold
     ``thread`` = (rows, columns) results in registers: every number is used for a whole row or column of them;
     ``words`` numbers are read from shared memory in one access."""
 
-    def reads(shape: Shape) -> Reads:
+    def reads(shape: ProductShape) -> Reads:
         from_global = shape.k / block[0] + shape.k / block[1]
         from_shared = (shape.k / thread[0] + shape.k / thread[1]) / words
         return Reads(from_global, from_shared)
@@ -60,15 +62,15 @@ class Scratch(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _allocate(scratch: Scratch, place: int) -> Any:
-    """The array, cached for later launches; ``place`` distinguishes several arrays of one launch."""
+def _allocate(scratch: Scratch, index: int) -> Any:
+    """The array, cached for later launches; ``index`` distinguishes several arrays of one launch."""
     from nbody.gpu import cuda
 
     return cuda.to_device(np.zeros(scratch.shape, scratch.dtype))
 
 
 @lru_cache(maxsize=64)
-def _allow_shared(launch: "Launch", dtype: np.dtype) -> None:
+def _allow_shared(launch: "ProductLaunch", dtype: np.dtype) -> None:
     from nbody.gpu import SIMULATED, allow_shared
 
     if not SIMULATED:
@@ -76,7 +78,7 @@ def _allow_shared(launch: "Launch", dtype: np.dtype) -> None:
 
 
 @dataclass(frozen=True)
-class Launch:
+class ProductLaunch:
     """A compiled kernel with its grid and block; called with device arrays (a, b, c) it starts the product."""
 
     kernel: Any
@@ -97,16 +99,16 @@ class Launch:
         share their scratch memory: they must not run at the same time on two streams."""
         if self.dynamic_shared:
             _allow_shared(self, np.dtype(a.dtype))
-        extra = [_allocate(scratch, place) for place, scratch in enumerate(self.scratch)]
+        extra = [_allocate(scratch, index) for index, scratch in enumerate(self.scratch)]
         self.kernel[self.grid, self.block, stream, self.dynamic_shared](a, b, c, *extra)
 
-    def direct(self, shape: Shape, dtype: Any) -> Callable[[int, int, int], None]:
+    def direct(self, shape: ProductShape, dtype: Any) -> Callable[[int, int, int], None]:
         """The same launch for the addresses of a, b and c, on the default stream: a few microseconds of Python instead of
         about a hundred."""
         from nbody.gpu import DirectLaunch
 
         shapes = [(shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n), *(s.shape for s in self.scratch)]
-        extra = [_allocate(scratch, place) for place, scratch in enumerate(self.scratch)]
+        extra = [_allocate(scratch, index) for index, scratch in enumerate(self.scratch)]
         launch = DirectLaunch(self.kernel, self.signature(dtype), shapes, self.grid, self.block, self.dynamic_shared)
         launch.fix(3, extra)
         return launch
@@ -128,7 +130,7 @@ class Launch:
 @dataclass(frozen=True)
 class Rung:
     """One step of the ladder. ``launch(shape, dtype)`` returns a callable (a, b, c) that computes c = a·b: a
-    :class:`Launch` on the GPU, a Python function if ``on`` is "cpu".
+    :class:`ProductLaunch` on the GPU, a Python function if ``on`` is "cpu".
 
     Attributes:
         title, idea: what it is, and its idea in one sentence.
@@ -146,8 +148,8 @@ class Rung:
     title: str
     idea: str
     limit: str
-    launch: Callable[[Shape, Any], Callable[[Any, Any, Any], None]]
-    reads: Callable[[Shape], Reads]
+    launch: Callable[[ProductShape, Any], Callable[[Any, Any, Any], None]]
+    reads: Callable[[ProductShape], Reads]
     improves: str = ""
     on: str = "gpu"
     dtypes: tuple[str, ...] = ("float32", "float64")
@@ -159,12 +161,12 @@ class Rung:
     columns: int | None = None
 
     @property
-    def example_shape(self) -> Shape:
+    def example_shape(self) -> ProductShape:
         """The product for which the rung is explained."""
         side = self.largest or self.example
-        return Shape(side, self.columns or side, side)
+        return ProductShape(side, self.columns or side, side)
 
-    def check(self, shape: Shape, dtype: Any) -> None:
+    def check(self, shape: ProductShape, dtype: Any) -> None:
         """Raise InputError if this rung has no kernel for the dtype, or the shape is too large for it."""
         if np.dtype(dtype).name not in self.dtypes:
             raise InputError(f"the rung '{self.title}' multiplies {' and '.join(self.dtypes)}, not {np.dtype(dtype)}")

@@ -42,26 +42,27 @@ def row_and_column(lane: int, register: int) -> dict[str, tuple[int, int]]:
     }
 
 
-def _mma(product, p, c_at, a, i, a_at, b, j, b_at):
+def _mma(c, a, b):
+    """C += A·B; each matrix is an array, the index of this thread's first element, and the offsets of all its elements."""
     thread: Any = current_thread()
     warp, lane = divmod(thread.thread_id, 32)
-    depth = 4 * len(b_at)
+    depth = 4 * len(b[2])
     table = _of_block(f"table {depth} of warp {warp}", lambda: _Table(depth))
-    for n, at in enumerate(a_at):
-        table.a[row_and_column(lane, n)["a"]] = a[i + at]
-    for n, at in enumerate(b_at):
-        table.b[row_and_column(lane, n)["b"]] = b[j + at]
+    for name, matrix, (factor, first, offsets) in (("a", table.a, a), ("b", table.b, b)):
+        for n, offset in enumerate(offsets):
+            matrix[row_and_column(lane, n)[name]] = factor[first + offset]
     thread.wait(table, 32)
-    for n, at in enumerate(c_at):
+    product, first, offsets = c
+    for n, offset in enumerate(offsets):
         row, column = row_and_column(lane, n)["c"]
-        product[p + at] += product.dtype.type(table.a[row] @ table.b[:, column])
+        product[first + offset] += product.dtype.type(table.a[row] @ table.b[:, column])
     thread.wait(table, 32)
 
 
 def mma_tf32(product, p, a, i, b, j):
     """``product[p:p + 4] += A·B`` for a warp: A (16, 8) from ``a[i:i + 4]``, B (8, 8) from ``b[j:j + 2]`` of its 32
     threads, in the layout of PTX's ``mma.sync.m16n8k8``."""
-    _mma(product, p, range(4), a, i, range(4), b, j, range(2))
+    _mma((product, p, range(4)), (a, i, range(4)), (b, j, range(2)))
 
 
 def mma_f64(depth, a_at, b_at, c_at):
@@ -71,4 +72,4 @@ def mma_f64(depth, a_at, b_at, c_at):
     registers in PTX's ``mma.sync.m16n8k…`` (:func:`row_and_column`): A's are a[i + a_at[0]], a[i + a_at[1]], …, and
     likewise B's from b[j] and C's from product[p] on.
     """
-    return lambda product, p, a, i, b, j: _mma(product, p, c_at, a, i, a_at, b, j, b_at)
+    return lambda product, p, a, i, b, j: _mma((product, p, c_at), (a, i, a_at), (b, j, b_at))

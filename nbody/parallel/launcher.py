@@ -21,7 +21,7 @@ VARIABLES = (
 """Launchers, with the variables of the number of processes and of this one's rank."""
 
 
-class Launch(NamedTuple):
+class JobLaunch(NamedTuple):
     """What a launcher says: its name, this process's rank, and the number of processes (0: it does not say)."""
 
     launcher: str
@@ -29,12 +29,12 @@ class Launch(NamedTuple):
     size: int
 
 
-def launch(environment: Mapping[str, str] = os.environ) -> Launch | None:
+def launch(environment: Mapping[str, str] = os.environ) -> JobLaunch | None:
     """The launcher of this process; None if it was started alone."""
     if environment.get(ALONE_VARIABLE) == "1":
         return None
     for name, size, rank in VARIABLES:
         counted, own = environment.get(size, "0"), environment.get(rank, "")
         if own.isdecimal() and counted.isdecimal() and (size in environment or not size):
-            return None if counted == "1" else Launch(name, int(own), int(counted))
+            return None if counted == "1" else JobLaunch(name, int(own), int(counted))
     return None

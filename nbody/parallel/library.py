@@ -9,10 +9,10 @@ from typing import Any
 
 from nbody import machine
 from nbody.errors import InputError, printable
-from nbody.parallel.launcher import ALONE_VARIABLE, SRUN, Launch
+from nbody.parallel.launcher import ALONE_VARIABLE, SRUN, JobLaunch
 
 
-def start_mpi(launched: Launch) -> Any:
+def start_mpi(launched: JobLaunch) -> Any:
     """mpi4py's module MPI, with MPI started.
 
     Raises:
@@ -47,7 +47,7 @@ def start_mpi(launched: Launch) -> Any:
     return MPI
 
 
-def _check_pmi(launched: Launch, mpi: Any, environment: Mapping[str, str] = os.environ) -> None:
+def _check_pmi(launched: JobLaunch, mpi: Any, environment: Mapping[str, str] = os.environ) -> None:
     """Raise an InputError where Open MPI's start would end each process with a page of text: srun has offered no PMI."""
     offered = any(name.startswith(("PMI_", "PMIX_")) for name in environment)
     if launched.launcher == SRUN and not offered and "Open MPI" in name_of(mpi):
@@ -56,7 +56,7 @@ def _check_pmi(launched: Launch, mpi: Any, environment: Mapping[str, str] = os.e
         )
 
 
-def _remedy(launched: Launch, mpi: Any) -> str:
+def _remedy(launched: JobLaunch, mpi: Any) -> str:
     if launched.launcher != SRUN and "SLURM_STEP_NUM_TASKS" not in os.environ:
         return "they belong to different MPIs; use the mpirun of this one"
     kind = "pmix" if "Open MPI" in name_of(mpi) else "pmi2"

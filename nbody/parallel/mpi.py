@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from nbody.errors import InputError, NBodyError, RunFailed, printable
-from nbody.parallel.launcher import Launch
+from nbody.parallel.launcher import JobLaunch
 from nbody.parallel.library import name_of, start_mpi
 from nbody.parallel.team import Team, is_agreed
 
@@ -56,7 +56,7 @@ class MpiTeam(Team):
         InputError: mpi4py or an MPI library is missing, or MPI does not know the launcher.
     """
 
-    def __init__(self, launched: Launch) -> None:
+    def __init__(self, launched: JobLaunch) -> None:
         self._mpi = start_mpi(launched)
         self.library, world = name_of(self._mpi), self._mpi.COMM_WORLD
         self.launcher = launched.launcher

@@ -47,12 +47,12 @@ class Calls(NamedTuple):
 
     def next(self, state: State, until: float) -> tuple[int, float]:
         """The number of steps to the next call, and the latest time of these steps: at most ``until``."""
-        steps, latest = self.schedule.next(state.step - self.first, state.time)
+        steps, latest = self.schedule.next(state.clock.step - self.first, state.clock.time)
         return steps, until if same_time(latest, until) else min(latest, until)
 
     def due(self, state: State) -> bool:
         """True if the function is to be called now."""
-        return self.schedule.regular(state.step - self.first, state.time)
+        return self.schedule.regular(state.clock.step - self.first, state.clock.time)
 
 
 def calls_of(
@@ -78,7 +78,7 @@ def calls_of(
         return Calls(callback, StepSchedule(every, FOREVER))
     if not (math.isfinite(interval) and interval > 0):
         raise InputError(f"run: interval must be a time greater than 0, got {interval!r}")
-    if integrator.adaptive:
-        return Calls(callback, CallTimes(interval, math.inf, state.time))
+    if integrator.facts.adaptive:
+        return Calls(callback, CallTimes(interval, math.inf, state.clock.time))
     steps = whole_steps("run: interval: ", interval, integrator.dt)
-    return Calls(callback, StepSchedule(steps, FOREVER), state.step)
+    return Calls(callback, StepSchedule(steps, FOREVER), state.clock.step)

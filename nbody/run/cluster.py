@@ -17,6 +17,7 @@ from typing import Any
 
 from nbody import machine
 from nbody.errors import InputError, did_you_mean, printable
+from nbody.run.attempt import attempt
 from nbody.run.signals import StopRequest
 from nbody.whole_file import whole_file
 
@@ -34,8 +35,6 @@ CANCEL_SECONDS = 60.0
 
 def job(task: Any, arguments: list[str], fresh: bool) -> int:
     """One attempt at a run, within a job. The cluster's warning before the time limit stops the run with a checkpoint."""
-    from nbody.run.sweep import attempt
-
     stop = StopRequest()
 
     def ask(number: int, frame: Any) -> None:
@@ -98,7 +97,7 @@ class Cluster:
         self._folder, self._lock = folder.absolute(), threading.Lock()
 
     def attempt(self, task: Any, arguments: list[str], fresh: bool, environment: Any, stop: StopRequest) -> int:
-        """:func:`nbody.run.sweep.attempt` as a job: the one that an earlier sweep submitted, or a new one. Returns the
+        """:func:`nbody.run.attempt.attempt` as a job: the one that an earlier sweep submitted, or a new one. Returns the
         exit code, 1 if the job was lost. A requested stop cancels the job. Raises InputError: no job could be submitted."""
         note = note_of(task)
         with self._lock:  # submitit's objects are not made for threads

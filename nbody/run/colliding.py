@@ -71,7 +71,8 @@ class Colliding:
         return self.now.arrays()
 
     def restore(self, checkpoint: "Checkpoint") -> None:
-        """Continue from a checkpoint."""
+        """Continue from a checkpoint. Raises LookupError, TypeError or ValueError if it is not one of these bodies."""
+        checkpoint.check(self.arrays())
         self.recorded = int(checkpoint.meta.get("events", 0))
         self.now.restore(checkpoint.state, self.recorded)
 
@@ -82,27 +83,27 @@ class Colliding:
     def resolve(self, span: Span, motion: Motion, integrator: Integrator, recording: "Recording") -> Motion | None:
         """Act on a step in which bodies touch. Returns the motion of the bodies that are left if some have merged."""
         old = motion.state
-        if self.now.rule == "merge":
-            integrator.synchronize(motion)
-            x, v = old.phase_space()
+        if self.now.merges:
+            x, v = old.values("position", "velocity")
             span = span._replace(x1=x, v1=v)
-        events, left = self.now.resolve(span, old.step, first=span.begin == self.bodies.time)
+        step = old.clock.step
+        events, left = self.now.resolve(span, step, first=span.begin == self.bodies.time)
         self._record(events, recording)
         if self.now.touched is not None:
             self._stop()
         if left is None:
             return None
         state = motion.engine.load(left)
-        state.step, state.time, state.origin = old.step, old.time, old.origin
-        state.slots = self.now.rows
-        state.send_with_frames(old.frame_columns, left)
+        state.clock.step, state.clock.time, state.clock.origin = step, old.clock.time, old.clock.origin
+        state.frames.slots = self.now.rows
+        state.frames.request(old.frames.columns, left)
         found = Motion(motion.engine, state)
         try:
-            integrator.prepare(found)
+            integrator.prepare(found, contacts=True)
             with np.errstate(all="ignore"):
                 integrator.start(found)
         except InputError as error:
-            raise RunFailed(f"step {old.step}: after a merger the scheme can't go on: {error}") from None
+            raise RunFailed(f"step {step}: after a merger the scheme can't go on: {error}") from None
         return found
 
     def _record(self, events: np.ndarray, recording: "Recording") -> None:

@@ -25,7 +25,9 @@ def chosen_engine(
     """
     written = scenario.engine
     accuracy = _accuracy(scenario)
-    asked = integrator.problem(scenario.gravity, scenario.precision, count)._replace(accuracy=accuracy, ranks=ranks)
+    asked = integrator.facts.problem(scenario.gravity, scenario.precision, count)._replace(
+        accuracy=accuracy, ranks=ranks
+    )
     free = accuracy is not None and "precision" not in scenario.source.values
     lowest = PRECISIONS.index(scenario.precision)
     where = scenario.where("engine", "integrator.scheme", "precision")

@@ -1,55 +1,39 @@
 """The plan of an ensemble: what it may be, and the engine for it."""
 
-from typing import Any
-
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
+from nbody.forces.systems import DEVICES, systems_engine
 from nbody.initial.ensemble import check_bodies
-from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator, unsupported
-from nbody.registry import imported
 from nbody.run.schedule import Schedule, TimeSchedule
 from nbody.scenario import FromArrays, Scenario
 from nbody.trajectory.systems import COLUMNS
 
-ENGINE = {device: f"nbody.forces.systems.{device}:SystemsEngine" for device in ("cpu", "gpu")}
-
-
-def scheme_of_systems(scenario: Scenario, kind: type[Integrator]) -> Any:
-    """The class that moves the systems of an ensemble by a scheme. Raises InputError if there is none."""
-    if not kind.for_ensembles:
-        able = " or ".join(name for name in INTEGRATORS if INTEGRATORS.load(name).for_ensembles)
-        raise InputError(
-            f"{scenario.where('integrator.scheme', 'ensemble')}"
-            f"scheme '{scenario.integrator.scheme}' moves one system; an ensemble "
-            f"takes {able}"
-        )
-    return imported(kind.for_ensembles)
-
 
 def engine_of_systems(scenario: Scenario, integrator: Integrator) -> tuple[str, str, type[Engine]]:
     """The name of the engine, why it was chosen (empty if the user named it), and its class."""
-    written = scenario.engine.name
+    assert scenario.ensemble is not None
+    written, count = scenario.engine.name, scenario.ensemble.count
     if written == "auto":
         from nbody import gpu
 
         reason = gpu.why_unavailable()
-        on_gpu: type[Engine] = imported(ENGINE["gpu"])
+        on_gpu = systems_engine("gpu", count)
         if reason or gpu.SIMULATED:
-            return "cpu", f"no GPU: {reason or 'the simulator'}", imported(ENGINE["cpu"])
+            return "cpu", f"no GPU: {reason or 'the simulator'}", systems_engine("cpu", count)
         if unsupported(type(integrator), on_gpu, scenario.gravity, "float64"):
-            return "cpu", f"scheme '{scenario.integrator.scheme}' works on the CPU", imported(ENGINE["cpu"])
+            return "cpu", f"scheme '{scenario.integrator.scheme}' works on the CPU", systems_engine("cpu", count)
         return "gpu", "one lane of a warp per planet", on_gpu
     if written != "gpu":
         ENGINES.check(written, scenario.where("engine"))
     # The schemes compute the forces; the engine adds the energies of frames, in float64 on every device.
     name = "gpu" if written.startswith("gpu") else "cpu" if written == "reference" else written
-    if name not in ENGINE:
+    if name not in DEVICES:
         raise InputError(
             f"{scenario.where('engine', 'ensemble')}an ensemble runs on engine cpu or gpu, not on '{written}'"
         )
-    return name, "", imported(ENGINE[name])
+    return name, "", systems_engine(name, count)
 
 
 def check_ensemble(scenario: Scenario, integrator: Integrator, bodies: int, schedule: Schedule) -> None:
@@ -72,15 +56,7 @@ def check_ensemble(scenario: Scenario, integrator: Integrator, bodies: int, sche
             "an ensemble records energy, time, steps, status and closest approach of "
             "each system; remove 'observables'"
         )
-    if scenario.fields:
-        raise InputError(
-            f"{scenario.where('fields', 'ensemble')}the systems of an ensemble have no external fields; remove 'fields'"
-        )
-    if scenario.collisions is not None:
-        raise InputError(
-            f"{scenario.where('collisions', 'ensemble')}the systems of an ensemble have no collisions; remove 'collisions'"
-        )
-    if integrator.adaptive and not isinstance(schedule, TimeSchedule):
+    if integrator.facts.adaptive and not isinstance(schedule, TimeSchedule):
         raise InputError(
             f"{scenario.where('integrator.steps', 'integrator.scheme', 'ensemble')}"
             "each system makes its own steps; write 'end: TIME' instead of 'steps'"

@@ -3,6 +3,7 @@
 import numpy as np
 
 from nbody.forces.engine import Engine
+from nbody.forces.layers.fields import fields_of
 from nbody.forces.sample import direct_sums
 from nbody.state import State
 
@@ -22,13 +23,14 @@ def force_errors(engine: Engine, state: State, mass: np.ndarray, seed: int) -> d
     Returns:
         ``bodies`` (their number), ``median``, ``99 %`` and ``largest``; a_exact are direct sums in float64.
     """
-    position = np.asarray(state.phase_space()[0], np.float64)
-    a = np.asarray(state.forces()[0], np.float64)
+    position = np.asarray(state.values("position")[0], np.float64)
+    a = np.asarray(state.values("acceleration")[0], np.float64)
     count = min(state.count, max(LEAST, min(SAMPLE, PAIRS // state.count)))
     rows = np.sort(np.random.default_rng(seed).choice(state.count, count, replace=False))
     exact = direct_sums(position, mass, engine.gravity, rows)
-    if engine.fields is not None and engine.fields.functions:
-        exact += engine.fields.at(position[rows], state.now)[0]
+    fields = fields_of(engine)
+    if fields is not None and fields.functions:
+        exact += fields.at(position[rows], state.clock.now)[0]
     size = np.linalg.norm(exact, axis=1)
     error = np.linalg.norm(a[rows] - exact, axis=1)[size > 0] / size[size > 0]
     if not (len(error) and np.isfinite(error).all()):  # the first frame reports what is not finite

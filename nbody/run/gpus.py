@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbody.errors import InputError, RunFailed
 from nbody.forces.direct.gpu_options import GpuOptions
+from nbody.forces.problem import Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES
 from nbody.parallel import team
 from nbody.scenario import Scenario
@@ -49,17 +50,19 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
     if team().size > 1:
         raise InputError(f"{where}each rank has one GPU; start as many ranks as there are GPUs, and leave gpus out")
     auto = chosen.options.name in AUTOMATIC
-    if not kind.can.gpus:
-        able = "gpu-tree" if kind.can.growth == 1 else DIVIDES
+    if kind.supports(Problem(scenario.gravity, chosen.precision, count, gpus=2)):
+        able = "gpu-tree" if kind.can.is_tree else DIVIDES
         remedy = "leave gpus out" + ("" if auto else f", or use 'nbody run' with --engine {able} or auto")
         why = f" ({chosen.why})" if auto else ""
         raise InputError(f"{where}engine '{chosen.name}' computes on one device{why}; {remedy}")
     if gpu.why_unavailable():
         return chosen  # the engine says so
     there = len(gpu.devices_for(gpus, where))
-    if count < kind.divided_from and there > 1:
-        notify(f"gpus: one of {there} GPUs computes; from {kind.divided_from} bodies on it is worth dividing the work")
-    elif auto and kind.can.growth == 2 and chosen.name != DIVIDES:
+    if count < kind.can.divided_from and there > 1:
+        notify(
+            f"gpus: one of {there} GPUs computes; from {kind.can.divided_from} bodies on it is worth dividing the work"
+        )
+    elif auto and not kind.can.is_tree and chosen.name != DIVIDES:
         return chosen._replace(name=DIVIDES, why="it divides its work")
     return chosen
 

@@ -35,8 +35,8 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
             softening, whose energy is infinite; or a time step in which they move so far that nothing is known of them.
     """
     gravity, precision = scenario.gravity, scenario.precision
-    dt = math.inf if integrator.adaptive else integrator.dt
-    check_range(engine, gravity, precision, particles, "", dt, integrator.power_of_dt)
+    dt = math.inf if integrator.facts.adaptive else integrator.dt
+    check_range(engine, gravity, precision, particles, "", dt, integrator.facts.power_of_dt)
     stored = np.float32 if precision == "float32" else np.float64
     position = particles.position.astype(stored)
     if scenario.ensemble:  # only bodies of one system may not be in the same place

@@ -217,7 +217,7 @@ class LiveRun:
             self.scenario, output, self._overwrite, self._notify, particles=self._bodies, repeats=True
         )
         self.recording, self.ended, self.progress = output, False, None
-        self._step = self._simulation.step
+        self._step = self._simulation.steps_made
 
     def _run(self, simulation: Simulation) -> None:
         """Run until the end, a wish, or an error of the run, which the user is told."""

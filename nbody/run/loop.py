@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
+from nbody.forces.layers.layer import devices_of
 from nbody.integrators.integrator import FixedStep
 from nbody.run.calls import Calls
 from nbody.run.gpus import naming_failed
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 256
 """The maximum number of steps in one block of frames. (Python needs about 0.1 ms for each when a GPU records them.)"""
+
+MANY = 10
+"""Steps between two beats from which on a run that records nothing measures its energy at each beat."""
 
 
 class Beat(NamedTuple):
@@ -62,19 +66,19 @@ class Loop:
     def __init__(self, run: "Simulation", schedule: Schedule, calls: Calls | None, pace: Pace | None) -> None:
         self._run, self._team, self._schedule, self._calls, self._pace = run, run.team, schedule, calls, pace
         self.clock, self.stop = Clock(), StopRequest()
-        self._first = run.step
+        self._first = run.steps_made
 
     def beats(self, progress: Callable[[Progress], None]) -> Iterator[Beat]:
         """Make the steps, and yield several times per second between two. ``progress`` is called during long steps."""
         run = self._run
         with (
             self._pace.stopping() if self._pace else stop_on_signals(self._team.size > 1) as self.stop,
-            naming_failed(getattr(run.engine, "devices", ()), run.recording),
+            naming_failed(devices_of(run.engine), run.recording),
             self._open(),
         ):
 
             def show(doing: str = "", fraction: float = 0.0) -> None:
-                progress(progress_of(run, self.clock, self._schedule, doing, fraction))
+                progress(progress_of(run, self.clock, self._schedule, run.recording.energies, doing, fraction))
 
             self._watch = Watch(run.integrator, run.motion, self.stop, show, run.notify)
             yield from self._steps()
@@ -111,7 +115,7 @@ class Loop:
                     stop.request()
                 at_most = min(at_most, queued)  # all ranks hear of it before the next step
             if queued >= at_most or (self._team.size == 1 and clock.due()):
-                clock.look(run.step - self._first, run.state, soon=queued > 1)
+                clock.look(run.steps_made - self._first, run.state, soon=queued > 1)
                 queued = 0
                 yield self._beat()
                 if self._team.broadcast(run.recording.checkpoint_due()):
@@ -134,10 +138,12 @@ class Loop:
     def _end(self, failure: BaseException | None) -> None:
         """Record the last moment, and close the file. Raises ``failure``, the error of the user's callback."""
         run = self._run
-        self.clock.look(run.step - self._first, run.state)  # before closing the file, whose time is not part of a step
-        if not self._schedule.due(run.step, run.time):  # interrupted between frames
+        self.clock.look(
+            run.steps_made - self._first, run.state
+        )  # before closing the file, whose time is not part of a step
+        if not self._schedule.due(run.steps_made, run.time):  # interrupted between frames
             self._record()
-        if run.step > self._first:
+        if run.steps_made > self._first:
             self._checkpoint()
         self._team.working = False
         with self._team.agreed():
@@ -149,11 +155,13 @@ class Loop:
         """True if the run has reached its end, or two bodies have touched and the scenario says ``stop``."""
         run = self._run
         touched = run.colliding is not None and run.colliding.stopped
-        return touched or self._schedule.ended(run.step, run.time)
+        return touched or self._schedule.ended(run.steps_made, run.time)
 
     def _beat(self) -> Beat:
         run = self._run
-        return Beat(run.state, progress_of(run, self.clock, self._schedule), run.energies)
+        fast = self.clock.steps_in_a_beat() >= MANY  # else an energy that nobody records would take too long
+        energies = run.energies if fast else run.recording.energies
+        return Beat(run.state, progress_of(run, self.clock, self._schedule, energies), energies)
 
     def _steps_in_a_beat(self) -> int:
         """The number of steps until the next beat. Several ranks take that of rank 0, and stop if one of them is to stop.
@@ -185,7 +193,7 @@ class Loop:
 
         Returns the number of steps."""
         run, integrator, schedule = self._run, self._run.integrator, self._schedule
-        begun = run.step
+        begun = run.steps_made
         between, until = schedule.next(begun, run.time)
         if self._calls:
             steps, until = self._calls.next(run.state, until)
@@ -197,9 +205,9 @@ class Loop:
                 integrator.advance(run.motion, between, until)
             else:
                 self._advance_colliding(run.colliding, between, until)
-            if schedule.due(run.step, run.time):
+            if schedule.due(run.steps_made, run.time):
                 self._record()
-            return run.step - begun
+            return run.steps_made - begun
         frames, every, per_block = 1, 1, run.frames_per_block
         if schedule.regular_after(begun) >= per_block and per_block * schedule.every <= min(at_most, MOST_STEPS):
             frames, every = per_block, schedule.every
@@ -209,15 +217,15 @@ class Loop:
             return between
         self._watch.step(begun + frames * every, True, frames * every)
         snapshots = integrator.frames(run.motion, frames, every)
-        numbers = range(begun + every, run.step + 1, every)
-        times = (integrator.time_at(run.state, k) for k in numbers)
+        numbers = range(begun + every, run.steps_made + 1, every)
+        times = map(run.state.clock.time_at, numbers)
         run.recording.snapshots(zip(numbers, times, snapshots, strict=True))
-        return run.step - begun
+        return run.steps_made - begun
 
     def _advance_colliding(self, colliding: "Colliding", steps: int, until: float) -> None:
         """Make up to ``steps`` steps; after one in which bodies touch, no more."""
         run = self._run
-        span = run.integrator.advance_to_contact(run.motion, steps, until, colliding.now)
+        span = run.integrator.advance(run.motion, steps, until, colliding.now)
         if span is None:
             return
         motion = colliding.resolve(span, run.motion, run.integrator, run.recording)
@@ -228,13 +236,13 @@ class Loop:
     def _record(self) -> None:
         run = self._run
         with np.errstate(all="ignore"):
-            if run.state.frame_want not in run.state.current:
-                self._watch.frame(run.step)
-            run.motion.evaluate(run.state.frame_want)
+            if run.state.frames.outputs not in run.state.clock.current:
+                self._watch.frame(run.steps_made)
+            run.motion.evaluate(run.state.frames.outputs)
             run.recording.frame()
 
     def _checkpoint(self) -> None:
         run = self._run
         if self._team.size > 1:
-            require_same_state(self._team, run.step, run.checkpoint_arrays())
+            require_same_state(self._team, run.steps_made, run.checkpoint_arrays())
         run.recording.checkpoint()

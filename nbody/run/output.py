@@ -24,12 +24,14 @@ class Start:
     """Where a recording goes on.
 
     Attributes:
+        path: the recording.
         step, time: those of the checkpoint.
         checkpoint: the stored state.
         frames: the number of frames of the file that are kept.
         energies: the energies of these frames.
     """
 
+    path: str | Path
     step: int
     time: float
     checkpoint: Checkpoint
@@ -77,7 +79,7 @@ class Output:
                 f"{self.path}: does not end with the present state (step {step}), so nothing can be appended; "
                 "give record() another file"
             )
-        self.start = Start(step, time, checkpoint, kept, energies)
+        self.start = Start(self.path, step, time, checkpoint, kept, energies)
 
     def open(
         self, bodies: Particles, header: RunHeader, schedule: Schedule, frames: int, at: tuple[int, float]

@@ -12,24 +12,26 @@ from nbody.diagnostics.observables import widths
 from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
-from nbody.fields.field import VelocityField
 from nbody.forces import ENGINES
+from nbody.forces.devices import require_device
 from nbody.forces.engine import SOFTENING2, Engine
+from nbody.forces.layers import layered
 from nbody.forces.memory import check_fits, needs
+from nbody.forces.problem import Problem
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.integrator import Integrator, unsupported
-from nbody.law import LAWS
+from nbody.integrators.integrator import Integrator, WorkingBytes, unsupported
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run import ensemble
 from nbody.run.engine_choice import chosen_engine
 from nbody.run.progress import Summary
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
+from nbody.run.supported import require_support, scheme_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group, validated
-from nbody.state import Column, itemsize
+from nbody.state import Column, checkpoint_arrays, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 from nbody.trajectory.events import RECORDED
 
@@ -68,26 +70,29 @@ class Plan:
     fields: AddedFields | None = None
 
     @property
+    def problem(self) -> Problem:
+        """What is asked of the forces."""
+        scenario = self.scenario
+        asked = self.integrator.facts.problem(scenario.gravity, scenario.precision, self.count)
+        return asked._replace(ranks=team().size, gpus=self._gpus)
+
+    @property
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
-        found = needs(self.engine_kind, self.count, self.scenario.precision, self._added, self._working)
+        found = needs(self.engine_kind, self.problem, self._added, self._working)
         if self._gpus > 1:
-            count, precision = self.count, self.scenario.precision
-            steps = self.integrator.bytes_to_help(self.engine_kind, count, precision)
-            found["each other GPU"] = self.engine_kind.bytes_to_help(count, precision) + steps
+            found["each other GPU"] = self.engine_kind.memory(self.problem).helper + self._of_scheme.helper
         return found
 
     @property
+    def _of_scheme(self) -> WorkingBytes:
+        """The integrator's working arrays."""
+        return self.integrator.facts.memory(self.engine_kind, self.count, self.scenario.precision)
+
+    @property
     def _working(self) -> int:
-        """Bytes of the integrator's working arrays, and of what several GPUs send to the first, or ranks to each other."""
-        kind, ranks = self.engine_kind, team().size
-        asked = kind, self.count, self.scenario.precision
-        working = self.integrator.working_bytes(*asked)
-        if self._gpus > 1:
-            working += self.integrator.bytes_to_exchange(*asked) + kind.bytes_to_exchange(*asked[1:], self._gpus)
-        elif ranks > 1 and kind.can.ranks:
-            working += kind.bytes_to_exchange(*asked[1:], ranks, ranks=True)
-        return working
+        """Bytes of the integrator's working arrays, and of what several GPUs send to the first."""
+        return self._of_scheme.first + (self._of_scheme.exchange if self._gpus > 1 else 0)
 
     @property
     def _gpus(self) -> int:
@@ -102,7 +107,7 @@ class Plan:
     @property
     def _added(self) -> tuple[Column, ...]:
         """The columns that the run adds to the engine's state."""
-        return (*self.integrator.columns, *((SOFTENING2,) if self.scenario.gravity.per_species else ()))
+        return (*self.integrator.facts.columns, *((SOFTENING2,) if self.scenario.gravity.per_species else ()))
 
     @property
     def first(self) -> int:
@@ -132,9 +137,8 @@ class Plan:
     def header(self, **provenance: Any) -> RunHeader:
         """The header of the recording: its size, its scenario and its provenance."""
         precision = self.scenario.precision
-        arrays = self.engine_kind.state_type.checkpoint_arrays(
-            self.count, self.scenario.gravity.dimensions, precision, self._added
-        )
+        columns = (*self.engine_kind.state_type.COLUMNS, *self._added)
+        arrays = checkpoint_arrays(columns, self.count, self.scenario.gravity.dimensions, precision)
         resolved = self.resolved()
         return RunHeader(
             frames=self.frames,
@@ -175,9 +179,9 @@ class Plan:
         """The expected time of the steps in seconds, from the speed of an earlier run with the same engine on this machine.
         None if there was no such run, or if the number of steps is not known."""
         rate = cache.recall(RATES).get(self._rate_key())
-        if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.own_forces:
+        if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.facts.own_forces:
             return None
-        return max(0, self.schedule.last - self.first) * self.integrator.evaluations * self._amount / float(rate)
+        return max(0, self.schedule.last - self.first) * self.integrator.facts.evaluations * self._amount / float(rate)
 
     @property
     def _amount(self) -> int:
@@ -188,14 +192,14 @@ class Plan:
     def remember_rate(self, run: Summary) -> None:
         """Store the speed of a run for :attr:`expected_seconds` of later runs: in interactions per second, or with a tree in
         bodies per second."""
-        bodies_per_s = run.steps_per_s * self.integrator.evaluations * self.count
-        if rate := bodies_per_s if self.engine_kind.can.growth == 1 else run.interactions_per_s:
+        bodies_per_s = run.steps_per_s * self.integrator.facts.evaluations * self.count
+        if rate := bodies_per_s if self.engine_kind.can.is_tree else run.interactions_per_s:
             cache.keep(RATES, self._rate_key(), rate)
 
     def _rate_key(self) -> str:
         """The key of the speed in the cache. N is rounded to a power of two, because the speed changes little within one."""
         scenario, device = self.scenario, machine.cpu_name()
-        if self.engine_kind.device == "gpu":
+        if self.engine_kind.can.device == "gpu":
             from nbody import gpu
 
             device = gpu.facts().name if not gpu.why_unavailable() else "no GPU"
@@ -215,19 +219,16 @@ class Plan:
             InputError: there is too little memory, or the bodies are not physically meaningful.
         """
         scenario = self.scenario
-        self.engine_kind.require_device()
+        require_device(self.engine_kind, self.engine_name)
         where = scenario.where("initial.particles")
-        check_fits(self.engine_kind, self.count, scenario.precision, where, self._added, self._working)
-        engine = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options)
-        engine.fields, engine.team = self.fields, team()
-        if scenario.ensemble:
-            engine.systems = scenario.ensemble.count  # type: ignore[attr-defined]
+        check_fits(self.engine_kind, self.problem, where, self._added, self._working)
+        engine, ranks = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options, team()), team()
         if self.particles is None:
-            particles = engine.team.broadcast(make_particles(scenario) if engine.team.first else None)
+            particles = ranks.broadcast(make_particles(scenario) if ranks.first else None)
         else:
             particles = self.particles.check()
         scenario.gravity.squares(particles.species, particles.species_names, scenario.where("gravity.length"))
-        return engine, particles
+        return layered(engine, self.fields), particles
 
 
 def plan(
@@ -257,13 +258,12 @@ def plan(
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
     if scenario.ensemble:
-        ensemble.check_ensemble(scenario, integrator, count, schedule)
         return _plan_of_systems(scenario, integrator, count, schedule, particles)
+    require_support(scenario, ENGINES.load("cpu"), count, "float64")  # which has all that a scheme may need
     name, why, chosen, precision = chosen_engine(scenario, integrator, count, team().size, notify, measure)
     if precision != scenario.precision:
         scenario = scenario.with_keywords({"precision": precision})
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
-    _check_forces(scenario, integrator)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
 
 
@@ -273,11 +273,8 @@ def _plan_of_systems(
     """The plan of an ensemble."""
     name, why, kind = ensemble.engine_of_systems(scenario, integrator)
     options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
-    if reason := unsupported(type(integrator), kind, scenario.gravity, scenario.precision):
-        where = scenario.where("engine", "integrator.scheme", "precision")
-        fix = "; choose precision float64" if scenario.precision != "float64" else ""
-        raise InputError(f"{where}engine '{name}' and scheme '{scenario.integrator.scheme}': {reason}{fix}")
-    _check_forces(scenario, integrator)
+    require_support(scenario, kind, count, scenario.precision, team().size)
+    ensemble.check_ensemble(scenario, integrator, count, schedule)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
 
 
@@ -294,57 +291,11 @@ def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify
     return scenario.with_keywords({"precision": double})
 
 
-def _check_forces(scenario: Scenario, integrator: Integrator) -> None:
-    """Raise an InputError if the scheme can't have the scenario's fields or softening."""
-    scheme, law = scenario.integrator.scheme, scenario.gravity.softening
-    fields = chosen_fields(scenario)
-    if any(isinstance(field, VelocityField) for field in fields):
-        _check_velocity_field(scenario, integrator)
-    elif fields and integrator.own_forces:
-        raise InputError(
-            f"{scenario.where('fields', 'integrator.scheme')}"
-            f"scheme '{scheme}' computes the forces itself, and knows no external fields; choose "
-            "another scheme, such as leapfrog, yoshida4 or hermite4, or remove 'fields'"
-        )
-    if scenario.gravity.per_species and integrator.own_forces:
-        raise InputError(
-            f"{scenario.where('gravity.length', 'integrator.scheme')}"
-            f"scheme '{scheme}' computes the forces itself, with one softening length for "
-            "all bodies; choose another scheme, such as leapfrog, yoshida4 or hermite4, or give one length"
-        )
-    if integrator.softened and not LAWS.load(law).needs_length:
-        able = " or ".join(other for other in LAWS if LAWS.load(other).needs_length)
-        raise InputError(
-            f"{scenario.where('gravity.softening', 'integrator.scheme')}"
-            f"the steps of scheme '{scheme}' follow from a softening length; choose "
-            f"{able}, or another scheme, such as leapfrog"
-        )
-
-
-def _check_velocity_field(scenario: Scenario, integrator: Integrator) -> None:
-    """Raise an InputError if the scheme can't have a force that depends on velocities."""
-    where, scheme = scenario.where("fields", "integrator.scheme"), scenario.integrator.scheme
-    if not integrator.velocity_fields:
-        able = [name for name in INTEGRATORS if INTEGRATORS.load(name).velocity_fields]
-        raise InputError(
-            f"{where}post_newtonian depends on the velocities, and scheme '{scheme}' kicks bodies at given positions; "
-            f"choose one of {', '.join(able)}, or remove the field"
-        )
-    if len(scenario.fields or ()) > 1:
-        raise InputError(
-            f"{scenario.where('fields')}post_newtonian cannot be combined with other fields; remove one of them"
-        )
-    if scenario.gravity.softening != "none":
-        raise InputError(
-            f"{scenario.where('gravity.softening', 'fields')}post_newtonian is not softened; write 'softening: none'"
-        )
-
-
 def _integrator(scenario: Scenario) -> Integrator:
     kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
-    made: Any = kind
-    if scenario.ensemble:
-        made = partial(ensemble.scheme_of_systems(scenario, kind), systems=scenario.ensemble.count)
+    made: Any = scheme_for(scenario, scenario.integrator.scheme)
+    if scenario.ensemble and kind.facts.systems:
+        made = partial(made, systems=scenario.ensemble.count)
     try:
         integrator: Integrator = made(scenario.integrator.dt, options)
         assert integrator.dt  # raises if there must be one

@@ -47,7 +47,8 @@ class Summary:
     Rates exclude the first steps, which compile kernels and record GPU graphs, and the end of the recording, which waits for
     the disk; ``wall_s`` includes both. ``energy_error`` is (E - E₀)/|E₀| of the last frame,
     ``energy_error_largest`` that of the frame where it is largest. ``steps`` counts the steps of this call, ``step``
-    is the number of the last step, ``frames`` counts all frames of the recording (also if no file is written).
+    is the number of the last step, ``frames`` counts all frames of the recording (without a file, the first
+    moment and the last).
     ``interactions_per_s`` of a tree counts what it computes, pairs and moments; ``bodies_per_s`` is the number of bodies
     whose forces it computes per second (None with direct sums). With individual steps ``body_steps`` counts the steps of
     single bodies; if a step is a block, ``blocks`` equals ``steps``.
@@ -119,7 +120,7 @@ class Clock:
     def look(self, steps: int, state: State, soon: bool = False) -> None:
         """Measure the time after ``steps`` steps, once the device has finished them. ``soon``: it finishes them within a
         heartbeat."""
-        state.synchronize(soon)
+        state.progress.wait(soon)
         self.last_look = time.perf_counter()
         if len(self._begun) < SETTLED:
             self._begun.append((steps, self.last_look))

@@ -5,7 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from nbody.parallel.launcher import ALONE_VARIABLE
 from nbody.particles import Particles
 from nbody.run.plan import Plan
 from nbody.scenario import Scenario
-from nbody.state import State
 
 
 def require_same_run(ranks: Team, scenario: Scenario, particles: Particles | None) -> None:
@@ -39,7 +38,7 @@ def shared_plan(ranks: Team, make: Callable[[], Plan]) -> Plan:
     """Rank 0's plan on every rank: it may depend on what rank 0 has measured or read.
 
     Raises:
-        InputError: the engine or the scheme does not divide its work, or there are more ranks than bodies.
+        InputError: there are more ranks than bodies.
     """
     planned: Plan = ranks.broadcast(make() if ranks.first else None)
     if ranks.size > 1:
@@ -52,7 +51,7 @@ def require_same_machines(ranks: Team, engine: Engine, scope: dict[str, str]) ->
     if ranks.size == 1:
         return
     _require_same(ranks, scope, "the bits of a run are those of one kind of machine; choose like hosts")
-    if engine.device != "gpu":
+    if engine.can.device != "gpu":
         return
     from nbody import gpu
 
@@ -67,11 +66,13 @@ def require_same_machines(ranks: Team, engine: Engine, scope: dict[str, str]) ->
             )
 
 
-def undivided(ranks: Team, engine: Engine, state: State) -> str:
+def undivided(ranks: Team, engine: Engine, state: Any) -> str:
     """A line if ranks with a GPU each compute the same forces, since there are few bodies; else nothing."""
-    if ranks.size == 1 or engine.device != "gpu" or getattr(state, "ranks", None):
+    if ranks.size == 1 or engine.can.device != "gpu" or state.partition.transport.ranks > 1:
         return ""
-    fewest: int = engine.divided_by_ranks_from  # type: ignore[attr-defined]
+    from nbody.forces.layers.ranks import FEWEST
+
+    fewest = max(engine.can.divided_from, FEWEST[engine.precision])
     return (
         f"ranks: each of them computes all forces; from {fewest} bodies on it is worth dividing the work (several GPUs of "
         "one host: --gpus)"
@@ -100,13 +101,6 @@ def raise_on_all(ranks: Team, error: BaseException) -> NoReturn:
 
 def _require_division(ranks: Team, planned: Plan) -> None:
     scenario, count = planned.scenario, planned.count
-    if scenario.ensemble:
-        raise InputError(f"{scenario.where('engine')}an ensemble does not divide its work over ranks; start it alone")
-    if not planned.integrator.divides_over_ranks(planned.engine_kind):
-        raise InputError(
-            f"{scenario.where('integrator.scheme')}scheme '{scenario.integrator.scheme}' computes its own forces in one "
-            "process, and does not divide them over ranks; start it alone"
-        )
     if count < ranks.size:
         raise InputError(
             f"{scenario.where('initial.particles')}{counted(count, 'body', 'bodies')} can't be divided among {ranks.size} "

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.energy import Energies, observables
 from nbody.diagnostics.observables import measured
 from nbody.run.force_error import force_errors
+from nbody.run.guards import check_finite
 from nbody.run.output import Output
 from nbody.run.recorder import Moment, Recorder
 from nbody.run.schedule import Schedule
@@ -56,6 +57,25 @@ class Recording:
         return None if self._file is None else self._file.path
 
     @property
+    def looks(self) -> bool:
+        """True if something asks for frames between the first and the last moment of a run: a file, or what is measured or
+        checked in every frame."""
+        run, scenario = self._run, self._run.scenario
+        measured = scenario.record.observables or scenario.on_energy_error or scenario.ensemble
+        return self._file is not None or run.team.size > 1 or run.colliding is not None or bool(measured)
+
+    def energy_now(self) -> float:
+        """The total energy at this moment. Raises RunFailed if a number in the state is not finite."""
+        run = self._run
+        with np.errstate(all="ignore"):
+            run.motion.evaluate(run.state.frames.outputs)
+            snapshot = run.state.frames.snapshot().wait()
+            check_finite(run.steps_made, snapshot, run.scenario.gravity)
+            energy = float(observables(snapshot.sums)["total_energy"])  # type: ignore[arg-type]
+        snapshot.release()
+        return energy
+
+    @property
     def energies(self) -> Energies:
         """The energies of the frames."""
         return self._recorder.energies if self._recorder is not None else self._energies
@@ -76,9 +96,9 @@ class Recording:
         self._file, self._written = file, False
         self._recorder, self.frames, self._energies, self.begun = None, 0, Energies(), False
         run = self._run
-        if run.step != run.bodies.step and not isinstance(run.scenario.initial, FromArrays):
+        if run.steps_made != run.bodies.step and not isinstance(run.scenario.initial, FromArrays):
             began = json.dumps(run.scenario.resolved()["initial"])
-            self._origin = f"step {run.step}, t = {run.time:.9g}, of a run that began with {began}"
+            self._origin = f"step {run.steps_made}, t = {run.time:.9g}, of a run that began with {began}"
 
     def stop(self) -> None:
         """Record nothing any more."""
@@ -88,7 +108,9 @@ class Recording:
 
     def go_on(self, schedule: Schedule) -> None:
         """Prepare to append the frames of a further run. Raises InputError if the file can't be appended to."""
-        step, now = self._run.step, self._run.time
+        step, now = self._run.steps_made, self._run.time
+        if not self.looks:
+            self.frames = min(self.frames, 1)
         if self._written and self._file is not None:
             dropped = not self.schedule.regular(step, now) and not schedule.ended(step, now)
             self.frames -= dropped and self.frames > 1
@@ -136,10 +158,10 @@ class Recording:
     def frame(self) -> None:
         """Record the present state, whose results must be current."""
         run = self._run
-        snapshot = run.state.snapshot()
+        snapshot = run.state.frames.snapshot()
         if run.colliding is not None:
             snapshot = run.colliding.snapshot(snapshot)
-        self._open().record(run.step, run.time, snapshot, run.integrator.observed(run.motion))
+        self._open().record(run.steps_made, run.time, snapshot, run.integrator.report(run.motion).observed)
         self.begun = True
 
     def snapshots(self, moments: Iterable[tuple[int, float, Snapshot]]) -> None:
@@ -166,9 +188,9 @@ class Recording:
     def _meta(self) -> dict[str, Any]:
         """The other contents of a checkpoint: the position in the run, and what its bits depend on."""
         run = self._run
-        regular = self.schedule.regular(run.step, run.time)
+        regular = self.schedule.regular(run.steps_made, run.time)
         return {
-            "step": run.step, "time": run.time, "regular": regular, "engine": run.engine_name, "scope": run.scope(),
+            "step": run.steps_made, "time": run.time, "regular": regular, "engine": run.engine_name, "scope": run.scope(),
             "events": run.colliding.recorded if run.colliding else 0,
         }  # fmt: skip
 
@@ -180,15 +202,15 @@ class Recording:
         if isinstance(initial, FromArrays):
             facts = {"seed": "none: the bodies were given as arrays", "bodies": self._origin}
         known: dict[str, Any] = run.scope() | facts | run.team.provenance()
-        if (devices := run.engine.devices_name(run.state)) != known["device"]:
+        if (devices := run.engine.identity(run.state).device) != known["device"]:
             known["devices"] = devices
-        if file.start is None and run.measures_forces and Want.ACCELERATION in run.state.current:
+        if file.start is None and run.measures_forces and Want.ACCELERATION in run.state.clock.current:
             seed = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(run.engine, run.state, run.bodies.mass, seed)
         header = run.plan.header(**collect_provenance(**known))
         if file.start is None:
             header = replace(header, state_bytes=state_bytes(run.checkpoint_arrays(), self._meta()))
-        return file.open(run.bodies, header, self.schedule, self.frames, (run.step, run.time))
+        return file.open(run.bodies, header, self.schedule, self.frames, (run.steps_made, run.time))
 
     # --- What is measured, by the recorder's thread ---
 

@@ -92,7 +92,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
             if (again := int(np.sum(run.step[:] > step))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energies = Energies.of(run.energy_balance()[:frames])
-            start = Start(step, time, checkpoint, frames, energies)
+            start = Start(path, step, time, checkpoint, frames, energies)
     planned_end = planned.schedule
     beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else time > planned_end.end
     if beyond:
@@ -127,10 +127,10 @@ def rerun(
     scenario, particles, stored = found
     simulation = Simulation(scenario, output, overwrite, notify, particles=particles, repeats=True)
     scheme = simulation.integrator
-    if simulation.step and (scheme.columns or scheme.arrays()):
+    if simulation.steps_made and (scheme.facts.columns or scheme.arrays()):
         simulation.notify(
-            f"warning: the recording begins at step {simulation.step}, and '{scenario.integrator.scheme}' needs numbers "
-            "of earlier steps, which are not in the file: the bits may differ"
+            f"warning: the recording begins at step {simulation.steps_made}, and '{scenario.integrator.scheme}' needs "
+            "numbers of earlier steps, which are not in the file: the bits may differ"
         )
     scope = simulation.scope()
     _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.notify)

@@ -114,7 +114,7 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
             f"{scenario.where('integrator.end')}{chosen.end:g} is before the time of the bodies, {origin:g}; "
             "give a later one"
         )
-    if not integrator.adaptive:
+    if not integrator.facts.adaptive:
         last = chosen.steps
         if last is None:
             time = max(0.0, float(chosen.end or 0) - origin)

@@ -12,11 +12,12 @@ from nbody import machine
 from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, counted
+from nbody.forces.layers.layer import devices_of
 from nbody.initial import files_read
 from nbody.integrators.integrator import Motion
 from nbody.parallel import team
 from nbody.particles import Particles
-from nbody.run.calls import Callback, Calls, calls_of
+from nbody.run.calls import FOREVER, Callback, Calls, calls_of
 from nbody.run.guards import doubts
 from nbody.run.loop import Beat, Loop, Pace
 from nbody.run.notebook import default_notify
@@ -26,13 +27,18 @@ from nbody.run.progress import Progress, Summary
 from nbody.run.ranks import require_same_machines, require_same_run, shared_plan, undivided
 from nbody.run.recording import RecordedElsewhere, Recording
 from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, whole_steps
+from nbody.run.step_call import StepCall
 from nbody.run.summary import summary_of
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import frames_per_block
 from nbody.trajectory.events import EventTable, no_events
+from nbody.trajectory.opening import one_line
 
 if TYPE_CHECKING:
     from nbody.run.colliding import Colliding
+
+STEPS_PER_CALL = 10_000
+"""The most steps of :attr:`Simulation.step` between two moments at which Ctrl-C is heard."""
 
 OWN = "integrator."
 """The prefix of the integrator's arrays in a checkpoint."""
@@ -152,19 +158,18 @@ class Simulation:
             self.colliding = colliding.Colliding(self.plan, self.bodies, self.notify)
             self.bodies = self.colliding.bodies
             if start is not None:
-                self.colliding.restore(start.checkpoint)
+                with one_line(start.path):
+                    self.colliding.restore(start.checkpoint)
         self.state = self.engine.load(self.bodies if self.colliding is None else self.colliding.now.starting())
         if self.colliding is not None and self.colliding.now.merged:
-            self.state.slots = self.colliding.now.rows
+            self.state.frames.slots = self.colliding.now.rows
         self._set_moment(self.bodies.step, self.bodies.time)
         columns = columns_of(scenario.record.observables or ())
         if scenario.fields:
             columns -= {"potential"}  # it would be that of the fields too
-        self.state.send_with_frames(columns, self.bodies)
+        self.state.frames.request(columns, self.bodies)
         self.motion = Motion(self.engine, self.state)
-        if self.colliding is not None:
-            self.integrator.expect_contacts()
-        self.integrator.prepare(self.motion)
+        self.integrator.prepare(self.motion, self.colliding is not None)
         self.frames_per_block = frames_per_block(self.state.count, self.state.dtype.name)
         self.resumed = start is not None
         if start is not None:
@@ -174,7 +179,7 @@ class Simulation:
         bodies, scheme = counted(self.state.count, "body", "bodies"), self.scenario.integrator.scheme
         return (
             f"<Simulation '{self.scenario.name}': {bodies}, {scheme}, engine {self.engine_name}, "
-            f"{self.scenario.precision}, step {self.step}, t = {self.time:.6g}>"
+            f"{self.scenario.precision}, step {self.steps_made}, t = {self.time:.6g}>"
         )
 
     @property
@@ -186,17 +191,17 @@ class Simulation:
     def measures_forces(self) -> bool:
         """True if the file says how accurate the forces are: of a tree, and of direct sums if an accuracy was asked for."""
         asked = "accuracy" in self.scenario.engine.options and not self.scenario.gravity.per_species
-        return self.engine.can.growth == 1 or (asked and not self.integrator.own_forces)
+        return self.engine.can.is_tree or (asked and not self.integrator.facts.own_forces)
 
     @property
-    def step(self) -> int:
+    def steps_made(self) -> int:
         """The number of steps made so far."""
-        return self.state.step
+        return self.state.clock.step
 
     @property
     def time(self) -> float:
         """The time of the state."""
-        return self.state.time
+        return self.state.clock.time
 
     @property
     def output(self) -> str | Path | None:
@@ -210,20 +215,24 @@ class Simulation:
 
     @property
     def energies(self) -> Energies:
-        """The energies of the frames."""
-        return self.recording.energies
+        """The energies of the frames. If nothing is recorded, those of the beginning and of this moment; RunFailed is raised
+        if a number in the state is not finite."""
+        found = self.recording.energies
+        if self.recording.looks or math.isnan(found.initial):
+            return found
+        return found.after(self.recording.energy_now())
 
     @property
     def particles(self) -> Particles:
         """The particles at this moment, as copies on the host in float64. Before the first step they have the digits that
         were given, whatever the precision of the run."""
         bodies, own = self.bodies, self.state.dtype
-        position, velocity = self.state.phase_space()
-        if self.colliding is not None and self.step != bodies.step:
+        position, velocity = self.state.values("position", "velocity")
+        if self.colliding is not None and self.steps_made != bodies.step:
             return self.colliding.now.particles(
-                position.astype(np.float64), velocity.astype(np.float64), self.time, self.step
+                position.astype(np.float64), velocity.astype(np.float64), self.time, self.steps_made
             )
-        if self.step == bodies.step:
+        if self.steps_made == bodies.step:
             pairs = (bodies.position, position), (bodies.velocity, velocity)
             position, velocity = (
                 given.copy() if np.array_equal(given.astype(own), now.astype(own)) else now for given, now in pairs
@@ -237,7 +246,7 @@ class Simulation:
             id=ids,
             species=species,
             time=self.time,
-            step=self.step,
+            step=self.steps_made,
         )
 
     @property
@@ -260,7 +269,30 @@ class Simulation:
         that keeps other coordinates or derivatives (hermite4, block schemes, wisdom_holman, hybrid): it does not see the
         change.
         """
-        return dict(zip(("position", "velocity"), self.state.views(), strict=True))
+        return dict(zip(("position", "velocity"), self.state.values("position", "velocity", copy=False), strict=True))
+
+    @property
+    def step(self) -> StepCall:
+        """Make steps: ``simulation.step()`` makes one, ``simulation.step(100)`` a hundred.
+
+        The bits are those of :meth:`run`. There is no progress and no summary, and numbers that are no longer finite are
+        reported by the next :meth:`run`; so a step of a few bodies takes microseconds. With an output, collisions, several
+        ranks or an energy limit it is :meth:`run`.
+        """
+        return StepCall(self._make_steps)
+
+    def _make_steps(self, n: int) -> None:
+        if self.recording.looks:
+            self.run(steps=n)
+            return
+        self._require_ready(n)
+        if not self.begun:
+            self.run(steps=0)  # measures the energy at the beginning
+        self.within_a_step = True
+        with np.errstate(all="ignore"):
+            for made in range(0, n, STEPS_PER_CALL):
+                self.integrator.advance(self.motion, min(STEPS_PER_CALL, n - made))
+        self.within_a_step = False
 
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
@@ -277,7 +309,7 @@ class Simulation:
             self.recording.redirect(
                 Output(output, overwrite, self.notify, None, files_read(self.scenario)) if self.team.first else None
             )
-        if self.step == self.bodies.step or isinstance(self.scenario.initial, FromArrays):
+        if self.steps_made == self.bodies.step or isinstance(self.scenario.initial, FromArrays):
             return
         if self.colliding is not None:
             self.bodies = self.particles
@@ -304,8 +336,8 @@ class Simulation:
         False, the run ends. For each call the particles are copied to the host.
 
         SIGINT or SIGTERM ends the run after the current step and records a frame of it. A second signal ends it at once,
-        between two pieces of a force evaluation (see :meth:`nbody.state.State.report`), and keeps the frames already in
-        the file. A third one does not wait for a slow disk.
+        between two pieces of a force evaluation (see :meth:`~nbody.state.ForceProgress.report`), and keeps the frames
+        already in the file. A third one does not wait for a slow disk.
 
         Raises:
             InputError: nothing says how far to run; or the file can't be appended to.
@@ -347,18 +379,16 @@ class Simulation:
         To stop the run, stop iterating; it then records a frame of the current step. ``progress`` is called during long
         steps. A ``pace`` decides when the next steps are made, and stops the run in place of Ctrl-C.
         """
-        self._check_idle()
+        self._require_ready(steps)
         if pace is not None and self.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
-        if steps is not None and steps < 0:
-            raise InputError(f"run: steps must be zero or more, got {steps}")
-        if self.within_a_step:
-            raise InputError(f"run: the state is between steps {self.step} and {self.step + 1}; make a new simulation")
-        if self.engine.device == "gpu":
-            from nbody import gpu
-
-            gpu.use_device(getattr(self.engine, "devices", (0,))[0])  # in this thread
-        schedule, first, single = self._schedule(steps, until), self.step, self.integrator.single
+        schedule, first, single = (
+            self._schedule(steps, until),
+            self.steps_made,
+            self.integrator.report(self.motion).body_steps,
+        )
+        if isinstance(schedule, StepSchedule) and not self.recording.looks:
+            schedule = replace(schedule, every=FOREVER)  # the first moment and the last
         loop = self.loop(self, schedule, calls, pace)
         with self.team.agreed():
             self.recording.go_on(schedule)
@@ -377,15 +407,28 @@ class Simulation:
             self._report_interrupt()
             raise
         finally:
-            self.state.watch = None
+            self.state.progress.watch = None
             self._running = False
         self.recording.settle()
-        interrupted = loop.stop.requested and not schedule.ended(self.step, self.time)
-        self._summary = self.team.broadcast(summary_of(self, loop.clock, self.step - first, single, interrupted))
-        if not interrupted and (line := self.integrator.remark()):
+        interrupted = loop.stop.requested and not schedule.ended(self.steps_made, self.time)
+        self._summary = self.team.broadcast(summary_of(self, loop.clock, self.steps_made - first, single, interrupted))
+        if not interrupted and (line := self.integrator.report(self.motion).remark):
             self.notify(line)
-        if loop.clock.settled and self.team.first and not loop.stop.requested and not self.integrator.own_forces:
+        if loop.clock.settled and self.team.first and not loop.stop.requested and not self.integrator.facts.own_forces:
             self.plan.remember_rate(self._summary)
+
+    def _require_ready(self, steps: int | None) -> None:
+        """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""
+        self._check_idle()
+        if steps is not None and steps < 0:
+            raise InputError(f"run: steps must be zero or more, got {steps}")
+        if self.within_a_step:
+            made = self.steps_made
+            raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
+        if self.engine.can.device == "gpu":
+            from nbody import gpu
+
+            gpu.use_device(devices_of(self.engine)[0])  # in this thread
 
     def _check_idle(self) -> None:
         if self._running:
@@ -396,15 +439,15 @@ class Simulation:
         schedule = self.plan.schedule
         every = schedule.every if isinstance(schedule, StepSchedule) else 1
         if steps is not None:
-            return StepSchedule(every, self.step + steps)
+            return StepSchedule(every, self.steps_made + steps)
         if until is None:
             if self._open_ended:
                 raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
             return schedule
         if not (math.isfinite(until) and until >= self.time):
             raise InputError(f"integrate: until must be a time from {self.time:g} on, the present one; got {until!r}")
-        if not self.integrator.adaptive:
-            last = self.step + whole_steps("integrate: until: ", until - self.time, self.integrator.dt)
+        if not self.integrator.facts.adaptive:
+            last = self.steps_made + whole_steps("integrate: until: ", until - self.time, self.integrator.dt)
             return StepSchedule(every, last)
         if isinstance(schedule, TimeSchedule):
             return replace(schedule, end=until)
@@ -427,35 +470,37 @@ class Simulation:
 
     def _set_moment(self, step: int, time: float) -> None:
         """Let the bodies be at a step and a time. The time of step 0 is such that ``time`` is that of ``step``."""
-        self.state.step, self.state.time = step, time
-        self.state.origin = time if self.integrator.adaptive else time - step * self.integrator.dt
+        self.state.clock.step, self.state.clock.time = step, time
+        self.state.clock.origin = time if self.integrator.facts.adaptive else time - step * self.integrator.dt
 
     def _restore(self, start: Start) -> None:
         arrays = dict(start.checkpoint.state)
-        self.state.restore(arrays)
-        self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
-        self.state.step, self.state.time = start.step, start.time  # the origin is that of the first frame
+        with one_line(start.path):
+            start.checkpoint.check(self.checkpoint_arrays())
+            self.state.restore(arrays)
+            self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
+        self.state.clock.step, self.state.clock.time = start.step, start.time  # the origin is that of the first frame
 
     def scope(self) -> dict[str, str]:
         """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""
-        packages = machine.package_versions()
+        packages, found = machine.package_versions(), self.engine.identity()
         return {
             "engine": self.engine_name,
             "precision": self.scenario.precision,
-            "device": self.engine.device_name(),
-            "driver": self.engine.driver(),
+            "device": found.device,
+            "driver": found.driver,
             "simd": machine.simd_level(),
             "version": machine.version(),
             **{name: packages[name] for name in ("numpy", "numba", "numba-cuda")},
-            **self.engine.scope(),
+            **found.bits,
         }
 
     def _report_interrupt(self) -> None:
         """Report the interrupt and, if there is a checkpoint, how to continue."""
         if self.recording.can_go_on:
-            self.notify(f"interrupted at step {self.step}; continue with: nbody resume {self.output}")
+            self.notify(f"interrupted at step {self.steps_made}; continue with: nbody resume {self.output}")
         elif self.output is not None:
-            self.notify(f"interrupted at step {self.step}, before the first checkpoint")
+            self.notify(f"interrupted at step {self.steps_made}, before the first checkpoint")
 
 
 def _say_nothing(line: str) -> None:

@@ -10,20 +10,17 @@ import itertools
 import json
 import os
 import re
-import signal
-import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 from nbody import machine
-from nbody.child import python
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import DeviceError, InputError, NBodyError, not_written, printable
+from nbody.run.attempt import Task, attempt, log_of, status_of
 from nbody.run.cluster import Cluster, note_of
 from nbody.run.output import with_schedule
 from nbody.run.plan import Plan, plan
@@ -32,6 +29,8 @@ from nbody.scenario import Scenario
 from nbody.scenario.ensemble import whole_range
 from nbody.scenario.yaml_reader import read_assignment
 from nbody.trajectory import Trajectory
+from nbody.trajectory.contents import parse_json
+from nbody.trajectory.opening import one_line
 from nbody.whole_file import whole_file
 
 INTERRUPTED = 130
@@ -46,14 +45,6 @@ MOST, MOST_JOBS = 100_000, 256
 Row = dict[str, Any]
 """One run in the table: its number, the varied values, ``status``, ``steps``, ``time``, ``energy_error``, ``wall_s`` and
 ``file``."""
-
-
-class Task(NamedTuple):
-    """One run: its number, the values that differ (``KEY=VALUE``), and its recording."""
-
-    number: int
-    values: tuple[str, ...]
-    path: Path
 
 
 @dataclass
@@ -124,10 +115,10 @@ class Sweep:
         record = self.folder / "sweep.json"
         self.folder.mkdir(parents=True, exist_ok=True)
         if text := record.read_text() if record.exists() else "":
-            if json.loads(text) != written:
+            if parse_json(text) != written:
                 raise InputError(f"{printable(self.folder)}: this folder holds another sweep; choose another --output")
         else:
-            names = self._table, *(each for task in self.tasks for each in (_log_of(task), note_of(task)))
+            names = self._table, *(each for task in self.tasks for each in (log_of(task), note_of(task)))
             foreign = [*foreign, *filter(os.path.lexists, names)]
         for path in foreign:
             raise InputError(f"{printable(path)}: was not made by this sweep; move it, or choose another --output")
@@ -180,7 +171,7 @@ class Sweep:
                 slots.put({})
             return slots
         first = plan(Scenario.load(self.scenario, (*self.fixed, *self.tasks[0].values)), measure=False)
-        cards = _cards() if first.engine_kind.device == "gpu" and not gpu.SIMULATED else []
+        cards = _cards() if first.engine_kind.can.device == "gpu" and not gpu.SIMULATED else []
         cores = machine.cores()
         jobs = min(self.jobs or len(cards) or cores, len(self.tasks))
         for k in range(jobs):
@@ -227,57 +218,19 @@ def _made(
     environment, attempts, code = slots.get(), 0, 0
     try:
         while attempts < ATTEMPTS and code != InputError.exit_code:
-            status = _status(task.path)
+            status = status_of(task.path)
             if stop.requested or status == "complete" or (status == "running" and not note_of(task).exists()):
                 return f"{task.path}: {status}"
             before = _facts(task.path).get("steps", 0)
             code = start(task, arguments, 0 < attempts == ATTEMPTS - 1, environment, stop)
             if code != INTERRUPTED or _facts(task.path).get("steps", 0) <= before:  # a job's time limit is no failure
                 attempts += 1
-        status = _status(task.path)
+        status = status_of(task.path)
         return f"{task.path}: {status}" + ("" if status == "complete" else f": {_reason(task)}")
     except OSError as error:
-        raise not_written(_log_of(task), error, "the same command goes on") from error
+        raise not_written(log_of(task), error, "the same command goes on") from error
     finally:
         slots.put(environment)
-
-
-def attempt(
-    task: Task,
-    arguments: list[str],
-    fresh: bool,
-    environment: dict[str, str],
-    stop: StopRequest,
-    prepare: Callable[[], object] | None = None,
-) -> int:
-    """Resume a run, or begin it: if there is nothing to resume, or ``fresh``. Its process calls ``prepare`` first. Returns
-    the exit code."""
-    status = _status(task.path)
-    if status in ("complete", "running"):
-        return 0
-    go_on = ["resume", str(task.path)] if status in ("stopped", "killed") and not fresh else arguments
-    command = python("-m", "nbody", *go_on, "--quiet", "--json", **environment)
-    begun = partial(subprocess.Popen, **command, start_new_session=True, preexec_fn=prepare)
-    return _process(_log_of(task), begun, stop)
-
-
-def _process(log: Path, begun: Callable[..., Any], stop: StopRequest) -> int:
-    """Run a process with its output in a file, and return its exit code. A requested stop is passed on, once."""
-    with log.open("w") as file:
-        child = begun(stdout=file, stderr=file)
-        passed_on = False
-        while True:
-            try:
-                return child.wait(0.2)
-            except subprocess.TimeoutExpired:
-                if stop.requested and not passed_on:
-                    passed_on = True
-                    child.send_signal(signal.SIGINT)
-
-
-def _log_of(task: Task) -> Path:
-    """The file with what the run printed."""
-    return task.path.with_suffix(".log")
 
 
 def _is_free(path: Path, planned: Plan) -> bool:
@@ -293,18 +246,9 @@ def _is_free(path: Path, planned: Plan) -> bool:
     return found | chosen == expected | chosen
 
 
-def _status(path: Path) -> str:
-    """The status of a recording (:attr:`Trajectory.status`); ``failed`` if there is none."""
-    try:
-        with Trajectory(path) as run:
-            return run.status
-    except NBodyError:
-        return "failed"
-
-
 def _reason(task: Task) -> str:
     """The last line that a run printed; a value that varies was given by ``--vary``, not by ``--set``."""
-    log = _log_of(task)
+    log = log_of(task)
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     line = lines[-1].removeprefix("error: ") if lines else "it printed nothing"
     for key in (value.partition("=")[0] for value in task.values):
@@ -314,7 +258,7 @@ def _reason(task: Task) -> str:
 
 def _row(task: Task) -> Row:
     row: Row = {"run": task.number, **dict(value.split("=", 1) for value in task.values)}
-    begun = _log_of(task).exists() or note_of(task).exists()
+    begun = log_of(task).exists() or note_of(task).exists()
     empty: Row = {
         "status": "failed" if begun else "not started",
         "steps": None,
@@ -328,7 +272,7 @@ def _row(task: Task) -> Row:
 def _facts(path: Path) -> Row:
     """What the table says about a recording; nothing if there is none."""
     try:
-        with Trajectory(path) as run:
+        with Trajectory(path) as run, one_line(path):
             energy = run.observable("total_energy")
             return {
                 "status": run.status, "steps": int(run.step[-1]), "time": float(run.time[-1]),

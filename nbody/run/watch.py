@@ -42,33 +42,38 @@ class Watch:
         self._announced = False
         self._speed = self._earlier = 0.0
         self._begin("the run", 0, 0)
-        motion.state.watch = self
+        motion.state.progress.watch = self
 
     def follow(self, motion: Motion) -> None:
         """Follow another state from now on, between two steps: some of the bodies have merged."""
-        motion.state.requested, motion.state.computed = self._state.requested, self._state.computed
-        self._state.watch, motion.state.watch = None, self
+        motion.state.progress.requested, motion.state.progress.computed = (
+            self._state.progress.requested,
+            self._state.progress.computed,
+        )
+        self._state.progress.watch, motion.state.progress.watch = None, self
         self._motion, self._state = motion, motion.state
 
     def step(self, number: int, recorded: bool, steps: int = 1) -> None:
         """Call this before ``steps`` steps, of which step ``number`` is the last; ``recorded`` if it becomes a frame."""
-        now = self._integrator.work(self._motion, steps, self._state.frame_want if recorded else Want.ACCELERATION)
+        now = self._integrator.work(self._motion, steps, self._state.frames.outputs if recorded else Want.ACCELERATION)
         # A run that stops between two frames records one more frame, whose accelerations may already be known.
         closing = (
-            0 if recorded else self._motion.engine.work(self._state, self._state.frame_want, self._integrator.leaves)
+            0
+            if recorded
+            else self._motion.engine.work(self._state, self._state.frames.outputs, self._integrator.facts.leaves)
         )
         self._begin(f"step {number}", now, closing)
 
     def frame(self, number: int) -> None:
         """Call this before a frame, which needs the potential and possibly the forces."""
-        self._begin(f"the frame of step {number}", self._motion.work(self._state.frame_want), 0)
+        self._begin(f"the frame of step {number}", self._motion.work(self._state.frames.outputs), 0)
 
     def _begin(self, doing: str, now: int, closing: int) -> None:
         """Start work of ``now`` interactions, with ``closing`` more if the run then stops."""
         self._doing, self._interactions, self._closing = doing, now, closing
         self._earlier = self._speed or self._earlier
         self._speed = 0.0  # interactions per second of this; an earlier one may have been far from it
-        self._before = self._state.requested  # a device may still be working on earlier interactions
+        self._before = self._state.progress.requested  # a device may still be working on earlier interactions
         self._began = self._shown = time.perf_counter()
         self._sample: tuple[float, int] | None = None
 

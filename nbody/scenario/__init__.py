@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nbody.scenario.groups import FromArrays as FromArrays
     from nbody.scenario.groups import FromFile as FromFile
     from nbody.scenario.groups import Generated as Generated
-    from nbody.scenario.groups import Integrator as Integrator
+    from nbody.scenario.groups import IntegratorKeys as IntegratorKeys
     from nbody.scenario.groups import Record as Record
     from nbody.scenario.model import Scenario as Scenario
     from nbody.scenario.options import OPTIONS as OPTIONS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__, __getattr__ = names_of(
     __name__,
     {
-        "groups": "Combined EnergyLimit FromArrays FromFile Generated Integrator Record",
+        "groups": "Combined EnergyLimit FromArrays FromFile Generated IntegratorKeys Record",
         "model": "Scenario",
         "options": "OPTIONS",
         "units": "Units",

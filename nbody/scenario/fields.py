@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from nbody.errors import InputError, did_you_mean
-from nbody.scenario.source import Keys, Source
+from nbody.scenario.source import Keys, ScenarioText
 from nbody.scenario.units import DIMENSIONS, Dimension, Scale, is_quantity
 
 
@@ -126,7 +126,7 @@ class Quantity:
             return value
         assert isinstance(value, str)
         scale = unit_scale(info)
-        if scale is None and isinstance(info.context, Source) and "G" in _group(info.context.values, "gravity"):
+        if scale is None and isinstance(info.context, ScenarioText) and "G" in _group(info.context.values, "gravity"):
             raise ValueError(
                 f"{shown(value)} has a unit, and a written G has none; remove the unit, or replace 'gravity: {{G: …}}' by "
                 "units, as in 'units: {length: au, mass: Msun, time: day}'"
@@ -142,7 +142,7 @@ class Quantity:
 
 def unit_scale(info: ValidationInfo) -> Scale | None:
     """The units of the scenario that is being checked."""
-    return info.context.scale if isinstance(info.context, Source) else None
+    return info.context.scale if isinstance(info.context, ScenarioText) else None
 
 
 def _group(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -209,7 +209,7 @@ def unknown_key(key: str, likely: Any, known: Any) -> str:
 
 
 @contextmanager
-def arithmetic(source: Source, at: Keys = ()) -> Iterator[None]:
+def arithmetic(source: ScenarioText, at: Keys = ()) -> Iterator[None]:
     """Read the values below ``at``, or compute with them: an overflow or a division by zero, of Python or NumPy, is the
     mistake of the number farthest from 1.
 
@@ -232,7 +232,7 @@ def arithmetic(source: Source, at: Keys = ()) -> Iterator[None]:
 M = TypeVar("M", bound=BaseModel)
 
 
-def validated(model: type[M], values: Any, source: Source, at: Keys = ()) -> M:
+def validated(model: type[M], values: Any, source: ScenarioText, at: Keys = ()) -> M:
     """Convert ``values`` to a ``model``. ``at`` is their path in the scenario.
 
     Raises:

@@ -44,7 +44,7 @@ from nbody.scenario.fields import (
     unknown_key,
     validated,
 )
-from nbody.scenario.source import Source
+from nbody.scenario.source import ScenarioText
 from nbody.scenario.units import Scale, UnitProblem
 
 
@@ -57,7 +57,7 @@ class UnitKeys(Group):
     velocity: Text | None = None
 
 
-def scale_from(source: Source) -> Scale | None:
+def scale_from(source: ScenarioText) -> Scale | None:
     """The units that a scenario declares; None if it has none. Raises InputError: one line with the file and the line."""
     if "units" not in source.values:
         return None
@@ -324,7 +324,7 @@ def gravity_from(values: Any, info: ValidationInfo) -> Gravity:
     return Gravity(**GravityKeys.model_validate(values, context=info.context).model_dump())
 
 
-class Integrator(Component):
+class IntegratorKeys(Component):
     """The integration scheme, its time step ``dt``, and the end of the run: after ``steps`` steps, or at the time ``end``
     (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time."""
 

@@ -21,7 +21,7 @@ from nbody.scenario.groups import (
     FieldChoice,
     FromArrays,
     Initial,
-    Integrator,
+    IntegratorKeys,
     Record,
     engine_from,
     fields_from,
@@ -31,7 +31,7 @@ from nbody.scenario.groups import (
     units_from,
 )
 from nbody.scenario.options import ELSEWHERE, OPTIONS, Assignment, Precision, of_keywords, softening_keys
-from nbody.scenario.source import Keys, Source
+from nbody.scenario.source import Keys, ScenarioText
 from nbody.scenario.units import Units
 from nbody.scenario.yaml_reader import dump, read_assignment, read_file, read_text
 
@@ -58,7 +58,7 @@ class Scenario(Group):
     gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
     fields: Annotated[tuple[FieldChoice, ...] | None, BeforeValidator(fields_from)] = None
     ensemble: Ensemble | None = None
-    integrator: Integrator
+    integrator: IntegratorKeys
     collisions: Annotated[CollisionKeys | None, BeforeValidator(collisions_from)] = None
     engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
     precision: Precision = "float32"
@@ -66,7 +66,7 @@ class Scenario(Group):
     checkpoint: CheckpointKeys = CheckpointKeys()
     on_energy_error: EnergyLimit | None = None
 
-    _source: Source = PrivateAttr(default_factory=Source)
+    _source: ScenarioText = PrivateAttr(default_factory=ScenarioText)
 
     @classmethod
     def load(cls, path: str | Path, assignments: Sequence[str] = (), **options: object) -> Self:
@@ -85,10 +85,10 @@ class Scenario(Group):
         """Make a scenario from Python values, which may include NumPy scalars."""
         if not isinstance(values, Mapping):
             raise InputError(f"a scenario is a mapping of keys, got {shown(values)}")
-        return cls._of(Source(folder=Path(folder), values=_plain_python(values)))
+        return cls._of(ScenarioText(folder=Path(folder), values=_plain_python(values)))
 
     @classmethod
-    def _of(cls, source: Source) -> Self:
+    def _of(cls, source: ScenarioText) -> Self:
         stem = Path(source.name).stem
         default: dict[str, Any] = {"name": stem} if stem and stem.isprintable() else {}
         if isinstance(source.values.get("units", False), Mapping):
@@ -98,7 +98,7 @@ class Scenario(Group):
 
     def model_post_init(self, source: Any) -> None:
         """Keep the source of the values, which pydantic passes as the validation's context."""
-        self._source = source if isinstance(source, Source) else Source(values=self.resolved())
+        self._source = source if isinstance(source, ScenarioText) else ScenarioText(values=self.resolved())
 
     @model_validator(mode="after")
     def _within_the_precision(self) -> Self:
@@ -154,7 +154,7 @@ class Scenario(Group):
         return self._of(replace(self._source, values={**self._source.values, "initial": initial}))
 
     def where(self, field: str, *others: str) -> str:
-        """The beginning of an error about ``field``, which may not fit ``others``; see :meth:`Source.where`."""
+        """The beginning of an error about ``field``, which may not fit ``others``; see :meth:`ScenarioText.where`."""
         return self._source.where(*(tuple(each.split(".")) for each in (field, *others)))
 
     @property
@@ -163,7 +163,7 @@ class Scenario(Group):
         return self._source.folder
 
     @property
-    def source(self) -> Source:
+    def source(self) -> ScenarioText:
         """Where each value was written."""
         return self._source
 
@@ -182,7 +182,9 @@ class Scenario(Group):
         return dump(self.resolved())
 
 
-def _overridden(source: Source, assignments: Sequence[str], by: str, options: Mapping[str, object]) -> Source:
+def _overridden(
+    source: ScenarioText, assignments: Sequence[str], by: str, options: Mapping[str, object]
+) -> ScenarioText:
     """The source with options in place of its values; see :meth:`Scenario.override`."""
     initial = source.values.get("initial")
     bodies = initial if isinstance(initial, Mapping) else {}
@@ -202,7 +204,7 @@ def _overridden(source: Source, assignments: Sequence[str], by: str, options: Ma
     return _assigned(source, given)
 
 
-def _assigned(source: Source, values: Iterable[Assignment]) -> Source:
+def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioText:
     """The source with these values in place of its own, one after the other."""
     given = dict[Keys, str]()
     for keys, name, value in values:
@@ -224,7 +226,7 @@ def _groups_first(values: Iterable[Assignment]) -> list[Assignment]:
     return sorted(values, key=lambda each: len(each[0]))
 
 
-def _softened(source: Source, option: str, value: Any) -> Source:
+def _softened(source: ScenarioText, option: str, value: Any) -> ScenarioText:
     """The source with a softening in short (``plummer:0.01``); a softening without a length drops the one written."""
     found = softening_keys(value, option)
     law = str(found["softening"])
@@ -233,13 +235,13 @@ def _softened(source: Source, option: str, value: Any) -> Source:
     return source.with_option(("gravity", "length"), option, found["length"]) if "length" in found else source
 
 
-def _without_foreign_options(source: Source, keys: Keys, name: object, given: Container[Keys]) -> Source:
+def _without_foreign_options(source: ScenarioText, keys: Keys, name: object, given: Container[Keys]) -> ScenarioText:
     """Drop the options of a scheme that is replaced by another one, but those ``given`` with it. (An engine replaces its
     whole group.)"""
     group = source.values.get(keys[0])
     if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == name:
         return source
-    kept = {key: value for key, value in group.items() if key in Integrator.model_fields or (keys[0], key) in given}
+    kept = {key: value for key, value in group.items() if key in IntegratorKeys.model_fields or (keys[0], key) in given}
     return replace(source, values={**source.values, keys[0]: kept})
 
 

@@ -11,7 +11,8 @@ from nbody.errors import InputError, unknown
 from nbody.scenario.source import Keys
 
 Precision = Literal["float32", "mixed", "float64"]
-PRECISIONS = get_args(Precision)
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+"""The precisions that a run may have, the fastest first."""
 
 
 class Option(NamedTuple):

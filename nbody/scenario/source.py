@@ -18,7 +18,7 @@ Keys = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Source:
+class ScenarioText:
     """A scenario as the user wrote it.
 
     Attributes:
@@ -94,7 +94,7 @@ class Source:
             found += [option for written, option in self.options.items() if written[: len(keys)] == keys]
         return next(iter(found), "")
 
-    def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "Source":
+    def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "ScenarioText":
         """A copy in which an option of the command line has replaced one value and removed another (``removed``) that it
         excludes. A component written as a name (``engine: cpu``) becomes a group of keys if necessary; what is neither is
         left for the validation to refuse."""

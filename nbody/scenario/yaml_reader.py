@@ -19,7 +19,7 @@ import yaml
 
 from nbody.errors import InputError, printable
 from nbody.scenario.packaged import locate
-from nbody.scenario.source import Keys, Source, open_regular
+from nbody.scenario.source import Keys, ScenarioText, open_regular
 
 LARGEST = 1_000_000
 """The maximum size of a scenario in bytes."""
@@ -36,7 +36,7 @@ _SPECIAL = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 
-def read_file(path: Path) -> Source:
+def read_file(path: Path) -> ScenarioText:
     """Read a scenario file. Raises InputError: one line with the file's name."""
     path = locate(path)
     name = printable(path)
@@ -56,7 +56,7 @@ def read_file(path: Path) -> Source:
     return read_text(text, name, path.parent)
 
 
-def read_text(text: str, name: str, folder: Path) -> Source:
+def read_text(text: str, name: str, folder: Path) -> ScenarioText:
     """Read a scenario's text. Errors call it ``name``; relative paths start from ``folder``."""
     reader = _NodeReader(name)
     try:
@@ -69,7 +69,7 @@ def read_text(text: str, name: str, folder: Path) -> Source:
         raise InputError(f"{name}:{line}: not valid YAML: {problem}") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # an escape such as "\UFFFFFFFF"
         raise InputError(f"{name}: not valid YAML: {' '.join(str(error).split())[:120]}; correct it") from None
-    return Source(name, folder, text, values, reader.lines)
+    return ScenarioText(name, folder, text, values, reader.lines)
 
 
 def read_assignment(text: str, option: str = "--set") -> tuple[Keys, Any]:
@@ -94,7 +94,7 @@ class _NodeReader:
         self.nodes = 0
 
     def error(self, event: yaml.Event, keys: Keys, message: str) -> InputError:
-        start = Source(self.name, lines={keys: _line(event.start_mark)}).where(keys)
+        start = ScenarioText(self.name, lines={keys: _line(event.start_mark)}).where(keys)
         return InputError(start + message)
 
     def document(self, events: Iterator[yaml.Event]) -> dict[str, Any]:

@@ -1,56 +1,59 @@
-"""The time of forces that depend on it, on a GPU: as a number, or from the steps that a replayed graph has made before.
+"""The steps and the time of a state, and which results belong to its positions."""
 
-A CUDA graph repeats the arguments of its launches. So a launch in a graph gets the number of steps since the graph's start
-and the drifts since the last step, which are the same in every replay; the step at which a replay starts is in the device's
-memory. The arithmetic is that of :attr:`nbody.state.State.now`, operation by operation, so the bits are the same.
-"""
-
-from typing import Any, NamedTuple
-
-import numpy as np
-
-from nbody import gpu
-from nbody.gpu import cuda
-
-MOST_DRIFTS = 8
-"""The most drifts per step of a graph."""
+from nbody.state.want import Want
 
 
-class GraphTime(NamedTuple):
-    """The arguments of :func:`time_of`.
+class StateClock:
+    """The steps and the time of one state.
 
     Attributes:
-        clock: (1,) int64 on the device, the step at which the graph starts.
-        made: steps that the graph has made before.
-        origin, dt: the time of step 0, and of a step; without a graph the time itself, and 0.
-        drifts: the lengths of the drifts since the last step; zeros in place of missing ones.
+        step: steps made since time :attr:`origin`.
+        time: the time of the positions and velocities, in the scenario's units, float64.
+        now: the same during a step too, when only some of its moves are made; setting ``time`` sets it.
+        time_dependent: True if forces depend on the time itself.
+        origin: the time of step 0.
+        dt: the length of steps that are all the same.
+        made, drifts: steps that ``step`` does not count yet, and the drifts since the last step.
+        current: the results that belong to the present positions. Engines add to it, moves of the positions clear it; see
+            :meth:`nbody.forces.engine.Engine.evaluate`.
     """
 
-    clock: Any
-    made: np.int64
-    origin: np.float64
-    dt: np.float64
-    drifts: tuple[np.float64, ...]
+    def __init__(self, time: float) -> None:
+        self.step, self.dt = 0, 0.0
+        self.time = self.origin = float(time)
+        self.time_dependent = False
+        self.current = Want.NOTHING
 
+    @property
+    def time(self) -> float:
+        """The time of the positions and velocities between steps."""
+        return self._time
 
-def moment(clock: Any, made: int, origin: float, dt: float, drifts: list[float]) -> GraphTime:
-    """The moment after these steps and drifts."""
-    assert len(drifts) <= MOST_DRIFTS
-    padded = (*drifts, *[0.0] * (MOST_DRIFTS - len(drifts)))
-    return GraphTime(clock, np.int64(made), np.float64(origin), np.float64(dt), tuple(map(np.float64, padded)))
+    @time.setter
+    def time(self, time: float) -> None:
+        self._time = self.now = float(time)
+        self.made, self.drifts = 0, list[float]()
 
+    def begin_steps(self, dt: float) -> None:
+        """Declare that the next steps have the length ``dt``."""
+        self.dt, self.made, self.drifts = dt, 0, []
 
-@gpu.device_function
-def time_of(clock, made, origin, dt, drifts):
-    """origin + (clock + made) dt, and the drifts added one after the other."""
-    time = gpu.add(origin, gpu.multiply(np.float64(clock[0] + made), dt))
-    for drift in drifts:
-        time = gpu.add(time, drift)
-    return time
+    def end_steps(self, steps: int = 1) -> None:
+        """Declare that one or more steps are complete, which ``step`` does not count yet."""
+        self.made, self.drifts = self.made + steps, []
+        self.now = self.time_at(self.step + self.made)
 
+    def count_steps(self, steps: int, dt: float) -> None:
+        """Count ``steps`` steps of the length ``dt``, which are complete."""
+        self.dt, self.step = dt, self.step + steps
+        self.time = self.time_at(self.step)
 
-@gpu.kernel
-def set_clock(clock, step):
-    """Set the step at which a graph starts."""
-    if cuda.grid(1) == 0:
-        clock[0] = step
+    def time_at(self, step: int) -> float:
+        """The time of a step, origin + step · dt. (Adding up time steps would accumulate rounding errors.)"""
+        return self.origin + step * self.dt
+
+    def drift(self, dt: float) -> None:
+        """Let time pass with the positions. No result is current afterwards."""
+        self.now += dt
+        self.drifts.append(dt)
+        self.current = Want.NOTHING

@@ -1,6 +1,7 @@
 """The columns of a state: arrays, checkpoints and memory estimates are all derived from them."""
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -38,3 +39,17 @@ class Column(NamedTuple):
     def empty(self, particles: int, dimensions: int, precision: str) -> np.ndarray:
         """A read-only array of zeros of its shape and dtype that takes no memory."""
         return np.broadcast_to(np.zeros((), self.real(precision)), self.shape(particles, dimensions))
+
+
+def bytes_of(columns: Iterable[Column], particles: int, dimensions: int, precision: str) -> int:
+    """Memory of columns in bytes, on the host or the device."""
+    return sum(column.bytes(particles, dimensions, precision) for column in columns)
+
+
+def checkpoint_arrays(
+    columns: Iterable[Column], particles: int, dimensions: int, precision: str
+) -> dict[str, np.ndarray]:
+    """Arrays with the names, dtypes and shapes of :meth:`nbody.state.State.arrays` that take no memory: they give the size
+    of a checkpoint."""
+    shapes = {column.name: column.empty(particles, dimensions, precision) for column in columns if column.saved}
+    return shapes | {"current": np.zeros(1, np.uint8)}

@@ -1,8 +1,12 @@
 """Recorded frames on their way from the state to the file: their size, and how many there may be."""
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Hashable, Mapping
 
 import numpy as np
+
+from nbody.particles import Particles
+from nbody.state.want import Want
 
 MOST_PER_BLOCK, BLOCK_BYTES, BLOCKS = 16, 16 << 20, 4
 """The most frames per block, the most bytes per block (at least one frame), and the number of blocks: one is written to the
@@ -52,7 +56,7 @@ class Snapshot:
         position, velocity: (N, 3), in the state's precision, C-contiguous, as stored in a recording; z = 0 in 2-D.
         sums: (SUMS,) float64, see :mod:`nbody.state.sums`.
         left: the rows of bodies that are left after mergers.
-        columns: (N,) float64 each, by name: what :meth:`nbody.state.State.send_with_frames` asked for, if it is known.
+        columns: (N,) float64 each, by name: what :meth:`StateFrames.request` asked for, if it is known.
     """
 
     position: np.ndarray
@@ -81,3 +85,46 @@ class Snapshot:
 
     def release(self) -> None:
         """Declare that it is no longer read; its memory may be reused."""
+
+
+class StateFrames(ABC):
+    """Makes the repeated steps of one state, and snapshots of it.
+
+    Attributes:
+        outputs: what :meth:`snapshot` needs to be current.
+        columns: the names of the columns (:data:`COLUMNS`) that snapshots bring.
+        slots: after mergers the row in which each body of the run's beginning is now; None before.
+    """
+
+    offered: tuple[str, ...] = ("potential",)
+    """The columns that snapshots of this state can bring."""
+
+    def __init__(self) -> None:
+        self.outputs, self.columns = Want.ENERGY, tuple[str, ...]()
+        self.slots: np.ndarray | None = None
+
+    def request(self, names: Collection[str], particles: Particles) -> None:
+        """Let snapshots bring columns of the bodies, which are ``particles`` now. Call this before the first snapshot. A
+        column that is faster to compute on the host is not brought."""
+        self.columns = tuple(name for name in self.offered if name in names)
+        if "potential" in self.columns:
+            self.outputs = Want.POTENTIAL
+
+    def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
+        """Call ``step`` ``count`` times. A device may record the call once, under ``key``, and replay it: calls with the
+        same key do the same, here and in :meth:`snapshots`. With None no two calls do the same."""
+        for _ in range(count):
+            step()
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """A copy of the state at this moment. :attr:`outputs` must be current."""
+
+    def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
+        """The states after each of ``count`` calls of ``step``, at most :func:`frames_per_block`. A device may record all
+        of it once, under ``key``, and replay it."""
+        found = []
+        for _ in range(count):
+            step()
+            found.append(self.snapshot())
+        return found

@@ -1,10 +1,63 @@
 """The state in host memory: NumPy arrays."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from nbody.particles import Particles
-from nbody.state import Column, Snapshot, State
+from nbody.state import Column, ForceProgress, Snapshot, State, StateClock, StateFrames, StateMoves
 from nbody.state.sums import system_sums
+
+
+class HostMoves(StateMoves):
+    """Moves of (N, D) arrays. ``scratch`` has their shape, so that a step allocates no memory."""
+
+    def __init__(
+        self,
+        position: np.ndarray,
+        velocity: np.ndarray,
+        acceleration: np.ndarray,
+        scratch: np.ndarray,
+        clock: StateClock,
+    ) -> None:
+        super().__init__(position.dtype, clock)
+        self._position, self._velocity, self._acceleration, self._scratch = position, velocity, acceleration, scratch
+
+    def _add_product(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
+        """target += rate · factor."""
+        np.multiply(rate, factor, out=self._scratch)
+        target += self._scratch
+
+    def _kick(self, dt) -> None:
+        self._add_product(self._velocity, self._acceleration, dt)
+
+    def _drift(self, dt) -> None:
+        self._add_product(self._position, self._velocity, dt)
+
+    def _drift_taylor(self, dt, half_dt2) -> None:
+        if self._dtype == np.float32:
+            np.multiply(self._velocity, dt, out=self._scratch)
+            self._scratch += self._acceleration * half_dt2
+            self._position += self._scratch
+        else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
+            self._add_product(self._position, self._velocity, dt)
+            self._add_product(self._position, self._acceleration, half_dt2)
+
+
+class HostFrames(StateFrames):
+    """Snapshots of arrays in host memory; the arguments are those of :func:`~nbody.state.sums.system_sums`."""
+
+    def __init__(self, mass: np.ndarray, position: np.ndarray, velocity: np.ndarray, potential: np.ndarray) -> None:
+        super().__init__()
+        self._arrays = mass, position, velocity, potential
+
+    def snapshot(self) -> Snapshot:
+        _, x, v, potential = self._arrays
+        sums = system_sums(*self._arrays)
+        position, velocity = rows = np.zeros((2, len(x), 3), x.dtype)
+        rows[0, :, : x.shape[1]], rows[1, :, : x.shape[1]] = x, v
+        columns = {name: potential.astype(np.float64) for name in self.columns}  # the only one
+        return Snapshot(position, velocity, sums, columns)
 
 
 class HostState(State):
@@ -16,61 +69,31 @@ class HostState(State):
         Column("velocity", "D"),
         Column("acceleration", "D"),
         Column("potential", 0),
-        Column("_scratch", "D", saved=False),  # so that a step allocates no memory
+        Column("_scratch", "D", saved=False),
     )
     mass: np.ndarray
     position: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
     potential: np.ndarray
-    jerk: np.ndarray
-    softening2: np.ndarray
     _scratch: np.ndarray
+    _MOVES: ClassVar[type[HostMoves]] = HostMoves
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
         super().__init__(particles, dtype)
         self.mass[...] = particles.mass
         self.position[...] = particles.position
         self.velocity[...] = particles.velocity
+        self.clock, self.progress = StateClock(particles.time), ForceProgress()
+        self.moves = self._MOVES(self.position, self.velocity, self.acceleration, self._scratch, self.clock)
+        self.frames = HostFrames(self.mass, self.position, self.velocity, self.potential)
 
-    def _add_product(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
-        """target += rate · factor."""
-        np.multiply(rate, factor, out=self._scratch)
-        target += self._scratch
+    def values(self, *names: str, copy: bool = True) -> list[np.ndarray]:
+        found = [getattr(self, name) for name in names]
+        return [array.copy() for array in found] if copy else found
 
-    def _kick(self, dt) -> None:
-        self._add_product(self.velocity, self.acceleration, dt)
-
-    def _drift(self, dt) -> None:
-        self._add_product(self.position, self.velocity, dt)
-
-    def _drift_taylor(self, dt, half_dt2) -> None:
-        if self.dtype == np.float32:
-            np.multiply(self.velocity, dt, out=self._scratch)
-            self._scratch += self.acceleration * half_dt2
-            self.position += self._scratch
-        else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
-            self._add_product(self.position, self.velocity, dt)
-            self._add_product(self.position, self.acceleration, half_dt2)
-
-    def snapshot(self) -> Snapshot:
-        sums = system_sums(self.mass, self.position, self.velocity, self.potential)
-        position, velocity = rows = np.zeros((2, self.count, 3), self.dtype)
-        rows[0, :, : self.dimensions], rows[1, :, : self.dimensions] = self.position, self.velocity
-        columns = {name: self.potential.astype(np.float64) for name in self.frame_columns}  # the only one
-        return Snapshot(position, velocity, sums, columns)
-
-    def forces(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.acceleration.copy(), self.potential.copy()
-
-    def phase_space(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.position.copy(), self.velocity.copy()
-
-    def views(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.position, self.velocity
-
-    def _allocate(self, column: Column) -> np.ndarray:
-        return np.zeros_like(self._empty(column), order="C")
+    def _allocate(self, zeros: np.ndarray) -> np.ndarray:
+        return zeros
 
     def _to_host(self, array: np.ndarray) -> np.ndarray:
         return array.copy()

@@ -2,9 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from nbody.gpu import mark, wait_for
+from nbody.parallel.devices import ONE_DEVICE, ForceTransport
+from nbody.state.progress import ForceProgress
 
 MARK = 1 << 34
 """The fewest interactions between two marks in the stream: 5 ms of work on an H200. A step of few bodies has no marks."""
@@ -53,3 +56,50 @@ class Marks:
         event, interactions = self._pending.popleft()
         wait_for(event, lambda: computed(0))
         computed(interactions)
+
+
+@dataclass
+class WorkPartition:
+    """How the force evaluations of a state on a GPU are divided.
+
+    Attributes:
+        count: the number of bodies.
+        acting: how many of them exert forces, the first ones; the others have no mass.
+        interactions: those of an evaluation, in an engine that computes fewer than all pairs.
+        transport: who computes the parts of an evaluation. No graph can record several ranks.
+    """
+
+    count: int
+    acting: int
+    interactions: int | None = None
+    transport: ForceTransport = ONE_DEVICE
+
+    @property
+    def pairs(self) -> int:
+        """Interactions per force evaluation."""
+        return self.interactions or self.count * self.acting
+
+
+class DeviceProgress(ForceProgress):
+    """The progress of the force evaluations in a stream, and of the other devices and ranks that divide them."""
+
+    def __init__(self, stream: Any, partition: WorkPartition) -> None:
+        super().__init__()
+        self._marks, self._partition = Marks(stream), partition
+
+    def report(self, interactions: int) -> None:
+        # Without a watch and other ranks it does nothing.
+        self._partition.transport.wait()  # with a time limit, which marks do not have
+        if self.watch is not None:
+            self.requested += interactions
+            self._marks.add(interactions, self._add_computed)
+
+    def wait(self, soon: bool = False) -> None:
+        # It does not wait for frames on their way to the host.
+        self._partition.transport.wait()
+        # A wait without signals would not see that a helper has failed.
+        self._marks.wait_for_all(soon and not self._partition.transport.helpers, self._add_computed)
+
+    def can_be_recorded(self) -> bool:
+        """True if a graph may contain an evaluation: a graph waits for no ranks, has no marks, and can't be interrupted."""
+        return self._partition.transport.ranks == 1 and (self.watch is None or self._partition.pairs < MARK)

@@ -11,11 +11,14 @@ One kernel makes all moves in a loop over their list. So the same moves give the
 only one kernel to compile.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody.gpu import cuda, device_function, kernel, row
+from nbody.state import StateMoves
+from nbody.state.clock import StateClock
 from nbody.state.sums import SUMS
 
 NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT, PACK = range(7)
@@ -129,3 +132,66 @@ def copy_potential(acceleration, column):
     i = cuda.grid(1)
     if i < column.shape[0]:
         column[i] = acceleration[i, 3]
+
+
+class DeviceMoves(StateMoves):
+    """The moves of one state, collected until their result is needed.
+
+    Attributes:
+        waiting: moves that are requested but not made yet.
+        has_moved: True once the kernel that makes moves is compiled.
+    """
+
+    def __init__(self, arrays: tuple[Any, Any, Any], stream: Any, clock: StateClock) -> None:
+        body, _, _ = self._arrays = arrays
+        self._stream, self._count, dtype = stream, len(body), np.dtype(body.dtype)
+        super().__init__(dtype, clock)
+        self._no_area = Area(cuda.device_array((2, 0, 3), dtype), cuda.device_array((0, SUMS), np.float64))
+        self.waiting: list[PendingMove] = []
+        self._area: Area | None = None  # for the frame that one of them packs
+        self._fill: Callable[[Area], None] | None = None
+        self.has_moved = False
+
+    def _kick(self, dt) -> None:
+        self._collect(KICK, dt)
+
+    def _drift(self, dt) -> None:
+        self._collect(DRIFT, dt)
+
+    def _drift_taylor(self, dt, half_dt2) -> None:
+        if self._dtype == np.float32:
+            self._collect(CURVE, half_dt2)
+            self._collect(CURVED_DRIFT, dt)
+        else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
+            self._collect(DRIFT, dt)
+            self._collect(BEND, half_dt2)
+
+    def pack(self, area: Area, fill: Callable[[Area], None]) -> None:
+        """Collect the packing of a frame into an area; ``fill`` launches what fills its columns after it."""
+        self._collect(PACK, self._dtype.type(0), area)
+        self._fill = fill
+
+    def _collect(self, kind: int, factor: Any, area: Area | None = None) -> None:
+        # A curve stays in registers until the drift after it, so both must be in the same launch.
+        full = len(self.waiting) == MOST or (kind == CURVE and len(self.waiting) == MOST - 1)
+        if full or (area and self._area):
+            self.flush()
+        self.waiting.append(PendingMove(kind, factor))
+        self._area = area or self._area
+
+    def flush(self) -> None:
+        """Make the collected moves. Call this before launching a kernel on the state's arrays."""
+        moves, area, fill = self.waiting, self._area, self._fill
+        self.forget()
+        if moves:
+            none = PendingMove(NOTHING, self._dtype.type(0))
+            kinds, factors = zip(*moves, *[none] * (MOST - len(moves)), strict=True)
+            rows, block_sums, _ = area or self._no_area
+            make_moves[blocks(self._count), THREADS, self._stream](*self._arrays, kinds, factors, rows, block_sums)
+            self.has_moved = True
+            if area and fill:
+                fill(area)
+
+    def forget(self) -> None:
+        """Drop the collected moves."""
+        self.waiting, self._area, self._fill = [], None, None

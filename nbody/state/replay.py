@@ -1,15 +1,17 @@
 """Steps recorded as CUDA graphs and replayed: the launches of many steps cost as much as one."""
 
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Hashable
+from typing import Any, NamedTuple
 
+from nbody.diagnostics.density import NEIGHBOURS
 from nbody.gpu import SIMULATED, Graph
-from nbody.state.marks import MARK
-from nbody.state.moves import PendingMove
+from nbody.particles import Particles
+from nbody.state.frames import COLUMNS, Snapshot, StateFrames
+from nbody.state.graph_time import DeviceClock
+from nbody.state.marks import DeviceProgress
+from nbody.state.moves import THREADS, Area, DeviceMoves, PendingMove, blocks, copy_potential
+from nbody.state.staging import DeviceBlock, Staging
 from nbody.state.want import Want
-
-if TYPE_CHECKING:
-    from nbody.state.device import DeviceState
 
 STEPS_PER_GRAPH = 16
 """The most steps without frames per graph: between two graphs the device is idle for 1.6 µs (one H200)."""
@@ -31,16 +33,17 @@ class Replays:
     beginning. A step with a long evaluation is not recorded: a graph has no marks, and could not be interrupted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stream: Any, clock: DeviceClock, moves: DeviceMoves, progress: DeviceProgress) -> None:
+        self._stream, self._clock, self._moves, self._progress = stream, clock, moves, progress
         self._compiled: dict[Hashable, Want] = {}  # current after a step, by kernels and what is current before
         self._replays: dict[Hashable, Replay] = {}
 
-    def repeat(self, state: "DeviceState", step: Callable[[], None], count: int, key: Hashable) -> None:
+    def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
         """Make ``count`` steps."""
         while count:
-            count -= self.make(state, step, STEPS_PER_GRAPH if count >= STEPS_PER_GRAPH else 1, key, key)
+            count -= self.make(step, STEPS_PER_GRAPH if count >= STEPS_PER_GRAPH else 1, key, key)
 
-    def make(self, state: "DeviceState", step: Callable[[], None], count: int, key: Hashable, kernels: Hashable) -> int:
+    def make(self, step: Callable[[], None], count: int, key: Hashable, kernels: Hashable) -> int:
         """Make ``count`` steps by replaying their graph, which is recorded at its first use; or make a single step.
 
         A single step is replayed if it is not yet known what is current after it. It is made without a graph if steps are
@@ -49,12 +52,13 @@ class Replays:
         Returns:
             The number of steps made.
         """
-        beginning = kernels, state.current
-        if SIMULATED or state.ranks or beginning not in self._compiled or _is_long(state):
+        clock, moves = self._clock, self._moves
+        beginning = kernels, clock.current
+        if SIMULATED or beginning not in self._compiled or not self._progress.can_be_recorded():
             step()
-            if not state.has_moved:
-                state.settle()
-            self._compiled[beginning] = state.current
+            if not moves.has_moved:
+                moves.flush()
+            self._compiled[beginning] = clock.current
             return 1
         if (kernels, self._compiled[beginning]) not in self._compiled:
             count = 1
@@ -63,35 +67,103 @@ class Replays:
             for _ in range(count):
                 step()
 
-        origin = state.origin if state.time_dependent else None
-        name = key, count, state.current, tuple(state.waiting), origin
+        origin = clock.origin if clock.time_dependent else None
+        name = key, count, clock.current, tuple(moves.waiting), origin
         replay = self._replays.get(name)
         if replay is None:
-            replay = self._replays[name] = self._record(state, steps)
-        state.set_clock()
+            replay = self._replays[name] = self._record(steps)
+        clock.set_start(self._stream)
         replay.graph.replay()
         if replay.steps:
-            state.end_steps(replay.steps)
-        state.current, state.waiting = replay.current, list(replay.waiting)
+            clock.end_steps(replay.steps)
+        clock.current, moves.waiting = replay.current, list(replay.waiting)
         return count
 
-    def _record(self, state: "DeviceState", work: Callable[[], None]) -> Replay:
-        watch, state.watch = state.watch, None  # recording launches nothing
-        current, waiting, time = state.current, list(state.waiting), (state.made, state.now)
-        state.recording = state.made
+    def _record(self, work: Callable[[], None]) -> Replay:
+        clock, moves, progress = self._clock, self._moves, self._progress
+        watch, progress.watch = progress.watch, None  # recording launches nothing
+        current, waiting, time = clock.current, list(moves.waiting), (clock.made, clock.now)
+        clock.recording = clock.made
         try:
-            graph = Graph(state.stream, work)
-            steps = state.made - state.recording
+            graph = Graph(self._stream, work)
+            steps = clock.made - clock.recording
         except BaseException:  # none of the moves was made
-            state.forget_moves()
-            state.current, state.waiting = current, waiting
+            moves.forget()
+            clock.current, moves.waiting = current, waiting
             raise
         finally:
-            state.watch, state.recording = watch, None
-            (state.made, state.now), state.drifts = time, []
-        return Replay(graph, state.current, tuple(state.waiting), steps)
+            progress.watch, clock.recording = watch, None
+            (clock.made, clock.now), clock.drifts = time, []
+        return Replay(graph, clock.current, tuple(moves.waiting), steps)
 
 
-def _is_long(state: "DeviceState") -> bool:
-    """True if a force evaluation is marked, and somebody watches the marks."""
-    return state.watch is not None and state.pairs >= MARK
+class ReplayedFrames(StateFrames):
+    """The repeated steps and the snapshots of a state on a GPU: many steps, and the packing of their frames, are one replay
+    of a graph."""
+
+    def __init__(
+        self,
+        arrays: tuple[Any, Any, Any],
+        stream: Any,
+        clock: DeviceClock,
+        moves: DeviceMoves,
+        progress: DeviceProgress,
+    ) -> None:
+        super().__init__()
+        (self._body, _, self._acceleration), self._stream, self._moves = arrays, stream, moves
+        self._replays = Replays(stream, clock, moves, progress)
+        self._staging: Staging | None = None  # made for the first snapshot
+        if len(self._body) > NEIGHBOURS:
+            self.offered = COLUMNS
+
+    def request(self, names: Collection[str], particles: Particles) -> None:
+        super().request(names, particles)
+        if "density" in self.columns:
+            from nbody.diagnostics.gpu_density import DeviceDensity
+
+            self._density = DeviceDensity(particles, self._body.dtype)
+
+    def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
+        if key is None:
+            return super().repeat(step, count, key)
+        self._replays.repeat(step, count, key)
+
+    def snapshot(self) -> Snapshot:
+        staging = self._staging_area()
+        block = staging.next_block()
+        side = staging.side_for(block, self._stream)
+        self._pack(side, 1)
+        return staging.send(side, block, 1, self._stream)[0]
+
+    def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
+        staging = self._staging_area()
+        if staging.sides == 1:  # the steps need not wait until the last frame is copied
+            self.repeat(step, 1, key)
+            return [self.snapshot()]
+        block = staging.next_block()
+        side = staging.side_for(block, self._stream)
+        if key is None:
+            self._pack(side, count, step)
+        else:
+            self._replays.make(lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
+        return staging.send(side, block, count, self._stream)
+
+    def _staging_area(self) -> Staging:
+        self._staging = self._staging or Staging(len(self._body), self._body.dtype, self.columns)
+        return self._staging
+
+    def _pack(self, side: DeviceBlock, count: int, step: Callable[[], None] | None = None) -> None:
+        """Pack ``count`` frames, each after a call of ``step`` if it is given."""
+        for area in side.areas[:count]:
+            if step is not None:
+                step()
+            self._moves.pack(area, self._fill)
+        self._moves.flush()
+
+    def _fill(self, area: Area) -> None:
+        """Fill the columns of a frame, whose rows have just been packed. (The bodies may have moved on.)"""
+        for name, column in zip(self.columns, area.columns, strict=True):
+            if name == "potential":
+                copy_potential[blocks(len(self._body)), THREADS, self._stream](self._acceleration, column)
+            else:
+                self._density.launch(area.rows[0], self._body, column, self._stream)

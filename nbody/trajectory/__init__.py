@@ -9,7 +9,7 @@
  :mod:`.h5format`      the few fields of the HDF5 format that recording changes
  :mod:`.contents`      the contents of a file: its index
  :mod:`.foreign_file`  the contents of a file without an index, read by the HDF5 library in a child process
- :mod:`.child`         child processes with limits of memory and time
+ :mod:`.sandbox`       child processes with limits of memory and time
  :mod:`.hdf5_process`  the program of that child process
  :mod:`.opening`       opens any file, or raises an error of one line
  :mod:`.rows`          reads and writes the rows of a dataset without the HDF5 library

@@ -29,6 +29,9 @@ from nbody.trajectory.opening import OpenFile, one_line
 Array = np.ndarray
 MAGIC = b"nbodyck1"
 HEAD = struct.Struct("<8sQQI")
+LAST = 2**62
+"""The largest number of a checkpoint."""
+
 META_ROOM = 2**16
 """The most bytes by which the JSON may grow from the first checkpoint to the last."""
 
@@ -48,6 +51,15 @@ class Checkpoint:
     meta: Mapping[str, Any]
     frames: int
     sequence: int
+
+    def check(self, own: Mapping[str, Array]) -> None:
+        """Raise ValueError if an array has not the dtype and shape of the one with its name in ``own``, the arrays of the
+        simulation that goes on. (A correct checksum does not mean that the content can be trusted.)"""
+        for name in self.state.keys() & own.keys():
+            found, expected = self.state[name], own[name]
+            if (found.dtype, found.shape) != (expected.dtype, expected.shape):
+                stated, needed = (f"{each.dtype} {each.shape}" for each in (found, expected))
+                raise ValueError(f"the checkpoint's {name} is {stated}, and the run has {needed}")
 
 
 def state_bytes(state: Mapping[str, Array], meta: Mapping[str, Any]) -> int:
@@ -78,7 +90,7 @@ def unpack(slot: bytes) -> Checkpoint | None:
     """The checkpoint in a slot; None if it was never written, was being written at a crash, or is damaged."""
     magic, sequence, length, crc = HEAD.unpack_from(slot)
     body = memoryview(slot)[HEAD.size : HEAD.size + length]
-    if magic != MAGIC or len(body) != length or zlib.crc32(body) != crc:
+    if magic != MAGIC or len(body) != length or zlib.crc32(body) != crc or sequence > LAST:
         return None
     size = struct.unpack_from("<I", body)[0]
     facts = parse_json(bytes(body[4 : 4 + size]))

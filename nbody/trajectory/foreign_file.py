@@ -1,7 +1,7 @@
 """Files without a valid index (written by another program or an older version, or damaged): the HDF5 library reads them
 in a child process.
 
-If it ends (:mod:`.child`), the user gets one line. In 16 000 files damaged at random the library crashed 21 times and hung
+If it ends (:mod:`.sandbox`), the user gets one line. In 16 000 files damaged at random the library crashed 21 times and hung
 25 times. Starting the process takes 0.25 s (h5py 3.16, on two busy Zen 4 cores).
 """
 

@@ -50,7 +50,7 @@ class Skeleton:
         self.values: dict[str, Any] = {}
         self._rooms: list[str] = []
 
-    def room(self, name: str, shape: tuple[int, ...], dtype: Any) -> h5py.Dataset:
+    def reserve(self, name: str, shape: tuple[int, ...], dtype: Any) -> h5py.Dataset:
         """A contiguous dataset. Its bytes are reserved in the file, but not written."""
         creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         creation.set_layout(h5py.h5d.CONTIGUOUS)
@@ -68,7 +68,7 @@ class Skeleton:
         """A dataset that never changes, with the checksum of its bytes."""
         value = np.asarray(value)
         self.values[name] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-        self.room(name, value.shape, value.dtype).attrs[layout.CRC] = np.uint32(zlib.crc32(self.values[name]))
+        self.reserve(name, value.shape, value.dtype).attrs[layout.CRC] = np.uint32(zlib.crc32(self.values[name]))
 
     def finish(self) -> tuple[bytes, dict[str, int], int, bytes]:
         """The structure; the address of each dataset; the end of the HDF5 file; the index that follows it.
@@ -166,14 +166,14 @@ def _nbody(to: Skeleton, header: RunHeader, dimensions: int) -> None:
     to.constant(layout.SCENARIO, _text(header.scenario_text))
     to.constant(layout.RESOLVED, _text(header.resolved_json))
     _attributes(to.file.create_group(layout.PROVENANCE), header.provenance)
-    to.room(layout.CHECKSUMS, (header.frames, 3), "<u4")
+    to.reserve(layout.CHECKSUMS, (header.frames, 3), "<u4")
     commit = np.zeros(1, layout.COMMIT_DTYPE)
     commit["crc32"] = commit_sum(commit)
-    to.room(layout.COMMIT, (1,), commit.dtype)
+    to.reserve(layout.COMMIT, (1,), commit.dtype)
     to.values[layout.COMMIT] = commit.view(np.uint8)
     for slot in layout.SLOTS:
         if header.state_bytes:
-            to.room(slot, (header.state_bytes,), "u1")
+            to.reserve(slot, (header.state_bytes,), "u1")
 
 
 def _attributes(group: h5py.Group, values: Mapping[str, Any]) -> None:
@@ -202,13 +202,13 @@ def _h5md(to: Skeleton, particles: Particles, header: RunHeader) -> None:
     if len(particles.radius):
         to.constant(layout.RADIUS, particles.radius.astype("<f8"))
     if header.events:
-        to.room(layout.EVENTS, (header.events,), layout.EVENT_DTYPE)
-    to.room(layout.STEP, (frames,), "<i8")
-    to.room(layout.TIME, (frames,), "<f8")
+        to.reserve(layout.EVENTS, (header.events,), layout.EVENT_DTYPE)
+    to.reserve(layout.STEP, (frames,), "<i8")
+    to.reserve(layout.TIME, (frames,), "<f8")
     for name, width in header.observables.items():
-        to.room(layout.observable(name), (frames,) if width == 1 else (frames, width), "<f8")
+        to.reserve(layout.observable(name), (frames,) if width == 1 else (frames, width), "<f8")
     for name in (layout.POSITION, layout.VELOCITY):
-        to.room(name, (frames, count, 3), np.dtype(header.dtype).newbyteorder("<"))
+        to.reserve(name, (frames, count, 3), np.dtype(header.dtype).newbyteorder("<"))
     file[layout.POSITION].attrs[layout.PLANNED] = frames
     for group in (f"{layout.PARTICLES}/velocity", *(f"observables/{name}" for name in header.observables)):
         for link in (layout.STEP, layout.TIME):

@@ -61,7 +61,7 @@ def _recorded(simulation: Simulation) -> tuple[Path, TemporaryDirectory | None]:
         if not simulation.frames:
             simulation.run()
         return Path(simulation.output), None
-    if simulation.step:
+    if simulation.steps_made:
         raise InputError(
             "show: this simulation was not recorded; make it with output='run.h5', or show it before it runs"
         )

@@ -46,10 +46,10 @@ def prepare(
         particles, engines, precision = selection.scaling(up_to, particles, engines, precision, on)
     counts = selection.counts(particles, "gpu" in on)
     most = max(counts) if up_to is None else 1  # else an engine takes part as long as it fits
-    own = selection.contestants(engines, precision, on, most, accuracy)
-    rivals, absent = selection.rivals(precision, on) if not engines else ([], [])
+    own = selection.competitors(engines, precision, on, most, accuracy)
+    foreign, absent = selection.foreign_competitors(precision, on) if not engines else ([], [])
     if "cpu-tree" in engines:
-        rivals, absent = trees.peers()
+        foreign, absent = trees.foreign_competitors()
     for line in absent:
         say(f"not measured: {line}")
-    return lambda notify: report.Report(report.machine(), suite.measure([*own, *rivals], counts, notify), absent)
+    return lambda notify: report.Report(report.machine(), suite.measure([*own, *foreign], counts, notify), absent)

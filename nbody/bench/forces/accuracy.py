@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nbody import machine
-from nbody.bench.forces.problems import Problem
+from nbody.bench.forces.problems import ForceProblem
 from nbody.bench.row import Row
 from nbody.forces.engine import rounding_bound
 from nbody.forces.reference import direct_sum
@@ -24,7 +24,7 @@ MOST_BY_REFEREE = 1 << 19
 
 
 @dataclass(frozen=True)
-class ForceError:
+class ErrorStatistics:
     """Relative errors |a_i - a_i,ref| / |a_i,ref| of the checked particles. ``excess`` is the largest ratio of an error to
     the error that rounding explains; above 1 the force is wrong."""
 
@@ -34,7 +34,7 @@ class ForceError:
     excess: float
 
 
-def with_error(row: Row, error: ForceError, bound: np.ndarray | float, what: str = "forces") -> Row:
+def with_error(row: Row, error: ErrorStatistics, bound: np.ndarray | float, what: str = "forces") -> Row:
     """The row with its error; it is marked wrong if the error exceeds the bound."""
     row = replace(
         row,
@@ -69,7 +69,7 @@ def on_all_cores(compute: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) 
 class Judge:
     """The exact forces of a problem, computed when they are first needed."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ForceProblem) -> None:
         self.count = problem.particles.count
         self.rows = judged(self.count)
         self._problem = problem
@@ -81,7 +81,7 @@ class Judge:
             return direct_sums(position, mass, self._problem.gravity, self.rows)
         return on_all_cores(lambda rows: direct_sum(position, mass, self._problem.gravity, rows)[0], self.rows)
 
-    def error(self, acceleration: Any, bound: np.ndarray | float = np.inf) -> ForceError:
+    def error(self, acceleration: Any, bound: np.ndarray | float = np.inf) -> ErrorStatistics:
         """The error of (N, D) accelerations, compared with the :meth:`bound`. A value that is not finite counts as an
         infinite error."""
         given = np.asarray(acceleration, np.float64)[self.rows]
@@ -94,7 +94,7 @@ class Judge:
         with np.errstate(divide="ignore", invalid="ignore"):
             excess = np.where(relative == 0, 0.0, relative / bound)
         excess = np.where(np.isnan(excess), np.inf, excess)
-        return ForceError(float(median), float(percentile_99), float(relative.max()), float(excess.max()))
+        return ErrorStatistics(float(median), float(percentile_99), float(relative.max()), float(excess.max()))
 
     def bound(self, precision: str, condition: np.ndarray | float = 1.0) -> np.ndarray | float:
         """The largest rounding error that is not a mistake, of engines and competitors."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from nbody.bench.forces.accuracy import Judge, with_error
-from nbody.bench.forces.contestant import EngineContestant
-from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, Problem
+from nbody.bench.forces.competitor import EngineCompetitor
+from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, ForceProblem
 from nbody.bench.row import Row
 from nbody.bench.timing import FOR_A_SPREAD, Timing, seconds
 from nbody.integrators import INTEGRATORS
@@ -37,26 +37,26 @@ times faster that was than one core of the lecture's Core2, where the lecture sa
 class LectureRun:
     """Ten steps of the disc by one engine."""
 
-    def __init__(self, contestant: EngineContestant, disk: Problem) -> None:
-        self._contestant = contestant
-        self._engine = contestant.engine(disk.gravity)
+    def __init__(self, competitor: EngineCompetitor, disk: ForceProblem) -> None:
+        self._competitor = competitor
+        self._engine = competitor.engine(disk.gravity)
         self._taylor = INTEGRATORS.load("taylor")(LECTURE_DT)
         self._state: State = self._engine.load(disk.particles)
         self._start: dict[str, np.ndarray] = self._state.arrays()
 
     def accelerations(self) -> np.ndarray:
         """The first accelerations on the disc. (Compiles its kernel.)"""
-        with self._contestant.running():
+        with self._competitor.running():
             self._state.restore(self._start)
             self._engine.evaluate(self._state)
-            return self._state.forces()[0]
+            return self._state.values("acceleration")[0]
 
     def timing(self) -> Timing:
         """Wall time of: bodies to the device, ten steps, everything back on the host; excluding compilation and memory
         allocation, which are done once for a run of any length."""
-        with self._contestant.running():
+        with self._competitor.running():
             # Kernels are compiled; a GPU also records the graphs of its steps.
-            for steps in (LECTURE_STEPS, LECTURE_STEPS) if self._engine.device == "gpu" else (1,):
+            for steps in (LECTURE_STEPS, LECTURE_STEPS) if self._engine.can.device == "gpu" else (1,):
                 self._run(steps)
             times: list[float] = []
             while not _enough(times):
@@ -66,7 +66,7 @@ class LectureRun:
     def _run(self, steps: int = LECTURE_STEPS) -> None:
         self._state.restore(self._start)
         self._taylor.advance(Motion(self._engine, self._state), steps)
-        self._state.snapshot().wait().release()
+        self._state.frames.snapshot().wait().release()
 
 
 def _enough(times: Sequence[float]) -> bool:
@@ -75,10 +75,10 @@ def _enough(times: Sequence[float]) -> bool:
     return runs >= MOST or (runs >= FEWEST and total >= ENOUGH) or (runs >= FOR_A_SPREAD and total >= PATIENCE)
 
 
-def lecture_row(c: EngineContestant, disk: Problem, judge: Judge) -> Row:
+def lecture_row(c: EngineCompetitor, disk: ForceProblem, judge: Judge) -> Row:
     """One engine's run of the disc, checked, then timed."""
     run, (known, times_faster) = LectureRun(c, disk), K40C.get((c.name, judge.count), (None, None))
-    bound = judge.bound(c.precision, c.condition(disk, judge.rows))
+    bound = c.bound(disk, judge.rows)
     row = Row(
         suite="lecture", name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
         particles=judge.count, steps=LECTURE_STEPS, k40c_seconds=known, k40c_speedup=times_faster,

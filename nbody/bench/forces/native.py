@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from nbody import machine
-from nbody.bench.forces.contestant import Contestant
-from nbody.bench.forces.problems import Problem
+from nbody.bench.forces.competitor import Competitor
+from nbody.bench.forces.problems import ForceProblem
 from nbody.forces.direct.cpu_tiles import aligned_zeros
 
 SOURCE = Path(__file__).with_name("avx512.c")
@@ -47,11 +47,11 @@ def _compiled() -> tuple[ctypes.CDLL | None, str]:
 
 
 def why_unavailable() -> str:
-    """Why :class:`NativeContestant` can't take part on this machine, in one clause; empty if it can."""
+    """Why :class:`NativeCompetitor` can't take part on this machine, in one clause; empty if it can."""
     return _compiled()[1]
 
 
-class NativeContestant(Contestant):
+class NativeCompetitor(Competitor):
     """All pairs in C with AVX-512 intrinsics, four bodies per pass: 3-D, float32, Plummer softening."""
 
     def __init__(self, threads: int) -> None:
@@ -61,9 +61,9 @@ class NativeContestant(Contestant):
 
     def release(self) -> None:
         self._body = self._acceleration = np.empty((0, 0), np.float32)
-        self._problem: Problem | None = None
+        self._problem: ForceProblem | None = None
 
-    def load(self, problem: Problem) -> None:
+    def load(self, problem: ForceProblem) -> None:
         # The bodies are padded to whole vectors with bodies without mass.
         particles = problem.particles
         assert particles.dimensions == 3 and problem.gravity.softening == "plummer", "it knows no other law"

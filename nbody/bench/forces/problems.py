@@ -18,25 +18,25 @@ LECTURE_DT, LECTURE_STEPS = 0.001, 10
 
 
 @dataclass(frozen=True)
-class Problem:
+class ForceProblem:
     """Bodies, and the law between them."""
 
     particles: Particles
     gravity: Gravity
 
 
-def cluster(count: int) -> Problem:
+def cluster(count: int) -> ForceProblem:
     """3-D, Plummer softening: normally distributed in space, masses unequal (½ to 1½ of 1/N) so that no kernel can get
     by with one mass for all, float64 positions so that the rounding of what an engine keeps counts as its error."""
     rng = np.random.default_rng(SEED)
     position = rng.standard_normal((count, 3))
     mass = rng.uniform(0.5, 1.5, count) / count
-    return Problem(Particles(mass, position, np.zeros_like(position)), CLUSTER)
+    return ForceProblem(Particles(mass, position, np.zeros_like(position)), CLUSTER)
 
 
-def lecture_disk(count: int) -> Problem:
+def lecture_disk(count: int) -> ForceProblem:
     """The lecture's disc (2-D, G = 10, no force at a distance of 0.01 or less), rounded to float32 as the lecture's
     was: a pair that stands on the cutoff's edge is then on the same side of it in every precision."""
     particles = Lecture().generate(count, LECTURE, np.random.default_rng(SEED))
     particles.position = particles.position.astype(np.float32).astype(np.float64)
-    return Problem(particles, LECTURE)
+    return ForceProblem(particles, LECTURE)

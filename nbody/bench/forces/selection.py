@@ -1,4 +1,4 @@
-"""Selects the contestants: engines by the user's options and the machine's devices, and their competitors."""
+"""Selects the competitors: engines by the user's options and the machine's devices, and their competitors."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from nbody import machine
 from nbody.bench import card
 from nbody.bench.forces import native
-from nbody.bench.forces.contestant import ALL_CORES, Contestant, EngineContestant
-from nbody.bench.forces.trees import ACCURACIES, TreeContestant
+from nbody.bench.forces.competitor import ALL_CORES, Competitor, EngineCompetitor
+from nbody.bench.forces.trees import ACCURACIES, TreeCompetitor
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
+from nbody.forces.devices import require_device
 from nbody.forces.engine import ROUNDOFF, Engine
 from nbody.forces.memory import check_fits
+from nbody.forces.problem import Problem
+from nbody.law import Gravity
 
 COUNTS = (1024, 4096, 10240, 20480)
 GPU_COUNTS = (65536, 262144)
@@ -36,8 +39,8 @@ def backends(cpu: bool, gpu: bool, say: Callable[[str], None]) -> tuple[str, ...
         if not cpu:
             card.require_gpu("--gpu")
         say(f"--gpu: there is no NVIDIA GPU to measure here ({reason}); measuring the CPU")
-    wanted = {"cpu": cpu or not gpu, "gpu": not reason and (gpu or not cpu)}
-    return tuple(name for name, yes in wanted.items() if yes)
+    requested = {"cpu": cpu or not gpu, "gpu": not reason and (gpu or not cpu)}
+    return tuple(name for name, yes in requested.items() if yes)
 
 
 def counts(given: Sequence[int], on_gpu: bool, default: Sequence[int] = COUNTS) -> list[int]:
@@ -65,10 +68,10 @@ def scaling(
     return sorted({*counts, up_to}), engines or named, precisions or ["float32"]
 
 
-def contestants(
+def competitors(
     engines: Sequence[str], precisions: Sequence[str], on: Sequence[str], largest: int, accuracies: Sequence[float] = ()
-) -> list[Contestant]:
-    """The contestants, in the order of ``ENGINES``.
+) -> list[Competitor]:
+    """The competitors, in the order of ``ENGINES``.
 
     Args:
         engines: names of ``ENGINES``; all that ``on`` has when empty.
@@ -90,29 +93,31 @@ def contestants(
             raise InputError(f"--accuracy: must be greater than 0 and at most 0.1, got {accuracy:g}")
     precisions = list(dict.fromkeys(precisions or ROUNDOFF))
     engines = [ENGINES.check(name, "--engines: ") for name in engines]
-    found: list[Contestant] = []
+    found: list[Competitor] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
         kind: type[Engine] = ENGINES.load(name)
         offered = [precision for precision in precisions if precision in kind.can.precisions]
-        if name in engines and kind.device not in on:
-            why = f"none here ({reason})" if (reason := kind.device == "gpu" and card.no_gpu()) else "not measured"
-            raise InputError(f"--engines: '{name}' works on the {kind.device}, which is {why}; add --{kind.device}")
+        if name in engines and kind.can.device not in on:
+            why = f"none here ({reason})" if (reason := kind.can.device == "gpu" and card.no_gpu()) else "not measured"
+            raise InputError(
+                f"--engines: '{name}' works on the {kind.can.device}, which is {why}; add --{kind.can.device}"
+            )
         if name in engines and not offered:
             raise InputError(
                 f"--engines: '{name}' computes in {' or '.join(kind.can.precisions)}, not in {' or '.join(precisions)}; "
                 "choose another --precision"
             )
         baseline = name == ALL_CORES  # always measured, because speed-ups are relative to it
-        if not baseline and (kind.device not in on or (name not in engines if engines else kind.can.growth == 1)):
+        if not baseline and (kind.can.device not in on or (name not in engines if engines else kind.can.is_tree)):
             continue
-        kind.require_device()
+        require_device(kind, name)
         for precision in offered:
-            check_fits(kind, largest, precision, "--particles: ")
-            if kind.can.growth == 1:
-                found += [TreeContestant(name, precision, each) for each in accuracies or ACCURACIES]
+            check_fits(kind, Problem(Gravity(), precision, largest), "--particles: ")
+            if kind.can.is_tree:
+                found += [TreeCompetitor(name, precision, each) for each in accuracies or ACCURACIES]
                 continue
-            found += [EngineContestant(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]
-    if accuracies and not any(isinstance(each, TreeContestant) for each in found):
+            found += [EngineCompetitor(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]
+    if accuracies and not any(isinstance(each, TreeCompetitor) for each in found):
         raise InputError("--accuracy: only trees have one; add --up-to 1e5, or --engines cpu-tree")
     if not found:
         raise InputError(
@@ -121,9 +126,9 @@ def contestants(
     return found
 
 
-def rivals(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Contestant], list[str]]:
+def foreign_competitors(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Competitor], list[str]]:
     """The competitor on the CPU, or one clause that says why it can't be measured here."""
     if "cpu" not in on or (precisions and "float32" not in precisions):
         return [], []
     reason = native.why_unavailable()
-    return ([], [f"{native.NAME} ({reason})"]) if reason else ([native.NativeContestant(machine.cores())], [])
+    return ([], [f"{native.NAME} ({reason})"]) if reason else ([native.NativeCompetitor(machine.cores())], [])

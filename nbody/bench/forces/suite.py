@@ -7,10 +7,10 @@ from typing import Any
 
 from nbody.bench.forces import lecture
 from nbody.bench.forces.accuracy import Judge, with_error
-from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE, Contestant, EngineContestant
-from nbody.bench.forces.problems import LECTURE_STEPS, Problem, cluster, lecture_disk
+from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor, EngineCompetitor
+from nbody.bench.forces.problems import LECTURE_STEPS, ForceProblem, cluster, lecture_disk
 from nbody.bench.row import Row, ratio
-from nbody.bench.timing import ENOUGH, FIRST_COUNTS, Rival, Timing, in_turns, on_device
+from nbody.bench.timing import ENOUGH, FIRST_COUNTS, TimedCall, Timing, in_turns, on_device
 from nbody.law import Gravity
 
 REFERENCE = "reference"
@@ -35,32 +35,32 @@ cores: 0.5 s, and 2.5 s for the sums that check them; the sums of a law are made
 Notify = Callable[[str], None]
 
 
-def measure(contestants: Sequence[Contestant], counts: Sequence[int], notify: Notify = lambda _: None) -> list[Row]:
-    """Rows of every contestant at every N, with speed-ups. ``notify`` gets a line before each measurement, which says how
+def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: Notify = lambda _: None) -> list[Row]:
+    """Rows of every competitor at every N, with speed-ups. ``notify`` gets a line before each measurement, which says how
     long the rest will take, once that is known."""
-    for number, contestant in enumerate(contestants, 1):
-        notify(f"compiling {contestant.name} {contestant.precision} ({number} of {len(contestants)})")
-        contestant.warm_up(max(counts))
-        contestant.release()
+    for number, competitor in enumerate(competitors, 1):
+        notify(f"compiling {competitor.name} {competitor.precision} ({number} of {len(competitors)})")
+        competitor.warm_up(max(counts))
+        competitor.release()
     rows: list[Row] = []
-    left = [(contestant, count) for count in counts for contestant in contestants]
-    # Contestants on a CPU are measured together, in turns.
-    groups = [[c for c in contestants if c.backend == "cpu"], *([c] for c in contestants if c.backend == "gpu")]
+    left = [(competitor, count) for count in counts for competitor in competitors]
+    # Competitors on a CPU are measured together, in turns.
+    groups = [[c for c in competitors if c.backend == "cpu"], *([c] for c in competitors if c.backend == "gpu")]
     for count in sorted(counts):
         bench = _AtCount(count, lambda line: notify(f"about {about(sum(cost(*pair) for pair in left))} left, {line}"))
         for group in filter(None, groups):
             rows += bench.rows(group)
-            for contestant in group:
-                left.remove((contestant, count))
+            for competitor in group:
+                left.remove((competitor, count))
     return [each for kind in KINDS for each in with_speedups(row for row in rows if row.suite == kind)]
 
 
 def checked(
-    suite: Any, contestant: Contestant, problem: Problem, judge: Judge, notify: Notify, longest: float = LONGEST
+    suite: Any, competitor: Competitor, problem: ForceProblem, judge: Judge, notify: Notify, longest: float = LONGEST
 ) -> Row:
-    """The row, of a suite, of a contestant that has computed a problem's forces: with its error, and no time yet; or
+    """The row, of a suite, of a competitor that has computed a problem's forces: with its error, and no time yet; or
     with the reason why it is left out, if it would take more than ``longest`` seconds."""
-    c, count = contestant, problem.particles.count
+    c, count = competitor, problem.particles.count
     row = Row(
         suite=suite, name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
         particles=count, compile_seconds=c.compile_s,
@@ -84,18 +84,18 @@ class _AtCount:
         self._cluster = cluster(count)
         self._judges: dict[Gravity, Judge] = {}
 
-    def _judged(self, problem: Problem) -> tuple[Problem, Judge]:
+    def _judged(self, problem: ForceProblem) -> tuple[ForceProblem, Judge]:
         """The problem, and the judge of its law."""
         if problem.gravity not in self._judges:
             self._judges[problem.gravity] = Judge(problem)
         return problem, self._judges[problem.gravity]
 
     @cached_property
-    def _disk(self) -> tuple[Problem, Judge]:
+    def _disk(self) -> tuple[ForceProblem, Judge]:
         disk = lecture_disk(self._count)
         return disk, Judge(disk)
 
-    def rows(self, group: Sequence[Contestant]) -> list[Row]:
+    def rows(self, group: Sequence[Competitor]) -> list[Row]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
         rows = [checked(c.suite, c, *self._judged(c.law(self._cluster)), self._notify, longest(c)) for c in group]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
@@ -106,21 +106,21 @@ class _AtCount:
             rows[k] = _timed(rows[k], time)
             group[k].learn(self._count, time.best)
             group[k].measured = True
-        for contestant in group:
-            contestant.release()
+        for competitor in group:
+            competitor.release()
         return [each for c, row in zip(group, rows, strict=True) for each in self._with_lecture(c, row)]
 
-    def _with_lecture(self, contestant: Contestant, row: Row) -> list[Row]:
+    def _with_lecture(self, competitor: Competitor, row: Row) -> list[Row]:
         """The row with its lecture run, checked too, if it is to have one; and the row of that run, at the lecture's N."""
-        runs = contestant.has_lecture and isinstance(contestant, EngineContestant)
+        runs = competitor.has_lecture and isinstance(competitor, EngineCompetitor)
         if not (row.seconds and runs and self._count <= max(lecture.COUNTS)):
             return [row]
-        assert isinstance(contestant, EngineContestant)
-        expected = LECTURE_STEPS * contestant.expected(self._count)
+        assert isinstance(competitor, EngineCompetitor)
+        expected = LECTURE_STEPS * competitor.expected(self._count)
         if expected > LONGEST_RUN:
             return [row.noted(f"lecture run left out: it would take about {expected:.0f} s")]
-        self._notify(f"N = {self._count}: lecture run by {contestant.name} {contestant.precision}")
-        run = lecture.lecture_row(contestant, *self._disk)
+        self._notify(f"N = {self._count}: lecture run by {competitor.name} {competitor.precision}")
+        run = lecture.lecture_row(competitor, *self._disk)
         row = replace(row.noted(run.note, True) if run.wrong else row, lecture_seconds=run.seconds)
         return [row, run] if self._count in lecture.COUNTS else [row]
 
@@ -132,13 +132,13 @@ def _timed(row: Row, time: Timing) -> Row:
     return replace(row.timed(time, row.interactions), particles_per_s=row.count / time.median, gflops=None)
 
 
-def _times(group: Sequence[Contestant], count: int) -> list[Timing]:
+def _times(group: Sequence[Competitor], count: int) -> list[Timing]:
     """Times of an evaluation by each, all of one backend, loaded and run once."""
     if group and group[0].backend == "gpu":
         return [on_device(c.evaluate, c.expected(count)) for c in group]
     firsts = [(c.took,) if c.took > FIRST_COUNTS else () for c in group]
     return in_turns(
-        [Rival(c.evaluate, c.expected(count), c.running, first) for c, first in zip(group, firsts, strict=True)]
+        [TimedCall(c.evaluate, c.expected(count), c.running, first) for c, first in zip(group, firsts, strict=True)]
     )
 
 
@@ -167,17 +167,17 @@ def with_speedups(rows: Iterable[Row]) -> list[Row]:
     return [complete(row) for row in rows]
 
 
-def longest(contestant: Contestant) -> float:
-    """Seconds that one evaluation by a contestant may take."""
-    return LONGEST_AGAIN if contestant.measured and contestant.backend == "cpu" else LONGEST
+def longest(competitor: Competitor) -> float:
+    """Seconds that one evaluation by a competitor may take."""
+    return LONGEST_AGAIN if competitor.measured and competitor.backend == "cpu" else LONGEST
 
 
-def cost(contestant: Contestant, count: int) -> float:
-    """Seconds that a row will take, by the contestant's rate so far."""
-    each = contestant.expected(count)
-    if each > longest(contestant):
+def cost(competitor: Competitor, count: int) -> float:
+    """Seconds that a row will take, by the competitor's rate so far."""
+    each = competitor.expected(count)
+    if each > longest(competitor):
         return 0.0
-    makes_run = contestant.has_lecture and count <= max(lecture.COUNTS) and LECTURE_STEPS * each <= LONGEST_RUN
+    makes_run = competitor.has_lecture and count <= max(lecture.COUNTS) and LECTURE_STEPS * each <= LONGEST_RUN
     run = LECTURE_STEPS * each if makes_run else 0.0
     return OVERHEAD + PER_BODY * count + max(ENOUGH, 2 * each) + (max(lecture.ENOUGH, 2 * run) if run else 0.0)
 

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterator
 
-from nbody.bench.forces.contestant import ALL_CORES, ONE_CORE
+from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE
 from nbody.bench.forces.lecture import COUNTS
 from nbody.bench.forces.trees import crossings
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct, ratio
-from nbody.bench.tables import ERRORS, WHO, Column, Sheet, about, error, markdown, three
+from nbody.bench.tables import ERRORS, WHO, Sheet, TableColumn, about, error, markdown, three
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF
@@ -17,24 +17,24 @@ from nbody.units import duration, rate
 
 COLUMNS = (
     *WHO,
-    Column("a force\nevaluation", lambda row: "WRONG" if row.wrong and not row.seconds else duration(row.seconds)),
-    Column("inter-\nactions/s", "interactions_per_s", rate),
-    Column("\nGFLOP/s", "gflops", three),
-    Column("× one\ncore", "speedup", three),
-    Column("× all\ncores", "speedup_all_cores", three),
-    Column("×\nNumPy", "speedup_reference", three),
+    TableColumn("a force\nevaluation", lambda row: "WRONG" if row.wrong and not row.seconds else duration(row.seconds)),
+    TableColumn("inter-\nactions/s", "interactions_per_s", rate),
+    TableColumn("\nGFLOP/s", "gflops", three),
+    TableColumn("× one\ncore", "speedup", three),
+    TableColumn("× all\ncores", "speedup_all_cores", three),
+    TableColumn("×\nNumPy", "speedup_reference", three),
     *ERRORS,
-    Column("lecture's\nrun", lambda row: "WRONG" if row.wrong and row.seconds else duration(row.lecture_seconds)),
+    TableColumn("lecture's\nrun", lambda row: "WRONG" if row.wrong and row.seconds else duration(row.lecture_seconds)),
 )
 
 LECTURE = (
     *WHO,
-    Column("ten steps\nwith copies", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
-    Column("rate:\n× one core", "speedup", three),
-    Column("\n× all cores", "speedup_all_cores", three),
-    Column("Tesla K40c", "k40c_seconds", duration),
-    Column("rate:\n× a Core2", "k40c_speedup", three),
-    Column("error:\nlargest", "error", error),
+    TableColumn("ten steps\nwith copies", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    TableColumn("rate:\n× one core", "speedup", three),
+    TableColumn("\n× all cores", "speedup_all_cores", three),
+    TableColumn("Tesla K40c", "k40c_seconds", duration),
+    TableColumn("rate:\n× a Core2", "k40c_speedup", three),
+    TableColumn("error:\nlargest", "error", error),
 )
 
 EXPLAINED = (
@@ -54,9 +54,9 @@ LECTURE_EXPLAINED = (
 
 TREES = (
     *WHO,
-    Column("a force\nevaluation", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
-    Column("particles/s", "particles_per_s", rate),
-    Column("interactions\nper particle", lambda row: ratio(row.interactions, row.particles), three),
+    TableColumn("a force\nevaluation", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    TableColumn("particles/s", "particles_per_s", rate),
+    TableColumn("interactions\nper particle", lambda row: ratio(row.interactions, row.particles), three),
     *ERRORS,
 )
 
@@ -162,17 +162,17 @@ def _lines(report: Report) -> list[_Line]:
 
 
 LINE_WHO = (
-    Column("engine", lambda line: f"`{line.last.name}`{ENGINES.mark(line.last.name)}", left=True),
-    Column("precision", lambda line: line.last.precision, left=True),
+    TableColumn("engine", lambda line: f"`{line.last.name}`{ENGINES.mark(line.last.name)}", left=True),
+    TableColumn("precision", lambda line: line.last.precision, left=True),
 )
 
 
-def _at(counts: list[int]) -> list[Column]:
-    return [Column(f"N = {n}", lambda line, n=n: line.speed(n), rate) for n in counts]  # type: ignore[misc]
+def _at(counts: list[int]) -> list[TableColumn]:
+    return [TableColumn(f"N = {n}", lambda line, n=n: line.speed(n), rate) for n in counts]  # type: ignore[misc]
 
 
-SPEEDUP = Column("× one core", lambda line: line.last.speedup, three)
-MEDIAN = Column("error, median", lambda line: line.last.error_median, error)
+SPEEDUP = TableColumn("× one core", lambda line: line.last.speedup, three)
+MEDIAN = TableColumn("error, median", lambda line: line.last.error_median, error)
 
 
 def full_table(report: Report) -> str:
@@ -187,8 +187,8 @@ def full_table(report: Report) -> str:
     )
     columns = [
         *LINE_WHO, *_at(sorted({n for line in lines for n in line.at})), SPEEDUP, MEDIAN,
-        Column("error, largest", lambda line: line.last.error, error),
-        Column(f"lecture's run, N = {n}", lambda line: line.at[n].lecture_seconds if n in line.at else None, duration),
+        TableColumn("error, largest", lambda line: line.last.error, error),
+        TableColumn(f"lecture's run, N = {n}", lambda line: line.at[n].lecture_seconds if n in line.at else None, duration),
     ]  # fmt: skip
     return markdown(columns, lines, explained)
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import machine
-from nbody.bench.forces.contestant import Contestant, EngineContestant
-from nbody.bench.forces.problems import Problem
+from nbody.bench.forces.competitor import Competitor, EngineCompetitor
+from nbody.bench.forces.problems import ForceProblem
 from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct
 from nbody.forces.tree.options import TreeOptions
@@ -25,8 +25,8 @@ ACCURACIES = (1e-3, 1e-4)
 """The median errors that are asked for, if the user names none."""
 
 
-class Linear(Contestant):
-    """A contestant whose time grows like N: ``rate`` is in particles per second."""
+class Linear(Competitor):
+    """A competitor whose time grows like N: ``rate`` is in particles per second."""
 
     suite = "trees"
     has_lecture = False
@@ -38,7 +38,7 @@ class Linear(Contestant):
         return count / self.rate
 
 
-class TreeContestant(Linear, EngineContestant):
+class TreeCompetitor(Linear, EngineCompetitor):
     """A tree of ``ENGINES`` with an accuracy."""
 
     def __init__(self, engine: str, precision: str, accuracy: float) -> None:
@@ -51,13 +51,13 @@ class TreeContestant(Linear, EngineContestant):
 
             self.threads = numba.get_num_threads()
 
-    def load(self, problem: Problem) -> None:
+    def load(self, problem: ForceProblem) -> None:
         super().load(problem)
         self.evaluate()  # a second one knows the size of the forces, as in each step of a run
         self.wait()
 
-    def bound(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
-        return self._engine.expected_error(problem.particles).bound
+    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
+        return self._engine.error(problem.particles).bound
 
     def facts(self) -> dict[str, Any]:
         assert self._state is not None
@@ -66,7 +66,7 @@ class TreeContestant(Linear, EngineContestant):
         return {"accuracy": self.accuracy, "interactions": counted}
 
 
-class PytreegravContestant(Linear):
+class PytreegravCompetitor(Linear):
     """pytreegrav: quadrupoles, on all cores. Its softening is a spline of compact support."""
 
     _bodies: Any
@@ -79,10 +79,10 @@ class PytreegravContestant(Linear):
         self._call, self._theta, self.threads = pytreegrav.Accel, theta, machine.cores()
         self.release()
 
-    def law(self, problem: Problem) -> Problem:
+    def law(self, problem: ForceProblem) -> ForceProblem:
         return replace(problem, gravity=Gravity(1.0, 3, "spline", problem.gravity.shortest))
 
-    def load(self, problem: Problem) -> None:
+    def load(self, problem: ForceProblem) -> None:
         self._bodies, self._length = problem.particles, problem.gravity.shortest
 
     def evaluate(self) -> None:
@@ -93,7 +93,7 @@ class PytreegravContestant(Linear):
     def acceleration(self) -> np.ndarray:
         return np.asarray(self._result)
 
-    def bound(self, problem: Problem, rows: np.ndarray) -> np.ndarray | float:
+    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
         # It states no error.
         return math.inf
 
@@ -101,11 +101,11 @@ class PytreegravContestant(Linear):
         self._bodies = self._result = None
 
 
-def peers() -> tuple[list[Contestant], list[str]]:
+def foreign_competitors() -> tuple[list[Competitor], list[str]]:
     """The competitors of trees on the CPU, and for each that is missing its name and why, in one clause."""
     if find_spec("pytreegrav") is None:
         return [], ["pytreegrav (not installed)"]
-    return [PytreegravContestant(theta) for theta in (0.7, 0.4)], []
+    return [PytreegravCompetitor(theta) for theta in (0.7, 0.4)], []
 
 
 class Crossing(NamedTuple):
@@ -138,8 +138,8 @@ def crossings(report: Report) -> list[Crossing]:
     found = []
     for name, precision in distinct(trees, "name", "precision"):
         own = [row for row in trees if (row.name, row.precision) == (name, precision)]
-        rivals = [row for row in direct if row.device == own[0].device and row.precision == precision]
-        ratios = _ratios(own, rivals)
+        sums = [row for row in direct if row.device == own[0].device and row.precision == precision]
+        ratios = _ratios(own, sums)
         if ratios:
             ends = (round(math.exp(ratios[0][0])), round(math.exp(ratios[-1][0])))
             found.append(Crossing(name, precision, _crossing(ratios), ends))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.initial.plummer import Plummer
+from nbody.initial.plummer import PlummerSphere
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.few_bodies import FewBodies
 from nbody.law import Gravity
@@ -15,7 +15,7 @@ COUNTS = (1024,)
 """The default numbers of bodies of the cluster."""
 
 
-class Problem(NamedTuple):
+class MotionProblem(NamedTuple):
     """Bodies, the time to move them for, and the schemes that suit them.
 
     Attributes:
@@ -32,24 +32,24 @@ class Problem(NamedTuple):
     exact: tuple[float, ...] | None = None
 
 
-def problems(counts: tuple[int, ...] = COUNTS) -> list[Problem]:
+def problems(counts: tuple[int, ...] = COUNTS) -> list[MotionProblem]:
     """The orbit, the outer solar system, and a cluster for each number of bodies in ``counts``."""
     few = {name for name in INTEGRATORS if issubclass(INTEGRATORS.load(name), FewBodies)}
-    hard = tuple(name for name in INTEGRATORS if not INTEGRATORS.load(name).softened)
-    orbiting = tuple(name for name in hard if not INTEGRATORS.load(name).star)  # which solve two bodies exactly
+    hard = tuple(name for name in INTEGRATORS if not INTEGRATORS.load(name).facts.softened)
+    orbiting = tuple(name for name in hard if not INTEGRATORS.load(name).facts.star)  # which solve two bodies exactly
     many = tuple(name for name in INTEGRATORS if name not in few)
     d, v = 0.1, math.sqrt(1.9 / 0.1)
     axis, speed = np.array([d / 2, 0, 0]), np.array([0, v / 2, 0])
     pair = Particles(np.array([0.5, 0.5]), np.array([axis, -axis]), np.array([speed, -speed]))
     found = [
         # Nine and a half orbits, until the apocentre
-        Problem("kepler", pair, Gravity(), 19 * math.pi, orbiting, (1 << 11, 1 << 13, 1 << 15), (-1.9, 0, 0)),
-        Problem("planets", outer_solar_system(), SUN, 2e5, hard, (1 << 10, 1 << 12, 1 << 14)),
+        MotionProblem("kepler", pair, Gravity(), 19 * math.pi, orbiting, (1 << 11, 1 << 13, 1 << 15), (-1.9, 0, 0)),
+        MotionProblem("planets", outer_solar_system(), SUN, 2e5, hard, (1 << 10, 1 << 12, 1 << 14)),
     ]
     softened = Gravity(softening="plummer", length=1e-4)
     for count in counts:
-        cluster = Plummer().generate(count, softened, np.random.default_rng(1))
-        found.append(Problem("cluster", cluster, softened, 1.0, many, (1 << 6, 1 << 8, 1 << 10)))
+        cluster = PlummerSphere().generate(count, softened, np.random.default_rng(1))
+        found.append(MotionProblem("cluster", cluster, softened, 1.0, many, (1 << 6, 1 << 8, 1 << 10)))
     return found
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from nbody.bench.integrators.problems import COUNTS, Problem, problems
+from nbody.bench.integrators.problems import COUNTS, MotionProblem, problems
 from nbody.bench.row import Row
 from nbody.errors import RunFailed
 from nbody.forces import ENGINES
@@ -47,33 +47,39 @@ def measure(
     return rows
 
 
-def _settings(problem: Problem, name: str) -> Iterator[tuple[str, float]]:
+def _settings(problem: MotionProblem, name: str) -> Iterator[tuple[str, float]]:
     if name in SETTINGS:
         key, *values = SETTINGS[name]
         yield from ((str(key), float(value)) for value in values)
     else:
-        each = INTEGRATORS.load(name).evaluations
+        each = INTEGRATORS.load(name).facts.evaluations
         yield from (("dt", problem.end / round(count / each)) for count in problem.evaluations)
 
 
-def measured(problem: Problem, backend: str, name: str, key: str, value: float) -> Row:
+def measured(problem: MotionProblem, backend: str, name: str, key: str, value: float) -> Row:
     """Compile, then make the run and compare its end with its beginning."""
     scheme, motion = _begun(problem, backend, name, key, value)
     row = Row(
-        suite="integrators", name=name, device=motion.engine.device_name(), precision="float64",
+        suite="integrators", name=name, device=motion.engine.identity().device, precision="float64",
         particles=motion.state.count, problem=problem.name, backend=backend, setting=f"{key}: {value:.4g}",
     )  # fmt: skip
     scheme.advance(motion, 3, problem.end)
-    motion.state.synchronize()
+    motion.state.progress.wait()
     scheme, motion = _begun(problem, backend, name, key, value)
     first, start = _energy(motion), time.perf_counter()
     try:
-        while motion.state.time < problem.end * (1 - 1e-9):
-            left = STEPS if scheme.adaptive else min(STEPS, round((problem.end - motion.state.time) / scheme.dt))
+        while motion.state.clock.time < problem.end * (1 - 1e-9):
+            left = (
+                STEPS
+                if scheme.facts.adaptive
+                else min(STEPS, round((problem.end - motion.state.clock.time) / scheme.dt))
+            )
             scheme.advance(motion, left, problem.end)
-            motion.state.synchronize()
+            motion.state.progress.wait()
             if time.perf_counter() - start > PATIENCE:
-                return row.noted(f"not finished after {PATIENCE:g} s, at {100 * motion.state.time / problem.end:.0f} %")
+                return row.noted(
+                    f"not finished after {PATIENCE:g} s, at {100 * motion.state.clock.time / problem.end:.0f} %"
+                )
     except RunFailed as error:
         return row.noted(str(error))
     seconds, energy = time.perf_counter() - start, _energy(motion)
@@ -81,13 +87,13 @@ def measured(problem: Problem, backend: str, name: str, key: str, value: float) 
         return row.noted("the energy is not finite", wrong=True)
     distance = None
     if problem.exact:
-        position = motion.state.snapshot().position
+        position = motion.state.frames.snapshot().position
         distance = math.dist(position[0] - position[1], problem.exact)
     change = abs(energy / first - 1)
-    return replace(row, seconds=seconds, steps=motion.state.step, error=distance, energy_error=change)
+    return replace(row, seconds=seconds, steps=motion.state.clock.step, error=distance, energy_error=change)
 
 
-def _begun(problem: Problem, backend: str, name: str, key: str, value: float) -> tuple[Integrator, Motion]:
+def _begun(problem: MotionProblem, backend: str, name: str, key: str, value: float) -> tuple[Integrator, Motion]:
     """The scheme after its start."""
     kind = INTEGRATORS.load(name)
     largest = 0.125 if problem.name == "cluster" else None
@@ -101,7 +107,7 @@ def _begun(problem: Problem, backend: str, name: str, key: str, value: float) ->
 
 def _energy(motion: Motion) -> float:
     motion.evaluate(Want.ENERGY)
-    snapshot = motion.state.snapshot().wait()
+    snapshot = motion.state.frames.snapshot().wait()
     energy = float(snapshot.sums[:2].sum())
     snapshot.release()
     return energy

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct
-from nbody.bench.tables import Column, Sheet, about, error, markdown
+from nbody.bench.tables import Sheet, TableColumn, about, error, markdown
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import unsupported
@@ -13,15 +13,15 @@ from nbody.law import Gravity
 from nbody.units import duration
 
 COLUMNS = (
-    Column("problem", "problem", left=True),
-    Column("N", "particles"),
-    Column("on", lambda row: row.backend.upper(), left=True),
-    Column("scheme", "name", left=True),
-    Column("setting", "setting", left=True),
-    Column("steps", "steps"),
-    Column("time", "seconds", duration),
-    Column("energy error", "energy_error", error),
-    Column("distance", "error", error),
+    TableColumn("problem", "problem", left=True),
+    TableColumn("N", "particles"),
+    TableColumn("on", lambda row: row.backend.upper(), left=True),
+    TableColumn("scheme", "name", left=True),
+    TableColumn("setting", "setting", left=True),
+    TableColumn("steps", "steps"),
+    TableColumn("time", "seconds", duration),
+    TableColumn("energy error", "energy_error", error),
+    TableColumn("distance", "error", error),
 )
 
 LEAST = 1e-16
@@ -61,12 +61,12 @@ def full_table(report: Report) -> str:
     keys = distinct(rows, "problem", "particles", "backend", "name")
     lines = [[row for row in rows if (row.problem, row.particles, row.backend, row.name) == key] for key in keys]
     columns = [
-        Column(
+        TableColumn(
             "problem", lambda line: f"{line[0].problem}, N = {line[0].particles}, {line[0].backend.upper()}", left=True
         ),
-        Column("scheme", lambda line: f"`{line[0].name}`", left=True),
+        TableColumn("scheme", lambda line: f"`{line[0].name}`", left=True),
         *(
-            Column(heading, lambda line, k=k: line[k], _in_short, left=True)  # type: ignore[misc]
+            TableColumn(heading, lambda line, k=k: line[k], _in_short, left=True)  # type: ignore[misc]
             for k, heading in enumerate(("coarse", "middle", "fine"))
         ),
     ]
@@ -81,12 +81,12 @@ def _in_short(row: Row) -> str:
 def schemes(_: Report | None = None) -> str:
     """Every scheme with its order, steps, engines, precisions, evaluations and source, in Markdown."""
     columns = [
-        Column("scheme", lambda name: f"`{name}`", left=True),
-        Column("order", lambda name: INTEGRATORS.load(name).order),
-        Column("steps", lambda name: INTEGRATORS.load(name).lengths, left=True),
-        Column("force evaluations per step", lambda name: INTEGRATORS.load(name).evaluations),
-        Column("runs on", _places, left=True),
-        Column("source", lambda name: INTEGRATORS.load(name).source, left=True),
+        TableColumn("scheme", lambda name: f"`{name}`", left=True),
+        TableColumn("order", lambda name: INTEGRATORS.load(name).facts.order),
+        TableColumn("steps", lambda name: INTEGRATORS.load(name).facts.lengths, left=True),
+        TableColumn("force evaluations per step", lambda name: INTEGRATORS.load(name).facts.evaluations),
+        TableColumn("runs on", _places, left=True),
+        TableColumn("source", lambda name: INTEGRATORS.load(name).facts.source, left=True),
     ]
     return markdown(columns, INTEGRATORS)
 
@@ -94,15 +94,16 @@ def schemes(_: Report | None = None) -> str:
 def _places(name: str) -> str:
     """The engines and precisions of a scheme: ``CPU`` stands for all engines on the CPU."""
     scheme, found = INTEGRATORS.load(name), []
+    law = Gravity(softening="plummer", length=0.01) if scheme.facts.softened else Gravity()
     for device in ("cpu", "gpu"):
         engines = {each: ENGINES.load(each) for each in ENGINES}
-        engines = {each: kind for each, kind in engines.items() if kind.device == device}
+        engines = {each: kind for each, kind in engines.items() if kind.can.device == device}
         able = {
-            each: [p for p in kind.can.precisions if not unsupported(scheme, kind, Gravity(), p)]
+            each: [p for p in kind.can.precisions if not unsupported(scheme, kind, law, p)]
             for each, kind in engines.items()
         }
         names = [f"`{each}`" for each in able if able[each]]
-        every = scheme.own_forces or len(names) == len(engines)
+        every = scheme.facts.own_forces or len(names) == len(engines)
         precisions = [p for p in ("float32", "mixed", "float64") if any(p in offered for offered in able.values())]
         if names:
             found.append(f"{device.upper() if every else ', '.join(names)}: {', '.join(precisions)}")

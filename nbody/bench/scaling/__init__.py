@@ -39,16 +39,16 @@ def prepare(
     card.require_gpu("nbody bench scaling")
     there = gpu.device_count()
     try:
-        wanted = sorted({int(each) for each in (gpus or DEFAULT).split(",")} | {1})
+        requested = sorted({int(each) for each in (gpus or DEFAULT).split(",")} | {1})
     except ValueError:
         raise InputError(f"--gpus: must be numbers of GPUs such as 1,2,4, got '{gpus}'") from None
-    if wanted[0] < 1 or (gpus and wanted[-1] > there):
+    if requested[0] < 1 or (gpus and requested[-1] > there):
         raise InputError(f"--gpus: this machine has {there} GPU{'s' * (there != 1)}, got '{gpus}'")
     if unknown := [name for name in precision if name not in suite.PRECISIONS]:
         raise InputError(f"--precision: one of {', '.join(suite.PRECISIONS)}, got '{unknown[0]}'")
     for name in engines:
         if not ENGINES.load(name, "--engines: ").can.gpus:
             raise InputError(f"--engines: '{name}' computes on one device; leave it out")
-    counts, known = particles or suite.COUNTS, [number for number in wanted if number <= there]
+    counts, known = particles or suite.COUNTS, [number for number in requested if number <= there]
     kinds = [(engine, each) for engine in engines or [DIVIDES] for each in precision or suite.PRECISIONS[:1]]
     return lambda notify: report.Report(report.machine(), suite.measure(known, counts, kinds, notify))

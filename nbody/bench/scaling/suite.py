@@ -6,9 +6,9 @@ from dataclasses import replace
 from nbody.bench.forces.problems import cluster
 from nbody.bench.row import Row, ratio
 from nbody.run.simulation import Simulation
+from nbody.scenario.options import PRECISIONS as PRECISIONS
 
 COUNTS = (65536, 262144, 1 << 20)
-PRECISIONS = ("float32", "mixed", "float64")
 
 DT, EVERY = 1e-5, 10
 
@@ -59,4 +59,4 @@ def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tupl
         suite="scaling", name=engine, device=summary.device, precision=precision, particles=count, gpus=gpus, steps=steps,
         seconds=ratio(1.0, summary.steps_per_s), interactions_per_s=summary.interactions_per_s,
     )  # fmt: skip
-    return row, run.state.phase_space()[0].tobytes()
+    return row, run.state.values("position")[0].tobytes()

@@ -5,16 +5,18 @@ from collections.abc import Callable, Iterator
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import distinct
-from nbody.bench.tables import WHO, Column, Sheet, about, percent
+from nbody.bench.tables import WHO, Sheet, TableColumn, about, percent
 from nbody.units import duration, rate
 
 COLUMNS = (
     *WHO,
-    Column("GPUs", "gpus"),
-    Column("a whole\nstep", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
-    Column("inter-\nactions/s", "interactions_per_s", rate),
-    Column("\nspeed-up", "speedup", lambda factor: f"{factor:.2f}"),
-    Column("effi-\nciency", lambda row: row.efficiency and 100 * row.efficiency, lambda part: f"{percent(part)} %"),
+    TableColumn("GPUs", "gpus"),
+    TableColumn("a whole\nstep", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    TableColumn("inter-\nactions/s", "interactions_per_s", rate),
+    TableColumn("\nspeed-up", "speedup", lambda factor: f"{factor:.2f}"),
+    TableColumn(
+        "effi-\nciency", lambda row: row.efficiency and 100 * row.efficiency, lambda part: f"{percent(part)} %"
+    ),
 )
 
 EXPLAINED = (

@@ -85,7 +85,7 @@ def _self_contained() -> Iterator[None]:
         CPUCodeLibrary._optimize_final_module = optimize
 
 
-class KernelCache(FunctionCache):
+class CpuKernelCache(FunctionCache):
     """The kernels of one function, with the interface that Numba's dispatcher expects, in :mod:`nbody.cache`.
 
     A file's name is a hash of the versions of Python and Numba, :data:`SETTINGS`, the :func:`sources` of the function, the
@@ -186,7 +186,7 @@ def disk_cached(function: Callable, **options: Any) -> Callable:
 
     compiled._compiler.compile = compile_with_distinct_numbers
     if Path(function.__code__.co_filename).is_file():
-        compiled._cache = KernelCache(function, _in_order(options))
+        compiled._cache = CpuKernelCache(function, _in_order(options))
     return compiled
 
 

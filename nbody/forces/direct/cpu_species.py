@@ -14,27 +14,27 @@ from nbody.forces.direct.cpu_tiles import PIECE
 
 
 def sums_by_length(
-    kernel: Callable, targets: np.ndarray, sources: np.ndarray, x: np.ndarray, v: np.ndarray, mass: np.ndarray,
+    kernel: Callable, targets: np.ndarray, x: np.ndarray, v: np.ndarray, mass: np.ndarray,
     softening2: np.ndarray, report: Callable[[int], None],
 ) -> np.ndarray:  # fmt: skip
-    """The sums (T, 7) over the sources j for each target i, as ``kernel`` makes them; see
+    """The sums (T, 7) over the first S bodies j for each target i, as ``kernel`` makes them; see
     :func:`~nbody.forces.direct.cpu_rows.rows_for`. The sums of a target do not depend on the other targets.
 
     Args:
         kernel: of :func:`~nbody.forces.direct.cpu_rows.rows_for`.
-        targets, sources: (T,) and (S,) numbers of bodies.
-        x, v, mass, softening2: (3, N), (3, N), (N,) and (N,), in the kernel's units and dtype; softening2 is ε².
+        targets: (T,) numbers of bodies.
+        x, v, mass, softening2: (3, N), (3, N), (S,) and (N,), in the kernel's units and dtype; softening2 is ε².
         report: called with the interactions of each call of the kernel.
     """
     total = np.zeros((len(targets), SUMS), x.dtype)
-    for length2 in np.unique(softening2[sources]):
+    for length2 in np.unique(softening2[: len(mass)]):
         acts = np.zeros(len(softening2), bool)
-        acts[sources] = softening2[sources] == length2
+        acts[: len(mass)] = softening2[: len(mass)] == length2
         order = np.concatenate((np.flatnonzero(acts), np.flatnonzero(~acts)))  # the kernel takes the first for sources
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         # (x[:, order] would have the numbers of a body side by side, which costs eight tenths of the speed.)
-        ordered, m = [np.take(each, order, axis=1) for each in (x, v)], mass[acts]
+        ordered, m = [np.take(each, order, axis=1) for each in (x, v)], mass[acts[: len(mass)]]
         pair2 = np.maximum(softening2[targets], length2)
         for larger2 in np.unique(pair2):
             rows = np.flatnonzero(pair2 == larger2)

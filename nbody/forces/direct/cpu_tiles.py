@@ -111,15 +111,6 @@ def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return room[start : start + size].view(dtype).reshape(shape)
 
 
-class Units(NamedTuple):
-    """Factors from the caller's numbers to the kernel's (position, mass), and from its sums to the caller's."""
-
-    position: float
-    mass: float
-    acceleration: float
-    potential: float
-
-
 @disk_cached
 def pack(position, mass, units, tiles):
     """Copy the bodies into their tiles. (On one core: 1 % of an evaluation at N = 20480.)"""

@@ -16,14 +16,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_helpers import Helpers
-from nbody.forces.direct.gpu_massless import Division
+from nbody.forces.devices import require_device
 from nbody.forces.direct.gpu_options import GpuOptions
-from nbody.forces.direct.gpu_ranks import FEWEST, Ranks
-from nbody.forces.direct.gpu_triangle import SHARES_FROM
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, Identity, Memory
+from nbody.forces.layers.gpus import Gpus
+from nbody.forces.layers.ranks import FEWEST, Ranks
+from nbody.forces.layers.sorted import acting
+from nbody.forces.problem import Abilities, Problem
 from nbody.law import Gravity, pair_law
-from nbody.parallel import launch
+from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import State, Want, itemsize
@@ -70,117 +71,84 @@ def compiled(build: Callable[..., Any], shape: Shape, *tuning: Any) -> Any:
     return build(shape, *tuning)
 
 
-class Bodies(NamedTuple):
-    """The arrays of a launch, (N, 4) each, see :mod:`nbody.state.device`; the first ``acting`` bodies exert forces."""
-
-    body: Any
-    acceleration: Any
-    acting: int
-
-
 class GpuEngine(Engine):
     """An engine whose particles stay on the GPU."""
 
     Options = GpuOptions  # type: ignore[assignment]
-    device = "gpu"
+    can = Abilities(device="gpu")
     state_type = DeviceState
-    name = "gpu"
-    build: ClassVar[Callable[..., Any]]
+
+    _name: ClassVar[str] = "gpu"
+    """Its name in the registry."""
+
+    _build: ClassVar[Callable[..., Any]]
     """The function that builds the engine's kernel for a :class:`Shape`."""
 
-    divided_from: ClassVar[int] = SHARES_FROM
-    """The fewest bodies with mass whose forces several GPUs, or ranks, divide."""
+    def __init__(
+        self, gravity: Gravity, precision: str = "float32", options: Group | None = None, team: Team = ALONE
+    ) -> None:
+        require_device(type(self), self._name)
+        super().__init__(gravity, precision, options, team)
+        self._devices = gpu.devices_for(getattr(self._options, "gpus", None))
+        gpu.use_device(self._devices[0])
 
-    _skips_massless: ClassVar[bool] = False
-    """True if its launches leave out bodies without mass, if there are many: ``load`` then makes a ``state.division``."""
-
-    interactions_per_root: ClassVar[int] = 1
-    """Interactions per reciprocal square root of the kernel: 2 if each pair is computed once, else 1."""
-
-    def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
-        self.require_device()
-        super().__init__(gravity, precision, options)
-        self.devices = gpu.devices_for(getattr(self.options, "gpus", None))
-        """The numbers of the GPUs, of which the first one holds the state."""
-        gpu.use_device(self.devices[0])
+    def identity(self, state: State | None = None) -> Identity:
+        card, devices = gpu.facts(), 1
+        if isinstance(state, DeviceState):
+            devices += len(state.partition.transport.helpers)
+        return Identity(f"{devices} x {card.name}" if devices > 1 else card.name, card.driver)
 
     @classmethod
-    def require_device(cls) -> None:
-        remedy = "start as many ranks per host as it has GPUs, or " if launch() else ""
-        gpu.require(f"engine '{cls.name}'", f"{remedy}use --engine cpu")
+    def memory(cls, problem: Problem) -> Memory:
+        # The state, with the packed frames; on a helper its bodies and accelerations.
+        own, size = super().memory(problem).own, itemsize(problem.precision)
+        dtype = np.dtype(np.float32 if problem.precision == "float32" else np.float64)
+        return Memory(own + device_bytes(problem.particles, dtype), 9 * problem.particles * size)
 
-    @property
-    def divided_by_ranks_from(self) -> int:
-        """The fewest acting bodies whose forces ranks divide."""
-        return max(self.divided_from, FEWEST[self.precision])
-
-    def load(self, particles: Particles) -> DeviceState:
-        state = DeviceState(particles, self.dtype)
-        self.soften(state, particles)
-        if self._skips_massless and Division.useful(particles.mass.astype(self.dtype)):
-            gravity, softening2 = self.gravity, None
-            if gravity.per_species:
-                softening2 = gravity.squares(particles.species, particles.species_names)
-            state.division = Division(particles.mass.astype(self.dtype), self.dtype, softening2)
-        if self.can.gpus and len(self.devices) > 1 and self.acting(state) >= self.divided_from:
-            state.helpers = Helpers(self.devices, state, self.gravity.per_species)
-        if self.can.ranks and self.team.size > 1 and self.acting(state) >= self.divided_by_ranks_from:
-            state.ranks = Ranks(self.team)
-        return state
-
-    def acting(self, state: State) -> int:
+    def _prepare(self, state: State, particles: Particles) -> None:
         assert isinstance(state, DeviceState)
-        return state.division.count if state.division else state.count
+        state.partition.acting = acting(particles.mass.astype(self._dtype)) if self.can.massless else state.count
+        divided_from = self.can.divided_from
+        if self.can.gpus and len(self._devices) > 1 and state.partition.acting >= divided_from:
+            state.partition.transport = Gpus(self._devices, state, self.gravity.per_species)
+        if (
+            self.can.ranks
+            and self._team.size > 1
+            and state.partition.acting >= max(divided_from, FEWEST[self.precision])
+        ):
+            state.partition.transport = Ranks(self._team)
 
-    def device_name(self) -> str:
-        return gpu.facts().name
-
-    def devices_name(self, state: State) -> str:
-        assert isinstance(state, DeviceState)
-        return f"{state.helpers.size} x {self.device_name()}" if state.helpers else self.device_name()
-
-    def driver(self) -> str:
-        return gpu.facts().driver
-
-    def shape(self, want: Want = Want.ACCELERATION) -> Shape:
+    def _shape(self, want: Want = Want.ACCELERATION) -> Shape:
         """What a kernel for this engine's gravity and precision is compiled for."""
         mixed = self.precision == "mixed"
-        dtype = np.dtype(np.float32) if mixed else self.dtype
+        dtype = np.dtype(np.float32) if mixed else self._dtype
         return Shape(self.gravity.softening, self.gravity.dimensions, dtype, want, mixed, self.gravity.per_species)
 
-    def tuning(self, count: int) -> tuple:
+    def _tuning(self, count: int) -> tuple:
         """Further arguments of ``build`` for ``count`` particles."""
         return ()
 
-    def kernel(self, want: Want, state: DeviceState) -> Any:
+    def _kernel(self, want: Want, state: DeviceState) -> Any:
         """The kernel for this engine's gravity and precision and for the state's number of particles."""
-        return compiled(self.build, self.shape(want), *self.tuning(state.count))
+        return compiled(self._build, self._shape(want), *self._tuning(state.count))
 
     def _compute(self, state: State, want: Want) -> None:
         assert isinstance(state, DeviceState)
-        state.settle()
-        kernel, real = self.kernel(want, state), self.shape().real
-        divided, G = state.division, self.dtype.type(self.gravity.G)
+        state.moves.flush()
+        kernel, real = self._kernel(want, state), self._shape().real
         length2 = state.softening2 if self.gravity.per_species else real(self.gravity.length2)
-        if divided is None:
-            self.launch(kernel, state, Bodies(state.body, state.acceleration, state.count), G, length2)
-            return
-        divided.gather(state.body, state.stream)
-        bodies = Bodies(divided.body, divided.acceleration, divided.count)
-        self.launch(kernel, state, bodies, G, length2 if divided.length2 is None else divided.length2)
-        divided.scatter(state.acceleration, 4 if Want.ENERGY in want else 3, state.stream)
+        self._launch(kernel, state, self._dtype.type(self.gravity.G), length2)
 
     @abstractmethod
-    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
+    def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """Launch the kernel on the bodies of a state; ``G`` and ``length2`` (the softening length squared) are numbers.
         In engines with softening per species ``length2`` may be an array on the device, (N,), with the one of each body."""
 
-    @classmethod
-    def bytes_to_help(cls, particles: int, precision: str) -> int:
-        return 9 * particles * itemsize(precision)
+    def _work_per_evaluation(self, state: State) -> int:
+        assert isinstance(state, DeviceState)
+        return state.count * state.partition.acting
 
-    @classmethod
-    def bytes_needed(cls, particles: int, precision: str) -> int:
-        # Includes the packed frames.
-        dtype = np.dtype(np.float32 if precision == "float32" else np.float64)
-        return super().bytes_needed(particles, precision) + device_bytes(particles, dtype)
+
+def kernel_of(kind: type[GpuEngine], shape: Shape, *tuning: Any) -> Any:
+    """The kernel of an engine, for a lesson or a test."""
+    return compiled(kind._build, shape, *tuning)

@@ -11,7 +11,7 @@ from typing import Any
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
-from nbody.forces.direct.gpu_rows import Block, RowEngine
+from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.gpu import cuda
 
 THREADS = 256
@@ -50,8 +50,8 @@ def build(shape: Shape) -> Any:
 class GlobalMemoryEngine(RowEngine):
     """One thread per particle, all reads from global memory."""
 
-    name = "gpu-global"
-    build = staticmethod(build)
+    _name = "gpu-global"
+    _build = staticmethod(build)
 
-    def block(self, count: int) -> Block:
-        return Block(THREADS, THREADS)
+    def _block(self, count: int) -> ThreadBlock:
+        return ThreadBlock(THREADS, THREADS)

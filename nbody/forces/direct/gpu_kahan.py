@@ -13,7 +13,7 @@ from typing import Any
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
-from nbody.forces.direct.gpu_rows import Block, RowEngine
+from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.gpu import cuda
 from nbody.unroll import unrolled
 
@@ -85,8 +85,8 @@ def build(shape: Shape) -> Any:
 class KahanEngine(RowEngine):
     """One thread per particle, bodies in shared-memory tiles, compensated sums."""
 
-    name = "gpu-kahan"
-    build = staticmethod(build)
+    _name = "gpu-kahan"
+    _build = staticmethod(build)
 
-    def block(self, count: int) -> Block:
-        return Block(TILE, TILE)
+    def _block(self, count: int) -> ThreadBlock:
+        return ThreadBlock(TILE, TILE)

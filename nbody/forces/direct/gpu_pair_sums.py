@@ -19,19 +19,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_helpers import bounds
 from nbody.forces.direct.gpu_triangle import (
     LANES,
     SHARES,
-    Launch,
     Node,
-    Tiling,
-    Work,
+    PairLaunch,
+    PairTiling,
+    PairWork,
     block_of,
     push,
     units_before,
 )
 from nbody.gpu import cuda
+from nbody.parallel.devices import bounds
 from nbody.parallel.shares import cover
 from nbody.state import Want
 
@@ -56,9 +56,9 @@ class Sum(NamedTuple):
     root: bool
 
 
-class Part:
-    """What one device computes of :class:`~nbody.forces.direct.gpu_triangle.Work`: the shares ``begin`` to ``end``. Made on
-    that device, it allocates the partial sums for the largest launch and all smaller ones.
+class PairPart:
+    """What one device computes of :class:`~nbody.forces.direct.gpu_triangle.PairWork`: the shares ``begin`` to ``end``. Made
+    on that device, it allocates the partial sums for the largest launch and all smaller ones.
 
     Attributes:
         launches: each with the arrays of its sums, and the nodes that are added after it. Rows are (blocks + tiles, 4, T):
@@ -71,14 +71,14 @@ class Part:
             another device.
     """
 
-    def __init__(self, work: Work, begin: int, end: int, dtypes: tuple[np.dtype, np.dtype], nodes: Any) -> None:
+    def __init__(self, work: PairWork, begin: int, end: int, dtypes: tuple[np.dtype, np.dtype], nodes: Any) -> None:
         launches, (row_dtype, column_dtype) = list(work.launches(begin, end)), dtypes
         sums, self.stack, _ = planned_sums(launches, work.shares)
         rows = cuda.device_array(max(map(work.rows, launches)), row_dtype)
         columns = cuda.device_array(max(map(work.columns, launches)), column_dtype)
         self.places = cuda.to_device(work.places)
         self.nodes = nodes
-        self.launches: list[tuple[Launch, Any, Any, list[Sum]]] = []
+        self.launches: list[tuple[PairLaunch, Any, Any, list[Sum]]] = []
         for launch, added in zip(launches, sums, strict=True):
             row_shape = launch.blocks + launch.tiles, 4, work.tiling.tile
             column_shape = launch.tiles, 4, work.width(launch)
@@ -92,7 +92,7 @@ class Part:
             )
 
 
-def planned_sums(launches: list[Launch], shares: int) -> tuple[list[list[Sum]], list[Node], int]:
+def planned_sums(launches: list[PairLaunch], shares: int) -> tuple[list[list[Sum]], list[Node], int]:
     """The nodes to add after each launch; the nodes that are left; and the slots that the stack needs. (The root of all
     ``shares`` needs none.)"""
     stack: list[Node] = []
@@ -108,20 +108,20 @@ def planned_sums(launches: list[Launch], shares: int) -> tuple[list[list[Sum]], 
     return found, stack, depth
 
 
-def planned_parts(work: Work, devices: int) -> list[tuple[list[list[Sum]], list[Node], int]]:
+def planned_parts(work: PairWork, devices: int) -> list[tuple[list[list[Sum]], list[Node], int]]:
     """:func:`planned_sums` of each of several devices."""
     first = bounds(work.shares, devices)
     return [planned_sums(list(work.launches(*pair)), work.shares) for pair in pairwise(first)]
 
 
-def part_bytes(work: Work, row_itemsize: int, column_itemsize: int) -> int:
-    """The bytes of a :class:`Part` of all shares, with its nodes."""
+def part_bytes(work: PairWork, row_itemsize: int, column_itemsize: int) -> int:
+    """The bytes of a :class:`PairPart` of all shares, with its nodes."""
     launches = list(work.launches(0, work.shares))
     rows, columns = max(map(work.rows, launches)), max(map(work.columns, launches))
     return rows * row_itemsize + columns * column_itemsize + node_bytes(work, 1)
 
 
-def node_bytes(work: Work, devices: int, ranks: bool = False) -> int:
+def node_bytes(work: PairWork, devices: int, ranks: bool = False) -> int:
     """The most bytes of nodes on the first of several devices, which has those of all; or on one of several ``ranks``, which
     has its own, and for its rows those of all."""
     planned = planned_parts(work, devices)
@@ -150,7 +150,7 @@ def last_factor(masses: str, column_components: int, real: type) -> Callable:
 
 
 @cache
-def sum_kernel(tiling: Tiling, masses: str, real: type, wanted: Want, shared: bool) -> Any:
+def sum_kernel(tiling: PairTiling, masses: str, real: type, wanted: Want, shared: bool) -> Any:
     """The kernel that adds the partial sums of each body, SLICES threads per body: a single thread would wait for each read.
     With shares (``shared``) a thread adds whole shares, else every SLICES-th term of the only one.
 
@@ -158,9 +158,9 @@ def sum_kernel(tiling: Tiling, masses: str, real: type, wanted: Want, shared: bo
     other body's mass only; they are the potential of each body or the energy's.
 
     It is ``kernel(body, rows, columns, places, nodes, acceleration, G, units, run, first, *sum)`` with the numbers of a
-    :class:`Sum`, a grid of ⌈N/LANES⌉ blocks of (LANES, SLICES) threads; see :class:`Part` and
-    :class:`~nbody.forces.direct.gpu_triangle.Launch`. The root of the tree sets acceleration (N, 4), other nodes go to the
-    stack.
+    :class:`Sum`, a grid of ⌈N/LANES⌉ blocks of (LANES, SLICES) threads; see :class:`PairPart` and
+    :class:`~nbody.forces.direct.gpu_triangle.PairLaunch`. The root of the tree sets acceleration (N, 4), other nodes go to
+    the stack.
     """
     row_components, column_components = (4 if Want.ENERGY in wanted else 3), (4 if wanted == Want.POTENTIAL else 3)
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies

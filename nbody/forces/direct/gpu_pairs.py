@@ -27,7 +27,7 @@ import numpy as np
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_meeting import loading, meeting, passing_on
-from nbody.forces.direct.gpu_triangle import LANES, Tiling, first_unit, units_before
+from nbody.forces.direct.gpu_triangle import LANES, PairTiling, first_unit, units_before
 from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -71,14 +71,14 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
     return "product" if fits else "separate"
 
 
-def build(shape: Shape, tiling: Tiling, masses: str) -> Any:
+def build(shape: Shape, tiling: PairTiling, masses: str) -> Any:
     """The pair kernel for a law, a precision, 2 or 3 dimensions, a tiling and a result of :func:`masses_of`.
 
     It is ``kernel(body, rows, columns, length2, first, run, runs, share, extra)``, in blocks of ``tiling.chunk`` threads:
     body (N, 4) and rows (blocks + tiles, 4, ``tiling.tile``) in the state's dtype, columns (tiles, 4, W) and length2 in the
     pairs', a number or, if each body has a softening length, (N,). The blocks compute the runs from ``run`` on, of
     ``runs``; ``first`` is the tile in which these begin, and body ``first`` · T the first of the columns; share and extra as
-    in :attr:`~nbody.forces.direct.gpu_triangle.Work.run_units`.
+    in :attr:`~nbody.forces.direct.gpu_triangle.PairWork.run_units`.
     """
     real, potential, mixed, per_species = shape.real, shape.potential, shape.mixed, shape.per_species
     energy = shape.wanted == Want.ENERGY

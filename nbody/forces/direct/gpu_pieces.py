@@ -2,8 +2,8 @@
 
 A running kernel can't be stopped, and a process that ends waits for it. So an evaluation of many particles is divided into
 pieces of about 0.2 s. Between two pieces the run shows its progress and reacts to Ctrl-C (see
-:meth:`nbody.state.State.report`). The size of a piece depends on N and the card alone, never on time: in ``gpu-symmetric``
-it determines the order of a sum, and the same run must give the same bits.
+:meth:`nbody.state.ForceProgress.report`). The size of a piece depends on N and the card alone, never on time: in
+``gpu-symmetric`` it determines the order of a sum, and the same run must give the same bits.
 """
 
 from functools import cache

@@ -17,7 +17,7 @@ from typing import Any
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
-from nbody.forces.direct.gpu_rows import Block, RowEngine
+from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.gpu import cuda
 
 THREADS = 128
@@ -80,11 +80,11 @@ def build(shape: Shape) -> Any:
 class SplitEngine(RowEngine):
     """Two bodies per warp, the acting bodies divided among its lanes."""
 
-    name = "gpu-split"
-    build = staticmethod(build)
+    _name = "gpu-split"
+    _build = staticmethod(build)
     can = RowEngine.can._replace(
         auto_range=range(1, 65536 + 1)
     )  # beyond, gpu-symmetric is 1.6 times faster on any card
 
-    def block(self, count: int) -> Block:
-        return Block(THREADS, THREADS // 32 * BODIES)
+    def _block(self, count: int) -> ThreadBlock:
+        return ThreadBlock(THREADS, THREADS // 32 * BODIES)

@@ -20,11 +20,10 @@ import numpy as np
 
 from nbody import gpu
 from nbody.errors import InputError
-from nbody.forces.direct.gpu_engine import Bodies, GpuEngine, Shape
-from nbody.forces.direct.gpu_helpers import Worker, bounds, launch_in_turns
+from nbody.forces.direct.gpu_engine import GpuEngine, Shape
 from nbody.forces.direct.gpu_pair_sums import (
     SLICES,
-    Part,
+    PairPart,
     node_bytes,
     part_bytes,
     planned_parts,
@@ -33,29 +32,33 @@ from nbody.forces.direct.gpu_pair_sums import (
 )
 from nbody.forces.direct.gpu_pairs import build, masses_of, resident_warps
 from nbody.forces.direct.gpu_tiled import TiledEngine
-from nbody.forces.direct.gpu_triangle import LANES, Node, Tiling, Work, divided, push, room_on_card
-from nbody.forces.problem import PRECISIONS, Abilities
+from nbody.forces.direct.gpu_triangle import LANES, SHARES_FROM, Node, PairTiling, PairWork, divided, push, room_on_card
+from nbody.forces.engine import Memory
+from nbody.forces.problem import PRECISIONS, Abilities, Problem
 from nbody.gpu import cuda
+from nbody.parallel.devices import Worker, bounds
 from nbody.particles import Particles
-from nbody.state import Want, itemsize
+from nbody.state import State, Want, itemsize
 from nbody.state.device import DeviceState
 
 
 @cache
-def pairs_kernel(shape: Shape, tiling: Tiling, masses: str) -> Any:
+def pairs_kernel(shape: Shape, tiling: PairTiling, masses: str) -> Any:
     """:func:`build`, cached for the rest of the process."""
     return build(shape, tiling, masses)
 
 
-def tiling_for(count: int, precision: str, masses: str = "product", per_species: bool = False) -> Tiling:
+def tiling_for(count: int, precision: str, masses: str = "product", per_species: bool = False) -> PairTiling:
     """The fastest tiling on an H200: few warps per block divide the work of a small N more evenly; many warps need fewer
     partial sums. (With a softening length per body the registers hold 16 bodies.)"""
     if precision == "float32":
         bodies = 16 if per_species else 22 if masses == "equal" else 18
-        return Tiling(1, 10) if count <= 32768 else Tiling(2, bodies) if count <= 131072 else Tiling(4, bodies)
+        return (
+            PairTiling(1, 10) if count <= 32768 else PairTiling(2, bodies) if count <= 131072 else PairTiling(4, bodies)
+        )
     if precision == "mixed":
-        return Tiling(1, 9) if count <= 32768 else Tiling(4, 10)
-    return Tiling(2, 4) if count <= 32768 else Tiling(4, 6)
+        return PairTiling(1, 9) if count <= 32768 else PairTiling(4, 10)
+    return PairTiling(2, 4) if count <= 32768 else PairTiling(4, 6)
 
 
 class Rest(NamedTuple):
@@ -68,7 +71,7 @@ class Rest(NamedTuple):
     rows: list[int]
 
 
-class Plan(NamedTuple):
+class PairPlan(NamedTuple):
     """How the pairs of a state's acting bodies are computed: the workspace of the state.
 
     Attributes:
@@ -79,13 +82,13 @@ class Plan(NamedTuple):
     """
 
     masses: str
-    tiling: Tiling
-    work: Work
-    parts: list[Part]
+    tiling: PairTiling
+    work: PairWork
+    parts: list[PairPart]
     rest: Rest | None
 
 
-class Kernels(NamedTuple):
+class PairKernels(NamedTuple):
     """The kernels of an evaluation, and the number of components of its sums."""
 
     pairs: Any
@@ -101,48 +104,47 @@ class SymmetricEngine(GpuEngine):
     Several GPUs, or ranks with a GPU each, divide the shares of the pairs; the bits do not depend on how many there are.
     """
 
-    name = "gpu-symmetric"
-    can = Abilities(PRECISIONS, species=True, ranks=True, gpus=True, auto_range=range(2048, 1 << 62))
-    """1024 bodies are 68 units of work: too few warps for a card."""
-    build = staticmethod(build)
-    _skips_massless = True
-    interactions_per_root = 2
-    potential_pass = "summed"
+    can = Abilities(
+        PRECISIONS, "gpu", potential="summed", species=True, ranks=True, gpus=True, divided_from=SHARES_FROM,
+        pairs_once=True, massless=True,
+        auto_range=range(2048, 1 << 62),  # 1024 bodies are 68 units of work: too few warps for a card
+    )  # fmt: skip
+    _name = "gpu-symmetric"
+    _build = staticmethod(build)
 
-    def load(self, particles: Particles) -> DeviceState:
+    def _prepare(self, state: State, particles: Particles) -> None:
         # Chooses how pairs are weighted, and allocates the partial sums.
-        state, columns = super().load(particles), self.shape().dtype
-        count = self.acting(state)
-        if state.division:
-            some = state.division.massive
-            particles = Particles(particles.mass[some], particles.position[some], particles.velocity[some])
-        masses = masses_of(particles, self.gravity, self.shape().real)
+        super()._prepare(state, particles)
+        assert isinstance(state, DeviceState)
+        count, columns = state.partition.acting, self._shape().dtype
+        if count < state.count:
+            particles = Particles(particles.mass[:count], particles.position[:count], particles.velocity[:count])
+        masses = masses_of(particles, self.gravity, self._shape().real)
         tiling = tiling_for(count, self.precision, masses, self.gravity.per_species)
         room = room_on_card(tiling, columns, self._resident_blocks(tiling, masses))
         work = divided(count, tiling, columns.itemsize, room)
-        state.workspace = Plan(masses, tiling, work, *self._parts(state, work))
-        return state
+        state.workspace = PairPlan(masses, tiling, work, *self._parts(state, work))
 
-    def _parts(self, state: DeviceState, work: Work) -> tuple[list[Part], Rest | None]:
+    def _parts(self, state: DeviceState, work: PairWork) -> tuple[list[PairPart], Rest | None]:
         """The parts of the devices, and what is added in the end. With ranks, this one's part is the only one."""
-        dtypes, workers = (self.dtype, self.shape().dtype), state.helpers.workers if state.helpers else []
-        size, rank = (state.ranks.size, state.ranks.rank) if state.ranks else (len(workers) + 1, 0)
+        transport, dtypes = state.partition.transport, (self._dtype, self._shape().dtype)
+        size, rank, ranks = transport.size, transport.number, transport.ranks > 1
         if size > work.shares:
             raise InputError(f"{work.count} bodies can be divided among {work.shares} GPUs at most, not {size}")
         first, planned = bounds(work.shares, size), planned_parts(work, size)
         counts, slots = [len(left) for _, left, _ in planned], [slots for _, _, slots in planned]
-        rows = bounds(work.count, size if state.ranks else 1, LANES)
-        starts = [0, *accumulate(counts if state.ranks else slots)]
+        rows = bounds(work.count, transport.ranks, LANES)
+        starts = [0, *accumulate(counts if ranks else slots)]
         shape = starts[-1], 4, rows[rank + 1] - rows[rank]
-        needed = part_bytes(work, *(dtype.itemsize for dtype in dtypes)) + _added_bytes(work, size, bool(state.ranks))
+        needed = part_bytes(work, *(dtype.itemsize for dtype in dtypes)) + _added_bytes(work, size, ranks)
         with gpu.out_of_memory(f"the sums of {work.count} particles", needed):
             nodes = cuda.device_array(shape, np.float64)
-            own = cuda.device_array((slots[rank], 4, work.count), np.float64) if state.ranks else nodes[: starts[1]]
-            parts = [Part(work, first[rank], first[rank + 1], dtypes, own)]
-            for k, worker in enumerate(workers, 1):
+            own = cuda.device_array((slots[rank], 4, work.count), np.float64) if ranks else nodes[: starts[1]]
+            parts = [PairPart(work, first[rank], first[rank + 1], dtypes, own)]
+            for k, helper in enumerate(transport.helpers, 1):
                 begin, end = starts[k], starts[k + 1]
-                with worker.current():
-                    worker.part = Part(work, first[k], first[k + 1], dtypes, worker.results(nodes[begin:end]))
+                with helper.current():
+                    helper.part = PairPart(work, first[k], first[k + 1], dtypes, helper.results(nodes[begin:end]))
         if size == 1:
             return parts, None
         stack: list[Node] = []
@@ -152,75 +154,69 @@ class SymmetricEngine(GpuEngine):
             for slot, node in enumerate(left)
         ]
         rest = Rest(nodes, cuda.to_device(np.array(order, np.int64)), counts, rows)
-        return [*parts, *(worker.part for worker in workers)], rest
+        return [*parts, *(helper.part for helper in transport.helpers)], rest
 
-    def _resident_blocks(self, tiling: Tiling, masses: str) -> int:
+    def _resident_blocks(self, tiling: PairTiling, masses: str) -> int:
         """Blocks of the pair kernel that the card holds at a time, both with and without the energy's sums: one wave of
         them divides the work evenly, and the bits must not depend on whether the energy is computed. (A second, partial
         wave is slow: with blocks for 16 per multiprocessor where 14 fit, the lecture's disc took 191 µs instead of 138;
         20480 bodies, one H200.)"""
         return min(self._resident(want, tiling, masses) for want in (Want.ACCELERATION, Want.ENERGY))
 
-    def _resident(self, want: Want, tiling: Tiling, masses: str) -> int:
-        shape = self.shape(want)
+    def _resident(self, want: Want, tiling: PairTiling, masses: str) -> int:
+        shape = self._shape(want)
         body, rows, columns = (
-            np.empty((1, 4), self.dtype), np.empty((1, 1, 4), self.dtype), np.empty((1, 1, 4), shape.dtype)
+            np.empty((1, 4), self._dtype), np.empty((1, 1, 4), self._dtype), np.empty((1, 1, 4), shape.dtype)
         )  # fmt: skip
         length2 = np.empty(1, shape.dtype) if shape.per_species else shape.real(0)
         arguments = (body, rows, columns, length2, *(np.int64(0),) * 4, np.uint32(0))
         return gpu.resident_blocks(pairs_kernel(shape, tiling, masses), arguments, tiling.chunk)
 
-    def kernel(self, want: Want, state: DeviceState) -> Kernels:
+    def _kernel(self, want: Want, state: DeviceState) -> PairKernels:
         """The kernels for this engine's gravity and precision and for the state's masses."""
-        shape, plan, of_each = self.shape(want), state.workspace, want == Want.POTENTIAL
-        return Kernels(
+        shape, plan, of_each = self._shape(want), state.workspace, want == Want.POTENTIAL
+        return PairKernels(
             pairs_kernel(shape, plan.tiling, plan.masses),
             sum_kernel(plan.tiling, plan.masses, shape.real, want, plan.work.shares > 1),
             root_kernel(plan.masses, shape.real, of_each),
             3 if want is Want.ACCELERATION else 4,
         )
 
-    def launch(self, kernel: Kernels, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
-        plan, stream, helpers = state.workspace, state.stream, state.helpers
-        number = state.ranks.rank if state.ranks else 0
-        workers = [Worker(number, stream, bodies.body, bodies.acceleration, length2, plan.parts[0])]
-        if helpers:
-            workers += helpers.begin(bodies.body, length2, stream)
+    def _launch(self, kernel: PairKernels, state: DeviceState, G: Any, length2: Any) -> None:
+        plan, transport, stream = state.workspace, state.partition.transport, state.stream
+        few = state.partition.acting < state.count
+        first = Worker(transport.number, stream, state.body, state.acceleration, length2, plan.parts[0])
 
         def pieces(worker: Worker) -> Iterator[int]:
             yield from self._pieces(kernel, plan, worker, G)
-            if state.division:
-                yield from self._massless(kernel, worker, state, bodies, G)
+            if few:
+                yield from self._rows_without_mass(kernel, worker, state, G)
 
-        launch_in_turns(workers, pieces, state)
-        if helpers:
-            helpers.end(stream)
+        transport.compute(state, first, pieces)
         if plan.rest is not None:
-            self._finish(kernel, plan, workers[0], state, G)
-        if state.ranks and state.division:
-            state.ranks.complete(bodies.acceleration, self._tiled.row_bounds(state, bodies.acting), stream)
+            self._finish(kernel, plan, first, state, G)
+        if few:
+            transport.complete(state.acceleration, self._tiled._row_bounds(state, state.partition.acting), stream)
 
-    def _finish(self, kernel: Kernels, plan: Plan, worker: Worker, state: DeviceState, G: Any) -> None:
+    def _finish(self, kernel: PairKernels, plan: PairPlan, worker: Worker, state: DeviceState, G: Any) -> None:
         """Add the nodes of all devices; or of all ranks in this one's rows, and complete the accelerations."""
         assert plan.rest is not None
-        (nodes, order, counts, rows), ranks = plan.rest, state.ranks
+        (nodes, order, counts, rows), transport = plan.rest, state.partition.transport
         body, acceleration = self._massive(plan, worker)
         first, last = rows[worker.number : worker.number + 2]
-        if ranks:
-            nodes = ranks.exchange(worker.part.nodes, counts, kernel.components, nodes, rows, state.stream)
+        nodes = transport.exchange(worker.part.nodes, counts, kernel.components, nodes, rows, state.stream)
         grid = -(-(last - first) // 128), kernel.components
         kernel.root[grid, 128, state.stream](body[first:last], nodes, order, acceleration[first:last], G)
-        if ranks:
-            ranks.complete(acceleration, rows, state.stream)
+        transport.complete(acceleration, rows, state.stream)
 
-    def _massive(self, plan: Plan, worker: Worker) -> tuple[Any, Any]:
+    def _massive(self, plan: PairPlan, worker: Worker) -> tuple[Any, Any]:
         """The rows of the bodies whose pairs are computed, of a worker's arrays."""
         count = plan.work.count
         if count == len(worker.body):
             return worker.body, worker.acceleration
         return worker.body[:count], worker.acceleration[:count]
 
-    def _pieces(self, kernel: Kernels, plan: Plan, worker: Worker, G: Any) -> Iterator[int]:
+    def _pieces(self, kernel: PairKernels, plan: PairPlan, worker: Worker, G: Any) -> Iterator[int]:
         """Launch a device's part of the pairs; yields the interactions after each launch."""
         part, work, threads, stream = worker.part, plan.work, plan.tiling.chunk, worker.stream
         body, acceleration = self._massive(plan, worker)
@@ -238,39 +234,29 @@ class SymmetricEngine(GpuEngine):
             yield work.count**2 * launch.units // work.units
         worker.send_results()
 
-    def _massless(self, kernel: Kernels, worker: Worker, state: DeviceState, bodies: Bodies, G: Any) -> Iterator[int]:
+    def _rows_without_mass(self, kernel: PairKernels, worker: Worker, state: DeviceState, G: Any) -> Iterator[int]:
         """Launch a device's part of the rows of bodies without mass."""
         want = Want.ACCELERATION if kernel.components == 3 else Want.POTENTIAL
         if not self.gravity.per_species:
-            worker.length2 = self.dtype.type(self.gravity.length2)  # of the state's type, not the pairs'
-        rows = self._tiled.kernel(want, state)
-        return self._tiled.rows(rows, worker, state, bodies, G, bodies.acting)
+            worker.length2 = self._dtype.type(self.gravity.length2)  # of the state's type, not the pairs'
+        return self._tiled._rows(self._tiled._kernel(want, state), worker, state, G, state.partition.acting)
 
     @cached_property
     def _tiled(self) -> TiledEngine:
         """The engine for bodies without mass."""
-        return TiledEngine(self.gravity, self.dtype.name, self.options)
+        return TiledEngine(self.gravity, self._dtype.name, self._options)
 
     @classmethod
-    def bytes_needed(cls, particles: int, precision: str) -> int:
-        return super().bytes_needed(particles, precision) + cls._bytes_of_sums(particles, precision)
-
-    @classmethod
-    def bytes_to_help(cls, particles: int, precision: str) -> int:
-        return super().bytes_to_help(particles, precision) + cls._bytes_of_sums(particles, precision)
-
-    @classmethod
-    def bytes_to_exchange(cls, particles: int, precision: str, devices: int, ranks: bool = False) -> int:
-        # Sums over the shares of all.
-        return _added_bytes(cls._typical_work(particles, precision), devices, ranks)
-
-    @classmethod
-    def _bytes_of_sums(cls, particles: int, precision: str) -> int:
-        work = cls._typical_work(particles, precision)
-        return part_bytes(work, itemsize(precision), _columns(precision).itemsize)
+    def memory(cls, problem: Problem) -> Memory:
+        # The sums, and those over the shares of all devices.
+        work = cls._typical_work(problem.particles, problem.precision)
+        own, helper = super().memory(problem)
+        sums = part_bytes(work, itemsize(problem.precision), _columns(problem.precision).itemsize)
+        added = _added_bytes(work, max(problem.gpus, problem.ranks), problem.ranks > 1)
+        return Memory(own + sums + added, helper + sums)
 
     @staticmethod
-    def _typical_work(particles: int, precision: str) -> Work:
+    def _typical_work(particles: int, precision: str) -> PairWork:
         """The division of the work for which memory is estimated."""
         columns, tiling = _columns(precision), tiling_for(particles, precision)
         resident = gpu.blocks_at_most(1024) // 2 * resident_warps(tiling.bodies) // tiling.warps
@@ -282,6 +268,6 @@ def _columns(precision: str) -> np.dtype:
     return np.dtype(np.float64 if precision == "float64" else np.float32)
 
 
-def _added_bytes(work: Work, devices: int, ranks: bool) -> int:
+def _added_bytes(work: PairWork, devices: int, ranks: bool) -> int:
     """The bytes of nodes beyond those of a device that computes all."""
     return max(0, node_bytes(work, devices, ranks) - node_bytes(work, 1))

@@ -16,7 +16,7 @@ from typing import Any
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_lengths import lengths
-from nbody.forces.direct.gpu_rows import Block, RowEngine
+from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.gpu import cuda
 from nbody.unroll import unrolled
 
@@ -97,13 +97,13 @@ def build(shape: Shape, tile_size: int = TILE) -> Any:
 class TiledEngine(RowEngine):
     """One thread per particle, bodies in shared-memory tiles; with softening per species if that is requested."""
 
-    name = "gpu-tiled"
     can = RowEngine.can._replace(species=True)
-    build = staticmethod(build)
+    _name = "gpu-tiled"
+    _build = staticmethod(build)
 
-    def tuning(self, count: int) -> tuple[int]:
+    def _tuning(self, count: int) -> tuple[int]:
         return (LARGE_TILE if count >= LARGE else TILE,)
 
-    def block(self, count: int) -> Block:
-        (tile_size,) = self.tuning(count)
-        return Block(tile_size, tile_size)
+    def _block(self, count: int) -> ThreadBlock:
+        (tile_size,) = self._tuning(count)
+        return ThreadBlock(tile_size, tile_size)

@@ -56,7 +56,7 @@ COLUMNS_SHARE = 4
 amount for itself, and the bits must not depend on it."""
 
 
-class Tiling(NamedTuple):
+class PairTiling(NamedTuple):
     """``warps`` per block and ``bodies`` per thread."""
 
     warps: int
@@ -92,7 +92,7 @@ def block_of(unit, units, blocks):
     return ((unit + 1) * blocks - 1) // units
 
 
-class Room(NamedTuple):
+class CardRoom(NamedTuple):
     """What a card has room for: ``blocks`` of the kernel at a time, ``budget`` bytes of column sums, and ``piece``
     interactions per launch (see :mod:`nbody.forces.direct.gpu_pieces`)."""
 
@@ -101,7 +101,7 @@ class Room(NamedTuple):
     piece: int
 
 
-def room_on_card(tiling: Tiling, dtype: np.dtype, blocks: int | None = None) -> Room:
+def room_on_card(tiling: PairTiling, dtype: np.dtype, blocks: int | None = None) -> CardRoom:
     """The room on the current card, or on an H200 if there is none; ``dtype`` is the type of a pair's arithmetic.
 
     ``blocks``: blocks of the kernel that the card holds at a time; None: the most that it holds of any kernel.
@@ -109,11 +109,11 @@ def room_on_card(tiling: Tiling, dtype: np.dtype, blocks: int | None = None) -> 
     memory = gpu.facts().memory_total if gpu.available() else 139 << 30
     share = 1 << (memory // COLUMNS_SHARE).bit_length() - 1
     most = gpu.blocks_at_most(tiling.chunk) if blocks is None else blocks
-    return Room(most, min(COLUMNS_BUDGET, share), interactions_per_piece(dtype))
+    return CardRoom(most, min(COLUMNS_BUDGET, share), interactions_per_piece(dtype))
 
 
 @dataclass(frozen=True)
-class Launch:
+class PairLaunch:
     """The shares ``begin`` to ``end`` (not included), computed in one launch.
 
     Attributes:
@@ -132,12 +132,12 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Work:
+class PairWork:
     """How the triangle of ``count`` bodies is divided into ``runs``, and these into ``shares``; a launch computes at most
     ``step`` shares, a power of two. Made by :func:`divided`."""
 
     count: int
-    tiling: Tiling
+    tiling: PairTiling
     runs: int
     shares: int
     step: int
@@ -167,7 +167,7 @@ class Work:
         tile = np.searchsorted(before, unit, side="right") - 1
         return np.stack((tile, tile * self.tiling.bodies + unit - before[tile], run), axis=1)
 
-    def launches(self, begin: int, end: int) -> Iterator[Launch]:
+    def launches(self, begin: int, end: int) -> Iterator[PairLaunch]:
         """The launches that compute the shares ``begin`` to ``end``, in order."""
         while begin < end:
             stop = min(end, (begin // self.step + 1) * self.step)
@@ -175,7 +175,7 @@ class Work:
             first, unit = int(self.places[begin, 0]), run * self.units // self.runs
             units = last * self.units // self.runs - unit
             tiles = int(self.places[stop, 0] + (self._within(stop) > 0)) - first
-            yield Launch(begin, stop, run, last - run, first, tiles, units)
+            yield PairLaunch(begin, stop, run, last - run, first, tiles, units)
             begin = stop
 
     def _within(self, share: int) -> int:
@@ -183,24 +183,24 @@ class Work:
         tile, chunk, _ = self.places[share]
         return int(chunk - tile * self.tiling.bodies)
 
-    def width(self, launch: Launch) -> int:
+    def width(self, launch: PairLaunch) -> int:
         """The number of bodies from a launch's first tile on."""
         return max(0, self.count - launch.first * self.tiling.tile)
 
-    def columns(self, launch: Launch) -> int:
+    def columns(self, launch: PairLaunch) -> int:
         """Numbers in a launch's sums of columns."""
         return launch.tiles * 4 * self.width(launch)
 
-    def rows(self, launch: Launch) -> int:
+    def rows(self, launch: PairLaunch) -> int:
         """Numbers in a launch's sums of rows."""
         return (launch.blocks + launch.tiles) * 4 * self.tiling.tile
 
 
-def divided(count: int, tiling: Tiling, itemsize: int, room: Room) -> Work:
+def divided(count: int, tiling: PairTiling, itemsize: int, room: CardRoom) -> PairWork:
     """How the work on ``count`` bodies is divided on a card; ``itemsize``: bytes per number of a column sum."""
-    one = Work(count, tiling, 1, 1, 1)
+    one = PairWork(count, tiling, 1, 1, 1)
     if count < SHARES_FROM:
-        return Work(count, tiling, min(room.blocks, one.units), 1, 1)
+        return PairWork(count, tiling, min(room.blocks, one.units), 1, 1)
     waves = 2 if 2 * room.blocks * UNITS_PER_HALF <= one.units else 1
     while 2 * waves <= WAVES and 2 * waves * room.blocks * UNITS_PER_RUN <= one.units:
         waves *= 2
@@ -208,14 +208,14 @@ def divided(count: int, tiling: Tiling, itemsize: int, room: Room) -> Work:
     shares, step = SHARES, 0
     while not step:
         sizes = [2**k for k in range(shares.bit_length() - 1, -1, -1)]
-        step = next((k for k in sizes if _fits(Work(count, tiling, runs, shares, k), itemsize, room)), 0)
+        step = next((k for k in sizes if _fits(PairWork(count, tiling, runs, shares, k), itemsize, room)), 0)
         if not step and shares >= runs:
             step = 1  # a card too small for a single run
         shares *= 1 if step else 2
-    return Work(count, tiling, runs, shares, step)
+    return PairWork(count, tiling, runs, shares, step)
 
 
-def _fits(work: Work, itemsize: int, room: Room) -> bool:
+def _fits(work: PairWork, itemsize: int, room: CardRoom) -> bool:
     """True if every launch fits the budget and the piece."""
     pairs = work.tiling.tile * work.tiling.chunk
     launches = work.launches(0, work.shares)

@@ -17,7 +17,7 @@ from typing import Any
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
-from nbody.forces.direct.gpu_rows import Block, RowEngine
+from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.gpu import cuda
 
 THREADS = 256
@@ -87,8 +87,8 @@ def build(shape: Shape) -> Any:
 class UnrolledEngine(RowEngine):
     """Several bodies per thread, acting bodies in shared-memory tiles."""
 
-    name = "gpu-unrolled"
-    build = staticmethod(build)
+    _name = "gpu-unrolled"
+    _build = staticmethod(build)
 
-    def block(self, count: int) -> Block:
-        return Block(THREADS, THREADS * BODIES)
+    def _block(self, count: int) -> ThreadBlock:
+        return ThreadBlock(THREADS, THREADS * BODIES)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nbody.forces.engine import Engine, ForceError, Targets, rounding_bound, typical_error
 from nbody.forces.reference import BLOCK_PAIRS, pair_factors
 from nbody.law import Gravity
 from nbody.linalg.rung import Rung
@@ -32,3 +33,11 @@ def split_condition(particles: Particles, gravity: Gravity, rows: np.ndarray, ru
         force = np.linalg.norm([(weight * dk).sum(axis=1) for dk in d], axis=0)
         condition[first : first + step] = np.divide(moved, force, out=np.ones(len(i)), where=force > 0)
     return condition * max(1.0, rung.roundoff / 2.0**-24)
+
+
+def split_error(engine: Engine, particles: Particles, targets: Targets, rung: Rung) -> ForceError:
+    """The error of an engine that splits the sum: the rounding errors of direct sums, times the condition number."""
+    rows = np.arange(particles.count) if targets is None else targets
+    condition = split_condition(particles, engine.gravity, rows, rung)
+    bound = rounding_bound(engine.precision, particles.count, condition)
+    return ForceError(typical_error(engine.precision, particles.count), bound)

@@ -14,11 +14,12 @@ import numpy as np
 from numba import njit
 
 from nbody import machine
-from nbody.forces.engine import Engine
-from nbody.forces.matrix.condition import split_condition
+from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets
+from nbody.forces.matrix.condition import split_error
 from nbody.forces.memory import block_rows
-from nbody.law import Gravity, pair_law
-from nbody.linalg.rung import Rung, Shape
+from nbody.forces.problem import Problem
+from nbody.law import pair_law
+from nbody.linalg.rung import ProductShape, Rung
 from nbody.particles import Particles
 from nbody.state import State, Want
 from nbody.state.host import HostState
@@ -66,7 +67,7 @@ def factor_of(position: np.ndarray, mass: np.ndarray) -> np.ndarray:
     return factor
 
 
-class Operands(NamedTuple):
+class HostOperands(NamedTuple):
     """A block of W (rows, N), and the product (N, 4): the workspace of a state."""
 
     block: np.ndarray
@@ -74,67 +75,62 @@ class Operands(NamedTuple):
 
 
 class CpuMatrixEngine(Engine):
-    """The force matrix in blocks of rows, multiplied by a rung that runs on the CPU: NumPy's BLAS by default.
+    """The force matrix in blocks of rows, multiplied by a rung that runs on the CPU: NumPy's BLAS by default."""
 
-    Attributes:
-        rung: the rung; :func:`nbody.forces.matrix.engine.matrix_engine` sets it.
-    """
-
-    rung: ClassVar[Rung]
-    potential_pass = "separate"
     state_type = HostState
 
-    def load(self, particles: Particles) -> HostState:
-        state, count = HostState(particles, self.dtype), particles.count
-        rows = self._rows(count, self.dtype.itemsize)
-        state.workspace = Operands(np.empty((rows, count), self.dtype), np.empty((count, 4), self.dtype))
-        return state
+    _rung: ClassVar[Rung]
+    """Set by :func:`nbody.forces.matrix.engine.matrix_engine`."""
+
+    def _prepare(self, state: State, particles: Particles) -> None:
+        count, rows = state.count, self._rows(state.count, self._dtype.itemsize)
+        state.workspace = HostOperands(np.empty((rows, count), self._dtype), np.empty((count, 4), self._dtype))
 
     def _compute(self, state: State, want: Want) -> None:
         assert isinstance(state, HostState)
         dimensions, product = state.dimensions, state.workspace.product
         factor = self._multiply(state, potential=False)
         towards = product[:, :dimensions] - factor[:, :dimensions] * product[:, 3:]
-        state.acceleration[...] = self.dtype.type(self.gravity.G) * towards
+        state.acceleration[...] = self._dtype.type(self.gravity.G) * towards
         if Want.ENERGY in want:
             self._compute_potential(state, want)
 
     def _compute_potential(self, state: State, want: Want) -> None:
         assert isinstance(state, HostState)
         self._multiply(state, potential=True)
-        state.potential[...] = -self.dtype.type(self.gravity.G) * state.workspace.product[:, 3]
+        state.potential[...] = -self._dtype.type(self.gravity.G) * state.workspace.product[:, 3]
 
     def _multiply(self, state: HostState, potential: bool) -> np.ndarray:
         """Fill the product with W·F, or U·F, and return F."""
-        real: Any = self.dtype.type
+        real: Any = self._dtype.type
         block, product = state.workspace
         write_block = block_writer(self.gravity.softening, state.dimensions, real, potential)
         factor = factor_of(state.position, state.mass)
-        x = np.zeros((3, state.count), self.dtype)  # component after component: contiguous for the vector loop
+        x = np.zeros((3, state.count), self._dtype)  # component after component: contiguous for the vector loop
         x[: state.dimensions] = state.position.T
         for first in range(0, state.count, len(block)):
             rows = block[: state.count - first]
             write_block(*x, state.mass, rows, first, real(self.gravity.length2))
-            multiply: Any = self.rung.launch(Shape(len(rows), 4, state.count), self.dtype)
+            multiply: Any = self._rung.launch(ProductShape(len(rows), 4, state.count), self._dtype)
             multiply(rows, factor, product[first : first + len(rows)])
-            state.report(len(rows) * state.count)
+            state.progress.report(len(rows) * state.count)
         return factor
 
-    def scope(self) -> dict[str, str]:
+    def identity(self, state: State | None = None) -> Identity:
         # A BLAS divides its sums among its threads.
-        return {"blas": f"{machine.blas_name()}, threads: {machine.blas_threads()}"}
+        blas = f"{machine.blas_name()}, threads: {machine.blas_threads()}"
+        return super().identity(state)._replace(bits={"blas": blas})
+
+    def error(self, particles: Particles, targets: Targets = None) -> ForceError:
+        return split_error(self, particles, targets, self._rung)
 
     @classmethod
-    def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray:
-        return split_condition(particles, gravity, rows, cls.rung)
-
-    @classmethod
-    def bytes_needed(cls, particles: int, precision: str) -> int:
-        # The state, a block of W, and the operands of the product.
-        itemsize = np.dtype(precision).itemsize
-        numbers = particles * (4 + 4 + 3 + 3 * 4) + cls._rows(particles, itemsize) * particles
-        return super().bytes_needed(particles, precision) + numbers * itemsize
+    def memory(cls, problem: Problem) -> Memory:
+        # A block of W, and the operands of the product.
+        count, itemsize = problem.particles, np.dtype(problem.precision).itemsize
+        numbers = count * (4 + 4 + 3 + 3 * 4) + cls._rows(count, itemsize) * count
+        return Memory(super().memory(problem).own + numbers * itemsize)
 
     @classmethod
     def _rows(cls, count: int, itemsize: int) -> int:
-        return block_rows(count, count * itemsize, BUDGET, cls.rung.largest)
+        return block_rows(count, count * itemsize, BUDGET, cls._rung.largest)

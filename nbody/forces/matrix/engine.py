@@ -61,7 +61,8 @@ def matrix_engine(name: str = "") -> type[Engine]:
     name = name or default_rung()[0]
     chosen: Rung = LADDER.load(name)
     kind: type[Engine] = (_on_cpu if chosen.on == "cpu" else _on_gpu)()
-    attributes = {"__doc__": kind.__doc__, "name": f"matrix:{name}", "rung": chosen, "can": Abilities(chosen.dtypes)}
+    can = Abilities(chosen.dtypes, chosen.on, potential="separate")
+    attributes = {"__doc__": kind.__doc__, "_name": f"matrix:{name}", "_rung": chosen, "can": can}
     return type(kind.__name__, (kind,), attributes)
 
 

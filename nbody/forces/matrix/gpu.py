@@ -16,15 +16,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Bodies, GpuEngine, Shape, compiled
-from nbody.forces.matrix.condition import split_condition
+from nbody.forces.direct.gpu_engine import GpuEngine, Shape, compiled
+from nbody.forces.engine import ForceError, Memory, Targets
+from nbody.forces.matrix.condition import split_error
 from nbody.forces.memory import block_rows
+from nbody.forces.problem import Problem
 from nbody.gpu import cuda
-from nbody.law import Gravity
-from nbody.linalg.rung import Launch, Rung
-from nbody.linalg.rung import Shape as ProductShape
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 from nbody.particles import Particles
-from nbody.state import Want
+from nbody.state import State, Want
 from nbody.state.device import DeviceState
 
 THREADS = 256
@@ -117,50 +117,46 @@ def build_combine(shape: Shape) -> Any:
     return combine
 
 
-class Block(NamedTuple):
+class MatrixBlock(NamedTuple):
     """Rows of W from row ``first`` on, the same rows of the product, and the launch that multiplies them."""
 
     first: Any
     rows: Any
     product: Any
-    multiply: Launch
+    multiply: ProductLaunch
 
 
-class Operands(NamedTuple):
+class DeviceOperands(NamedTuple):
     """The factor F (K, 4), the whole product (N, 4), and the blocks of W: the workspace of a state."""
 
     factor: Any
     product: Any
-    blocks: list[Block]
+    blocks: list[MatrixBlock]
 
 
 class GpuMatrixEngine(GpuEngine):
-    """The force matrix in blocks of rows, multiplied by a rung of the matrix course.
+    """The force matrix in blocks of rows, multiplied by a rung of the matrix course."""
 
-    Attributes:
-        rung: the rung; :func:`nbody.forces.matrix.engine.matrix_engine` sets it.
-    """
+    _rung: ClassVar[Rung]
+    """Set by :func:`nbody.forces.matrix.engine.matrix_engine`."""
 
-    rung: ClassVar[Rung]
-    potential_pass = "separate"
-    build = staticmethod(build_write_block)
+    _build = staticmethod(build_write_block)
 
-    def load(self, particles: Particles) -> DeviceState:
+    def _prepare(self, state: State, particles: Particles) -> None:
         # Allocates a block of W, the factor and the product.
-        state = super().load(particles)
-        count, columns, rows = state.count, _columns(state.count), self._rows(state.count, self.dtype.itemsize)
-        with gpu.out_of_memory(f"the force matrix of {count} particles", self.bytes_needed(count, self.precision)):
-            factor = cuda.device_array((columns, 4), self.dtype)
-            result = cuda.device_array((count, 4), self.dtype)
-            block = cuda.device_array((rows, columns), self.dtype)
+        super()._prepare(state, particles)
+        count, columns, rows = state.count, _columns(state.count), self._rows(state.count, self._dtype.itemsize)
+        with gpu.out_of_memory(f"the force matrix of {count} particles", _bytes(count, columns, rows, self._dtype)):
+            factor = cuda.device_array((columns, 4), self._dtype)
+            result = cuda.device_array((count, 4), self._dtype)
+            block = cuda.device_array((rows, columns), self._dtype)
         blocks = []
         for first in range(0, count, rows):
             held = min(rows, count - first)
-            multiply = self.rung.launch(ProductShape(held, 4, columns), self.dtype)
-            assert isinstance(multiply, Launch)
-            blocks.append(Block(np.int64(first), block[:held], result[first : first + held], multiply))
-        state.workspace = Operands(factor, result, blocks)
-        return state
+            multiply = self._rung.launch(ProductShape(held, 4, columns), self._dtype)
+            assert isinstance(multiply, ProductLaunch)
+            blocks.append(MatrixBlock(np.int64(first), block[:held], result[first : first + held], multiply))
+        state.workspace = DeviceOperands(factor, result, blocks)
 
     def _compute(self, state: Any, want: Want) -> None:
         super()._compute(state, Want.ACCELERATION)
@@ -170,12 +166,12 @@ class GpuMatrixEngine(GpuEngine):
     def _compute_potential(self, state: Any, want: Want) -> None:
         super()._compute(state, want)
 
-    def kernel(self, want: Want, state: DeviceState) -> Any:
+    def _kernel(self, want: Want, state: DeviceState) -> Any:
         """The kernels :func:`build_write_factor`, :func:`build_write_block` and :func:`build_combine`."""
-        shape = self.shape(want)
-        return compiled(build_write_factor, shape.real), compiled(self.build, shape), compiled(build_combine, shape)
+        shape = self._shape(want)
+        return compiled(build_write_factor, shape.real), compiled(self._build, shape), compiled(build_combine, shape)
 
-    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
+    def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         write_factor, write_block, combine = kernel
         factor, result, blocks = state.workspace
         write_factor[1, THREADS, state.stream](state.body, factor)
@@ -183,25 +179,28 @@ class GpuMatrixEngine(GpuEngine):
             grid = -(-rows.shape[1] // THREADS), -(-rows.shape[0] // ROWS)
             write_block[grid, THREADS, state.stream](state.body, rows, first, length2)
             multiply(rows, factor, product, state.stream)
-            state.report(len(rows) * state.count)
+            state.progress.report(len(rows) * state.count)
         combine[-(-state.count // THREADS), THREADS, state.stream](factor, result, state.acceleration, G)
 
-    @classmethod
-    def condition(cls, particles: Particles, gravity: Gravity, rows: np.ndarray) -> np.ndarray:
-        return split_condition(particles, gravity, rows, cls.rung)
+    def error(self, particles: Particles, targets: Targets = None) -> ForceError:
+        return split_error(self, particles, targets, self._rung)
 
     @classmethod
-    def bytes_needed(cls, particles: int, precision: str) -> int:
-        # The state, a block of W, the factor and the product.
-        itemsize, columns = np.dtype(precision).itemsize, _columns(particles)
-        numbers = cls._rows(particles, itemsize) * columns + 4 * columns + 4 * particles
-        return super().bytes_needed(particles, precision) + numbers * itemsize
+    def memory(cls, problem: Problem) -> Memory:
+        # A block of W, the factor and the product.
+        count, dtype = problem.particles, np.dtype(problem.precision)
+        rows = cls._rows(count, dtype.itemsize)
+        return Memory(super().memory(problem).own + _bytes(count, _columns(count), rows, dtype))
 
     @classmethod
     def _rows(cls, count: int, itemsize: int) -> int:
-        return block_rows(count, _columns(count) * itemsize, BUDGET, cls.rung.largest)
+        return block_rows(count, _columns(count) * itemsize, BUDGET, cls._rung.largest)
 
 
 def _columns(count: int) -> int:
     """N rounded up to a multiple of four."""
     return -(-count // 4) * 4
+
+
+def _bytes(count: int, columns: int, rows: int, dtype: np.dtype) -> int:
+    return (rows * columns + 4 * columns + 4 * count) * dtype.itemsize

@@ -10,42 +10,34 @@ from numba import njit, prange
 from numba.extending import overload
 
 from nbody import law
-from nbody.forces.direct.cpu import CpuEngine
 from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Abilities
 from nbody.law import pair_law
-from nbody.particles import Particles
 from nbody.state import State, Want
 from nbody.state.host import HostState
 
 
-class SystemsEngine(CpuEngine):
-    """The accelerations and potentials within each system, in float64. ``systems`` is their number."""
+class CpuSystemsEngine(Engine):
+    """The accelerations and potentials within each system, in float64."""
 
-    can = Abilities(("float64",))
-    systems = 1
+    can = Abilities(("float64",), compiled=True)
+    state_type = HostState
+    _systems = 1
 
-    def load(self, particles: Particles) -> HostState:
-        return HostState(particles, self.dtype)
-
-    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        # The pairs within systems.
-        return 0 if want in current else state.count * (state.count // self.systems)
+    def _work_per_evaluation(self, state: State) -> int:
+        return state.count * (state.count // self._systems)
 
     def _compute(self, state: State, want: Want) -> None:
         assert isinstance(state, HostState)
-        n = state.count // self.systems
+        n = state.count // self._systems
         within_for(self.gravity.softening)(
             state.position, state.mass, self.gravity.G, self.gravity.length2, n, state.acceleration, state.potential
         )
-        state.report(state.count * n)
+        state.progress.report(state.count * n)
 
     def _compute_potential(self, state: State, want: Want) -> None:
         self._compute(state, want)
-
-    @classmethod
-    def bytes_needed(cls, particles: int, precision: str) -> int:
-        return HostState.bytes_needed(particles, 3, precision)
 
 
 @cache

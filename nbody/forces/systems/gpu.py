@@ -3,10 +3,10 @@
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Bodies, GpuEngine, Shape
+from nbody.forces.direct.gpu_engine import GpuEngine, Shape
 from nbody.forces.problem import Abilities
 from nbody.gpu import cuda
-from nbody.state import State, Want
+from nbody.state import State
 from nbody.state.device import DeviceState
 
 THREADS = 128
@@ -38,21 +38,19 @@ def build(shape: Shape, bodies: int) -> Any:
     return within
 
 
-class SystemsEngine(GpuEngine):
-    """The accelerations and potentials within each system, in float64. ``systems`` is their number."""
+class GpuSystemsEngine(GpuEngine):
+    """The accelerations and potentials within each system, in float64."""
 
-    name = "gpu"
-    can = Abilities(("float64",))
-    build = staticmethod(build)
-    systems = 1
+    can = Abilities(("float64",), "gpu")
+    _systems = 1
+    _build = staticmethod(build)
 
-    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        # The pairs within systems.
-        return 0 if want in current else state.count * (state.count // self.systems)
+    def _work_per_evaluation(self, state: State) -> int:
+        return state.count * (state.count // self._systems)
 
-    def tuning(self, count: int) -> tuple:
-        return (count // self.systems,)
+    def _tuning(self, count: int) -> tuple:
+        return (count // self._systems,)
 
-    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
-        kernel[-(-state.count // THREADS), THREADS, state.stream](bodies.body, bodies.acceleration, G, length2)
-        state.report(self.work(state))
+    def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
+        kernel[-(-state.count // THREADS), THREADS, state.stream](state.body, state.acceleration, G, length2)
+        state.progress.report(self.work(state))

@@ -1,15 +1,13 @@
 """Bodies in Morton order and their cells: one side of a descent, and its division into tasks."""
 
-import math
-
 import numpy as np
 
+from nbody.forces.layers.units import ComputeUnits
 from nbody.forces.tree.box import Box
 from nbody.forces.tree.octree import Cells, cells_of
 from nbody.forces.tree.order import Order, gathered, picked, sorted_bodies
 from nbody.forces.tree.pieces import Variant
 from nbody.forces.tree.room import Side
-from nbody.forces.tree.units import Units
 from nbody.forces.tree.upward import fields_of
 from nbody.forces.tree.workers import one_thread_for_few
 
@@ -17,7 +15,7 @@ TASKS_PER_WORKER = 32
 """The number of subtrees per thread into which the targets are divided, at least."""
 
 
-class Bodies:
+class SortedBodies:
     """Bodies in Morton order and their cells: the sources and the targets of a tree.
 
     Args:
@@ -28,12 +26,10 @@ class Bodies:
         leaf: cells with more bodies are divided.
     """
 
-    def __init__(self, position: np.ndarray, mass: np.ndarray, box: Box, units: Units, leaf: int) -> None:
+    def __init__(self, position: np.ndarray, mass: np.ndarray, box: Box, units: ComputeUnits, leaf: int) -> None:
         with one_thread_for_few(len(mass)):
             self.order: Order = sorted_bodies(position, box)
-            self.bodies = gathered(
-                position, mass, self.order.order, math.ldexp(1.0, -units.length), math.ldexp(1.0, -units.mass)
-            )
+            self.bodies = gathered(position, mass, self.order.order, units.position, units.mass)
             self.cells: Cells = cells_of(self.order.keys, leaf, position.shape[1])
 
     def side(self, variant: Variant, scale: np.ndarray) -> Side:

@@ -11,19 +11,19 @@ cell), ``workers.py`` (its threads). Ranks divide the targets.
 import numpy as np
 from numba import prange
 
-from nbody.forces.direct.cpu import CpuEngine, mark_coincident
 from nbody.forces.direct.cpu_cache import disk_cached
-from nbody.forces.engine import Engine, ForceError, Targets, rounding_bound
-from nbody.forces.problem import Abilities
+from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets, rounding_bound
+from nbody.forces.layers.units import NEAREST, mark_coincident
+from nbody.forces.problem import Abilities, Problem
 from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings
-from nbody.forces.tree.tree import Tree, norms
-from nbody.forces.tree.units import NEAREST
+from nbody.forces.tree.tree import HostTree, norms
 from nbody.forces.tree.workers import one_thread_for_few
 from nbody.law import Gravity
+from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import Column, State, Want
-from nbody.state.host import HostState
+from nbody.state.host import HostMoves, HostState
 
 NODE_BYTES, BODY_BYTES = 100, 64
 """Memory of the tree per body, by size of a number: cells (an eighth per body) and the bodies in order; and of its keys."""
@@ -35,23 +35,21 @@ LARGEST = 50.0
 """The largest error of a body, in units of the accuracy, that the criterion explains; measured: 10 to 20."""
 
 
+class ThreadedMoves(HostMoves):
+    """The moves of a host state by all threads, with the same bits. (On 16 cores NumPy would take a sixth of a step.)"""
+
+    def _add_product(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
+        with one_thread_for_few(len(target)):
+            add_product(target.reshape(-1), rate.reshape(-1), factor)
+
+
 class TreeState(HostState):
     """A host state with the size of each body's acceleration in the evaluation before, which the criterion needs. It is
     part of checkpoints, so that a resumed run opens the same cells."""
 
     COLUMNS = (*HostState.COLUMNS, Column("acceleration_norm", 0))  # type: ignore[assignment]
     acceleration_norm: np.ndarray
-    moved = True
-
-    def invalidate(self) -> None:
-        # The tree is that of earlier positions.
-        super().invalidate()
-        self.moved = True
-
-    def _add_product(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
-        # By all threads, with the same bits. (On 16 cores NumPy would take a sixth of a step.)
-        with one_thread_for_few(len(target)):
-            add_product(target.reshape(-1), rate.reshape(-1), factor)
+    _MOVES = ThreadedMoves
 
 
 class CpuTreeEngine(Engine):
@@ -63,107 +61,104 @@ class CpuTreeEngine(Engine):
     """
 
     can = Abilities(
-        targets=True, ranks=True, own_units=True, finest=FINEST, growth=1,
+        compiled=True, potential="separate", targets=True, ranks=True, own_units=True, finest=FINEST, growth=1,
         auto_range=range(2048, 1 << 62),  # with fewer bodies most cells are neighbours
     )  # fmt: skip
     Options = TreeOptions  # type: ignore[assignment]
-    potential_pass = "separate"
     state_type = TreeState
 
-    def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
-        super().__init__(gravity, precision, options)
-        assert isinstance(self.options, TreeOptions)
-        self.settings = settings(self.options)
+    def __init__(
+        self, gravity: Gravity, precision: str = "float32", options: Group | None = None, team: Team = ALONE
+    ) -> None:
+        super().__init__(gravity, precision, options, team)
+        assert isinstance(self._options, TreeOptions)
+        self._settings = settings(self._options)
 
-    @classmethod
-    def require_device(cls) -> None:
-        # Numba must compile, and start its threads.
-        CpuEngine.require_device()
-
-    def load(self, particles: Particles) -> TreeState:
-        return TreeState(particles, self.dtype)
-
-    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        # Of the last evaluation.
-        evaluations = super().work(state, want, current) // state.count**2
+    def _work_per_evaluation(self, state: State) -> int:
+        # That of the last one.
         tree = state.workspace
-        return evaluations * interactions(tree.work.interactions if tree is not None else 0, state.count)
+        return interactions(tree.work.interactions if tree is not None else 0, state.count)
 
-    def expected_error(self, particles: Particles, targets: Targets = None) -> ForceError:
+    def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The accuracy, and a bound that no body exceeds unless the forces on it nearly cancel."""
         rounding = rounding_bound(self.precision, particles.count)
-        accuracy = self.options.accuracy  # type: ignore[attr-defined]
+        accuracy = self._options.accuracy  # type: ignore[attr-defined]
         return ForceError(max(accuracy, float(rounding) / 256), LARGEST * accuracy + rounding)
 
     @classmethod
-    def bytes_needed(cls, particles: int, precision: str) -> int:
+    def memory(cls, problem: Problem) -> Memory:
         # The state and the tree.
-        size = 4 if precision == "float32" else 8
-        return super().bytes_needed(particles, precision) + particles * (NODE_BYTES // 4 * size + BODY_BYTES)
+        size = 4 if problem.precision == "float32" else 8
+        tree = problem.particles * (NODE_BYTES // 4 * size + BODY_BYTES)
+        return Memory(super().memory(problem).own + tree)
 
-    def scope(self) -> dict[str, str]:
-        chosen = self.settings
-        return {"tree": f"order {chosen.order}, leaf {chosen.leaf}, error {chosen.error:g}"}
+    def identity(self, state: State | None = None) -> Identity:
+        chosen = self._settings
+        tree = f"order {chosen.order}, leaf {chosen.leaf}, error {chosen.error:g}"
+        return super().identity(state)._replace(bits={"tree": tree})
 
     def _compute(self, state: State, want: Want) -> None:
         assert isinstance(state, TreeState)
         tree = self._tree(state)
         field = self._field(state, tree, None)
         a, norm = state.acceleration, state.acceleration_norm
-        deliver(field, self.dtype.type(tree.units.acceleration), state.mass, np.zeros((CHUNKS, 4)), a, norm)
-        state.report(tree.work.interactions)
+        deliver(field, self._dtype.type(tree.units.acceleration), state.mass, np.zeros((CHUNKS, 4)), a, norm)
+        state.progress.report(tree.work.interactions)
         if Want.ENERGY in want:
-            self._compute_potential(state, want)
+            self._fill_potential(state, tree)
 
     def _compute_potential(self, state: State, want: Want) -> None:
         assert isinstance(state, TreeState)
-        tree = self._tree(state)
+        self._fill_potential(state, self._tree(state))
+
+    def _fill_potential(self, state: TreeState, tree: HostTree) -> None:
         phi = tree.field(True, self._scale(state, tree))[:, 3]
-        state.potential[...] = phi * self.dtype.type(tree.units.potential)
-        mark_coincident(state, self.gravity, tree.units.factors, NEAREST[self.precision])
-        state.report(tree.work.interactions)
+        state.potential[...] = phi * self._dtype.type(tree.units.potential)
+        mark_coincident(state, self.gravity, tree.units, NEAREST[self.precision])
+        state.progress.report(tree.work.interactions)
 
     def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
         assert isinstance(state, TreeState)
         tree, active = self._tree(state), np.zeros(state.count, bool)
         active[targets] = True
         rows = self._field(state, tree, active)[targets, : state.dimensions]
-        state.acceleration[targets] = rows * self.dtype.type(tree.units.acceleration)
+        state.acceleration[targets] = rows * self._dtype.type(tree.units.acceleration)
         state.acceleration_norm[targets] = np.sqrt((state.acceleration[targets] ** 2).sum(1))
-        state.report(tree.work.interactions)
+        state.progress.report(tree.work.interactions)
         if Want.ENERGY in want:
             phi = tree.field(True, self._scale(state, tree, active), active=active)[targets, 3]
-            state.potential[targets] = phi * self.dtype.type(tree.units.potential)
-            mark_coincident(state, self.gravity, tree.units.factors, NEAREST[self.precision], targets)
+            state.potential[targets] = phi * self._dtype.type(tree.units.potential)
+            mark_coincident(state, self.gravity, tree.units, NEAREST[self.precision], targets)
 
-    def _field(self, state: TreeState, tree: Tree, active: np.ndarray | None) -> np.ndarray:
+    def _field(self, state: TreeState, tree: HostTree, active: np.ndarray | None) -> np.ndarray:
         """Accelerations in the kernel's units; the first time twice: |a| for the criterion from a geometric one."""
         scale = self._scale(state, tree, active)
-        if scale is None and self.settings.theta is None:
+        if scale is None and self._settings.theta is None:
             scale = norms(tree.field(False, None, active=active))
             if active is not None:
                 scale[~active] = np.inf
         return tree.field(False, scale, active=active)
 
-    def _scale(self, state: TreeState, tree: Tree, active: np.ndarray | None = None) -> np.ndarray | None:
+    def _scale(self, state: TreeState, tree: HostTree, active: np.ndarray | None = None) -> np.ndarray | None:
         """|a| of the evaluation before in the kernel's units; None if there was none, or if the criterion is geometric.
         Bodies that are not wanted have an infinite one."""
         norm, factor = state.acceleration_norm, tree.units.acceleration
         known = norm if active is None else norm[active]
-        if self.settings.theta is not None or not factor or not known.any():
+        if self._settings.theta is not None or not factor or not known.any():
             return None
-        scale: np.ndarray = norm / self.dtype.type(factor)
+        scale: np.ndarray = norm / self._dtype.type(factor)
         if active is not None:
             scale[~active] = np.inf
         return scale
 
-    def _tree(self, state: TreeState) -> Tree:
+    def _tree(self, state: TreeState) -> HostTree:
         """The tree of the present positions; that of the last evaluation if they are the same."""
         tree = state.workspace
-        if tree is None or state.moved or not np.array_equal(tree.position, state.position):
-            assert isinstance(self.options, TreeOptions)
-            tree = Tree(state.position, state.mass, self.gravity, self.precision, self.options, team=self.team)
-            state.workspace, state.moved = tree, False
+        current = state.clock.current is not Want.NOTHING
+        if tree is None or not (current and np.array_equal(tree.position, state.position)):
+            assert isinstance(self._options, TreeOptions)
+            tree = HostTree(state.position, state.mass, self.gravity, self.precision, self._options, team=self._team)
+            state.workspace = tree
         return tree
 
 

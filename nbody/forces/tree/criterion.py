@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.forces.tree.units import NEAREST, Units
+from nbody.forces.layers.units import NEAREST, ComputeUnits
 from nbody.forces.tree.walk import DISTANT, FLAT, Rules
 from nbody.law import LAWS, Gravity
 
@@ -16,7 +16,7 @@ CANCELLED = 0.01
 """Accelerations less than this times G M/R², with the mass and radius of all bodies, need not be more accurate."""
 
 
-def rules_for(gravity: Gravity, units: Units, theta: float | None, error: float, root: np.ndarray) -> Rules:
+def rules_for(gravity: Gravity, units: ComputeUnits, theta: float | None, error: float, root: np.ndarray) -> Rules:
     """The criterion in the kernel's units and type.
 
     Args:
@@ -27,7 +27,7 @@ def rules_for(gravity: Gravity, units: Units, theta: float | None, error: float,
     real: Any = root.dtype.type
     law = LAWS.load(gravity.softening)
     nearest = math.ldexp(1.0, NEAREST[root.dtype.name])
-    eps = max(nearest, float(gravity.shortest) * math.ldexp(1.0, -units.length) if law.has_length else 0.0)
+    eps = max(nearest, float(gravity.shortest) * units.position if law.has_length else 0.0)
     support = {"plummer": 0.0, "spline": 2.8 * eps}.get(law.name, eps)
     r, mass = map(float, np.abs(root[3:5]))
     geometric = error == math.inf

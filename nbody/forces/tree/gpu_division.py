@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_helpers import Worker, launch_in_turns
 from nbody.forces.tree.gpu_groups import Share
-from nbody.forces.tree.gpu_tree import Tree
+from nbody.forces.tree.gpu_tree import DeviceTree
 from nbody.gpu import cuda
+from nbody.parallel.devices import Worker
 from nbody.state.device import DeviceState
 
 RUNS = 16
@@ -47,52 +47,51 @@ def unpack(results, index, acceleration, first, parts, run):
             gpu.set_row(acceleration, np.int64(index[k]), a, b, c, d)
 
 
-class Part(NamedTuple):
+class TreePart(NamedTuple):
     """What a helper has for its share: a tree, the place of its results, and the stream that copies accelerations, for which
     its walk and that of the first device wait."""
 
-    tree: Tree
+    tree: DeviceTree
     results: Any
     copying: gpu.Helper
 
 
-Build = Callable[[Tree, Any], None]
-Walk = Callable[[Tree, Any], None]
+Build = Callable[[DeviceTree, Any], None]
+Walk = Callable[[DeviceTree, Any], None]
 
 
-class Division:
+class TreeDivision:
     """The division of a state's tree.
 
     Args:
-        state: with helpers, or with ranks.
+        state: whose transport has several parts.
         tree: that of the state's device.
         tree_on: makes one on the current device, for launches on a stream.
     """
 
-    def __init__(self, state: DeviceState, tree: Tree, tree_on: Callable[[Any], Tree]) -> None:
-        self._devices = (state.helpers or state.ranks).size
+    def __init__(self, state: DeviceState, tree: DeviceTree, tree_on: Callable[[Any], DeviceTree]) -> None:
+        self._devices, self._number = state.partition.transport.size, state.partition.transport.number
         self._run = max(tree.cells.region, -(-state.count // (self._devices * RUNS)))
         size = -(-state.count // (self._run * self._devices)) * self._run
         self._bounds = [size * number for number in range(self._devices + 1)]
         with gpu.out_of_memory(f"the forces on {state.count} particles", 4 * self._bounds[-1] * state.dtype.itemsize):
             self._results = cuda.device_array((self._bounds[-1], 4), state.dtype)  # the shares, one after the other
-        self._number = state.ranks.rank if state.ranks else 0
         self._begun: set[Any] = set()
         self._graphs: dict[Any, gpu.Graph] = {}
         tree.cells.share = self._share(self._number)
-        for worker in state.helpers.workers if state.helpers else ():
-            with worker.current():
-                results = worker.results(self._of(worker.number))
-                worker.part = Part(tree_on(worker.stream), results, gpu.Helper(worker.helper.device))
-            worker.part.tree.cells.share = self._share(worker.number)
+        for helper in state.partition.transport.helpers:
+            with helper.current():
+                results = helper.results(self._of(helper.number))
+                helper.part = TreePart(tree_on(helper.stream), results, gpu.Helper(helper.gpu.device))
+            helper.part.tree.cells.share = self._share(helper.number)
 
     def counted(self, state: Any) -> int:
         """The interactions that all devices counted in the evaluation before the last one. Of ranks, this one's times their
         number."""
         counted = int(state.workspace.cells.last_work[0])
-        if state.ranks:
+        if state.partition.transport.ranks > 1:
             return counted * self._devices
-        return counted + sum(int(worker.part.tree.cells.last_work[0]) for worker in state.helpers.workers)
+        return counted + sum(int(helper.part.tree.cells.last_work[0]) for helper in state.partition.transport.helpers)
 
     def compute(self, state: DeviceState, build: Build, walk: Walk, what: Any) -> None:
         """Enqueue an evaluation: ``build(tree, body)`` and ``walk(tree, acceleration)`` on each device.
@@ -100,7 +99,7 @@ class Division:
         From the third evaluation for the same ``what`` on this replays a graph if the devices are of one process, unless the
         launches are being recorded in another.
         """
-        if gpu.SIMULATED or state.ranks or gpu.is_recording(state.stream):
+        if gpu.SIMULATED or state.partition.transport.ranks > 1 or gpu.is_recording(state.stream):
             self._launch(state, build, walk)
         elif what in self._graphs:
             self._graphs[what].replay()
@@ -111,34 +110,34 @@ class Division:
             self._begun.add(what)
 
     def _launch(self, state: DeviceState, build: Build, walk: Walk) -> None:
-        body, acceleration, stream, own = state.body, state.acceleration, state.stream, state.workspace
-        first = Worker(self._number, stream, body, acceleration, None)
-        helping = state.helpers.begin(body, None, stream) if state.helpers else []
-        for worker in helping:
-            copying = worker.part.copying
-            worker.helper.join(copying.stream)  # after the bodies, while the tree is built
-            with worker.current():
-                worker.acceleration.copy_to_device(acceleration, copying.stream)
+        acceleration, stream, own, transport = (
+            state.acceleration,
+            state.stream,
+            state.workspace,
+            state.partition.transport,
+        )
+        first = Worker(self._number, stream, state.body, acceleration, None)
 
         def pieces(worker: Worker) -> Iterator[int]:
+            if worker is not first:
+                copying = worker.part.copying
+                worker.join(copying.stream)  # after the bodies, while the tree is built
+                worker.acceleration.copy_to_device(acceleration, copying.stream)
             tree = own if worker is first else worker.part.tree
             build(tree, worker.body)
             yield 0
-            for each in helping if worker is first else [worker]:  # the first walk changes accelerations
+            for each in transport.helpers if worker is first else [worker]:  # the first walk changes accelerations
                 each.part.copying.join(worker.stream)
             walk(tree, worker.acceleration)
-            if worker is not first or state.ranks:
+            if worker is not first or transport.ranks > 1:
                 results = self._of(self._number) if worker is first else worker.part.results
                 self._copy(pack, worker.stream, worker.acceleration, tree.cells.index, results, worker.number)
                 worker.send_results()
             yield 0
 
-        launch_in_turns([first, *helping], pieces, state)
-        if helping:
-            state.helpers.end(stream)
-        else:
-            state.ranks.complete(self._results, self._bounds, stream)
-        self._copy(unpack, stream, self._results, own.cells.index, acceleration, 1 if helping else 0)
+        transport.compute(state, first, pieces)
+        transport.complete(self._results, self._bounds, stream)
+        self._copy(unpack, stream, self._results, own.cells.index, acceleration, 1 if transport.helpers else 0)
 
     def _copy(self, kernel: Any, stream: Any, source: Any, index: Any, target: Any, number: int) -> None:
         threads = target.shape[0] if kernel is pack else index.shape[0]

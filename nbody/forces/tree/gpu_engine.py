@@ -16,19 +16,20 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Bodies, GpuEngine
+from nbody.forces.direct.gpu_engine import GpuEngine
 from nbody.forces.direct.gpu_options import GpuOptions
-from nbody.forces.engine import ForceError
-from nbody.forces.problem import Abilities
+from nbody.forces.engine import ForceError, Memory
+from nbody.forces.problem import Abilities, Problem
 from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_division import Division
+from nbody.forces.tree.gpu_division import TreeDivision
 from nbody.forces.tree.gpu_regions import region_kernel
-from nbody.forces.tree.gpu_tree import Cells, Tree, capacity_for
-from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, Plan, walk_kernel
+from nbody.forces.tree.gpu_tree import DeviceCells, DeviceTree, capacity_for
+from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, WalkPlan, walk_kernel
 from nbody.forces.tree.options import FINEST, Settings, TreeOptions, interactions, settings
 from nbody.gpu import cuda
 from nbody.law import Gravity
+from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
 from nbody.state import State, Want
@@ -66,6 +67,11 @@ class GpuTreeOptions(TreeOptions, GpuOptions):
     """The options of ``gpu-tree``: those of a tree, and the GPUs that divide its work."""
 
 
+DIVIDED_FROM = 262144
+"""Bodies from which on several GPUs divide the work. One H200 and two, accuracy 1e-3: 0.79 and 0.70 ms with this many,
+0.68 and 0.70 ms with half as many (before the walk listed only its own groups); 1.94 and 1.33 ms with 1M, of which each
+builds the tree for 0.5 ms."""
+
 SPARSE = 64
 """Targets that are fewer than the bodies by this factor have smaller groups."""
 
@@ -75,117 +81,95 @@ class TreeEngine(GpuEngine):
     subtracted: :mod:`.gpu_momentum`."""
 
     Options = GpuTreeOptions  # type: ignore[assignment]
-    name = "gpu-tree"
     can = Abilities(
-        ("float32", "mixed"), targets=True, ranks=True, own_units=True, gpus=True, finest=FINEST, growth=1,
+        ("float32", "mixed"), "gpu", potential="separate", targets=True, ranks=True, own_units=True, gpus=True,
+        divided_from=DIVIDED_FROM, finest=FINEST, growth=1,
         auto_range=range(8192, 1 << 62),  # below, the launches of a tree take longer than direct sums on any card
     )  # fmt: skip
-    divided_from = 262144
-    """One H200 and two, accuracy 1e-3: 0.79 and 0.70 ms with this many, 0.68 and 0.70 ms with half as many (before the walk
-    listed only its own groups); 1.94 and 1.33 ms with 1M, of which each builds the tree for 0.5 ms."""
-    potential_pass = "separate"
+    _name = "gpu-tree"
 
-    def __init__(self, gravity: Gravity, precision: str = "float32", options: Group | None = None) -> None:
-        super().__init__(gravity, precision, options)
-        assert isinstance(self.options, TreeOptions)
-        self.settings = gpu_settings(self.options)
+    def __init__(
+        self, gravity: Gravity, precision: str = "float32", options: Group | None = None, team: Team = ALONE
+    ) -> None:
+        super().__init__(gravity, precision, options, team)
+        assert isinstance(self._options, TreeOptions)
+        self._settings = gpu_settings(self._options)
 
-    def basis(self, potential: bool = False) -> Basis:
+    def _basis(self, potential: bool = False) -> Basis:
         """The expansions for the law of this run."""
         softened = self.gravity.softening == "plummer"
-        return Basis(self.settings.order, self.gravity.dimensions, softened, potential)
+        return Basis(self._settings.order, self.gravity.dimensions, softened, potential)
 
     @property
-    def reach(self) -> float:
+    def _reach(self) -> float:
         """Beyond this distance the law of a pair is that of the expansions."""
         factor = {"cutoff": 1.0, "spline": 2.8}.get(self.gravity.softening, 0.0)
         return factor * float(self.gravity.length2) ** 0.5
 
     @property
-    def wide(self) -> type:
+    def _wide(self) -> type:
         """The type of coordinates."""
         return np.float64 if self.precision == "mixed" else np.float32
 
-    def load(self, particles: Particles) -> DeviceState:
-        state = super().load(particles)
+    def _prepare(self, state: State, particles: Particles) -> None:
+        super()._prepare(state, particles)
+        assert isinstance(state, DeviceState)
         state.workspace = tree = self._tree(state.count, state.stream)
-        if state.helpers or state.ranks:
-            tree.division = Division(state, tree, partial(self._tree, state.count))
-        state.interactions = interactions(0, state.count)
-        return state
+        if state.partition.transport.size > 1:
+            tree.division = TreeDivision(state, tree, partial(self._tree, state.count))
+        state.partition.interactions = interactions(0, state.count)
 
-    def _tree(self, count: int, stream: Any) -> Tree:
-        return Tree(count, self.settings.leaf, self.basis(), self.wide, stream)
+    def _tree(self, count: int, stream: Any) -> DeviceTree:
+        return DeviceTree(count, self._settings.leaf, self._basis(), self._wide, stream)
 
-    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        # Of the evaluation before the last one.
-        evaluations = super().work(state, want, current) // state.count**2
+    def _work_per_evaluation(self, state: State) -> int:
+        # That before the last one.
         tree = state.workspace
         counted = tree.division.counted(state) if tree.division else int(tree.cells.last_work[0])
-        return evaluations * interactions(counted, state.count)
-
-    def build_tree(self, state: DeviceState) -> None:
-        """Enqueue the build of the tree for the present positions."""
-        state.workspace.build(state.body, self.gravity.G, self.settings.group)
-
-    def at(
-        self, state: DeviceState, points: np.ndarray, want: Want = Want.ACCELERATION
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The accelerations (M, D), and the potential (M,) if it is wanted, at points (M, D) that are no bodies, from the
-        tree that was built last. A body in the place of a point exerts no force on it."""
-        rows = np.zeros((len(points), 4), state.dtype)
-        rows[:, : state.dimensions] = points
-        result, tree = cuda.to_device(np.zeros_like(rows)), state.workspace
-        cells = tree.cells_of(cuda.to_device(rows), self._group(len(points), state.count))
-        self._walk(tree, cells, result, Want.ACCELERATION, shift=state.count)  # learns |a|
-        cells.restart()
-        self._walk(tree, cells, result, want, shift=state.count)
-        state.synchronize()
-        found = result.copy_to_host()
-        return found[:, : state.dimensions].copy(), found[:, 3].copy()
+        return interactions(counted, state.count)
 
     def _compute(self, state: State, want: Want) -> None:
         assert isinstance(state, DeviceState)
-        tree: Tree = state.workspace
-        state.settle()
+        tree: DeviceTree = state.workspace
+        state.moves.flush()
         if not tree.begun:
             tree.begun = True
-            state.synchronize()
+            state.progress.wait()
             if not state.acceleration.copy_to_host().any():
                 self._evaluate(state, Want.ACCELERATION)
         self._evaluate(state, want)
 
     def _compute_potential(self, state: State, want: Want) -> None:
         assert isinstance(state, DeviceState)
-        state.settle()
+        state.moves.flush()
         self._evaluate(state, want, keep=True)
 
     def _compute_targets(self, state: State, want: Want, targets: Any) -> None:
         # ``targets`` may be an array on the device.
         assert isinstance(state, DeviceState)
-        state.settle()
+        state.moves.flush()
         rows = cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets
         if not state.workspace.begun:
-            state.synchronize()
+            state.progress.wait()
             if not state.acceleration.copy_to_host()[rows.copy_to_host()].any(axis=1).all():
                 self._enqueue(state, Want.ACCELERATION, rows=rows)
         self._enqueue(state, want, rows=rows)
-        state.report(interactions(int(state.workspace.targets.last_work[0]), rows.shape[0]))
+        state.progress.report(interactions(int(state.workspace.targets.last_work[0]), rows.shape[0]))
 
     def _evaluate(self, state: DeviceState, want: Want, keep: bool = False) -> None:
         self._enqueue(state, want, keep)
         if not keep:
             momentum.balance(state.body, state.acceleration, state.workspace.forces, state.stream)
-        state.report(self.work(state))
+        state.progress.report(self.work(state))
 
     def _enqueue(self, state: DeviceState, want: Want, keep: bool = False, rows: Any = None) -> None:
         """Enqueue the tree, and the forces on all bodies or on some rows, which are an array on the device."""
-        tree: Tree = state.workspace
+        tree: DeviceTree = state.workspace
 
-        def build(tree: Tree, body: Any) -> None:
-            tree.build(body, self.gravity.G, self.settings.group)
+        def build(tree: DeviceTree, body: Any) -> None:
+            tree.build(body, self.gravity.G, self._settings.group)
 
-        def walk(tree: Tree, acceleration: Any) -> None:
+        def walk(tree: DeviceTree, acceleration: Any) -> None:
             self._walk(tree, tree.cells, acceleration, want, keep)
 
         if rows is not None:
@@ -198,17 +182,19 @@ class TreeEngine(GpuEngine):
             build(tree, state.body)
             walk(tree, state.acceleration)
 
-    def _walk(self, tree: Tree, targets: Cells, result: Any, want: Want, keep: bool = False, shift: int = 0) -> None:
+    def _walk(
+        self, tree: DeviceTree, targets: DeviceCells, result: Any, want: Want, keep: bool = False, shift: int = 0
+    ) -> None:
         """Enqueue the forces of a tree on ``targets``. The rows ``targets.index`` of ``result`` hold the
         accelerations of the evaluation before, and receive those of this one (``keep``: only the potential)."""
-        s, shape = self.settings, self.shape(want)
-        basis, geometric = self.basis(shape.potential), s.theta is not None
+        s, shape = self._settings, self._shape(want)
+        basis, geometric = self._basis(shape.potential), s.theta is not None
         bound = np.float32(s.error if s.theta is None else s.theta)
-        law = np.float64(self.gravity.length2), np.float64(self.reach), bound
+        law = np.float64(self.gravity.length2), np.float64(self._reach), bound
         shared = targets.centres, targets.locals, targets.lists, targets.listed, targets.work
         bodies = targets.sorted, targets.index, result
         grid = RESIDENT * gpu.facts().multiprocessors, THREADS, targets.stream
-        regions, walk = region_kernel(basis, tree.wide, geometric), walk_kernel(Plan(shape, basis, geometric, keep))
+        regions, walk = region_kernel(basis, tree.wide, geometric), walk_kernel(WalkPlan(shape, basis, geometric, keep))
         regions[grid](targets.counts, targets.regions, *bodies, *shared, *tree.sources, *law)
         walk[grid](
             targets.counts, targets.groups, targets.sequence, targets.costs, *bodies, targets.region_at, *shared,
@@ -218,38 +204,49 @@ class TreeEngine(GpuEngine):
     def _group(self, targets: int, bodies: int) -> int:
         """The most targets of a group: fewer if they are far apart (1M bodies, one H200: with every 512th 3.6 instead of
         8.8 ms)."""
-        return self.settings.group if targets > bodies // SPARSE else min(self.settings.group, 32)
+        return self._settings.group if targets > bodies // SPARSE else min(self._settings.group, 32)
 
-    def launch(self, kernel: Any, state: DeviceState, bodies: Bodies, G: Any, length2: Any) -> None:
+    def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         """Not used: :meth:`_compute` launches several kernels."""
         raise NotImplementedError
 
-    def expected_error(self, particles: Particles, targets: Any = None) -> ForceError:
+    def error(self, particles: Particles, targets: Any = None) -> ForceError:
         """The error that was asked for; beyond 100 times that a force is wrong."""
-        assert isinstance(self.options, TreeOptions)
-        return ForceError(self.options.accuracy, 100 * self.options.accuracy)
+        assert isinstance(self._options, TreeOptions)
+        return ForceError(self._options.accuracy, 100 * self._options.accuracy)
 
     @classmethod
-    def bytes_needed(cls, particles: int, precision: str) -> int:
-        # With leaves of 32 and order 4.
-        return super().bytes_needed(particles, precision) + Tree.bytes_needed(particles, *_typical(precision))
+    def memory(cls, problem: Problem) -> Memory:
+        # A tree, with leaves of 32 and order 4; a row per body that devices exchange; on a helper the results of its
+        # share, at most half of all; and groups of targets.
+        count, typical = problem.particles, _typical(problem.precision)
+        own, helper = super().memory(problem)
+        tree, rows = DeviceTree.bytes_needed(count, *typical), 4 * count * (4 if problem.precision == "float32" else 8)
+        exchanged = rows if max(problem.gpus, problem.ranks) > 1 else 0
+        groups = DeviceCells.bytes_needed(capacity_for(count, count), *typical) if problem.targets else 0
+        return Memory(own + tree + exchanged + groups, helper + tree + rows // 2)
 
-    @classmethod
-    def bytes_to_help(cls, particles: int, precision: str) -> int:
-        # Also a tree, and the results of its share, at most half of all.
-        results = cls.bytes_to_exchange(particles, precision, 2) // 2
-        return (
-            super().bytes_to_help(particles, precision) + Tree.bytes_needed(particles, *_typical(precision)) + results
-        )
 
-    @classmethod
-    def bytes_to_exchange(cls, particles: int, precision: str, devices: int, ranks: bool = False) -> int:
-        # A row per body.
-        return 4 * particles * (4 if precision == "float32" else 8)
+def build_tree(engine: TreeEngine, state: DeviceState) -> None:
+    """Enqueue the build of the tree for the present positions."""
+    state.workspace.build(state.body, engine.gravity.G, engine._settings.group)
 
-    @classmethod
-    def target_bytes(cls, particles: int, precision: str) -> int:
-        return Cells.bytes_needed(capacity_for(particles, particles), *_typical(precision))
+
+def field_at(
+    engine: TreeEngine, state: DeviceState, points: np.ndarray, want: Want = Want.ACCELERATION
+) -> tuple[np.ndarray, np.ndarray]:
+    """The accelerations (M, D), and the potential (M,) if it is wanted, at points (M, D) that are no bodies, from the
+    tree that was built last. A body in the place of a point exerts no force on it."""
+    rows = np.zeros((len(points), 4), state.dtype)
+    rows[:, : state.dimensions] = points
+    result, tree = cuda.to_device(np.zeros_like(rows)), state.workspace
+    cells = tree.cells_of(cuda.to_device(rows), engine._group(len(points), state.count))
+    engine._walk(tree, cells, result, Want.ACCELERATION, shift=state.count)  # learns |a|
+    cells.restart()
+    engine._walk(tree, cells, result, want, shift=state.count)
+    state.progress.wait()
+    found = result.copy_to_host()
+    return found[:, : state.dimensions].copy(), found[:, 3].copy()
 
 
 def _typical(precision: str) -> tuple[int, Basis, type]:

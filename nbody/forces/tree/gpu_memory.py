@@ -77,7 +77,7 @@ def forms_of_build(bodies: int, parts: int) -> list[Form]:
 
 
 def forms_of_cells(n: Sizes, basis: Basis, wide: type) -> dict[str, Form]:
-    """The arrays of :class:`~nbody.forces.tree.gpu_tree.Cells`."""
+    """The arrays of :class:`~nbody.forces.tree.gpu_tree.DeviceCells`."""
     local_rows = rows_of(len(basis._replace(potential=True).locals))
     return {
         "_shared": ((n.rows * LIST_BYTES,), np.uint8),
@@ -99,7 +99,7 @@ def forms_of_cells(n: Sizes, basis: Basis, wide: type) -> dict[str, Form]:
 
 
 def forms_of_tree(count: int, leaf: int, basis: Basis, wide: type) -> dict[str, Form]:
-    """The arrays of :class:`~nbody.forces.tree.gpu_tree.Tree`, without those of its cells."""
+    """The arrays of :class:`~nbody.forces.tree.gpu_tree.DeviceTree`, without those of its cells."""
     cells = cells_for(count, leaf)
     return {
         "parts": ((min(keys.PARTS, -(-count // keys.THREADS)), 8), np.float64),

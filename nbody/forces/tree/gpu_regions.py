@@ -33,7 +33,7 @@ NOTHING, FAR, LEFT, OPEN = range(4)
 @cache
 def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
     """``walk_regions(counts, regions, bodies, index, acceleration, centres, locals, lists, listed, work, …)``, for the
-    targets' cells and their :attr:`~nbody.forces.tree.gpu_tree.Cells.regions`; the next four are results, and ``work``
+    targets' cells and their :attr:`~nbody.forces.tree.gpu_tree.DeviceCells.regions`; the next four are results, and ``work``
     counts interactions. Then as in :func:`nbody.forces.tree.gpu_walk.walk_kernel`: the tree and the law."""
     target, real, f0, f1 = target_functions(basis, wide, geometric), np.float32, np.float32(0), np.float32(1)
     local = tuples(len(basis.locals))

@@ -23,7 +23,7 @@ REGION = 1024
 """The most bodies of a region."""
 
 
-class Cells:
+class DeviceCells:
     """Bodies or points in Morton order, divided into cells; and their groups and regions, for which forces are computed.
 
     Args:
@@ -61,7 +61,7 @@ class Cells:
         self.capacity = self.count = capacity
         self.leaf, self.dimensions, self.wide, self.stream, self.region = leaf, basis.dimensions, wide, stream, REGION
         self.share = groups.ALL
-        needed = Cells.bytes_needed(capacity, leaf, basis, wide, cell_bytes)
+        needed = DeviceCells.bytes_needed(capacity, leaf, basis, wide, cell_bytes)
         with out_of_memory(f"a tree of {capacity} particles", needed):
             memory.allocate(self, memory.forms_of_cells(n, basis, wide))
             built = memory.views(self._shared, memory.forms_of_build(n.bodies, n.parts))
@@ -129,8 +129,8 @@ class Cells:
         return array if self.count == self.capacity else array[: self.count]
 
 
-class Tree:
-    """The tree over ``count`` bodies: :attr:`cells`, and their moments. The rest as in :class:`Cells`.
+class DeviceTree:
+    """The tree over ``count`` bodies: :attr:`cells`, and their moments. The rest as in :class:`DeviceCells`.
 
     Attributes:
         box: see :mod:`.gpu_keys`.
@@ -147,12 +147,12 @@ class Tree:
 
     def __init__(self, count: int, leaf: int, basis: Basis, wide: type, stream: Any) -> None:
         self.basis, self.wide, self.stream = basis, wide, stream
-        with out_of_memory(f"a tree of {count} particles", Tree.bytes_needed(count, leaf, basis, wide)):
+        with out_of_memory(f"a tree of {count} particles", DeviceTree.bytes_needed(count, leaf, basis, wide)):
             memory.allocate(self, memory.forms_of_tree(count, leaf, basis, wide))
-            self.cells = Cells(count, leaf, basis, wide, stream, memory.moment_bytes(basis))
+            self.cells = DeviceCells(count, leaf, basis, wide, stream, memory.moment_bytes(basis))
         self.moments = self.cells.moments
         self.begun = False
-        self.targets: Cells | None = None
+        self.targets: DeviceCells | None = None
         self.division: Any = None
         self._built = False
         self._graph: gpu.Graph | None = None
@@ -161,7 +161,7 @@ class Tree:
     def bytes_needed(count: int, leaf: int, basis: Basis, wide: type) -> int:
         """The memory of the arrays, in bytes."""
         own = memory.bytes_of(memory.forms_of_tree(count, leaf, basis, wide).values())
-        return own + Cells.bytes_needed(count, leaf, basis, wide, memory.moment_bytes(basis))
+        return own + DeviceCells.bytes_needed(count, leaf, basis, wide, memory.moment_bytes(basis))
 
     @property
     def sources(self) -> tuple[Any, ...]:
@@ -191,13 +191,13 @@ class Tree:
         self.cells.divide(group)
         self._sum()
 
-    def cells_of(self, body: Any, group: int, rows: Any = None) -> Cells:
+    def cells_of(self, body: Any, group: int, rows: Any = None) -> DeviceCells:
         """Other targets in the box of the tree: all rows of ``body`` (T, 4), or some; their cells are enqueued."""
         count, cells = len(body if rows is None else rows), self.cells
         if self.targets is None or self.targets.capacity < count:
             self.targets = None  # frees its memory
             capacity = capacity_for(count, cells.capacity)
-            self.targets = Cells(capacity, cells.leaf, self.basis, self.wide, self.stream)
+            self.targets = DeviceCells(capacity, cells.leaf, self.basis, self.wide, self.stream)
         self.targets.order(body, self.box, rows)
         self.targets.divide(group)
         return self.targets

@@ -51,7 +51,7 @@ PLACES = 32 * ROUNDS
 NOTHING, M2L, M2P, P2P, OPEN = range(5)
 
 
-class Plan(NamedTuple):
+class WalkPlan(NamedTuple):
     """What the kernel is compiled for.
 
     Attributes:
@@ -68,14 +68,14 @@ class Plan(NamedTuple):
 
 
 @cache
-def walk_kernel(plan: Plan) -> Any:
+def walk_kernel(plan: WalkPlan) -> Any:
     """``walk(counts, groups, sequence, costs, targets, index, acceleration, region_at, centres, locals, lists, listed, work,
     tree_counts, nodes, place, norms, moments, sorted, source_index, box, length2, reach, error, shift)``.
 
-    The first thirteen are the targets: counts and arrays of their :class:`~nbody.forces.tree.gpu_tree.Cells`, and the array
-    for the results, whose row of target k is ``index[k]``; ``work`` counts interactions, ``costs`` those per body. Then the
-    tree: cells and bodies; the source of row i is the target of row i - ``shift``. ``reach``: beyond this distance the law
-    is that of the expansions; ``error``: the bound relative to |a|, or the opening angle.
+    The first thirteen are the targets: counts and arrays of their :class:`~nbody.forces.tree.gpu_tree.DeviceCells`, and
+    the array for the results, whose row of target k is ``index[k]``; ``work`` counts interactions, ``costs`` those per
+    body. Then the tree: cells and bodies; the source of row i is the target of row i - ``shift``. ``reach``: beyond this
+    distance the law is that of the expansions; ``error``: the bound relative to |a|, or the opening angle.
     """
     shape, basis = plan.shape, plan.basis
     potential, mixed, keep = shape.potential, shape.mixed, plan.keep

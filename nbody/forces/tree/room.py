@@ -25,7 +25,7 @@ class Side(NamedTuple):
     fields: Fields
 
 
-class Room(NamedTuple):
+class WalkRoom(NamedTuple):
     """Working memory, a row per worker.
 
     Attributes:
@@ -55,7 +55,7 @@ class Room(NamedTuple):
     counts: np.ndarray
 
     @classmethod
-    def allocate(cls, variant: Variant, workers: int, group: int, room: int) -> "Room":
+    def allocate(cls, variant: Variant, workers: int, group: int, room: int) -> "WalkRoom":
         """Memory for ``workers`` threads, groups of at most ``group`` bodies and lists of at most ``room`` sources."""
         real, group = variant.real, -(-group // LANES) * LANES
         width = max(3 + len(variant.basis.moments), padded(4 + variant.order, real))

@@ -13,15 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import get_num_threads
 
-from nbody.forces.direct.cpu import mark_coincident
-from nbody.forces.tree.bodies import Bodies
+from nbody.forces.layers.units import NEAREST, ComputeUnits, exponent, mark_coincident
+from nbody.forces.tree.bodies import SortedBodies
 from nbody.forces.tree.box import root_box
 from nbody.forces.tree.criterion import rules_for
 from nbody.forces.tree.descent import descend_for
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
 from nbody.forces.tree.pieces import Variant
-from nbody.forces.tree.room import Result, Room, Side
-from nbody.forces.tree.units import NEAREST, units_for
+from nbody.forces.tree.room import Result, Side, WalkRoom
 from nbody.forces.tree.upward import ALONE
 from nbody.forces.tree.workers import one_thread_for_few, run
 from nbody.law import LAWS, Gravity
@@ -32,6 +31,9 @@ from nbody.parallel.shares import worth_dividing
 WORKERS_PER_RANK = 16
 """Threads for which the targets are divided if there are several ranks, which must all divide them in the same way."""
 
+UNIT = 4
+"""The bulk of the bodies is in a ball of 2 to this power kernel units, nearly."""
+
 FEW = 8
 """Leaves with at most this number of bodies take part in direct sums rather than in M2P, which costs more."""
 
@@ -39,7 +41,7 @@ FIRST_ROOM = 1 << 15
 """The room for lists at first; it grows until every list fits."""
 
 
-class Work(NamedTuple):
+class TreeWork(NamedTuple):
     """What an evaluation computed: M2L, M2P on bodies, P2P pairs, and tests of the criterion."""
 
     cells: int
@@ -53,7 +55,7 @@ class Work(NamedTuple):
         return self.cells + self.multipoles + self.pairs
 
 
-class Tree:
+class HostTree:
     """A tree over bodies.
 
     Args:
@@ -83,16 +85,16 @@ class Tree:
         self.mass = np.array(mass, self.real)
         with one_thread_for_few(len(self.mass)):
             self.box, bulk = root_box(self.position)
-        self.units = units_for(bulk, float(self.mass.max(initial=0.0)), gravity.G)
-        self.work = Work(0, 0, 0, 0)
+        self.units = ComputeUnits.of(exponent(bulk) - UNIT, exponent(self.mass), gravity.G)
+        self.work = TreeWork(0, 0, 0, 0)
         self._workers, self._team = workers or get_num_threads(), team
         self._room = FIRST_ROOM
         self._own_scale: np.ndarray | None = None
 
     @cached_property
-    def bodies(self) -> Bodies:
+    def bodies(self) -> SortedBodies:
         """All bodies and their cells."""
-        return Bodies(self.position, self.mass, self.box, self.units, self.settings.leaf)
+        return SortedBodies(self.position, self.mass, self.box, self.units, self.settings.leaf)
 
     def accelerations(self, at: np.ndarray | None = None) -> np.ndarray:
         """Accelerations (M, D) of the bodies, or at points (M, D) that are no bodies."""
@@ -108,7 +110,7 @@ class Tree:
             x, m = np.concatenate([x, np.array(at, self.real)]), np.append(m, np.zeros(len(at), self.real))
             phi, asked = np.append(np.zeros_like(self.mass), phi), slice(len(self.mass), None)
         found = SimpleNamespace(position=x, mass=m, potential=phi)
-        mark_coincident(found, self.gravity, self.units.factors, NEAREST[self.precision], asked)
+        mark_coincident(found, self.gravity, self.units, NEAREST[self.precision], asked)
         return phi[asked]
 
     def scale(self, at: np.ndarray | None = None) -> np.ndarray | None:
@@ -138,7 +140,7 @@ class Tree:
         bodies, targets = self.bodies, sources
         if at is not None:
             points = np.array(at, self.real, order="C")
-            bodies = Bodies(points, np.zeros(len(points), self.real), self.box, self.units, self.settings.leaf)
+            bodies = SortedBodies(points, np.zeros(len(points), self.real), self.box, self.units, self.settings.leaf)
             targets = bodies.side(variant, np.ones(len(points), self.real) if scale is None else scale)
         order = bodies.order.order
         counted = np.zeros(0, np.int64)
@@ -174,7 +176,7 @@ class Tree:
         rows[bounds[team.rank] : bounds[team.rank + 1]] = result.field[parts[team.rank]]
         team.gather_rows(rows, bounds)
         result.field[np.concatenate(parts)] = rows
-        self.work = Work(*(sum(each) for each in zip(*team.all(tuple(self.work), soon=True), strict=True)))
+        self.work = TreeWork(*(sum(each) for each in zip(*team.all(tuple(self.work), soon=True), strict=True)))
 
     def _descend(
         self, variant: Variant, sources: Side, targets: Side, tasks: np.ndarray, same: bool, error: float, result: Result
@@ -183,13 +185,13 @@ class Tree:
         descend = descend_for(variant.text())
         rules = rules_for(self.gravity, self.units, self.settings.theta, error, sources.fields.records[0])
         while True:
-            room = Room.allocate(variant, max(1, min(self._workers, len(tasks))), self.settings.group, self._room)
+            room = WalkRoom.allocate(variant, max(1, min(self._workers, len(tasks))), self.settings.group, self._room)
             counter = np.zeros(1, np.int64)
             group, last = self.settings.group, len(tasks)
             if run(descend, sources, targets, last, counter, tasks, same, rules, group, FEW, room, result):
                 break
             self._room *= 4
-        self.work = Work(*map(int, room.counts.sum(0)[:4]))
+        self.work = TreeWork(*map(int, room.counts.sum(0)[:4]))
 
 
 def norms(field: np.ndarray) -> np.ndarray:

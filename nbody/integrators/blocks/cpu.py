@@ -4,15 +4,23 @@ from typing import Any
 
 import numpy as np
 
-from nbody.integrators.blocks.cpu_kernels import DERIVATIVES, Room, blocks_for, in_ticks, prediction_for, start_for
+from nbody.forces.layers.layer import team_of
+from nbody.integrators.blocks.cpu_kernels import (
+    DERIVATIVES,
+    BlockArrays,
+    blocks_for,
+    in_ticks,
+    prediction_for,
+    start_for,
+)
 from nbody.integrators.blocks.formulas import TICKS
-from nbody.integrators.blocks.pairs import PARKED, Bodies, Orbits, Pairs
+from nbody.integrators.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
 from nbody.integrators.integrator import Motion
 from nbody.parallel import shares
 from nbody.parallel.shares import worth_dividing
 
 
-class Blocks:
+class HostBlocks:
     """The loop over blocks of one state in host memory."""
 
     remark = ""
@@ -21,26 +29,28 @@ class Blocks:
         state: Any = motion.state
         self._state, count = state, state.count
         self._gravity, self._order, self._eta, self._shared = motion.engine.gravity, order, eta, shared
-        self._engine, self._room = (
-            motion.engine,
-            Room(np.empty((9, count)), np.empty(count, np.int64), np.empty((count, 9))),
+        self._team, self._room = (
+            team_of(motion.engine),
+            BlockArrays(np.empty((9, count)), np.empty(count, np.int64), np.empty((count, 9))),
         )
         self._rows = state.derivatives.reshape(3 * DERIVATIVES, count)
         self._last, self._step = state.ticks.reshape(2, count)
         self.pairs = Pairs(self._gravity, order, eta, np.array(state.mass, np.float64), threshold)
         self.restored()
 
-    def restored(self) -> None:
-        """The state's columns have been restored from a checkpoint."""
+    def restored(self, now: int = TICKS) -> None:
+        """The state's columns have been restored from a checkpoint of the time ``now``, in ticks. Raises ValueError if they
+        are damaged."""
+        check_restored(self._rows, self._last, self._step, now)
         self._now = -1  # the time reached in ticks; -1: to be found
         self._orbits: Orbits | None = None
 
-    def _bodies(self) -> Bodies:
+    def _bodies(self) -> BlockBodies:
         """The bodies, with the masses and limits that follow from the joined pairs."""
         if self._orbits is None:
             self._orbits = self.pairs.orbits(self._rows, self._last, self._step)
             self._mass, self._limit = self.pairs.masses_and_limits(self._orbits)
-        return Bodies(self._rows, self._last, self._step, self._state.wanted_step, self._mass, self._limit)
+        return BlockBodies(self._rows, self._last, self._step, self._state.wanted_step, self._mass, self._limit)
 
     def _pairs_changed(self) -> None:
         self._orbits = None
@@ -55,7 +65,7 @@ class Blocks:
         self._rows[:D], self._rows[3 : 3 + D] = state.position.T, state.velocity.T
         p, _, sums = self._room
         p[:6], p[6:] = self._rows[:6], 0.0
-        team = worth_dividing(self._engine.team, state.count**2)
+        team = worth_dividing(self._team, state.count**2)
         for _ in range(2):  # the second one knows the accelerations
             start_for(gravity.softening)(*team.share(state.count), p, state.mass, gravity.length2, gravity.G, sums)
             team.gather_rows(sums, team.bounds(state.count))
@@ -97,7 +107,7 @@ class Blocks:
         if self._now < 0:
             self._now = int(self._last.max())
         gravity, made, singles, waiting = self._gravity, 0, 0, 0
-        team = self._engine.team
+        team = self._team
         while True:
             b = self._bodies()
             assert self._orbits is not None

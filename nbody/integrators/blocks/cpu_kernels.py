@@ -233,7 +233,7 @@ def perturbation_now() -> Callable:
     return disk_cached(strongest)
 
 
-class Room(NamedTuple):
+class BlockArrays(NamedTuple):
     """Working memory: p (9, N), see :func:`predict_all`; the bodies of a block (N,); and their sums (N, 9)."""
 
     p: np.ndarray
@@ -265,7 +265,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
             largest, smallest: limits of a step in ticks.
             shared: all bodies make the shortest step.
             ranks: this rank, their number, and the fewest pairs of a block that they divide.
-            room: see :class:`Room`; kept between calls.
+            room: see :class:`BlockArrays`; kept between calls.
             waiting: the bodies of a block whose sums are complete now, 0 for none.
 
         Returns:

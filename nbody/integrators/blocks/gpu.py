@@ -20,6 +20,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.errors import DeviceError
+from nbody.forces.layers.layer import devices_of
 from nbody.gpu import cuda
 from nbody.integrators.blocks.formulas import TICKS
 from nbody.integrators.blocks.gpu_layout import (
@@ -38,10 +39,10 @@ from nbody.integrators.blocks.gpu_layout import (
     UNIT,
 )  # fmt: skip
 from nbody.integrators.blocks.gpu_predict import begin, resolve
-from nbody.integrators.blocks.gpu_worker import Columns, Kernels, blocks_for
+from nbody.integrators.blocks.gpu_worker import BlockKernels, Columns, blocks_for
 from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, Workers
 from nbody.integrators.blocks.memory import PARTS_FROM, parts_for
-from nbody.integrators.blocks.pairs import PARKED, Bodies, Orbits, Pairs
+from nbody.integrators.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
 from nbody.integrators.integrator import Motion
 
 MOST_GRAPHS = 16
@@ -50,7 +51,7 @@ MOST_GRAPHS = 16
 
 def _devices(engine: Any, count: int, parts: int) -> tuple[tuple[int, ...], str]:
     """The devices of an engine that make the steps, and a line if that is only the first of several."""
-    devices = engine.devices
+    devices = devices_of(engine)
     if len(devices) == 1 or (parts > 1 and gpu.connect(devices)):
         return devices, ""
     line = f"gpus: one of {len(devices)} GPUs made the steps; "
@@ -62,8 +63,8 @@ def _devices(engine: Any, count: int, parts: int) -> tuple[tuple[int, ...], str]
     ], line + f"in mixed precision it is worth dividing them from {PARTS_FROM[True]} bodies on" if worth else ""
 
 
-class Blocks:
-    """The loop over blocks of one state on the device, with the interface of :class:`.cpu.Blocks`."""
+class DeviceBlocks:
+    """The loop over blocks of one state on the device, with the interface of :class:`.cpu.HostBlocks`."""
 
     def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False, threshold: float = 0.0) -> None:
         state: Any = motion.state
@@ -77,13 +78,16 @@ class Blocks:
         rows = state.derivatives.reshape(18, count)
         self._columns = Columns(rows, ticks[0], ticks[1], state.wanted_step, mass, limit)
         parts = parts_for(count, mixed)
-        self._kernels = Kernels.of(gravity.softening, order, mixed, shared, parts)
+        self._kernels = BlockKernels.of(gravity.softening, order, mixed, shared, parts)
         devices, self.remark = _devices(engine, count, parts)
         self._workers = Workers(self._columns, self._kernels, devices, state.stream)
         self.restored()
 
-    def restored(self) -> None:
-        """The state's columns have been restored from a checkpoint."""
+    def restored(self, now: int = TICKS) -> None:
+        """The state's columns have been restored from a checkpoint of the time ``now``, in ticks. Raises ValueError if they
+        are damaged."""
+        rows, last, step, *_ = self._bodies()
+        check_restored(rows, last, step, now)
         self._next, self._now = -1, 0  # the end of the next block, -1: to be found; and that of the last one
         self._orbits: Orbits | None = None
 
@@ -94,12 +98,12 @@ class Blocks:
         assert self._orbits is not None
         return self._orbits
 
-    def _bodies(self) -> Bodies:
+    def _bodies(self) -> BlockBodies:
         """The bodies on the host."""
         self._state.stream.synchronize()
-        return Bodies(*(column.copy_to_host() for column in self._columns))
+        return BlockBodies(*(column.copy_to_host() for column in self._columns))
 
-    def _pairs_changed(self, b: Bodies) -> None:
+    def _pairs_changed(self, b: BlockBodies) -> None:
         """Copy the bodies to the device, after pairs have joined or parted."""
         self._orbits = self.pairs.orbits(b.rows, b.last, b.step)
         b.mass[:], b.limit[:] = self.pairs.masses_and_limits(self._orbits)
@@ -110,7 +114,7 @@ class Blocks:
     def first_derivatives(self) -> np.ndarray:
         """Evaluate acceleration, jerk and snap of all bodies, in two passes over the pairs. Returns all, (18, N)."""
         state = self._state
-        state.settle()
+        state.moves.flush()
         rows = np.zeros((18, state.count))
         rows[:3], rows[3:6] = state.body.copy_to_host()[:, :3].T, state.velocity.copy_to_host()[:, :3].T
         self._columns.rows.copy_to_device(rows)

@@ -11,7 +11,7 @@ THREADS = 64 if SIMULATED else 128
 WARPS = THREADS // 32
 
 
-class Tiling(NamedTuple):
+class BlockTiling(NamedTuple):
     """How the sums over pairs are divided. A warp sums over its own bodies of each tile, for all lanes' bodies.
 
     Attributes:
@@ -37,13 +37,13 @@ class Tiling(NamedTuple):
         return 32 * self.bodies
 
 
-def tiling(mixed: bool) -> Tiling:
+def tiling(mixed: bool) -> BlockTiling:
     """The tiling for a precision. One H200, all bodies on all bodies, 1e11 pairs per second: mixed, order 4, 65536 bodies:
     7.4 (one body per lane 5.5; with a barrier per tile instead of one per warp 5.6); float64, order 6, 32768 bodies: 2.2
     (two bodies per lane 2.3 there, but slower for small blocks)."""
     if SIMULATED:
-        return Tiling(2, 16, 2 if mixed else 1, 4)
-    return Tiling(8, 32, 2, 16) if mixed else Tiling(4, 16, 1, 8)
+        return BlockTiling(2, 16, 2 if mixed else 1, 4)
+    return BlockTiling(8, 32, 2, 16) if mixed else BlockTiling(4, 16, 1, 8)
 
 
 FAR = (1 << 62) - 1
@@ -68,7 +68,7 @@ def real_of(mixed: bool) -> type[np.floating]:
     return np.float32 if mixed else np.float64
 
 
-class Division(NamedTuple):
+class SumPartition(NamedTuple):
     """How the sums over all bodies are divided, and which of them a device computes: all bodies are ``parts`` parts, each of
     the same number of shares. The shares of a part are added in order, and the parts pairwise in one binary tree. So the
     bits depend on ``parts`` and ``room``, and not on the devices that compute the parts.

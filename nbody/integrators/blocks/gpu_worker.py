@@ -8,7 +8,7 @@ import numpy as np
 from nbody import gpu
 from nbody.gpu import cuda
 from nbody.integrators.blocks.gpu_finish import finish_kernel
-from nbody.integrators.blocks.gpu_layout import CLOCK, ROUNDS, THREADS, Division, real_of, tiling
+from nbody.integrators.blocks.gpu_layout import CLOCK, ROUNDS, THREADS, SumPartition, real_of, tiling
 from nbody.integrators.blocks.gpu_predict import Prediction, prediction_kernels
 from nbody.integrators.blocks.gpu_sums import force_kernel
 from nbody.integrators.blocks.gpu_totals import gather_kernel, store_kernel
@@ -16,7 +16,7 @@ from nbody.integrators.blocks.memory import NODE, rows_per_body
 
 
 class Columns(NamedTuple):
-    """The bodies on a device: the arrays of :class:`.pairs.Bodies`."""
+    """The bodies on a device: the arrays of :class:`.pairs.BlockBodies`."""
 
     rows: Any
     last: Any
@@ -26,7 +26,7 @@ class Columns(NamedTuple):
     limit: Any
 
 
-class Kernels(NamedTuple):
+class BlockKernels(NamedTuple):
     """The kernels of a scheme."""
 
     mixed: bool
@@ -40,7 +40,7 @@ class Kernels(NamedTuple):
     finish: Any
 
     @classmethod
-    def of(cls, law: str, order: int, mixed: bool, shared: bool, parts: int) -> "Kernels":
+    def of(cls, law: str, order: int, mixed: bool, shared: bool, parts: int) -> "BlockKernels":
         """The kernels for a law, an order and a precision; ``shared``: all bodies make the shortest step."""
         prediction, first_prediction = (prediction_kernels(order, mixed, each) for each in (shared, False))
         sums, first_sums = (force_kernel(law, order, mixed, first) for first in (False, True))
@@ -54,7 +54,7 @@ def blocks_for(threads: int) -> int:
     return -(-threads // THREADS)
 
 
-class Worker:
+class BlockWorker:
     """One device: the bodies, the working arrays and the launches there. Made, and called, with the device current.
 
     Args:
@@ -64,7 +64,12 @@ class Worker:
     """
 
     def __init__(
-        self, bodies: Columns, kernels: Kernels, division: Division, stream: Any, helper: gpu.Helper | None = None
+        self,
+        bodies: Columns,
+        kernels: BlockKernels,
+        division: SumPartition,
+        stream: Any,
+        helper: gpu.Helper | None = None,
     ) -> None:
         self.bodies, self.stream, self.helper, self._kernels = bodies, stream, helper, kernels
         self.count, self._tiling = len(bodies.mass), tiling(kernels.mixed)

@@ -15,9 +15,9 @@ import numpy as np
 from nbody import gpu
 from nbody.errors import DeviceError
 from nbody.gpu import SIMULATED, Graph, cuda
-from nbody.integrators.blocks.gpu_layout import Division
+from nbody.integrators.blocks.gpu_layout import SumPartition
 from nbody.integrators.blocks.gpu_predict import Prediction
-from nbody.integrators.blocks.gpu_worker import Columns, Kernels, Worker
+from nbody.integrators.blocks.gpu_worker import BlockKernels, BlockWorker, Columns
 from nbody.integrators.blocks.memory import bytes_to_help
 from nbody.parallel.shares import cover
 
@@ -25,12 +25,12 @@ BLOCKS_PER_GRAPH = 24
 """A multiple of three, for the slots of the next time, and of two, for the gathered sums: both are used in turn."""
 
 
-def divided(parts: int, devices: int) -> list[Division]:
+def divided(parts: int, devices: int) -> list[SumPartition]:
     """The parts of each device, without the room."""
     ends = [parts * n // devices for n in range(devices + 1)]
     nodes = [node for begin, end in itertools.pairwise(ends) for node, _ in cover(begin, end)]
     kept = sum(1 << node for node in nodes)
-    return [Division(parts, begin, end - begin, 0, len(nodes), kept) for begin, end in itertools.pairwise(ends)]
+    return [SumPartition(parts, begin, end - begin, 0, len(nodes), kept) for begin, end in itertools.pairwise(ends)]
 
 
 class Workers:
@@ -40,17 +40,17 @@ class Workers:
         devices: their numbers. The first one has the bodies, and the others copies of them.
     """
 
-    def __init__(self, bodies: Columns, kernels: Kernels, devices: Sequence[int], stream: Any) -> None:
+    def __init__(self, bodies: Columns, kernels: BlockKernels, devices: Sequence[int], stream: Any) -> None:
         count, divisions = len(bodies.mass), divided(kernels.parts, len(devices))
         needed = bytes_to_help(count, "mixed" if kernels.mixed else "float64")
-        self.first = Worker(bodies, kernels, divisions[0], stream)
+        self.first = BlockWorker(bodies, kernels, divisions[0], stream)
         self._all, self._helpers = [self.first], list[gpu.Helper]()
         self._kernels, self._fork = kernels, gpu.Fork()
         for device, division in zip(devices[1:], divisions[1:], strict=True):
             helper = gpu.Helper(device)
             with helper.current(), gpu.out_of_memory(f"the copies of {count} particles", needed):
                 copies = _room_for(count)
-                self._all.append(Worker(copies, kernels, division, helper.stream, helper))
+                self._all.append(BlockWorker(copies, kernels, division, helper.stream, helper))
             self._helpers.append(helper)
         self._graph: Graph | None = None
         self._warm = False

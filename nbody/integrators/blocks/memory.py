@@ -1,5 +1,8 @@
 """The memory of the working arrays of block steps."""
 
+from nbody.forces.engine import Engine
+from nbody.integrators.integrator import WorkingBytes
+
 FEWEST_SUMS = 32 * 9 * 4096
 """Partial sums on a GPU, for few bodies: nine sums of 32 bodies per block of threads that its multiprocessors hold."""
 
@@ -45,3 +48,9 @@ def bytes_to_exchange(particles: int, precision: str) -> int:
     """The most bytes on each of several GPUs, the first one too, for the sums that they exchange."""
     parts = parts_for(particles, precision == "mixed")
     return 0 if parts == 1 else 8 * particles * 2 * parts * NODE
+
+
+def working_arrays(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
+    """The memory of block steps with an engine."""
+    first = working_bytes(engine.can.device, particles, precision)
+    return WorkingBytes(first, bytes_to_help(particles, precision), bytes_to_exchange(particles, precision))

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from nbody.integrators.blocks.cpu_kernels import forces_for, in_ticks, kepler_motion, perturbation_now, prediction_for
-from nbody.integrators.blocks.formulas import APPROACH, FOREVER, first_steps
+from nbody.integrators.blocks.formulas import APPROACH, FOREVER, TICKS, first_steps
 from nbody.law import Gravity
 
 PARKED = 1 << 60
@@ -48,7 +48,7 @@ JOIN = 0.25
 """A pair joins below this share of the perturbation at which it parts, so that it does not do both in turn."""
 
 
-class Bodies(NamedTuple):
+class BlockBodies(NamedTuple):
     """The bodies of a block scheme on the host; arrays with an element or a column per body.
 
     Attributes:
@@ -124,6 +124,15 @@ def usual(step: np.ndarray) -> int:
     return int(np.partition(single, 9 * len(single) // 10)[9 * len(single) // 10])
 
 
+def check_restored(rows: np.ndarray, last: np.ndarray, step: np.ndarray, now: int) -> None:
+    """Raise ValueError if the columns of a checkpoint at the time ``now``, in ticks, are none of a block scheme: its loop
+    would not end."""
+    first = rows[15, step >= PARKED]
+    ahead = (last < 0) | (last > now) | ((step <= 0) & (now < TICKS))  # at the end of a stretch there are no steps yet
+    if ahead.any() or not ((first >= 0) & (first < len(last))).all():
+        raise ValueError("the steps of the bodies do not fit the time")
+
+
 class Pairs:
     """Joins and parts pairs of bodies.
 
@@ -142,7 +151,7 @@ class Pairs:
         return Orbits.of(rows, last, step, self._masses, self._gravity.G)
 
     def masses_and_limits(self, orbits: Orbits) -> tuple[np.ndarray, np.ndarray]:
-        """``mass`` and ``limit`` of :class:`Bodies`."""
+        """``mass`` and ``limit`` of :class:`BlockBodies`."""
         mass, limit = self._masses.copy(), np.zeros(len(self._masses))
         mass[orbits.first] += mass[orbits.second]
         mass[orbits.second] = 0.0
@@ -150,7 +159,7 @@ class Pairs:
             limit[i] = self._limit(extremes(orbits.x[:, k], orbits.v[:, k], orbits.mu[k])[1], mass[i])
         return mass, limit
 
-    def begin_stretch(self, b: Bodies, orbits: Orbits, now: int, tick: float) -> None:
+    def begin_stretch(self, b: BlockBodies, orbits: Orbits, now: int, tick: float) -> None:
         """Let the time ``now`` be 0: the times of all relative motions are moved there."""
         b.rows[9:12, orbits.second], b.rows[12:15, orbits.second] = orbits.at(now, tick)
         b.last[orbits.second] = 0
@@ -161,7 +170,7 @@ class Pairs:
             return np.empty(0, np.int64)
         return np.flatnonzero((last == now) & (limit == 0.0) & (step <= usual(step) // SHORTER))
 
-    def join(self, b: Bodies, now: int, tick: float, largest: int) -> bool:
+    def join(self, b: BlockBodies, now: int, tick: float, largest: int) -> bool:
         """Join the pairs that are hardly perturbed. Returns False if there are none."""
         found = self.candidates(b.last, b.step, b.limit, now)
         if len(found) < 2:
@@ -180,7 +189,7 @@ class Pairs:
             self.joined += len(joined)
         return bool(joined)
 
-    def part(self, b: Bodies, now: int, tick: float, largest: int) -> None:
+    def part(self, b: BlockBodies, now: int, tick: float, largest: int) -> None:
         """Put both bodies of the pairs back whose limits are exceeded."""
         orbits = self.orbits(b.rows, b.last, b.step)
         x, v = orbits.at(now, tick)
@@ -197,7 +206,7 @@ class Pairs:
         self._begin(b, p, back, now, tick, largest)
         self.parted += len(back) // 2
 
-    def _predicted(self, b: Bodies, now: int, tick: float) -> np.ndarray:
+    def _predicted(self, b: BlockBodies, now: int, tick: float) -> np.ndarray:
         """Positions, velocities and accelerations of all bodies at one time, (9, N)."""
         p = np.empty((9, len(b.mass)))
         prediction_for(self._order)(b.rows, p, b.last, now, tick)
@@ -205,13 +214,13 @@ class Pairs:
         p[:3, parked], p[3:, parked] = b.rows[:3, parked], 0.0
         return p
 
-    def _period(self, b: Bodies, i: int, j: int) -> float:
+    def _period(self, b: BlockBodies, i: int, j: int) -> float:
         """The period of two bodies about each other; infinity if they are not bound."""
         relative, mu = b.rows[:6, i] - b.rows[:6, j], self._gravity.G * (b.mass[i] + b.mass[j])
         axis = 0.5 * sum(extremes(relative[:3], relative[3:], mu))
         return 2 * math.pi * math.sqrt(axis**3 / mu) if mu > 0 else math.inf
 
-    def _join(self, b: Bodies, p: np.ndarray, i: int, j: int, now: int) -> bool:
+    def _join(self, b: BlockBodies, p: np.ndarray, i: int, j: int, now: int) -> bool:
         """Join a pair, unless it is perturbed: its centre of mass is body i."""
         total, mu = b.mass[i] + b.mass[j], self._gravity.G * (b.mass[i] + b.mass[j])
         relative = b.rows[:6, i] - b.rows[:6, j]
@@ -245,7 +254,7 @@ class Pairs:
         reach = 2.8 * length if softening == "spline" else length
         return reach < pericentre or length == 0.0
 
-    def _begin(self, b: Bodies, p: np.ndarray, which: list[int], now: int, tick: float, largest: int) -> None:
+    def _begin(self, b: BlockBodies, p: np.ndarray, which: list[int], now: int, tick: float, largest: int) -> None:
         """Evaluate the derivatives of some bodies at the time ``now``, and give them first steps."""
         forces: Any = forces_for(self._gravity.softening)
         sums = np.empty(9)

@@ -6,8 +6,7 @@ time between frames; so at each frame all bodies are at the same time, and its e
 """
 
 import math
-from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, StrictBool
@@ -16,12 +15,15 @@ from nbody.errors import InputError, RunFailed
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.blocks.formulas import ETA, FOREVER, TICKS, first_steps
-from nbody.integrators.blocks.memory import bytes_to_exchange, bytes_to_help, working_bytes
+from nbody.integrators.blocks.memory import working_arrays
 from nbody.integrators.blocks.pairs import LOOK
+from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.integrator import Integrator, Motion
+from nbody.integrators.few_bodies import OwnForces
+from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport
+from nbody.registry import imported
 from nbody.scenario.fields import Group, NotNegative, Positive
-from nbody.state import Column, Want
+from nbody.state import Column
 
 SMALLEST = 40
 """The smallest step is the largest one divided by 2 to this power."""
@@ -31,7 +33,17 @@ SHORT = 1e-4
 derivatives, which are differences over a step. They are evaluated again after it."""
 
 
-class BlockHermite(Integrator):
+def _facts(order: int, source: str) -> SchemeFacts:
+    return SchemeFacts(
+        order, source, lengths="individual", adaptive=True, own_forces=True, memory=working_arrays,
+        columns=(Column("derivatives", 18), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0)),
+    )  # fmt: skip
+
+
+BLOCKS = {"cpu": "nbody.integrators.blocks.cpu:HostBlocks", "gpu": "nbody.integrators.blocks.gpu:DeviceBlocks"}
+
+
+class BlockHermite(OwnForces):
     """The base class of both orders; ``dt``, if given, is the largest step.
 
     The columns ``derivatives`` and ``ticks`` hold the bodies at their own times. The state's positions and velocities are
@@ -47,64 +59,41 @@ class BlockHermite(Integrator):
         shared: StrictBool = False
         pairs: Annotated[NotNegative, Field(le=1e-3)] = 1e-6
 
-    adaptive = True
-    lengths = "individual"
-    own_forces = True
-    columns = (
-        Column("derivatives", 18), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0),
-    )  # fmt: skip
-    order: ClassVar[int]
-
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self.eta: float = self.options.eta or ETA[self.order]  # type: ignore[attr-defined]
+        self._eta: float = self._options.eta or ETA[self.facts.order]  # type: ignore[attr-defined]
         self._begin = self._end = 0.0  # of the present stretch between two frames
         self._now = self._unit = TICKS
-        self.single: int = 0
+        self._single = 0  # steps of single bodies made so far
         self._blocks: Any = None
         self._made = 0, 0  # blocks, and steps of single bodies, since then
-        self._short = self._contacts = False
-
-    @classmethod
-    def divides_over_ranks(cls, engine: type[Engine]) -> bool:
-        # Ranks divide the forces on large blocks.
-        return engine.device == "cpu"
+        self._short = False
 
     @classmethod
     def supports(cls, engine: type[Engine], problem: Problem) -> str:
-        offered = ("float64", "mixed") if cls.order == 4 and engine.device == "gpu" else ("float64",)
+        offered = ("float64", "mixed") if cls.facts.order == 4 and engine.can.device == "gpu" else ("float64",)
         if problem.precision in offered:
-            return super().supports(engine, problem)
-        return f"this scheme computes in {' or '.join(offered)} on the {engine.device.upper()}"
+            # On the CPU ranks divide the forces on large blocks.
+            return super().supports(engine, problem._replace(ranks=1) if engine.can.device == "cpu" else problem)
+        return f"this scheme computes in {' or '.join(offered)} on the {engine.can.device.upper()}"
 
-    @classmethod
-    def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
-        return working_bytes(engine.device, particles, precision)
-
-    @classmethod
-    def bytes_to_help(cls, engine: type[Engine], particles: int, precision: str) -> int:
-        return bytes_to_help(particles, precision)
-
-    @classmethod
-    def bytes_to_exchange(cls, engine: type[Engine], particles: int, precision: str) -> int:
-        return bytes_to_exchange(particles, precision)
-
-    def prepare(self, motion: Motion) -> None:
-        super().prepare(motion)
-        kind = import_module(f"nbody.integrators.blocks.{motion.engine.device}")
-        shared: bool = self.options.shared  # type: ignore[attr-defined]
-        threshold: float = self.options.pairs  # type: ignore[attr-defined]
-        self._blocks = kind.Blocks(motion, self.order, self.eta, shared, 0.0 if shared or self._contacts else threshold)
+    def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        # Where bodies may touch, no pair moves on Kepler's orbit.
+        super().prepare(motion, contacts)
+        kind = imported(BLOCKS[motion.engine.can.device])
+        shared: bool = self._options.shared  # type: ignore[attr-defined]
+        threshold: float = self._options.pairs  # type: ignore[attr-defined]
+        self._blocks = kind(motion, self.facts.order, self._eta, shared, 0.0 if shared or contacts else threshold)
 
     def start(self, motion: Motion) -> None:
         # Evaluates the first accelerations, jerks and snaps.
-        self._blocks.set_wanted(first_steps(self.order, self.eta, self._blocks.first_derivatives()))
-        self._now, self._begin, self._end = TICKS, motion.state.time, motion.state.time
+        self._blocks.set_wanted(first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
+        self._now, self._begin, self._end = TICKS, motion.state.clock.time, motion.state.clock.time
 
-    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # A step is a block.
         state = motion.state
-        while steps and state.time < until:
+        while steps and state.clock.time < until:
             if self._now == TICKS:
                 self._new_stretch(motion, until)
             end = TICKS if until >= self._end else int((until - self._begin) / self._tick)
@@ -116,37 +105,37 @@ class BlockHermite(Integrator):
             if cut:
                 self._blocks.step_to(end)
                 steps -= self._make_blocks(motion, 1, end)[0]
-                state.time = until
+                state.clock.time = until
             if cut or (self._short and self._now == TICKS):
                 self._present(motion)
                 self.start(motion)
         self._present(motion)
 
-    def expect_contacts(self) -> None:
-        # No pair moves on Kepler's orbit, since its bodies may touch there.
-        self._contacts = True
-
-    def synchronize(self, motion: Motion) -> None:
-        if self._now < TICKS:  # else a frame is due, where they do
+    def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+        span = super()._advance_to_contact(motion, steps, until, watcher)
+        if (
+            span and watcher.merges and self._now < TICKS
+        ):  # all bodies end a step now; else a frame is due, where they do
             self._blocks.step_to(self._now)
             self._make_blocks(motion, 1, self._now)
             self._present(motion)
+        return span
 
     def _make_blocks(self, motion: Motion, steps: int, end: int) -> tuple[int, int]:
         """Make up to ``steps`` blocks, none beyond ``end`` (in ticks). Returns their number, and a body whose step would be
         too short, or -1."""
         state, tick, made, failed = motion.state, self._tick, 0, -1
         while made < steps and failed < 0:
-            most = min(steps - made, LOOK - state.step % LOOK)
+            most = min(steps - made, LOOK - state.clock.step % LOOK)
             blocks, now, single, failed = self._blocks.advance(tick, end, self._unit, self._smallest(), most)
-            made, state.step, self.single = made + blocks, state.step + blocks, self.single + single
+            made, state.clock.step, self._single = made + blocks, state.clock.step + blocks, self._single + single
             self._made = self._made[0] + blocks, self._made[1] + single
             if blocks:
                 self._now = now
-                state.time = self._end if now == TICKS else self._begin + now * tick
+                state.clock.time = self._end if now == TICKS else self._begin + now * tick
             if blocks < most or now == TICKS:  # the next stretch begins with a look
                 break
-            if state.step % LOOK == 0:
+            if state.clock.step % LOOK == 0:
                 self._blocks.look(tick, self._unit)
         return made, failed
 
@@ -158,10 +147,14 @@ class BlockHermite(Integrator):
     def _new_stretch(self, motion: Motion, until: float) -> None:
         """Begin a stretch until the next frame: all bodies are at the same time."""
         state, before = motion.state, self._tick
-        length = self.dt if math.isinf(until) else until - state.time
+        length = self.dt if math.isinf(until) else until - state.clock.time
         if math.isinf(length):
             raise InputError("integrator.dt is missing; give the largest step, or 'end: TIME' instead of 'steps'")
-        self._begin, self._end, self._now = state.time, state.time + length if math.isinf(until) else until, 0
+        self._begin, self._end, self._now = (
+            state.clock.time,
+            state.clock.time + length if math.isinf(until) else until,
+            0,
+        )
         self._unit = TICKS
         while self._unit * (length / TICKS) > self.dt:
             self._unit >>= 1
@@ -177,8 +170,8 @@ class BlockHermite(Integrator):
     def _too_short(self, motion: Motion, i: int) -> RunFailed:
         self._present(motion)
         return RunFailed(
-            f"step {motion.state.step}: particle {i} (counted from 0) needs a step below the smallest one at time "
-            f"{motion.state.time:g}{nearest_pair(motion, i)}; give a softening, or a larger integrator.eta"
+            f"step {motion.state.clock.step}: particle {i} (counted from 0) needs a step below the smallest one at time "
+            f"{motion.state.clock.time:g}{nearest_pair(motion, i)}; give a softening, or a larger integrator.eta"
         )
 
     def _present(self, motion: Motion) -> None:
@@ -186,44 +179,40 @@ class BlockHermite(Integrator):
         self._blocks.present(self._now, self._tick)
         motion.state.invalidate()
 
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        # The engine computes only the energies of recorded frames.
-        return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
-
-    def pairs_per_step(self, motion: Motion) -> float:
-        # All bodies act on those of a block.
-        blocks, single = self._made
-        return single * motion.state.count / max(1, blocks)
-
-    def remark(self) -> str:
-        # The number of GPUs, if it is not that of the scenario.
-        return self._blocks.remark if self._blocks else ""
+    def report(self, motion: Motion) -> SchemeReport:
+        # All bodies act on those of a block. The remark: the number of GPUs, if it is not that of the scenario.
+        (blocks, single), count = self._made, motion.state.count
+        remark = self._blocks.remark if self._blocks else ""
+        return SchemeReport(single * count / max(1, blocks), float(count), self._single, remark=remark)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The present stretch between two frames, and the pairs that joined and parted so far."""
         return {
             "stretch": np.array([self._begin, self._end]),
-            "clock": np.array([self._now, self._unit, self.single], np.int64),
+            "clock": np.array([self._now, self._unit, self._single], np.int64),
             "pairs": np.array([self._blocks.pairs.joined, self._blocks.pairs.parted] if self._blocks else [0, 0]),
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self._begin, self._end = map(float, arrays["stretch"])
-        self._now, self._unit, self.single = map(int, arrays["clock"])
-        self._blocks.restored()
+        self._now, self._unit, self._single = map(int, arrays["clock"])
+        within = self._begin < self._end if self._now < TICKS else self._begin <= self._end
+        if not (
+            0 <= self._now <= TICKS and 0 < self._unit <= TICKS and within and math.isfinite(self._end - self._begin)
+        ):
+            raise ValueError("the stretch between two frames has no such time")
+        self._blocks.restored(self._now)
         self._blocks.pairs.joined, self._blocks.pairs.parted = map(int, arrays.get("pairs", (0, 0)))
 
 
 class Hermite4Block(BlockHermite):
     """Order 4: one pass over the pairs gives acceleration and jerk."""
 
-    order = 4
-    source = "Makino & Aarseth 1992"
+    facts = _facts(4, "Makino & Aarseth 1992")
 
 
 class Hermite6Block(BlockHermite):
     """Order 6, with the snap: larger steps, the better choice. In float64 only: its steps depend on the fifth derivative of
     the acceleration, in which the noise of float32 forces grows without limit."""
 
-    order = 6
-    source = "Nitadori & Makino 2008"
+    facts = _facts(6, "Nitadori & Makino 2008")

@@ -90,6 +90,11 @@ class Collisions:
     # --- A step ---
 
     @property
+    def merges(self) -> bool:
+        """True if bodies that touch become one."""
+        return self.rule == "merge"
+
+    @property
     def radii(self) -> Array:
         """(n,) the radii of the bodies that are left."""
         return self.radius[self.slots]
@@ -117,7 +122,7 @@ class Collisions:
             Rows of :data:`~nbody.trajectory.layout.EVENT_DTYPE`, and the bodies after the step if some have merged.
         """
         control, found = self._found(span)
-        if self.rule == "merge":
+        if self.merges:
             return self._merge(control, found, span, step)
         found = found[(found["time"] > 0) | first]
         if self.rule == "stop":
@@ -240,14 +245,18 @@ class Collisions:
         return {OWN + name: array for name, array in kept.items()}
 
     def restore(self, arrays: Mapping[str, Array], count: int) -> None:
-        """Restore what :meth:`arrays` returned; ``count``: the number of events until then."""
+        """Restore what :meth:`arrays` returned; ``count``: the number of events until then. Raises LookupError or ValueError
+        if the bodies into which others have merged are not among those that are left."""
+        into = arrays[OWN + "into"]
+        if (into < 0).any() or (into[into] != into).any():
+            raise ValueError("a body has merged into one that is not left")
         self.mass, self.radius, self.into = (arrays[OWN + name].copy() for name in ("mass", "radius", "into"))
         self.energy, self.count = float(arrays[OWN + "energy"][0]), count
         self._note_slots()
 
     def numbers(self) -> dict[str, float]:
         """:data:`~nbody.trajectory.events.RECORDED`, if bodies merge."""
-        if self.rule != "merge":
+        if not self.merges:
             return {}
         return {"bodies": float(len(self.slots)), "collision_energy": self.energy}
 

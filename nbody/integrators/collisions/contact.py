@@ -51,7 +51,8 @@ def piece(path, a, b, found):
 
 @njit(error_model="numpy")
 def outside(part, radius):
-    """True if all control points are beyond a plane at distance ``radius`` that faces the middle of the piece."""
+    """True if all control points are beyond a plane at distance ``radius`` that faces the middle of the piece, or are too
+    far away to be compared (no halving would end), or are no numbers."""
     mx = part[0, 0] + 3.0 * (part[1, 0] + part[2, 0]) + part[3, 0]
     my = part[0, 1] + 3.0 * (part[1, 1] + part[2, 1]) + part[3, 1]
     mz = part[0, 2] + 3.0 * (part[1, 2] + part[2, 2]) + part[3, 2]
@@ -59,7 +60,7 @@ def outside(part, radius):
     nearest = np.inf
     for k in range(4):
         nearest = min(nearest, part[k, 0] * mx + part[k, 1] * my + part[k, 2] * mz)
-    return nearest > radius * size
+    return not nearest <= radius * size < np.inf
 
 
 @njit(error_model="numpy")

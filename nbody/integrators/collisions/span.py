@@ -21,7 +21,7 @@ class Encounter(NamedTuple):
 
 class Span(NamedTuple):
     """The bodies at the beginning and at the end of a step: positions and velocities (N, D) each, and the times. ``star``:
-    they have moved on Kepler orbits about body 0 (:attr:`nbody.integrators.integrator.Integrator.star`). ``encounter``:
+    they have moved on Kepler orbits about body 0 (:class:`nbody.integrators.integrator.SchemeFacts`). ``encounter``:
     those of them that have met."""
 
     x0: np.ndarray
@@ -40,6 +40,10 @@ class Watcher(Protocol):
     @property
     def radii(self) -> np.ndarray:
         """(N,)."""
+
+    @property
+    def merges(self) -> bool:
+        """True if bodies that touch become one."""
 
     def touching(self, span: Span) -> bool:
         """True if two bodies touch."""

@@ -22,7 +22,7 @@ from nbody.integrators.wisdom_holman import (
 )
 
 
-class Maps:
+class HostMaps:
     """The maps of S systems whose state is on the host.
 
     Args:

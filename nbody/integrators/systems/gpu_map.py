@@ -42,7 +42,7 @@ FAR = 1e30
 """The place of lanes without a planet: far from all planets."""
 
 
-class Kernels(NamedTuple):
+class MapKernels(NamedTuple):
     """The compiled kernels for systems of a number of bodies."""
 
     move: Any
@@ -55,7 +55,7 @@ def lanes_for(planets: int) -> int:
 
 
 @cache
-def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -> Kernels:
+def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -> MapKernels:
     """The kernels; ``resident``: the number of blocks that must fit on a multiprocessor at a time (0: no limit of
     registers)."""
     planets = bodies - 1
@@ -76,8 +76,9 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
 
     @gpu.kernel(**bound)
     def move(X, V, end_X, end_V, mass, moves, repeat, record, critical, status, made, closest):
-        """Make all moves ``repeat`` times. See :class:`Maps` for the arrays; a row of ``moves`` is the length of a kick and
-        of the drift after it. ``record`` 1: these are steps, which end where planets meet; 0: move all systems."""
+        """Make all moves ``repeat`` times. See :class:`DeviceMaps` for the arrays; a row of ``moves`` is the length
+        of a kick and of the drift after it. ``record`` 1: these are steps, which end where planets meet; 0: move all
+        systems."""
         one = cuda.shared.array((3, numbers), np.float64)
         two = cuda.shared.array((4, numbers), np.float64)
         three = cuda.shared.array((3, numbers), np.float64)
@@ -218,7 +219,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                 to = s * bodies + order[s, 0]
                 body[to, c], velocity[to, c] = x, v
 
-    return Kernels(move, present)
+    return MapKernels(move, present)
 
 
 def kepler(exact: Any) -> Any:
@@ -316,8 +317,8 @@ def kepler(exact: Any) -> Any:
     return kepler_step
 
 
-class Maps:
-    """The maps of S systems whose state is on the GPU; the interface of :class:`.cpu_map.Maps`."""
+class DeviceMaps:
+    """The maps of S systems whose state is on the GPU; the interface of :class:`.cpu_map.HostMaps`."""
 
     def __init__(
         self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float
@@ -345,7 +346,7 @@ class Maps:
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
         """Make ``steps`` steps of all systems that have not ended; the arrays, (S,), are on the host."""
         state = self._state
-        state.settle()
+        state.moves.flush()
         numbers = [cuda.to_device(each) for each in (status, made, closest)]
         X, V = self._columns()
         self._move(X, V, X, V, self._step, steps, 1, numbers)

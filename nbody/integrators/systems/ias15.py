@@ -11,10 +11,9 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
-from nbody.integrators.few_bodies import float64_alone
 from nbody.integrators.ias15 import IAS15
 from nbody.integrators.integrator import Motion
-from nbody.integrators.systems.scheme import DONE, ManySystems, by_components
+from nbody.integrators.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
 from nbody.integrators.systems.shares import divided
 from nbody.scenario.fields import Group
 
@@ -23,30 +22,29 @@ class IAS15Systems(ManySystems):
     """Many systems by :class:`~nbody.integrators.ias15.IAS15`, whose bits each system gets."""
 
     Options = IAS15.Options  # type: ignore[assignment]
-    order, source = IAS15.order, IAS15.source
-    adaptive, lengths, evaluations, columns = True, IAS15.lengths, IAS15.evaluations, IAS15.columns
+    facts = facts_of_systems(IAS15.facts)
 
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
         super().__init__(dt, options, systems)
-        self.next = np.zeros(systems)
+        self._next = np.zeros(systems)
 
     @classmethod
     def supports(cls, engine: type[Engine], problem: Problem) -> str:
-        if engine.device == "gpu":
+        if engine.can.device == "gpu":
             return (
                 "the systems of an ensemble make adaptive steps on the CPU; choose engine cpu, or scheme wisdom_holman"
             )
-        return float64_alone(problem)
+        return super().supports(engine, problem)
 
     def start(self, motion: Motion) -> None:
         # First steps, which are repeated if they turn out too long.
         super().start(motion)
-        x, v = self.bodies(motion)
-        self.next = np.fmin(self.dt, 0.01 * shortest_times(x, v, self.masses(motion), motion.engine.gravity))
-        alone = np.isinf(self.next)  # no force: any step will do, and a checkpoint holds finite numbers
-        self.next[alone] = 1.0
+        x, v = self._bodies(motion)
+        self._next = np.fmin(self.dt, 0.01 * shortest_times(x, v, self._masses(motion), motion.engine.gravity))
+        alone = np.isinf(self._next)  # no force: any step will do, and a checkpoint holds finite numbers
+        self._next[alone] = 1.0
 
-    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # Every system makes at most ``steps`` steps.
         from nbody.integrators.systems.ias15_kernel import steps_of_all
 
@@ -55,38 +53,35 @@ class IAS15Systems(ManySystems):
                 "integrator: each system makes its own steps, so the run needs 'end: TIME' instead of 'steps'"
             )
         state: Any = motion.state
-        gravity, n = motion.engine.gravity, state.count // self.systems
-        x, v = (by_components(rows) for rows in self.bodies(motion))
+        gravity, n = motion.engine.gravity, state.count // self._systems
+        x, v = (by_components(rows) for rows in self._bodies(motion))
         b, e = (
-            np.ascontiguousarray(rows.reshape(self.systems, n, 3, 7).transpose(0, 3, 2, 1)).reshape(-1, 7, 3 * n)
+            np.ascontiguousarray(rows.reshape(self._systems, n, 3, 7).transpose(0, 3, 2, 1)).reshape(-1, 7, 3 * n)
             for rows in (state.polynomial, state.prediction)
         )
         lost = [by_components(rows.reshape(-1, n, 3)) for rows in (state.lost_position, state.lost_velocity)]
-        eta = (5040 * self.options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
+        eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
         divided(
-            steps_of_all(gravity.softening), self.systems, x, v, self.masses(motion), gravity.G, gravity.length2, b, e,
-            *lost, self.clock, self.next, until, steps, self.dt, eta, self.steps, self.status, self.closest,
+            steps_of_all(gravity.softening), self._systems, x, v, self._masses(motion), gravity.G, gravity.length2, b, e,
+            *lost, self._clock, self._next, until, steps, self.dt, eta, self._steps, self._status, self._closest,
         )  # fmt: skip
         d = state.dimensions
         state.position[...], state.velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3)[:, :d] for rows in (x, v))
         state.polynomial[...], state.prediction[...] = (
-            rows.reshape(self.systems, 7, 3, n).transpose(0, 3, 2, 1).reshape(-1, 21) for rows in (b, e)
+            rows.reshape(self._systems, 7, 3, n).transpose(0, 3, 2, 1).reshape(-1, 21) for rows in (b, e)
         )
         state.lost_position[...], state.lost_velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3) for rows in lost)
-        state.step = int(self.steps.max())
-        state.time = float(min(self.clock[self.status == DONE], default=until))
+        state.clock.step = int(self._steps.max())
+        state.clock.time = float(min(self._clock[self._status == DONE], default=until))
         state.invalidate()
-
-    def pairs_per_step(self, motion: Motion) -> float:
-        return self.evaluations * motion.engine.work(motion.state)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The numbers per system, and the lengths of their next steps."""
-        return super().arrays() | {"next_step": self.next}
+        return super().arrays() | {"next_step": self._next}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         super().restore(arrays)
-        self.next = arrays["next_step"].copy()
+        self._next = arrays["next_step"].copy()
 
 
 def shortest_times(x: np.ndarray, v: np.ndarray, m: np.ndarray, gravity: Any) -> np.ndarray:

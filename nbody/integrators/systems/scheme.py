@@ -1,87 +1,92 @@
 """The base class of schemes for ensembles: steps, end and closest approach of each system."""
 
-from typing import Any
-
 import numpy as np
 
 from nbody.forces.engine import Engine
-from nbody.integrators.integrator import Integrator, Motion
+from nbody.forces.problem import Problem
+from nbody.integrators.few_bodies import OwnForces, float64_alone
+from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport, WorkingBytes
 from nbody.scenario.fields import Group
-from nbody.state import Want
+from nbody.state import bytes_of
 from nbody.trajectory.systems import STATUS
 
 DONE, ENCOUNTER, COLLISION, NOT_FINITE = range(4)
 """What ends a system; the names are :data:`nbody.trajectory.systems.STATUS`. A system that has ended stands still."""
 
 
-class ManySystems(Integrator):
-    """A scheme that moves S systems of n bodies each.
+def facts_of_systems(facts: SchemeFacts) -> SchemeFacts:
+    """The facts of a scheme that moves many systems as another one, with these facts, moves one."""
 
-    Attributes:
-        steps: (S,) int64, the steps that each system has made.
-        clock: (S,) float64, the time that each has reached.
-        status: (S,) int64, what has ended it.
-        closest: (S,) float64, the shortest distance of two of its bodies so far.
-    """
+    def memory(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
+        # A copy of the columns, and positions and velocities twice, or mass and order.
+        return WorkingBytes(bytes_of(facts.columns, particles, 3, "float64") + 12 * 8 * particles)
 
-    own_forces = True
+    return facts._replace(velocity_fields=False, systems="", memory=memory)
+
+
+class ManySystems(OwnForces):
+    """A scheme that moves S systems of n bodies each."""
+
+    # (S,) each: the steps that a system has made, the time that it has reached, what has ended it, and the shortest distance
+    # of two of its bodies so far.
+    _steps: np.ndarray
+    _clock: np.ndarray
+    _status: np.ndarray
+    _closest: np.ndarray
 
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
         super().__init__(dt, options)
-        self.systems = systems
-        self.steps, self.status = np.zeros((2, systems), np.int64)
-        self.clock, self.closest = np.zeros((2, systems))
+        self._systems = systems
+        self._steps, self._status = np.zeros((2, systems), np.int64)
+        self._clock, self._closest = np.zeros((2, systems))
+
+    @classmethod
+    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+        if problem.fields:
+            return "the systems of an ensemble have no external fields"
+        if problem.collisions:
+            return "the systems of an ensemble have no collisions"
+        if problem.ranks > 1:
+            return "an ensemble does not divide its work over ranks; start it alone"
+        return float64_alone(problem)
 
     def start(self, motion: Motion) -> None:
-        x, _ = self.bodies(motion)
-        self.clock[:] = motion.state.time
-        self.closest[:] = closest_pairs(x)
+        x, _ = self._bodies(motion)
+        self._clock[:] = motion.state.clock.time
+        self._closest[:] = closest_pairs(x)
 
-    def bodies(self, motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+    def _bodies(self, motion: Motion) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities on the host, (S, n, 3) each."""
         state = motion.state
         found = []
-        for rows in state.phase_space():
+        for rows in state.values("position", "velocity"):
             wide = np.zeros((state.count, 3))
             wide[:, : state.dimensions] = rows
-            found.append(wide.reshape(self.systems, -1, 3))
+            found.append(wide.reshape(self._systems, -1, 3))
         return found[0], found[1]
 
-    def masses(self, motion: Motion) -> np.ndarray:
+    def _masses(self, motion: Motion) -> np.ndarray:
         """(S, n), on the host."""
-        state: Any = motion.state
-        mass = state.mass if hasattr(state, "mass") else state.body.copy_to_host()[:, 3]
-        return np.ascontiguousarray(mass).reshape(self.systems, -1)
+        mass: np.ndarray = motion.state.values("mass")[0]
+        return mass.reshape(self._systems, -1)
 
-    def observed(self, motion: Motion) -> dict[str, Any]:
-        return {
-            "system_time": self.clock.copy(), "system_steps": self.steps.astype(float),
-            "system_closest": self.closest.copy(), "system_status": self.status.astype(float),
+    def report(self, motion: Motion) -> SchemeReport:
+        observed = {
+            "system_time": self._clock.copy(), "system_steps": self._steps.astype(float),
+            "system_closest": self._closest.copy(), "system_status": self._status.astype(float),
         }  # fmt: skip
-
-    def remark(self) -> str:
-        # The number of systems with each status.
-        if not self.status.any():
-            return ""
-        ends = ((name, np.count_nonzero(self.status == code)) for code, name in enumerate(STATUS))
-        return f"systems: {', '.join(f'{count} {name}' for name, count in ends if count)}; see Trajectory.systems"
-
-    @classmethod
-    def working_bytes(cls, engine: type[Engine], particles: int, precision: str) -> int:
-        # A copy of the columns, and positions and velocities twice, or mass and order.
-        return sum(column.bytes(particles, 3, "float64") for column in cls.columns) + 12 * 8 * particles
-
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        # The engine computes only the energies of recorded frames.
-        return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
+        ends = ((name, np.count_nonzero(self._status == code)) for code, name in enumerate(STATUS))
+        listed = ", ".join(f"{count} {name}" for name, count in ends if count)
+        remark = f"systems: {listed}; see Trajectory.systems" if self._status.any() else ""
+        return super().report(motion)._replace(observed=observed, remark=remark)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The numbers per system."""
-        return {"steps": self.steps, "clock": self.clock, "status": self.status, "closest": self.closest}
+        return {"steps": self._steps, "clock": self._clock, "status": self._status, "closest": self._closest}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.steps, self.clock = arrays["steps"].copy(), arrays["clock"].copy()
-        self.status, self.closest = arrays["status"].copy(), arrays["closest"].copy()
+        self._steps, self._clock = arrays["steps"].copy(), arrays["clock"].copy()
+        self._status, self._closest = arrays["status"].copy(), arrays["closest"].copy()
 
 
 def by_components(rows: np.ndarray) -> np.ndarray:

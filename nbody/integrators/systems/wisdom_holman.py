@@ -3,21 +3,20 @@
 A system in which two planets meet, or whose numbers are no longer finite, stands still from then on; the others go on.
 """
 
-import math
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.forces.engine import Engine
-from nbody.forces.problem import Problem
-from nbody.integrators.few_bodies import float64_alone
 from nbody.integrators.integrator import Motion
-from nbody.integrators.systems.scheme import DONE, ManySystems, by_components
-from nbody.integrators.wisdom_holman import WisdomHolman
+from nbody.integrators.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
+from nbody.integrators.wisdom_holman import WisdomHolman, permutations
+from nbody.registry import imported
 from nbody.scenario.fields import Group
 
+MAPS = {
+    "cpu": "nbody.integrators.systems.cpu_map:HostMaps", "gpu": "nbody.integrators.systems.gpu_map:DeviceMaps",
+}  # fmt: skip
 MOST_PLANETS = 32
 """Planets per system on a GPU, where each has a lane of a warp."""
 
@@ -26,22 +25,18 @@ class WisdomHolmanSystems(ManySystems):
     """Many systems by :class:`~nbody.integrators.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
 
     Options = WisdomHolman.Options  # type: ignore[assignment]
-    order, source, columns = WisdomHolman.order, WisdomHolman.source, WisdomHolman.columns
+    facts = facts_of_systems(WisdomHolman.facts)
 
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
         super().__init__(dt, options, systems)
-        self.sorted = np.zeros((systems, 0), np.int64)
+        self._sorted = np.zeros((systems, 0), np.int64)
         self._maps: Any = None
-
-    @classmethod
-    def supports(cls, engine: type[Engine], problem: Problem) -> str:
-        return float64_alone(problem)
 
     def start(self, motion: Motion) -> None:
         # The planets of each system are sorted by their distance from its star.
         super().start(motion)
-        x, v = self.bodies(motion)
-        m, gravity = self.masses(motion), motion.engine.gravity
+        x, v = self._bodies(motion)
+        m, gravity = self._masses(motion), motion.engine.gravity
         if gravity.softening != "none":
             raise InputError("gravity: orbits about the star are not softened; write 'softening: none'")
         heavy = m[:, 0] > m[:, 1:].max(axis=1)
@@ -51,44 +46,45 @@ class WisdomHolmanSystems(ManySystems):
                 "heaviest"
             )
         distance = np.sqrt(((x - x[:, :1]) ** 2).sum(axis=2))
-        self.sorted = np.argsort(distance, axis=1, kind="stable")
-        rows = self.sorted[:, :, None]
+        self._sorted = np.argsort(distance, axis=1, kind="stable")
+        rows = self._sorted[:, :, None]
         x, v = (by_components(np.take_along_axis(each, rows, axis=1)) for each in (x, v))
         self._backend(motion).begin(x, v)
 
-    def advance(self, motion: Motion, steps: int, until: float = math.inf) -> None:
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
         state = motion.state
-        self._backend(motion).advance(steps, self.steps, self.status, self.closest)
-        state.step += steps
-        state.time = state.origin + state.step * self.dt
+        self._backend(motion).advance(steps, self._steps, self._status, self._closest)
+        state.clock.count_steps(steps, self.dt)
         # A system that has ended has made all steps of the run but the last ones.
-        self.clock[:] = np.where(self.status == DONE, state.time, state.time - (state.step - self.steps) * self.dt)
+        self._clock[:] = np.where(
+            self._status == DONE, state.clock.time, state.clock.time - (state.clock.step - self._steps) * self.dt
+        )
         state.invalidate()
 
     def _backend(self, motion: Motion) -> Any:
         """The maps of all systems, where the state is."""
         if self._maps is None:
-            kind = import_module(f"nbody.integrators.systems.{motion.engine.device}_map").Maps
-            mass = motion.engine.gravity.G * np.take_along_axis(self.masses(motion), self.sorted, axis=1)
-            corrector: int = self.options.corrector  # type: ignore[attr-defined]
-            encounter: float = self.options.encounter  # type: ignore[attr-defined]
-            self._maps = kind(motion.state, mass, self.sorted, self.dt, corrector, encounter)
+            kind = imported(MAPS[motion.engine.can.device])
+            mass = motion.engine.gravity.G * np.take_along_axis(self._masses(motion), self._sorted, axis=1)
+            corrector: int = self._options.corrector  # type: ignore[attr-defined]
+            encounter: float = self._options.encounter  # type: ignore[attr-defined]
+            self._maps = kind(motion.state, mass, self._sorted, self.dt, corrector, encounter)
         return self._maps
 
-    def prepare(self, motion: Motion) -> None:
-        super().prepare(motion)
-        bodies = motion.state.count // self.systems
-        if motion.engine.device == "gpu" and bodies - 1 > MOST_PLANETS:
+    def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        super().prepare(motion, contacts)
+        bodies = motion.state.count // self._systems
+        if motion.engine.can.device == "gpu" and bodies - 1 > MOST_PLANETS:
             raise InputError(
                 f"ensemble: on a GPU a system has at most {MOST_PLANETS + 1} bodies, got {bodies}; choose engine cpu"
             )
-        self.sorted = np.zeros((self.systems, bodies), np.int64)
+        self._sorted = np.zeros((self._systems, bodies), np.int64)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The numbers per system, and its bodies in the order of their distances from the star."""
-        return super().arrays() | {"order": self.sorted}
+        return super().arrays() | {"order": self._sorted}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         super().restore(arrays)
-        self.sorted, self._maps = arrays["order"].copy(), None
+        self._sorted, self._maps = permutations(arrays["order"]), None

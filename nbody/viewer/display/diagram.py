@@ -39,14 +39,14 @@ class Diagram:
 
     def cursor(self, time: float, scale: float) -> list[tuple[int, int, Array]]:
         """Thin lines at ``time``: of each, the left and top pixel in the image, and its pixels."""
-        share = (time - self.limits[0]) / (self.limits[1] - self.limits[0])
-        if not 0 <= share <= 1:
+        fraction = (time - self.limits[0]) / (self.limits[1] - self.limits[0])
+        if not 0 <= fraction <= 1:
             return []
         width, lines = max(1, round(1.2 * scale)), []
         for left, top, right, bottom in self.boxes:
             pixels = np.empty((bottom - top, width, 4), np.uint8)
             pixels[:] = (*BRIGHT[:3], 200)
-            lines.append((round(left + share * (right - left)) - width // 2, top, pixels))
+            lines.append((round(left + fraction * (right - left)) - width // 2, top, pixels))
         return lines
 
 

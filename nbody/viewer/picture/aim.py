@@ -67,7 +67,7 @@ class Follow:
         first = self._centre(moment.first)
         if moment.second is None:
             return first
-        return first + moment.share * (self._centre(moment.second) - first)
+        return first + moment.fraction * (self._centre(moment.second) - first)
 
     def aim(self, camera: Camera, moment: ShownMoment) -> None:
         """Put the point in the middle of the picture; does nothing if it is not finite."""

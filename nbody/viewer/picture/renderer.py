@@ -100,7 +100,7 @@ class PictureRenderer:
         """Load the moment ``at``, counted in frames, for :meth:`draw`. Raises InputError for a damaged frame."""
         self.moment: ShownMoment = self.source.moment(at)
         first, second = self.moment.first, self.moment.second or self.moment.first
-        self._at = first.number + self.moment.share * (second.number - first.number)
+        self._at = first.number + self.moment.fraction * (second.number - first.number)
         self._follow_look()
         self.sprites.load(self.moment, self._coloring)
         self._trails.load(self.moment, self._drawn, self._coloring)
@@ -169,8 +169,8 @@ class PictureRenderer:
         places, ages = self.source.flashes(self._at)
         for (x, y), age in zip(camera.project(places, size) if len(places) else (), ages, strict=True):
             image = faded_ring(text, round((1 - age) * RING_SHADES))
-            corner = round(x - image.shape[1] / 2), round(y - image.shape[0] / 2)
             if 0 <= x < size[0] and 0 <= y < size[1]:
+                corner = round(x - image.shape[1] / 2), round(y - image.shape[0] / 2)
                 self._overlay.draw("flash", image, corner, size, paper)
 
     def draw_caption(

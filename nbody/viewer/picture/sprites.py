@@ -112,7 +112,7 @@ class Sprites:
             program["a_value"] = self._first.value
         if second is not first:
             program["a_next_position"], program["a_next_velocity"] = self._second.position, self._second.velocity
-            program["u_share"], program["u_interval"] = moment.share, moment.interval
+            program["u_fraction"], program["u_interval"] = moment.fraction, moment.interval
             if not coloring.in_shader:
                 program["a_next_value"] = self._second.value
         if self._sizes is not None:

@@ -15,11 +15,11 @@ SHRINK = 4
 CONTRAST = 200.0
 """The ratio of white (drawn bright) to dark (where the logarithm starts to bend)."""
 
-BRIGHT_SHARE = 0.01
-"""The share of the lit pixels that is at least white in the frame that sets the exposure."""
+BRIGHT_FRACTION = 0.01
+"""The fraction of the lit pixels that is at least white in the frame that sets the exposure."""
 
 GLOW = 0.35
-"""The share of the light that goes into the glow."""
+"""The fraction of the light that goes into the glow."""
 
 CONTOUR_RATIO = 4.0
 """The ratio of the surface densities of two neighbouring contours."""
@@ -60,13 +60,13 @@ class Glow:
 
 
 def metered(light: np.ndarray) -> float:
-    """The white level of ``light`` (height, width, RGB): the share :data:`BRIGHT_SHARE` of its lit pixels is brighter.
+    """The white level of ``light`` (height, width, RGB): the fraction :data:`BRIGHT_FRACTION` of its lit pixels is brighter.
 
     A pixel is lit if it has at least a thousandth of the brightest pixel's light. If none is lit, the level is 1.
     """
     most = light.max(axis=2)
     lit = most[most > most.max() / 1000]
-    return float(np.quantile(lit, 1 - BRIGHT_SHARE)) if len(lit) else 1.0
+    return float(np.quantile(lit, 1 - BRIGHT_FRACTION)) if len(lit) else 1.0
 
 
 class ToneMap:
@@ -88,7 +88,7 @@ class ToneMap:
         light.interpolation = "nearest"  # pixel by pixel; on a processor this is a fifth faster than "linear"
         white = self.white / 2**look.exposure
         program["u_light"], program["u_glow"], program["u_range"] = light, glow, light_range
-        program["u_share"], program["u_sky"] = (1 - GLOW, GLOW), background.sky
+        program["u_fraction"], program["u_sky"] = (1 - GLOW, GLOW), background.sky
         program["u_dark"], program["u_bright"] = white / CONTRAST, 1 / np.log1p(CONTRAST)
         if look.contours:
             program["u_ink"], program["u_step"] = background.ink, np.log(CONTOUR_RATIO)

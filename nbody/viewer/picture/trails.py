@@ -64,7 +64,7 @@ class Trails:
         rows, first, second = rows_with_trails(self._source, look), moment.first, moment.second or moment.first
         if not np.array_equal(rows, self._rows):
             self._rows, self._known, self._loaded = rows, {}, ()
-        self._now, self._memory = moment.share * (second.number - first.number), float(look.trail_frames)
+        self._now, self._memory = moment.fraction * (second.number - first.number), float(look.trail_frames)
         valued = -1 if coloring.in_shader else coloring.values(first)[0]  # values may come later
         wanted = (first.number, second.number, look.trail_frames, coloring, valued)
         if wanted == self._loaded or not len(rows) or first.position is None:
@@ -103,17 +103,17 @@ class Trails:
             return
         position, velocity = (np.stack([self._known[n][k] for n in numbers]) for k in (0, 1))
         interval = np.diff([self._known[n][2] for n in numbers])[:, None, None]
-        shares = np.linspace(0, 1, 1 + int(np.clip(PIECES // (position[1:, :, 0].size), 1, FINEST)))
+        fractions = np.linspace(0, 1, 1 + int(np.clip(PIECES // (position[1:, :, 0].size), 1, FINEST)))
         tangents = interval * velocity[:-1], interval * velocity[1:]
-        points = np.stack([interpolated(position[:-1], position[1:], *tangents, share) for share in shares])
+        points = np.stack([interpolated(position[:-1], position[1:], *tangents, fraction) for fraction in fractions])
         if coloring.in_shader:
             speed = np.linalg.norm(velocity, axis=2)
-            colour = coloring.colours(np.stack([(1 - s) * speed[:-1] + s * speed[1:] for s in shares]))
+            colour = coloring.colours(np.stack([(1 - s) * speed[:-1] + s * speed[1:] for s in fractions]))
         else:
             colour = np.broadcast_to(coloring.rows(first, self._rows), (*points.shape[:3], 3))
         colour = np.concatenate([colour, np.zeros((*colour.shape[:3], 1))], axis=3)
         frame = np.array(numbers, float) - first.number
-        time = np.stack([(1 - s) * frame[:-1] + s * frame[1:] for s in shares])[:, :, None]
+        time = np.stack([(1 - s) * frame[:-1] + s * frame[1:] for s in fractions])[:, :, None]
         time = np.broadcast_to(time, points.shape[:3])
         seen = (np.abs(points).max(axis=3) < FAR)[:-1] & (np.abs(points).max(axis=3) < FAR)[1:]
         begin, end, begin_colour, end_colour, out, into = (

@@ -102,7 +102,7 @@ class DeviceFrames:
             pinned = slot.pinned
         slot.packed.record(stream)
         slot.packed.synchronize()
-        return DeviceFrame(slot, self, pinned, time, state.step)
+        return DeviceFrame(slot, self, pinned, time, state.clock.step)
 
     def velocities(self, state: DeviceState, rows: Array) -> Array:
         """The velocities of some bodies in the picture's units, (rows, 3) float32 on the host."""
@@ -111,7 +111,7 @@ class DeviceFrames:
         return found.velocities.copy_to_host()
 
     def _pack(self, state: DeviceState, rows, slot: Slot) -> None:
-        state.settle()
+        state.moves.flush()
         length, speed = (state.dtype.type(1 / unit) for unit in self.units)
         shown = slot.positions.shape[0]
         pack[-(-shown // THREADS), THREADS, state.stream](

@@ -54,12 +54,12 @@ class ShownMoment:
     Attributes:
         first: the frame at or before the moment.
         second: the frame after it; None if the moment is that of ``first``.
-        share: the time since ``first``, as a fraction of the time between the frames, 0 to 1.
+        fraction: the time since ``first``, as a fraction of the time between the frames, 0 to 1.
     """
 
     first: ShownFrame
     second: ShownFrame | None = None
-    share: float = 0.0
+    fraction: float = 0.0
 
     @property
     def interval(self) -> float:
@@ -69,19 +69,19 @@ class ShownMoment:
     def positions(self, rows: slice | int | Array = slice(None)) -> Array:
         """The positions of ``rows`` in float64, interpolated as the shader does it: (rows, 3), or (3,) of one row."""
         first = self.first.position[rows].astype(np.float64)
-        if self.second is None or not self.share:
+        if self.second is None or not self.fraction:
             return first
         end = self.second.position[rows].astype(np.float64)
         out, into = (self.interval * each.velocity[rows].astype(np.float64) for each in (self.first, self.second))
-        return interpolated(first, end, out, into, self.share)
+        return interpolated(first, end, out, into, self.fraction)
 
     def velocities(self, rows: slice | int | Array = slice(None)) -> Array:
         """The velocities of ``rows`` in float64, interpolated linearly, as their colours are."""
         first = self.first.velocity[rows].astype(np.float64)
-        return first if self.second is None else first + self.share * (self.second.velocity[rows] - first)
+        return first if self.second is None else first + self.fraction * (self.second.velocity[rows] - first)
 
 
-def interpolated(begin: Array, end: Array, out: Array, into: Array, share: float) -> Array:
+def interpolated(begin: Array, end: Array, out: Array, into: Array, fraction: float) -> Array:
     """Positions (..., 3) between ``begin`` and ``end``, on a cubic Hermite polynomial with limited tangents.
 
     A tangent is a velocity times the time between the frames: ``out`` at the begin, ``into`` at the end. The polynomial
@@ -89,7 +89,7 @@ def interpolated(begin: Array, end: Array, out: Array, into: Array, share: float
     binary star of radius a that made ten turns has tangents of 63 a. Such a body shows itself: its velocities do not explain
     how far it came. (A limit relative to the chord, as of Fritsch and Carlson 1980 for monotone interpolation.)
     """
-    s, chord = share, end - begin
+    s, chord = fraction, end - begin
     moved = _length(chord)
     mismatch = _length(chord - (out + into) / 2) / np.maximum(moved, LEAST)
     blend = np.clip((mismatch - AGREES) / (DISAGREES - AGREES), 0.0, 1.0)

@@ -135,20 +135,24 @@ class Live(Source):
 
     def _publish(self, state: State) -> None:
         """Make a frame of the state, which replaces one that the window has not taken."""
-        device = self._frames_of(state) if state.slots is None else None
+        device = self._frames_of(state) if state.frames.slots is None else None
         if device is not None:
             frame: ShownFrame = device.frame(
-                cast("DeviceState", state), state.time * self.speed_unit / self.length_unit
+                cast("DeviceState", state), state.clock.time * self.speed_unit / self.length_unit
             )
         else:
-            position, velocity = state.views() if state.slots is None else state.phase_space()
-            if state.slots is not None:  # bodies have merged
-                position, velocity = position[state.slots], velocity[state.slots]
-            frame = self._on_host(position, velocity, state.step, state.time)
+            position, velocity = (
+                state.values("position", "velocity", copy=False)
+                if state.frames.slots is None
+                else state.values("position", "velocity")
+            )
+            if state.frames.slots is not None:  # bodies have merged
+                position, velocity = position[state.frames.slots], velocity[state.frames.slots]
+            frame = self._on_host(position, velocity, state.clock.step, state.clock.time)
         if (
-            state.step >= 2 * self._scaled_at
+            state.clock.step >= 2 * self._scaled_at
         ):  # the palette's ends follow, each time that the number of steps has doubled
-            self._scaled_at = max(1, state.step)
+            self._scaled_at = max(1, state.clock.step)
             if device is not None:
                 sample = device.velocities(cast("DeviceState", state), self._sampled) * self.speed_unit
             else:

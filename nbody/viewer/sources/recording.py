@@ -20,7 +20,7 @@ from nbody.viewer.sources.source import Caption, Catalogue, Source, unit_near
 Array = np.ndarray
 
 MARKED, SHORTEST_MARK = 0.025, 4
-"""A collision is marked for this share of the run's frames, and at least for so many."""
+"""A collision is marked for this fraction of the run's frames, and at least for so many."""
 
 MOST_MARKS = 32
 """The most collisions that are marked at the same time, the latest ones."""

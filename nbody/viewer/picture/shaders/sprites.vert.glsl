@@ -24,7 +24,7 @@ attribute vec2 a_size;         // a factor of the width, and a factor of the lig
 #endif
 
 #ifndef STILL
-uniform float u_share;         // time since the first frame, as a fraction of u_interval
+uniform float u_fraction;         // time since the first frame, as a fraction of u_interval
 uniform float u_interval;      // time between the two frames
 attribute vec3 a_next_position; // of the second frame
 attribute vec3 a_next_velocity;
@@ -44,7 +44,7 @@ vec3 velocity() { return a_velocity; }
 // The cubic Hermite polynomial through the positions and velocities of both frames, with limited tangents. (The same as
 // nbody/viewer/sources/frames.py, which explains the limit.)
 vec3 position() {
-    float s = u_share;
+    float s = u_fraction;
     vec3 chord = a_next_position - a_position;
     vec3 first = u_interval * a_velocity, second = u_interval * a_next_velocity;
     float moved = length(chord);
@@ -55,7 +55,7 @@ vec3 position() {
     vec3 bend = (1.0 - s) * (1.0 - s) * s * first - s * s * (1.0 - s) * second;
     return a_position + s * s * (3.0 - 2.0 * s) * chord + bend;
 }
-vec3 velocity() { return mix(a_velocity, a_next_velocity, u_share); }
+vec3 velocity() { return mix(a_velocity, a_next_velocity, u_fraction); }
 #endif
 
 float value() {
@@ -65,7 +65,7 @@ float value() {
 #ifdef STILL
     return a_value;
 #else
-    return mix(a_value, a_next_value, u_share);
+    return mix(a_value, a_next_value, u_fraction);
 #endif
 #endif
 }

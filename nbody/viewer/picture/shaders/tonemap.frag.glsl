@@ -3,7 +3,7 @@
 
 uniform sampler2D u_light;
 uniform sampler2D u_glow;
-uniform vec2 u_share;          // shares of the light and of the glow in the picture; their sum is 1
+uniform vec2 u_fraction;          // fractions of the light and of the glow in the picture; their sum is 1
 uniform float u_range;         // the light of a texture value of 1
 uniform float u_dark;          // light where the logarithm begins to bend
 uniform float u_bright;        // 1 / log(1 + light that is drawn bright / u_dark)
@@ -18,7 +18,7 @@ void main() {
     // Light that overflowed is infinite, and infinity divided by infinity is NaN.
     vec4 glow = texture2D(u_glow, v_place);
     vec3 light = min(texture2D(u_light, v_place).rgb, vec3(1e30));
-    light = u_share.x * light + u_share.y * glow.rgb;
+    light = u_fraction.x * light + u_fraction.y * glow.rgb;
     light *= u_range;
     float most = max(max(light.r, light.g), max(light.b, 1e-9));
     float bright = log(1.0 + most / u_dark) * u_bright;

@@ -1,0 +1,31 @@
+"""External fields: added to what an engine has computed, in one place for all engines."""
+
+from nbody.fields.added import AddedFields
+from nbody.forces.engine import Engine, Targets
+from nbody.forces.layers.layer import Layer
+from nbody.state import State, Want
+
+
+class WithFields(Layer):
+    """An engine, and a sum of external fields: N evaluations beside the N² pairs."""
+
+    def __init__(self, inner: Engine, fields: AddedFields) -> None:
+        super().__init__(inner)
+        self._fields = fields
+
+    def _compute(self, state: State, want: Want) -> None:
+        super()._compute(state, want)
+        self._fields.add(state, want)
+
+    def _compute_potential(self, state: State, want: Want) -> None:
+        super()._compute_potential(state, want)
+        self._fields.add(state, want, accelerations=self.can.potential != "separate")
+
+    def _compute_targets(self, state: State, want: Want, targets: Targets) -> None:
+        super()._compute_targets(state, want, targets)
+        self._fields.add(state, want, targets=targets)
+
+
+def fields_of(engine: Engine) -> AddedFields | None:
+    """The external fields of an engine; None if it has none."""
+    return engine._fields if isinstance(engine, WithFields) else None

@@ -1,0 +1,53 @@
+"""Bodies with mass first, on a GPU."""
+
+from typing import Any
+
+import numpy as np
+
+from nbody import gpu
+from nbody.forces.layers.sorted import Sorted
+from nbody.gpu import cuda
+from nbody.state import Want
+
+THREADS = 256
+
+
+class DeviceSorted(Sorted):
+    """In the memory of a GPU: ``body``, ``acceleration`` and ``softening2`` of :mod:`nbody.state.device`."""
+
+    def __init__(self, state: Any, order: np.ndarray) -> None:
+        super().__init__(state, order)
+        self._order = cuda.to_device(order.astype(np.int64))
+        for name in ("body", "acceleration"):
+            setattr(self.state, name, cuda.to_device(np.zeros((state.count, 4), state.dtype)))
+        if hasattr(state, "softening2"):
+            self.state.softening2 = cuda.to_device(state.softening2.copy_to_host()[order])
+
+    def gather(self, state: Any, want: Want) -> None:
+        state.moves.flush()
+        gather_rows[-(-state.count // THREADS), THREADS, state.stream](state.body, self._order, self.state.body)
+
+    def scatter(self, state: Any, want: Want, accelerations: bool) -> None:
+        components = np.int64(4 if Want.ENERGY in want else 3)
+        blocks = -(-state.count // THREADS)
+        scatter_rows[blocks, THREADS, state.stream](
+            self.state.acceleration, self._order, state.acceleration, components
+        )
+
+
+@gpu.kernel
+def gather_rows(source, order, destination):
+    """destination[q] = source[order[q]], rows of four numbers."""
+    q = cuda.grid(1)
+    if q < destination.shape[0]:
+        for k in range(4):
+            destination[q, k] = source[order[q], k]
+
+
+@gpu.kernel
+def scatter_rows(source, order, destination, components):
+    """destination[order[q]] = source[q], for the first components of rows of four numbers."""
+    q = cuda.grid(1)
+    if q < destination.shape[0]:
+        for k in range(components):
+            destination[order[q], k] = source[q, k]

@@ -1,0 +1,97 @@
+"""The steps of a table of moves in one compiled loop, for a few bodies: the moves of :class:`~nbody.state.host.HostMoves`
+and the sums of :mod:`nbody.forces.direct.cpu_few`, with their bits."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.forces.direct.cpu_few import add_pairs, variant_of
+from nbody.integrators.integrator import Motion, SchemeFacts
+from nbody.state.host import HostState
+
+FORCE, KICK, DRIFT, DRIFT_TAYLOR = range(4)
+KINDS = {"force": FORCE, "kick": KICK, "drift": DRIFT, "drift_taylor": DRIFT_TAYLOR}
+
+
+@cache
+def _steps_for(softening: str, dimensions: int, single: bool) -> Callable:
+    """The kernel of a law; ``single``: the state is float32."""
+    variant = variant_of(softening, dimensions)
+
+    def make_steps(kinds, factors, steps, current, x, v, a, m, G, length2):
+        """Make ``steps`` steps.
+
+        Args:
+            kinds: (K,) the moves of a step; factors: (K, 2) their dt and dt²/2, in the state's dtype.
+            current: True if ``a`` belongs to ``x``.
+            x, v, a: (N, D), changed in place.
+
+        Returns:
+            The number of force evaluations.
+        """
+        sums = np.empty((3, m.size))
+        xs, vs, accelerations = x.reshape(x.size), v.reshape(x.size), a.reshape(x.size)
+        evaluations = 0
+        for _ in range(steps):
+            for k in range(kinds.size):
+                kind, dt = kinds[k], factors[k, 0]
+                if kind == FORCE:
+                    if not current:
+                        add_pairs(variant, x, m, G, length2, sums)
+                        for i in range(m.size):
+                            for d in range(dimensions):
+                                a[i, d] = sums[d, i]
+                        evaluations += 1
+                    current = True
+                elif kind == KICK:
+                    for i in range(vs.size):
+                        vs[i] += accelerations[i] * dt
+                else:
+                    if kind == DRIFT:
+                        for i in range(xs.size):
+                            xs[i] += vs[i] * dt
+                    elif single:
+                        for i in range(xs.size):
+                            xs[i] += vs[i] * dt + accelerations[i] * factors[k, 1]
+                    else:
+                        for i in range(xs.size):
+                            xs[i] = (xs[i] + vs[i] * dt) + accelerations[i] * factors[k, 1]
+                    current = False
+        return evaluations
+
+    return disk_cached(make_steps)
+
+
+class FewSteps:
+    """Makes steps of one state.
+
+    Args:
+        motion: an engine whose sums are those of :mod:`nbody.forces.direct.cpu_few`, and a state in host memory.
+        facts: of the scheme, a table of moves.
+        dt: the time step.
+    """
+
+    def __init__(self, motion: Motion, facts: SchemeFacts, dt: float) -> None:
+        engine, state = motion
+        assert isinstance(state, HostState)
+        steps = [fraction * dt for _, fraction in facts.moves]
+        factors = np.array([(step, 0.5 * step * step) for step in steps], state.dtype)
+        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, state.dtype == np.float32)
+        self._table = np.array([KINDS[kind] for kind, _ in facts.moves]), factors
+        self._law = engine.gravity.G, engine.gravity.length2
+        self._state, self._dt, self._leaves, self._pairs = state, dt, facts.leaves, engine.work(state)
+
+    def make(self, steps: int) -> None:
+        """Make ``steps`` steps."""
+        if not steps:
+            return
+        state, clock = self._state, self._state.clock
+        evaluations = self._kernel(
+            *self._table, steps, bool(clock.current), state.position, state.velocity, state.acceleration, state.mass,
+            *self._law,
+        )  # fmt: skip
+        clock.count_steps(steps, self._dt)
+        clock.current = self._leaves
+        state.progress.report(evaluations * self._pairs)

@@ -1,0 +1,93 @@
+"""What a rung's kernel reads and writes, counted from its trace in the simulator."""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from nbody.gpu.traced import BARRIER, Access, Trace, trace
+from nbody.linalg import LADDER
+from nbody.linalg.k17_champion import TILINGS, tiled_launch
+from nbody.linalg.rung import ProductLaunch, ProductShape
+
+BANKS, LINE = 32, 128
+"""Banks of shared memory, each a word of 4 bytes wide, and bytes of a line of global memory."""
+
+ONE_BLOCK = {
+    name: ProductShape(*shape)
+    for names, shape in (
+        ("k01 k04 k05 k06 k07 k08", (32, 32, 32)),
+        ("k09 k10", (64, 64, 16)),
+        ("k11", (32, 32, 8)),
+        ("k12", (64, 64, 8)),
+        ("k13 k14", (128, 128, 8)),
+        ("k15 k17", (128, 128, 16)),
+    )
+    for name in names.split()
+}
+"""Float32 products that take one block, and one window of shared memory (k15: two)."""
+
+
+@cache
+def traced(name: str, shape: ProductShape | None = None) -> Trace:
+    """The trace of a rung's kernel for random float32 matrices, of one block where no shape is given. (k17 has its
+    large tiling.)"""
+    shape = shape or ONE_BLOCK[name]
+    dtype = np.dtype(np.float32)
+    launch = LADDER.load(name).launch(shape, dtype)
+    if name == "k17":
+        launch = tiled_launch(shape, dtype, TILINGS["float32"][0][1], 1)
+    assert isinstance(launch, ProductLaunch)
+    rng = np.random.default_rng(1)
+    a, b = (rng.random(size).astype(dtype) for size in ((shape.m, shape.k), (shape.k, shape.n)))
+    c = np.zeros((shape.m, shape.n), dtype)
+    more = {f"scratch{i}": np.zeros(scratch.shape, scratch.dtype) for i, scratch in enumerate(launch.scratch)}
+    found = trace(launch.kernel, launch.grid, launch.block, a=a, b=b, c=c, **more)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4)
+    return found
+
+
+def of_warp(threads: list[list[Access]], array: str, write: bool, warp: int = 0) -> np.ndarray:
+    """Flat indices (accesses, 32) of the accesses of one warp to an array, in order."""
+    lanes = threads[32 * warp : 32 * warp + 32]
+    return np.array([[e.index for e in lane if e.array == array and e.write == write] for lane in lanes]).T
+
+
+def conflicts(words: np.ndarray) -> int:
+    """How many different words of one bank the lanes of an access ask for: the times that shared memory has to serve."""
+    wanted = np.unique(words)
+    return int(np.bincount(wanted % BANKS).max())
+
+
+class Count(NamedTuple):
+    """Multiply-adds of a thread, and its accesses to read factors from global and from shared memory."""
+
+    products: int
+    from_global: float
+    from_shared: float
+
+
+def count(name: str) -> Count:
+    """What thread 0 of a rung's block does. A number that it reads again before the next barrier stays in a register, and
+    with vectors four neighbours are one access."""
+    shape, threads = ONE_BLOCK[name], traced(name)[0, 0]
+    results = len({e.index for e in threads[0] if e.array == "c" and e.write})
+    vectors = "vector loads" in LADDER.load(name).claims
+    shared = 0
+    window: dict[str, set[int]] = {}
+    for event in [*threads[0], Access(BARRIER, False, 0)]:
+        if event.array == BARRIER:
+            shared += sum(_accesses(words, vectors) for words in window.values())
+            window = {}
+        elif event.array.startswith("shared") and not event.write:
+            window.setdefault(event.array, set()).add(event.index)
+    all_reads = sum(len({e.index for e in one if e.array == name and not e.write}) for one in threads for name in "ab")
+    return Count(results * shape.k, all_reads / len(threads), shared)
+
+
+def _accesses(words: set[int], vectors: bool) -> int:
+    """Loads that bring these words: one for each, or one for four where a whole vector is wanted."""
+    if not vectors:
+        return len(words)
+    groups = [set(range(4 * q, 4 * q + 4)) & words for q in {w // 4 for w in words}]
+    return sum(1 if len(group) == 4 else len(group) for group in groups)

@@ -1,0 +1,240 @@
+"""Measures the matrix ladder: each rung is compared with a float64 product and with cuBLAS in the same run.
+
+No rung is timed before its result is checked. Times are the device's own.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from nbody.bench import card
+from nbody.bench.row import Row, ratio
+from nbody.bench.timing import TimedCall, Timing, device_times, in_turns, seconds
+from nbody.errors import InputError, unknown
+from nbody.lessons.ladder import cublas
+from nbody.lessons.ladder.accuracy import error_report
+from nbody.lessons.ladder.as_called import as_called
+from nbody.lessons.ladder.cublas import CUBLAS
+from nbody.lessons.ladder.products import ProductProblem, check_fits
+from nbody.linalg import CHAMPIONS, ELEMENTWISE, LADDER
+from nbody.linalg.rung import ProductShape, Rung
+
+SIZES = (512, 1024, 2048, 4096)
+PRECISIONS = ("float32", "float64")
+
+LONGEST = 0.5
+"""A product that would take longer than this (in seconds) is left out: it would teach nothing more."""
+
+PILOT = 256
+"""The n of the product that gives the first estimate of a CPU rung's speed, if no smaller one was measured."""
+
+Notify = Callable[[str], None]
+
+
+def measure(
+    sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str] = (), notify: Notify = lambda _: None
+) -> list[Row]:
+    """Measure rungs of ``LADDER`` and element-wise kernels (all if none is named) on random square matrices. A rung for few
+    columns multiplies (n, n) by (n, columns); a rung with a largest size gets matrices of that size.
+
+    Returns:
+        For each precision and size, the rows of cuBLAS and then one row per rung. Unknown values are None; a wrong
+        result has no time.
+    """
+    rows: list[Row] = []
+    for precision in precisions:
+        rates: dict[str, float] = {}
+        for size in sorted(sizes):
+            rows += with_ratios(list(_measure_size(size, precision, rungs, rates, notify)), naive())
+    return rows
+
+
+def with_ratios(rows: list[Row], naive: str) -> list[Row]:
+    """The rows of one size and precision with their speeds relative to cuBLAS and to the rung ``naive``."""
+    base, cycles = next(((row.gflops, row.predicted_cycles) for row in rows if row.name == naive), (None, None))
+    cublas_rates = {(row.m, row.n): row.gflops for row in rows if row.name in CUBLAS}
+    return [
+        replace(
+            row,
+            percent_of_cublas=ratio(row.gflops, cublas_rates.get((row.m, row.n)), 100),
+            speedup=ratio(row.gflops, base),
+            predicted_speedup=ratio(cycles, row.predicted_cycles),
+        )
+        for row in rows
+    ]
+
+
+def naive() -> str:
+    """The rung to which speed-ups refer: the first on the GPU that multiplies matrices of any size."""
+    return next(name for name in LADDER if (rung := LADDER.load(name)).on == "gpu" and not rung.largest)
+
+
+def check(sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str]) -> None:
+    """Raise an error for a size below 1 or too large for the memory, an unknown precision or rung, or a missing
+    GPU."""
+    for size in sizes:
+        if size < 1:
+            raise InputError(f"--sizes: must be at least 1, got {size}")
+    for precision in precisions:
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS, "--precision: ")
+    for name in rungs:
+        check_rung(name, "--rungs: ")
+    on_cpu = [name for name in LADDER if LADDER.load(name).on == "cpu"]
+    if not rungs or set(rungs) - set(on_cpu):
+        card.require_gpu("nbody bench matmul", f"--rungs {' '.join(on_cpu)} and --explain RUNG need none")
+    for precision in precisions:
+        check_fits(max(sizes), precision, on_gpu=not card.no_gpu())
+
+
+def check_rung(name: str, where: str) -> None:
+    """Raise an InputError, which begins with ``where``, unless there is a rung or element-wise kernel of this name."""
+    if name not in (*LADDER, *ELEMENTWISE):
+        raise unknown("rung", name, (*LADDER, *ELEMENTWISE), where)
+
+
+def _measure_size(
+    size: int, precision: str, rungs: Sequence[str], rates: dict[str, float], notify: Notify
+) -> Iterator[Row]:
+    """Rows of one size and precision, without their ratios; ``rates`` are the FLOP/s of each rung so far."""
+    notify(f"making matrices, n = {size}, {precision}")
+    problem = cache(lambda shape: ProductProblem(shape, precision))
+    square = problem(ProductShape(size, size, size))
+    skinny = {ProductShape(size, rung.columns, size) for rung in map(LADDER.load, LADDER) if rung.columns}
+    for name, shape in zip(CUBLAS, (square.shape, *skinny), strict=False):
+        yield from _cublas(problem(shape), name, size)
+    for name in LADDER:
+        rung: Rung = LADDER.load(name)
+        if (rungs and name not in rungs) or precision not in rung.dtypes:
+            continue
+        side = rung.largest or size
+        shape = ProductShape(side, rung.columns or side, side)
+        row = _row(name, rung.title, problem(shape), size, rung.on, improves=rung.improves)
+        try:
+            notify(f"{name} {rung.title}, n = {size}, {precision}")
+            if rung.on == "cpu" and name not in rates:
+                rates[name] = _pilot(rung, precision)
+            expected = shape.flops / rates.get(name, np.inf)
+            if expected > LONGEST:
+                yield row(note=f"left out: one product would take about {expected:.1g} s")
+                continue
+            measured = _measure(rung, problem(shape), row)
+        except Exception as error:  # an older GPU lacks asynchronous copies or these tensor cores
+            measured = row(note=f"does not run here ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
+        if measured.gflops:
+            rates[name] = 1e9 * measured.gflops
+        yield measured
+        if measured.seconds and name == CHAMPIONS[precision]:
+            yield as_called(measured, problem(shape))
+    for name in ELEMENTWISE:
+        if not rungs or name in rungs:
+            yield _measure_elementwise(name, ELEMENTWISE.load(name), square)
+
+
+def _row(
+    name: str, title: str, problem: ProductProblem, size: int, on: str = "gpu", **known: Any
+) -> Callable[..., Row]:
+    """A function that makes the row of a product."""
+    from nbody import gpu
+
+    device = "CPU" if on == "cpu" else gpu.facts().name
+    known |= {
+        "suite": "matmul",
+        "name": name,
+        "title": title,
+        "device": device,
+        "precision": problem.dtype.name,
+        "size": size,
+    }
+    return partial(Row, **known, **problem.shape._asdict())
+
+
+def checked_and_timed(
+    row: Callable[..., Row], problem: ProductProblem, error: Any, tolerance: float, work: Callable[[], Any], on: str = "gpu",
+    flops: float | None = None, moved: float | None = None,
+) -> Row:  # fmt: skip
+    """The row with its error, and with its time if the error is within the tolerance. ``flops`` and ``moved`` (bytes) are by
+    default those of the product."""
+    checked = partial(row, error=error.maximum, error_mean=error.mean)
+    if not error.maximum <= tolerance:
+        return checked(wrong=True, note="the result is wrong; it was not timed")
+    timing = in_turns([TimedCall(work, seconds(work))])[0] if on == "cpu" else Timing.of(device_times(work))
+    took = timing.median
+    shape = problem.shape
+    numbers = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n
+    rate = (shape.flops if flops is None else flops) / took
+    moved = numbers * problem.dtype.itemsize if moved is None else moved
+    return checked(
+        seconds=took, gflops=rate / 1e9 or None, percent_of_peak=ratio(rate, _peak(problem.dtype), 100),
+        gbytes_per_s=moved / took / 1e9,
+    )  # fmt: skip
+
+
+def _peak(dtype: np.dtype) -> float | None:
+    """FLOP/s of the card's float pipes; None without a card."""
+    from nbody import gpu
+
+    return None if card.no_gpu() else gpu.facts().peak(dtype.name)
+
+
+def _run(rung: Rung, problem: ProductProblem) -> tuple[Callable[[], Any], np.ndarray]:
+    """The work of a product, and its result."""
+    run = rung.launch(problem.shape, problem.dtype)
+    if rung.on == "cpu":
+        product = problem.nothing()
+        work = partial(run, problem.a, problem.b, product)
+        work()
+        return work, product
+    target = problem.cleared()
+    work = partial(run, *problem.on_device)
+    work()
+    return work, target.copy_to_host()
+
+
+def _pilot(rung: Rung, precision: str) -> float:
+    """An estimate of the FLOP/s of a rung on the CPU."""
+    small = ProductProblem(ProductShape(PILOT, PILOT, PILOT), precision)
+    work, _ = _run(rung, small)
+    return small.shape.flops / min(seconds(work) for _ in range(3))
+
+
+def _measure(rung: Rung, problem: ProductProblem, row: Callable[..., Row]) -> Row:
+    """The row of a rung: check, then time."""
+    work, product = _run(rung, problem)
+    shape, reads = problem.shape, rung.reads(problem.shape)
+    row = partial(
+        row, reads_global=reads.from_global, bytes_global=reads.from_global * shape.m * shape.n * problem.dtype.itemsize,
+        predicted_cycles=None if rung.on == "cpu" else reads.cycles,
+    )  # fmt: skip
+    return checked_and_timed(
+        row, problem, problem.error(product), rung.tolerance(shape.k, problem.dtype), work, rung.on
+    )
+
+
+def _measure_elementwise(name: str, kernel: Any, problem: ProductProblem) -> Row:
+    """The row of an element-wise kernel on the same matrices; its work is bytes, not operations."""
+    shape, dtype = problem.shape, problem.dtype
+    target = problem.cleared()
+    work = partial(kernel.launch(shape, dtype), *problem.on_device)
+    work()
+    expected = kernel.reference(problem.a.astype(np.float64), problem.b.astype(np.float64))
+    error = error_report(target.copy_to_host(), expected)
+    moved = kernel.moved * shape.m * shape.n * dtype.itemsize
+    row = partial(_row(name, kernel.title, problem, shape.n), k=None, bytes_global=moved)
+    return checked_and_timed(row, problem, error, float(np.finfo(dtype).eps), work, flops=0.0, moved=moved)
+
+
+def _cublas(problem: ProductProblem, name: str, size: int) -> Iterator[Row]:
+    """The row of cuBLAS, if the library is found."""
+    library, _ = cublas.load()
+    if library is None:
+        return
+    target = problem.cleared()
+    work = partial(library.multiply, *problem.on_device)
+    work()
+    tolerance = (problem.shape.k + 4) * float(np.finfo(problem.dtype).eps)
+    row = _row(name, f"cuBLAS {library.version}", problem, size)
+    yield checked_and_timed(row, problem, problem.error(target.copy_to_host()), tolerance, work)

@@ -1,0 +1,60 @@
+"""The tables of the roofline suite: speeds and bounds, and facts about kernels."""
+
+from collections.abc import Callable, Iterator
+
+from nbody.bench.forces.tables import speeds
+from nbody.bench.plot import Picture
+from nbody.bench.report import Report
+from nbody.bench.tables import ERRORS, WHO, Sheet, TableColumn, about, percent, whole
+from nbody.units import duration, rate
+
+SPEEDS = (
+    *WHO,
+    TableColumn("a force\nevaluation", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    TableColumn("inter-\nactions/s", "interactions_per_s", rate),
+    TableColumn("\nGFLOP/s", "gflops", whole),
+    TableColumn("% of\npeak", "percent_of_peak", percent),
+    TableColumn("% of\nslots", "percent_of_slots", percent),
+    TableColumn("% of\nroots", "percent_of_roots", percent),
+    *ERRORS,
+)
+
+KERNELS = (
+    *WHO,
+    TableColumn("slots", "slots", lambda slots: f"{slots:.2f}"),
+    TableColumn("regis-\nters", "registers"),
+    TableColumn("shared,\nbytes", "shared_bytes"),
+    TableColumn("local,\nbytes", "local_bytes"),
+    TableColumn("threads", "threads_a_block"),
+    TableColumn("occu-\npancy", "occupancy", lambda part: f"{100 * part:.0f} %"),
+    TableColumn("blocks", "blocks"),
+    TableColumn("waves", "waves", lambda waves: f"{waves:.2f}"),
+    TableColumn("laun-\nches", "launches"),
+)
+
+EXPLAINED = (
+    "3-D, Plummer softening, unequal masses; device time, excluding launches. GFLOP/s at 20 "
+    "operations per interaction, which a kernel that computes each pair once does not all do. Slots: 4 warp instructions "
+    "per clock and multiprocessor, and its float pipes; roots: 16 reciprocal square roots; all at the card's highest clock. "
+    "Errors are relative, against float64 sums."
+)
+
+KERNELS_EXPLAINED = (
+    "Slots: instructions per interaction in the innermost loop of the kernel, counted in its machine code by nvdisasm."
+)
+
+
+def sheets(report: Report) -> Iterator[Sheet]:
+    """The tables of speeds, and of kernels."""
+    rows = report.of("roofline")
+    yield Sheet(f"Forces and their bounds on {report.device}", about(report, EXPLAINED, rows), SPEEDS, rows)
+    if own := [row for row in rows if row.kernel]:
+        yield Sheet("Their kernels", KERNELS_EXPLAINED, KERNELS, own)
+
+
+def picture(report: Report) -> Picture:
+    """Interactions per second against N below the bounds of the card, a panel per precision."""
+    return speeds("Forces and their bounds", "roofline", report)
+
+
+PAGES: dict[str, Callable[[Report], str]] = {}

@@ -1,0 +1,27 @@
+"""``simulation.step``, which makes steps; up to nbody 0.2 it was their number."""
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from nbody.errors import InputError
+
+
+class StepCall:
+    """Makes steps when it is called; used as a number it raises an InputError that names ``steps_made``."""
+
+    def __init__(self, make_steps: Callable[[int], None]) -> None:
+        self._make_steps = make_steps
+
+    def __call__(self, n: int = 1) -> None:
+        self._make_steps(n)
+
+
+def _refuse(*_: Any) -> NoReturn:
+    raise InputError("simulation.step makes steps, as in simulation.step(100); their number is simulation.steps_made")
+
+
+for _name in (
+    "int", "index", "float", "format", "eq", "ne", "lt", "le", "gt", "ge", "add", "radd", "sub", "rsub", "mul", "rmul",
+    "truediv", "floordiv", "mod", "bool",
+):  # fmt: skip
+    setattr(StepCall, f"__{_name}__", _refuse)

@@ -1,0 +1,151 @@
+"""A few bodies on the CPU: their forces, and their steps in one compiled call, are those of the law and of single moves."""
+
+import numpy as np
+import pytest
+from conftest import random_bodies
+
+from nbody import Particles, Simulation, Trajectory
+from nbody.errors import InputError, RunFailed
+from nbody.forces.api import accelerations
+from nbody.forces.direct.cpu import FEW
+from nbody.forces.reference import direct_sum
+from nbody.gpu import SIMULATED
+from nbody.integrators import INTEGRATORS, table
+from nbody.integrators.table import MoveTable
+from nbody.law import Gravity
+
+LAWS = [("plummer", 0.05), ("spline", 0.3), ("cutoff", 0.3), ("none", 0.0)]
+TABLES = [name for name in INTEGRATORS if issubclass(INTEGRATORS.load(name), MoveTable)]
+
+pytestmark = pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+
+
+def flat(bodies, dimensions):
+    """The bodies in the plane, or as they are."""
+    return Particles(bodies.mass, bodies.position[:, :dimensions], bodies.velocity[:, :dimensions])
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("softening,length", LAWS)
+def test_forces_of_few_bodies_are_those_of_the_law(softening, length, dimensions, precision):
+    """Two of them have no mass, and one of these is in the place of a body with mass."""
+    law = Gravity(G=0.7, dimensions=dimensions, softening=softening, length=length)
+    for count in (2, 5, FEW):
+        bodies = flat(random_bodies(count), dimensions)
+        position, mass = bodies.position.astype(precision).astype(float), bodies.mass.astype(precision).astype(float)
+        mass[-2 if count > 2 else -1 :] = 0.0
+        if count > 2:
+            position[-1] = position[0]
+        expected, _ = direct_sum(position, mass, law)
+        massive = mass > 0
+        _, expected_phi = direct_sum(position[massive], mass[massive], law)
+        a, phi = accelerations(
+            position, mass, G=0.7, softening=softening, length=length, engine="cpu", precision=precision, potential=True
+        )
+        bound = (100 if softening == "spline" else 8) * np.finfo(precision).eps  # a spline's polynomials cancel
+        assert np.abs(a - expected).max() <= bound * np.abs(expected).max()
+        assert (np.abs(phi[massive] - expected_phi) <= bound * np.abs(expected_phi)).all()
+        assert count == 2 or np.isneginf(phi[-1]) == (softening == "none")
+
+
+@pytest.mark.parametrize("mass,potential", [([1.0, 1.0], [-np.inf, -np.inf]), ([1.0, 0.0], [0.0, -np.inf])])
+def test_coincident_bodies_exert_no_force_and_only_mass_binds(mass, potential):
+    a, phi = accelerations(np.ones((2, 3)), mass, engine="cpu", potential=True)
+    assert not a.any() and phi.tolist() == potential
+
+
+def moved(scheme, bodies, precision, divisions, **values):
+    simulation = Simulation(bodies, dt=0.01, integrator=scheme, engine="cpu", precision=precision, **values)
+    simulation.integrator.start(simulation.motion)
+    for steps in divisions:
+        simulation.integrator.advance(simulation.motion, steps)
+    return simulation.checkpoint_arrays() | {"time": np.array(simulation.time)}
+
+
+@pytest.mark.parametrize("scheme", TABLES)
+def test_one_compiled_call_has_the_bits_of_single_moves(scheme, monkeypatch):
+    rng = np.random.default_rng(4)
+    for precision, dimensions in (("float64", 3), ("float32", 2)):
+        bodies = flat(random_bodies(7), dimensions)
+        given = {"softening": "plummer", "length": 0.1}
+        ends = [moved(scheme, bodies, precision, sizes, **given) for sizes in ([40], rng.multinomial(40, [1 / 9] * 9))]
+        with monkeypatch.context() as patch:
+            patch.setattr(table, "_in_one_call", lambda motion: False)
+            ends.append(moved(scheme, bodies, precision, [40], **given))
+        for end in ends[1:]:
+            for name, values in ends[0].items():
+                np.testing.assert_array_equal(end[name], values, err_msg=name)
+
+
+def small(**values):
+    given = {"dt": 0.01, "softening": "plummer", "length": 0.1, "engine": "cpu", "precision": "float64"}
+    return Simulation(random_bodies(6), **given | values)
+
+
+@pytest.mark.parametrize("scheme", ["leapfrog", "leapfrog_dkd", "yoshida4", "hermite4"])
+def test_steps_one_by_one_are_those_of_a_run(scheme):
+    """With their time, particles and energies; and an energy that is asked for changes nothing."""
+    made, run = small(integrator=scheme), small(integrator=scheme)
+    for n in (1, 1, 5, 0, 3):
+        made.step(n)
+        assert np.isfinite(made.energies.latest)
+    made.step()
+    summary = run.run(steps=11)
+    assert (made.steps_made, made.time) == (run.steps_made, run.time) == (11, 0.11)
+    for name in ("position", "velocity"):
+        np.testing.assert_array_equal(getattr(made.particles, name), getattr(run.particles, name))
+    assert made.energies.initial == summary.energy_initial and made.energies.latest == summary.energy_final
+    assert made.energies == run.energies
+    made.step(2)
+    assert made.run(steps=1).step == 14
+
+
+def test_steps_of_a_recorded_simulation_are_in_its_file(tmp_path):
+    simulation = small()
+    simulation.step(3)
+    simulation.record(tmp_path / "run.h5")
+    simulation.step(2)
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert list(run.step) == [3, 4, 5]
+
+
+def test_a_run_that_records_nothing_has_the_bits_of_one_that_records(tmp_path):
+    ends = [small(every=3), small(every=3), small(every=3)]
+    ends[1].record(tmp_path / "run.h5")
+    frames = [ends[0].run(steps=40).frames, ends[1].run(steps=40).frames]
+    ends[2].run(steps=40, callback=lambda now: ends[2].energies, every=7)
+    assert frames == [2, 15]
+    for end in ends[1:]:
+        np.testing.assert_array_equal(end.particles.position, ends[0].particles.position)
+
+
+def test_numbers_that_are_no_longer_finite_stop_a_run_that_records_nothing():
+    simulation = small()
+    simulation.step()
+    simulation.arrays["position"][2, 0] = np.nan
+    simulation.state.invalidate()
+    simulation.step()
+    with pytest.raises(RunFailed, match="step 2"):
+        _ = simulation.energies
+    with pytest.raises(RunFailed):
+        simulation.run(steps=3)
+
+
+def test_an_energy_limit_is_checked_though_nothing_is_recorded():
+    bodies = Particles([1.0, 1.0], [[-1.0, 0, 0], [1.0, 0, 0]], [[0.0, 0.01, 0], [0.0, -0.01, 0]])
+    simulation = Simulation(
+        bodies, dt=0.1, engine="cpu", precision="float64", on_energy_error={"limit": 0.1, "action": "stop"}
+    )
+    with pytest.raises(RunFailed, match="energy error"):
+        simulation.run(steps=1000)
+    assert simulation.steps_made < 1000
+
+
+def test_the_number_of_steps_is_not_called_step():
+    simulation = small()
+    for use in (lambda now: now == 0, lambda now: now + 1, lambda now: f"{now}", int, range):
+        with pytest.raises(InputError, match="steps_made"):
+            use(simulation.step)
+    with pytest.raises(InputError, match="zero or more"):
+        simulation.step(-1)
