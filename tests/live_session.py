@@ -76,11 +76,11 @@ def slowly(make=Simulation.__init__):
         make(self, *arguments, **options)
         compute = self.engine._compute
 
-        def with_a_rest(state, want):
+        def with_a_rest(state, outputs):
             for _ in range(20):
                 time.sleep(seconds / 20)
                 state.progress.report(0)
-            compute(state, want)
+            compute(state, outputs)
 
         self.engine._compute = with_a_rest
 

@@ -20,7 +20,7 @@ from nbody.integrators.blocks import memory
 from nbody.integrators.blocks.memory import working_bytes
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
-from nbody.state import Want
+from nbody.state import Outputs
 
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 SOFTENED = Gravity(softening="plummer", length=1e-3)
@@ -47,7 +47,7 @@ def bodies_of(motion):
 
 def energy(motion):
     """Total energy."""
-    motion.evaluate(Want.POTENTIAL)
+    motion.evaluate(Outputs.POTENTIAL)
     sums = motion.state.frames.snapshot().wait().sums
     return float(sums[0] + sums[1])
 

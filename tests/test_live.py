@@ -213,11 +213,11 @@ class Slow(Simulation):
         super().__init__(*arguments, **options)
         compute = self.engine._compute
 
-        def slowly(state, want):
+        def slowly(state, outputs):
             for _ in range(20):
                 time.sleep(self.seconds / 20)
                 state.progress.report(0)
-            compute(state, want)
+            compute(state, outputs)
 
         self.engine._compute = slowly
 

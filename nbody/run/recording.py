@@ -18,7 +18,7 @@ from nbody.run.output import Output
 from nbody.run.recorder import Moment, Recorder
 from nbody.run.schedule import Schedule
 from nbody.scenario import FromArrays
-from nbody.state import Snapshot, Want
+from nbody.state import Outputs, Snapshot
 from nbody.trajectory import TrajectoryWriter, state_bytes
 from nbody.trajectory.provenance import collect_provenance
 
@@ -204,7 +204,7 @@ class Recording:
         known: dict[str, Any] = run.scope() | facts | run.team.provenance()
         if (devices := run.engine.identity(run.state).device) != known["device"]:
             known["devices"] = devices
-        if file.start is None and run.measures_forces and Want.ACCELERATION in run.state.clock.current:
+        if file.start is None and run.measures_forces and Outputs.ACCELERATION in run.state.clock.current:
             seed = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(run.engine, run.state, run.bodies.mass, seed)
         header = run.plan.header(**collect_provenance(**known))

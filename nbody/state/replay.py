@@ -10,8 +10,8 @@ from nbody.state.frames import COLUMNS, Snapshot, StateFrames
 from nbody.state.graph_time import DeviceClock
 from nbody.state.marks import DeviceProgress
 from nbody.state.moves import THREADS, Area, DeviceMoves, PendingMove, blocks, copy_potential
+from nbody.state.outputs import Outputs
 from nbody.state.staging import DeviceBlock, Staging
-from nbody.state.want import Want
 
 STEPS_PER_GRAPH = 16
 """The most steps without frames per graph: between two graphs the device is idle for 1.6 µs (one H200)."""
@@ -21,7 +21,7 @@ class Replay(NamedTuple):
     """A graph, the results that are current after it, the moves that are still to be made after it, and its steps."""
 
     graph: Graph
-    current: Want
+    current: Outputs
     waiting: tuple[PendingMove, ...]
     steps: int
 
@@ -35,7 +35,7 @@ class Replays:
 
     def __init__(self, stream: Any, clock: DeviceClock, moves: DeviceMoves, progress: DeviceProgress) -> None:
         self._stream, self._clock, self._moves, self._progress = stream, clock, moves, progress
-        self._compiled: dict[Hashable, Want] = {}  # current after a step, by kernels and what is current before
+        self._compiled: dict[Hashable, Outputs] = {}  # current after a step, by kernels and what is current before
         self._replays: dict[Hashable, Replay] = {}
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:

@@ -11,7 +11,7 @@ from nbody.errors import RunFailed
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator, Motion, unsupported
-from nbody.state import Want
+from nbody.state import Outputs
 
 __all__ = ["COUNTS", "measure"]
 
@@ -106,7 +106,7 @@ def _begun(problem: MotionProblem, backend: str, name: str, key: str, value: flo
 
 
 def _energy(motion: Motion) -> float:
-    motion.evaluate(Want.ENERGY)
+    motion.evaluate(Outputs.ENERGY)
     snapshot = motion.state.frames.snapshot().wait()
     energy = float(snapshot.sums[:2].sum())
     snapshot.release()

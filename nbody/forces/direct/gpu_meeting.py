@@ -19,12 +19,12 @@ from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_lengths import lengths
 from nbody.law import LAWS, pair_law
-from nbody.state import Want
+from nbody.state import Outputs
 
 
 def counts_alone(shape: Shape, masses: str) -> bool:
     """True if a pair's term of the energy is 1/distance alone: the common mass is multiplied at the end."""
-    return shape.wanted == Want.ENERGY and masses == "equal" and shape.real is np.float32
+    return shape.outputs == Outputs.ENERGY and masses == "equal" and shape.real is np.float32
 
 
 def loading(shape: Shape, masses: str) -> Callable:
@@ -98,7 +98,7 @@ def binding(shape: Shape, masses: str) -> Callable:
     """The function of the term that the column adds to minus the potential of the row. For the energy each pair has one
     term, which is added to the row; often it is a number that exists already: 1/distance, or a product of ``weigh``."""
     counted = counts_alone(shape, masses)
-    weighed = shape.wanted == Want.ENERGY and masses == "product" and shape.softening == "plummer"
+    weighed = shape.outputs == Outputs.ENERGY and masses == "product" and shape.softening == "plummer"
 
     @gpu.device_function
     def bind(u, mj):
@@ -118,7 +118,7 @@ def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callab
     iteration is outside the loop: a loop with both functions has twice the code, and a step of the lecture's disc with
     potentials took 247 µs instead of 179 (20480 bodies, one H200).
     """
-    flat, potential, of_each = shape.flat, shape.potential, shape.wanted == Want.POTENTIAL
+    flat, potential, of_each = shape.flat, shape.potential, shape.outputs == Outputs.POTENTIAL
     of_two = lengths(shape.per_species).of_two
     difference, bind = differing(shape.mixed), binding(shape, masses)
     # A cubic law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
@@ -154,7 +154,7 @@ def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callab
 
 def passing_on(shape: Shape, masses: str) -> Callable:
     """The function that returns the column and its sums of another lane (a shuffle)."""
-    flat, mixed, of_each = shape.flat, shape.mixed, shape.wanted == Want.POTENTIAL
+    flat, mixed, of_each = shape.flat, shape.mixed, shape.outputs == Outputs.POTENTIAL
     per_species = shape.per_species
     with_mass = masses != "equal" or (shape.potential and not counts_alone(shape, masses))
 

@@ -31,7 +31,7 @@ from nbody.forces.direct.gpu_triangle import LANES, PairTiling, first_unit, unit
 from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.state import Want
+from nbody.state import Outputs
 
 FOLD = 1024
 """A row's sum in registers is added to its total after this number of columns: errors grow with √FOLD + √(N/FOLD), not √N.
@@ -81,7 +81,7 @@ def build(shape: Shape, tiling: PairTiling, masses: str) -> Any:
     in :attr:`~nbody.forces.direct.gpu_triangle.PairWork.run_units`.
     """
     real, potential, mixed, per_species = shape.real, shape.potential, shape.mixed, shape.per_species
-    energy = shape.wanted == Want.ENERGY
+    energy = shape.outputs == Outputs.ENERGY
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
     wide = np.float64 if mixed else real
     fold = chunk_size if mixed else FOLD
@@ -89,7 +89,7 @@ def build(shape: Shape, tiling: PairTiling, masses: str) -> Any:
     # instead of 140 for the lecture's disc, without spilling): both kernels are launched with the same number of blocks.
     roomy = energy and shape.flat and real is np.float32 and not mixed and bodies <= 10
     resident = 16 if roomy else resident_warps(bodies)
-    row_sums, column_sums = 4 if potential else 3, 4 if shape.wanted == Want.POTENTIAL else 3
+    row_sums, column_sums = 4 if potential else 3, 4 if shape.outputs == Outputs.POTENTIAL else 3
     load, pass_on = loading(shape, masses), passing_on(shape, masses)
     meet, meet_itself = (meeting(shape, bodies, masses, with_itself) for with_itself in (False, True))
     before, first_of = gpu.device_function(units_before), gpu.device_function(first_unit)

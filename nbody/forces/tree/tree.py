@@ -114,7 +114,7 @@ class HostTree:
         return phi[asked]
 
     def scale(self, at: np.ndarray | None = None) -> np.ndarray | None:
-        """|a| of bodies or points in the kernel's units, from a geometric criterion; None if that is all a user wants."""
+        """|a| of bodies or points in the kernel's units, from a geometric criterion; None if the user asks for no other."""
         if self.settings.theta is not None:
             return None
         if at is not None:

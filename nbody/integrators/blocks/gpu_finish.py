@@ -93,17 +93,17 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
                 rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
                 rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
             if first + warp < number and lane == 0:
-                want = FOREVER if a + j + s == 0.0 else min(length(a, j, s, c, d, e, scale[ETA]), FOREVER)
+                required = FOREVER if a + j + s == 0.0 else min(length(a, j, s, c, d, e, scale[ETA]), FOREVER)
                 if limit[i] > 0.0:
-                    want = min(want, APPROACH / math.sqrt(quickest))
+                    required = min(required, APPROACH / math.sqrt(quickest))
                     if strongest > limit[i]:
                         limit[i] = -limit[i]
                         clock[EXCEEDED] = 1
                 most = min(2 * step[i], clock[UNIT])
                 while now & (most - 1):
                     most >>= 1
-                wanted[i], last[i] = want, now
-                step[i] = in_ticks(want, tick, most)
+                wanted[i], last[i] = required, now
+                step[i] = in_ticks(required, tick, most)
                 if step[i] < clock[SMALLEST]:
                     cuda.atomic.max(clock, FAILED, i)
                 cuda.atomic.min(clock, (slot + 1) % 3, now + step[i])
