@@ -14,12 +14,12 @@ from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
 from nbody.forces.direct import gpu_triangle
 from nbody.forces.direct.gpu_triangle import (
-    CardRoom,
+    CardLimits,
     PairTiling,
     block_of,
+    card_limits,
     divided,
     first_unit,
-    room_on_card,
     units_before,
 )
 from nbody.forces.problem import Problem
@@ -30,7 +30,7 @@ from nbody.state import Outputs
 MASSES = ("equal", "product", "separate")
 OUTPUTS = (Outputs.ACCELERATION, Outputs.ENERGY, Outputs.POTENTIAL)
 TILINGS = [PairTiling(1, 8), PairTiling(2, 4), PairTiling(4, 8)]
-WIDE = CardRoom(blocks=132, budget=1 << 31, piece=1 << 40)
+WIDE = CardLimits(blocks=132, budget=1 << 31, piece=1 << 40)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def units_of(work, launch):
 def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(shared, tiling, count, resident, budget, piece, devices):
     chunks, tiles = -(-count // tiling.chunk), -(-count // tiling.tile)
     met = np.zeros((tiles, chunks), int)
-    work = divided(count, tiling, 4, CardRoom(resident, budget, piece))
+    work = divided(count, tiling, 4, CardLimits(resident, budget, piece))
     begin = [work.shares * k // devices for k in range(devices + 1)]
     for launch in (launch for k in range(devices) for launch in work.launches(begin[k], begin[k + 1])):
         slots = {}
@@ -121,7 +121,7 @@ def test_a_part_of_a_power_of_two_fills_a_card(count, devices):
     """For two GPUs from 65536 bodies on, for eight from 262144 on, each part has whole waves of blocks."""
     tiling = PairTiling(4, 18) if count > 131072 else PairTiling(2, 18)
     blocks = 132 * 8 // tiling.warps
-    work = divided(count, tiling, 4, CardRoom(blocks, 2 << 30, 1 << 39))
+    work = divided(count, tiling, 4, CardLimits(blocks, 2 << 30, 1 << 39))
     if count == 65536 and devices > 2:
         return
     assert work.runs % (blocks * devices) == 0
@@ -152,7 +152,7 @@ def test_a_small_card_keeps_small_sums_and_what_is_free_has_no_say(card):
     found = []
     for memory, free in ((1.9, None), (1.99, None), (1.9, 1 << 20), (8.1, None), (24, None), (139, None)):
         card(memory, free)
-        found.append(room_on_card(PairTiling(4, 8), np.dtype(np.float32), 60).budget >> 20)
+        found.append(card_limits(PairTiling(4, 8), np.dtype(np.float32), 60).budget >> 20)
     assert found == [256, 256, 256, 2048, 2048, 2048]
     card(2)
     problem = Problem(Gravity(), "float32")
@@ -164,10 +164,10 @@ def test_a_launch_is_no_longer_than_a_piece(card):
     """A card with 20 multiprocessors: its memory would allow launches five times as long."""
     card(24)
     tiling = PairTiling(4, 13)
-    room = room_on_card(tiling, np.dtype(np.float32), 60)
-    work = divided(1 << 21, tiling, 4, room)
+    limits = card_limits(tiling, np.dtype(np.float32), 60)
+    work = divided(1 << 21, tiling, 4, limits)
     pairs = [launch.units * tiling.tile * tiling.chunk for launch in work.launches(0, work.shares)]
-    assert max(pairs) * 2 <= room.piece < 4 * max(pairs) and len(pairs) > 40
+    assert max(pairs) * 2 <= limits.piece < 4 * max(pairs) and len(pairs) > 40
     assert sum(pairs) * 2 == pytest.approx((1 << 21) ** 2, rel=0.01)
 
 

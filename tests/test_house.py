@@ -132,7 +132,7 @@ LINES = {
     "cli": 2935,
     "diagnostics": 928,
     "fields": 805,
-    "forces": 11344,
+    "forces": 11347,
     "gpu": 1749,
     "exchange": 926,
     "initial": 2737,

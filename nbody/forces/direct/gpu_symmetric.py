@@ -32,7 +32,7 @@ from nbody.forces.direct.gpu_pair_sums import (
 )
 from nbody.forces.direct.gpu_pairs import build, masses_of, resident_warps
 from nbody.forces.direct.gpu_tiled import TiledEngine
-from nbody.forces.direct.gpu_triangle import LANES, SHARES_FROM, Node, PairTiling, PairWork, divided, push, room_on_card
+from nbody.forces.direct.gpu_triangle import LANES, SHARES_FROM, Node, PairTiling, PairWork, card_limits, divided, push
 from nbody.forces.engine import Memory
 from nbody.forces.problem import PRECISIONS, Abilities, Problem
 from nbody.gpu import cuda
@@ -121,8 +121,8 @@ class SymmetricEngine(GpuEngine):
             particles = Particles(particles.mass[:count], particles.position[:count], particles.velocity[:count])
         masses = masses_of(particles, self.gravity, self._shape().real)
         tiling = tiling_for(count, self.precision, masses, self.gravity.per_species)
-        room = room_on_card(tiling, columns, self._resident_blocks(tiling, masses))
-        work = divided(count, tiling, columns.itemsize, room)
+        limits = card_limits(tiling, columns, self._resident_blocks(tiling, masses))
+        work = divided(count, tiling, columns.itemsize, limits)
         state.workspace = PairPlan(masses, tiling, work, *self._parts(state, work))
 
     def _parts(self, state: DeviceState, work: PairWork) -> tuple[list[PairPart], Rest | None]:
@@ -260,7 +260,7 @@ class SymmetricEngine(GpuEngine):
         """The division of the work for which memory is estimated."""
         columns, tiling = _columns(precision), tiling_for(particles, precision)
         resident = gpu.blocks_at_most(1024) // 2 * resident_warps(tiling.bodies) // tiling.warps
-        return divided(particles, tiling, columns.itemsize, room_on_card(tiling, columns, resident))
+        return divided(particles, tiling, columns.itemsize, card_limits(tiling, columns, resident))
 
 
 def _columns(precision: str) -> np.dtype:
