@@ -190,7 +190,7 @@ def test_the_simulator_says_that_one_of_two_devices_makes_the_steps():
     engine._devices = (0, 0)
     motion = Motion(engine, engine.load(random_bodies(memory.PARTS_FROM[False])))
     scheme.prepare(motion)
-    assert scheme.report(motion).remark.startswith("gpus: one of 2 GPUs made the steps; in mixed precision")
+    assert scheme.report(motion).message.startswith("gpus: one of 2 GPUs made the steps; in mixed precision")
 
 
 @pytest.mark.slow

@@ -79,8 +79,8 @@ def test_the_bits_do_not_depend_on_threads_or_on_where_a_run_is_cut(scheme, tmp_
     numba.set_num_threads(1)
     try:
         cut = nbody.Simulation(Scenario.from_dict(pairs_of_planets(scheme)), tmp_path / "cut.h5")
-        for beat in cut.beats():
-            if beat.state.clock.step > 10:
+        for event in cut.progress_events():
+            if event.state.clock.step > 10:
                 break
         cut.record(None)
         again = resume(tmp_path / "cut.h5")

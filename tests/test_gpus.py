@@ -176,7 +176,7 @@ def test_block_steps_with_a_tree_say_what_is_not_divided():
     for helpers, ranks, line in (((), 1, ""), (("a GPU",), 1, "gpus: only the first GPU"), ((), 2, "every rank")):
         partition = SimpleNamespace(transport=SimpleNamespace(helpers=helpers, ranks=ranks))
         motion = Motion(engine, SimpleNamespace(count=2, partition=partition))
-        assert scheme.report(motion).remark.split(" computed")[0] == line
+        assert scheme.report(motion).message.split(" computed")[0] == line
 
 
 @pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tree"])

@@ -129,7 +129,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 901,
     "bench": 2836,
-    "cli": 2935,
+    "cli": 2937,
     "diagnostics": 928,
     "fields": 805,
     "forces": 11347,

@@ -223,7 +223,7 @@ class Slow(Simulation):
 
 
 def test_no_method_waits_for_a_slow_step_and_closing_gives_it_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbody.run.live.PATIENCE", 0.05)
+    monkeypatch.setattr("nbody.run.live.TIMEOUT", 0.05)
     monkeypatch.setattr(Slow, "seconds", 30.0)
     path = tmp_path / "run.h5"
     before = time.monotonic()
@@ -235,7 +235,7 @@ def test_no_method_waits_for_a_slow_step_and_closing_gives_it_up(tmp_path, monke
 
 
 def test_closing_within_a_step_leaves_a_recording_that_can_be_resumed(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbody.run.live.PATIENCE", 0.05)
+    monkeypatch.setattr("nbody.run.live.TIMEOUT", 0.05)
     monkeypatch.setattr(Slow, "seconds", 0.0)
     path = tmp_path / "run.h5"
     with live(output=path, make=Slow) as (source, clock, run):

@@ -69,7 +69,7 @@ MOVES = textwrap.dedent("""
         [one] = large.frames.snapshots(lambda: step(large), 1, key="step")
         same(one.wait().position, host.position), same(one.velocity, host.velocity)
         one.release()
-    assert large.frames._staging.sides == 1
+    assert large.frames._staging.buffers == 1
 
     # What was asked for before a state is restored is not made after it.
     before = state.arrays()

@@ -114,14 +114,14 @@ class SchemeReport(NamedTuple):
         bodies_per_step: bodies whose forces are computed in a step, the mean of the steps so far.
         body_steps: steps of single bodies made so far; None if all bodies make the same steps.
         observed: further observables, recorded with each frame (:data:`nbody.trajectory.systems.COLUMNS`).
-        remark: a line for the user at the end of a run that was not interrupted; empty for most.
+        message: a line for the user at the end of a run that was not interrupted; empty for most.
     """
 
     pairs_per_step: float
     bodies_per_step: float
     body_steps: int | None = None
     observed: Mapping[str, np.ndarray] = MappingProxyType({})
-    remark: str = ""
+    message: str = ""
 
 
 class Integrator(ABC):

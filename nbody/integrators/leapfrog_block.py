@@ -93,9 +93,9 @@ class LeapfrogBlock(FixedStep):
 
     def report(self, motion: Motion) -> SchemeReport:
         (engine, state), bodies = motion, self._bodies_per_step(motion)
-        partition, remark = getattr(state, "partition", None), ""  # what several GPUs do not divide
+        partition, message = getattr(state, "partition", None), ""  # what several GPUs do not divide
         if partition and partition.transport.helpers:
-            remark = "gpus: only the first GPU computed the forces on some bodies; all divided those on all bodies"
+            message = "gpus: only the first GPU computed the forces on some bodies; all divided those on all bodies"
         elif partition and partition.transport.ranks > 1:
-            remark = "every rank computed the forces on some bodies; the GPUs divided those on all bodies"
-        return SchemeReport(bodies / state.count * engine.work(state), bodies, self._single, remark=remark)
+            message = "every rank computed the forces on some bodies; the GPUs divided those on all bodies"
+        return SchemeReport(bodies / state.count * engine.work(state), bodies, self._single, message=message)

@@ -145,7 +145,7 @@ class Recording:
         """Wait until everything is in the file; ``complete`` if it has all frames of the schedule."""
         self._open().close(complete)
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Take over the number of frames and the energies after a run that has ended well."""
         self.frames, self._energies = self._run.team.broadcast((self._open().frames, self._open().energies))
 
@@ -255,7 +255,7 @@ class RecordedElsewhere(Recording):
     def close(self, complete: bool) -> None:
         pass
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         self.frames, self._energies = self._run.team.broadcast(None)
 
     def frame(self) -> None:

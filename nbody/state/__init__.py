@@ -18,17 +18,17 @@ from nbody.state.frames import (
     Snapshot,
     StateFrames,
     bytes_in_transit,
+    device_blocks,
     frame_bytes,
     frames_per_block,
     itemsize,
-    sides,
 )
 from nbody.state.outputs import Outputs
 from nbody.state.progress import ForceProgress
 
 __all__ = [
     "BLOCKS", "Column", "ForceProgress", "Outputs", "Snapshot", "State", "StateClock", "StateFrames", "StateMoves",
-    "bytes_in_transit", "bytes_of", "checkpoint_arrays", "frame_bytes", "frames_per_block", "itemsize", "sides",
+    "bytes_in_transit", "bytes_of", "checkpoint_arrays", "device_blocks", "frame_bytes", "frames_per_block", "itemsize",
 ]  # fmt: skip
 
 

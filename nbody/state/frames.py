@@ -38,7 +38,7 @@ def frames_per_block(particles: int, precision: str) -> int:
     return max(1, min(MOST_PER_BLOCK, BLOCK_BYTES // frame_bytes(particles, precision)))
 
 
-def sides(particles: int, precision: str) -> int:
+def device_blocks(particles: int, precision: str) -> int:
     """Blocks of frames on the device: one is filled while the other is copied to the host; or only one, if a frame is large:
     it is copied during the next step, and filled after it."""
     return 1 if frame_bytes(particles, precision) > LARGE_BYTES else 2

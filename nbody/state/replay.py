@@ -131,30 +131,30 @@ class ReplayedFrames(StateFrames):
     def snapshot(self) -> Snapshot:
         staging = self._staging_area()
         block = staging.next_block()
-        side = staging.side_for(block, self._stream)
-        self._pack(side, 1)
-        return staging.send(side, block, 1, self._stream)[0]
+        buffer = staging.buffer_for(block, self._stream)
+        self._pack(buffer, 1)
+        return staging.send(buffer, block, 1, self._stream)[0]
 
     def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
         staging = self._staging_area()
-        if staging.sides == 1:  # the steps need not wait until the last frame is copied
+        if staging.buffers == 1:  # the steps need not wait until the last frame is copied
             self.repeat(step, 1, key)
             return [self.snapshot()]
         block = staging.next_block()
-        side = staging.side_for(block, self._stream)
+        buffer = staging.buffer_for(block, self._stream)
         if key is None:
-            self._pack(side, count, step)
+            self._pack(buffer, count, step)
         else:
-            self._replays.make(lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
-        return staging.send(side, block, count, self._stream)
+            self._replays.make(lambda: self._pack(buffer, count, step), 1, (key, count, buffer.number), key)
+        return staging.send(buffer, block, count, self._stream)
 
     def _staging_area(self) -> Staging:
         self._staging = self._staging or Staging(len(self._body), self._body.dtype, self.columns)
         return self._staging
 
-    def _pack(self, side: DeviceBlock, count: int, step: Callable[[], None] | None = None) -> None:
+    def _pack(self, buffer: DeviceBlock, count: int, step: Callable[[], None] | None = None) -> None:
         """Pack ``count`` frames, each after a call of ``step`` if it is given."""
-        for area in side.areas[:count]:
+        for area in buffer.areas[:count]:
             if step is not None:
                 step()
             self._moves.pack(area, self._fill)
