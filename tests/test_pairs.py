@@ -141,7 +141,7 @@ def test_the_orbit_of_a_joined_pair_is_in_the_columns_of_the_parked_body():
     rows, last, step = np.zeros((18, 3)), np.zeros(3, np.int64), np.array([1, 1, PARKED])
     rows[9:16, 2] = 1, 0, 0, 0, 1, 0, 1
     orbits = Orbits.of(rows, last, step, np.array([5.0, 0.75, 0.25]), 1.0)
-    assert (orbits.first, orbits.second, orbits.mu, orbits.share) == ([1], [2], [1.0], [0.25])
+    assert (orbits.first, orbits.second, orbits.mu, orbits.fraction) == ([1], [2], [1.0], [0.25])
     x, v = orbits.at(100, 2 * np.pi / 400)
     np.testing.assert_allclose(x[:, 0], [0, 1, 0], atol=1e-15)
     np.testing.assert_allclose(v[:, 0], [-1, 0, 0], atol=1e-15)
