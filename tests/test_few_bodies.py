@@ -18,7 +18,7 @@ from nbody.integrators.wisdom_holman import corrector_kicks
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario import Scenario
-from nbody.state import Want
+from nbody.state import Outputs
 
 
 def orbit(eccentricity):
@@ -41,7 +41,7 @@ def moving(name, particles, dt=None, gravity=None, **options):
 def energy(motion):
     """Total energy."""
     state = motion.state
-    motion.evaluate(Want.POTENTIAL)
+    motion.evaluate(Outputs.POTENTIAL)
     return float((state.mass * ((state.velocity**2).sum(axis=1) + state.potential)).sum() / 2)
 
 

@@ -10,14 +10,14 @@ from nbody.forces.engine import Engine
 from nbody.forces.layers.fields import fields_of
 from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.state import Want
+from nbody.state import Outputs
 
 
 class OwnForces(Integrator):
     """A scheme that computes the forces itself. The engine loads the state, and computes the energies of recorded frames."""
 
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
+    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
+        return motion.engine.work(motion.state, outputs) if outputs is not Outputs.ACCELERATION else 0
 
 
 class FewBodies(OwnForces):

@@ -19,7 +19,7 @@ from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.calls import FOREVER, Callback, Calls, calls_of
 from nbody.run.guards import doubts
-from nbody.run.loop import Beat, Loop, Pace
+from nbody.run.loop import Loop, Pace, ProgressEvent
 from nbody.run.notebook import default_notify
 from nbody.run.output import Output, Start
 from nbody.run.plan import Notify, plan
@@ -344,7 +344,7 @@ class Simulation:
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
         calls = calls_of(callback, every, interval, self.integrator, self.state)
-        return self._run_all(self.beats(steps, progress, calls=calls), progress)
+        return self._run_all(self.progress_events(steps, progress, calls=calls), progress)
 
     def integrate(
         self,
@@ -357,22 +357,22 @@ class Simulation:
     ) -> Summary:
         """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away."""
         calls = calls_of(callback, every, interval, self.integrator, self.state)
-        return self._run_all(self.beats(None, progress, until=until, calls=calls), progress)
+        return self._run_all(self.progress_events(None, progress, until=until, calls=calls), progress)
 
-    def _run_all(self, beats: Iterator[Beat], progress: Callable[[Progress], None]) -> Summary:
-        for beat in beats:
-            progress(beat.progress)
+    def _run_all(self, events: Iterator[ProgressEvent], progress: Callable[[Progress], None]) -> Summary:
+        for event in events:
+            progress(event.progress)
         assert self._summary is not None
         return self._summary
 
-    def beats(
+    def progress_events(
         self,
         steps: int | None = None,
         progress: Callable[[Progress], None] = lambda now: None,
         until: float | None = None,
         calls: Calls | None = None,
         pace: Pace | None = None,
-    ) -> Iterator[Beat]:
+    ) -> Iterator[ProgressEvent]:
         """Run as :meth:`run` does (to the time ``until``, if it is given), and yield several times per second between two
         steps, for a viewer or a notebook. It may be iterated over in any thread; only the main thread handles signals.
 
@@ -396,10 +396,10 @@ class Simulation:
             self.colliding.stopped = False
         left, self._running = False, True
         try:
-            for beat in loop.beats(progress):
+            for event in loop.progress_events(progress):
                 if not left:
                     try:
-                        yield beat
+                        yield event
                     except GeneratorExit:  # the caller has stopped iterating
                         left = True
                         loop.stop.request()
@@ -409,10 +409,10 @@ class Simulation:
         finally:
             self.state.progress.watch = None
             self._running = False
-        self.recording.settle()
+        self.recording.finish()
         interrupted = loop.stop.requested and not schedule.ended(self.steps_made, self.time)
         self._summary = self.team.broadcast(summary_of(self, loop.clock, self.steps_made - first, single, interrupted))
-        if not interrupted and (line := self.integrator.report(self.motion).remark):
+        if not interrupted and (line := self.integrator.report(self.motion).message):
             self.notify(line)
         if loop.clock.settled and self.team.first and not loop.stop.requested and not self.integrator.facts.own_forces:
             self.plan.remember_rate(self._summary)
@@ -432,7 +432,7 @@ class Simulation:
 
     def _check_idle(self) -> None:
         if self._running:
-            raise InputError("this simulation is running; end that run first (stop iterating over its beats)")
+            raise InputError("this simulation is running; end that run first (stop iterating over its events)")
 
     def _schedule(self, steps: int | None, until: float | None) -> Schedule:
         """The plan's schedule, or that of the next ``steps`` steps, or that until a time."""
