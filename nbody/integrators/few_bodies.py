@@ -13,6 +13,12 @@ from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.state import Outputs
 
+BEGIN, LENGTH, END, NEXT = range(4)
+"""Places in the clock of ``ias15``: when its last step begins, how long it is, when it ends, and the length of the next one.
+Before the first step the length is 0, or :data:`UNKNOWN`: the state is where it begins."""
+
+UNKNOWN = -1.0
+
 
 class OwnForces(Integrator):
     """A scheme that computes the forces itself. The engine loads the state, and computes the energies of recorded frames."""

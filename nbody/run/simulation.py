@@ -18,7 +18,7 @@ from nbody.initial import files_read
 from nbody.integrators.integrator import Motion
 from nbody.parallel import team
 from nbody.particles import Particles
-from nbody.run.calls import FOREVER, Callback, Calls, calls_of
+from nbody.run.calls import Callback, Calls, calls_of
 from nbody.run.guards import doubts
 from nbody.run.loop import Loop, Pace, ProgressEvent
 from nbody.run.notebook import default_notify
@@ -267,8 +267,8 @@ class Simulation:
         On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
         ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
         change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards; not with a scheme
-        that keeps other coordinates or derivatives (hermite4, block schemes, wisdom_holman, hybrid): it does not see the
-        change.
+        that keeps other coordinates or derivatives (hermite4, ias15, block schemes, wisdom_holman, hybrid): it does not see
+        the change.
         """
         return dict(zip(("position", "velocity"), self.state.values("position", "velocity", copy=False), strict=True))
 
@@ -388,8 +388,8 @@ class Simulation:
             self.steps_made,
             self.integrator.report(self.motion).body_steps,
         )
-        if isinstance(schedule, StepSchedule) and not self.recording.looks:
-            schedule = replace(schedule, every=FOREVER)  # the first moment and the last
+        if not self.recording.looks:
+            schedule = schedule.ends_alone(self.time)
         loop = self.loop(self, schedule, calls, pace)
         with self.team.agreed():
             self.recording.go_on(schedule)
