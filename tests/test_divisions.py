@@ -118,7 +118,7 @@ def check_times(make, end):
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")
-@pytest.mark.parametrize("name", ["ias15"])
+@pytest.mark.parametrize("name", ["ias15", "leapfrog_adaptive"])
 def test_any_division_of_a_run_into_times_has_the_same_bits(name):
     check_times(lambda: nbody.Simulation(planets(), integrator=name, engine="cpu", precision="float64"), 3.0)
 

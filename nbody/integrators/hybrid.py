@@ -121,7 +121,7 @@ def critical_distances(x: np.ndarray, v: np.ndarray, m: np.ndarray, h: float, hi
         a = np.abs(1 / (2 / r - v2 / m[0]))
         speed = np.sqrt(np.maximum(v2, m[0] / a))
         a = np.where(np.isfinite(a), a, r)
-    found = np.maximum(hill * a * (m / (3 * m[0])) ** (1 / 3), SPEEDS * h * speed)
+    found = np.maximum(hill * a * (m / (3 * m[0])) ** (1 / 3), SPEEDS * abs(h) * speed)
     found[0] = 0.0
     return found
 
@@ -224,7 +224,10 @@ def move(Q, V, m, h, critical, guess, eta, radius, no_encounter):
             at[k], mass[k], near[k], size[k] = i, m[i], critical[i], radius[i]
             for c in range(3):
                 x[c, k], v[c, k] = start_Q[c, i], start_V[c, i]
-    good, times, ends = encounter(x, v, mass, h, near, guess, eta, size)
+    forward = np.sign(h)  # a step back is one of the reversed velocities
+    v *= forward
+    good, times, ends = encounter(x, v, mass, abs(h), near, guess, eta, size)
+    v *= forward
     for k in range(1, bodies):
         for c in range(3):
             Q[c, at[k]], V[c, at[k]] = x[c, k], v[c, k]

@@ -85,7 +85,7 @@ class IAS15(FewBodies):
             x, v, state.mass, gravity.G, gravity.length2, b, e, lost_x, lost_v, self._begin, clock, until, last, steps,
             self.dt, eta, np.array([strength]),
         )  # fmt: skip
-        state.clock.step, state.clock.time = state.clock.step + done, min(clock[END], until)
+        state.clock.step, state.clock.time = state.clock.step + done, max(clock[BEGIN], min(clock[END], until))
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.polynomial[...], state.prediction[...] = (
             rows.reshape(7, 3, n).transpose(2, 1, 0).reshape(n, 21) for rows in (b, e)

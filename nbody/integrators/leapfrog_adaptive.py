@@ -9,7 +9,7 @@ h = 1/ρ(x, v) it would not, and the energy would drift (Huang & Leimkuhler 1997
 where another pair becomes the fastest, a kink would make ρ₊ and ρ₋ differ from then on. It needs no softening and no jerk;
 it is one more pass over the pairs.
 
-A frame between two steps is a shorter step from the last one, and is not fed back; so recording changes nothing.
+A frame within a step is a shorter step from the beginning of that one, and is not fed back; so recording changes nothing.
 """
 
 import math
@@ -31,6 +31,9 @@ from nbody.integrators.few_bodies import components, shortest_time
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Outputs
+
+LONGEST = 1e300
+"""The step where no force acts: a number that can be stored."""
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""
@@ -76,8 +79,8 @@ class LeapfrogAdaptive(Integrator):
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self._rate = self._scale = 0.0  # ρ of the next step, and ρ(x, v) η
-        self._time = 0.0  # of the end of the last step; the state may be ahead of it, at a frame
+        self._rate = self._scale = 0.0  # ρ of the last step, and ρ(x, v) η
+        self._begin = self._length = 0.0  # of the last step; the length is 0 before the first one, whose ρ is known
 
     @classmethod
     def supports(cls, engine: type[Engine], problem: Problem) -> str:
@@ -96,42 +99,50 @@ class LeapfrogAdaptive(Integrator):
     def start(self, motion: Motion) -> None:
         motion.evaluate()
         self._scale = 1 / shortest_time(motion)
-        self._rate = self._wanted(motion)
+        self._rate, self._length = self._wanted(motion), 0.0
         self._keep(motion)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         state: Any = motion.state
-        if state.clock.time != self._time:
+        clock = state.clock
+        if clock.time != self._end or until < clock.time:  # within the last step, which is made again
             state.position[...], state.velocity[...] = state.last_position, state.last_velocity
-            state.acceleration[...], state.clock.time = state.last_acceleration, self._time
-            state.clock.current = Outputs.ACCELERATION
+            state.acceleration[...], clock.time = state.last_acceleration, self._begin
+            clock.current = Outputs.ACCELERATION
+            if self._length:
+                self._step(motion, max(until, self._begin))
         motion.evaluate()
-        while steps and state.clock.time < until:
-            h = min(self.dt, 1 / self._rate if self._rate else math.inf)
-            if not self._rate >= 0 or math.isinf(min(h, until)) or state.clock.time + min(h, until) == state.clock.time:
-                raise too_short(motion, h, "a smaller integrator.eta, the largest step (integrator.dt), or a softening")
-            whole = state.clock.time + h <= until
-            if not whole:
-                self._keep(motion)
-            self._step(motion, h if whole else until - state.clock.time)
-            steps, state.clock.step = steps - 1, state.clock.step + 1
-            if whole:
-                self._time = state.clock.time = state.clock.time + h
+        while steps and self._end < until:
+            if self._length:
                 self._rate = 2 * self._wanted(motion) - self._rate
-            else:
-                state.clock.time = until
+            h = min(self.dt, 1 / self._rate if self._rate else LONGEST, LONGEST)
+            if not self._rate >= 0 or min(h, until) >= LONGEST or clock.time + min(h, until) == clock.time:
+                raise too_short(motion, h, "a smaller integrator.eta, the largest step (integrator.dt), or a softening")
+            self._keep(motion)
+            self._length = h
+            self._step(motion, until)
+            steps, clock.step = steps - 1, clock.step + 1
 
-    def _step(self, motion: Motion, h: float) -> None:
+    @property
+    def _end(self) -> float:
+        """The time at which the last step ends."""
+        return self._begin + self._length
+
+    def _step(self, motion: Motion, until: float) -> None:
+        """Make the last step from its beginning, or the part of it before ``until``."""
+        whole = self._end <= until
+        h = self._length if whole else until - self._begin
         motion.state.moves.kick(h / 2)
         motion.state.moves.drift(h)
         motion.evaluate()
         motion.state.moves.kick(h / 2)
+        motion.state.clock.time = self._end if whole else until
 
     def _keep(self, motion: Motion) -> None:
-        """Keep the state as the end of the last step."""
+        """Keep the state as the beginning of the next step."""
         state: Any = motion.state
         state.last_position[...], state.last_velocity[...] = state.position, state.velocity
-        state.last_acceleration[...], self._time = state.acceleration, state.clock.time
+        state.last_acceleration[...], self._begin = state.acceleration, state.clock.time
 
     def _wanted(self, motion: Motion) -> float:
         """ρ of the present positions and velocities; 0 if no time scale exists."""
@@ -150,8 +161,10 @@ class LeapfrogAdaptive(Integrator):
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """ρ of the next step, the scale of ρ, and the time of the last step's end."""
-        return {"rate": np.array([self._rate, self._scale, self._time])}
+        """ρ of the last step, the scale of ρ, and the beginning and the length of the last step."""
+        return {"last_step": np.array([self._rate, self._scale, self._begin, self._length])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self._rate, self._scale, self._time = map(float, arrays["rate"])
+        # nbody 0.2: ρ of the next step, the scale, and the time of the last step's end.
+        found = arrays["last_step"] if "last_step" in arrays else [*arrays["rate"], 0.0]
+        self._rate, self._scale, self._begin, self._length = map(float, found)

@@ -46,7 +46,7 @@ class HostLengths:
         length2 = state.softening2[rows].astype(np.float64) if self._gravity.per_species else self._gravity.length2
         size = np.linalg.norm(state.acceleration[rows].astype(np.float64), axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.sqrt(2 * self._eta * np.sqrt(length2) / size) / self._dt
+            share = np.sqrt(2 * self._eta * np.sqrt(length2) / size) / abs(self._dt)
         share = np.where(
             np.isfinite(share) & (share > 0), np.minimum(share, 1.0), 1.0
         )  # a state with NaN is found later

@@ -334,7 +334,7 @@ def uncompiled(name: str) -> Callable:
                     at.reshape(n)[i], moved.reshape(n)[i] = start_x[i] + dx[i], start_v[i] + dv[i]
                 accelerate(variant, at, moved, m, G, length2, more, a)
                 take_in_between(j, a.reshape(n), start, shown)
-            changes((until - time) / step, step, start_v, start, shown, dx, dv)
+            changes(max(0.0, until - time) / step, step, start_v, start, shown, dx, dv)
         at_x, at_v, off_x, off_v = x.reshape(n), v.reshape(n), lost_x.reshape(n), lost_v.reshape(n)
         for i in range(n):
             at_x[i], at_v[i] = start_x[i] + (dx[i] - off_x[i]), start_v[i] + (dv[i] - off_v[i])

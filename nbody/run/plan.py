@@ -252,7 +252,7 @@ def plan(
     """
     if particles is None:
         check_initial(scenario)
-    integrator = _integrator(scenario)
+    integrator = scheme_of(scenario, scenario.integrator.dt)
     scenario = _in_the_schemes_precision(scenario, integrator, notify)
     count = particles.count if particles else number_of_bodies(scenario)
     if count is None:
@@ -294,13 +294,14 @@ def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify
     return scenario.with_keywords({"precision": double})
 
 
-def _integrator(scenario: Scenario) -> Integrator:
+def scheme_of(scenario: Scenario, dt: float | None) -> Integrator:
+    """The scenario's scheme with a time step."""
     kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
     made: Any = scheme_for(scenario, scenario.integrator.scheme)
     if scenario.ensemble and kind.facts.systems:
         made = partial(made, systems=scenario.ensemble.count)
     try:
-        integrator: Integrator = made(scenario.integrator.dt, options)
+        integrator: Integrator = made(dt, options)
         assert integrator.dt  # raises if there must be one
     except InputError as error:
         raise InputError(scenario.where("integrator.dt", "integrator.scheme") + str(error)) from None

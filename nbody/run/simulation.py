@@ -19,6 +19,7 @@ from nbody.integrators.integrator import Motion
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.calls import Callback, Calls, calls_of
+from nbody.run.dense import bodies_at
 from nbody.run.guards import doubts
 from nbody.run.loop import Loop, Pace, ProgressEvent
 from nbody.run.notebook import default_notify
@@ -249,6 +250,19 @@ class Simulation:
             time=self.time,
             step=self.steps_made,
         )
+
+    def at(self, time: float) -> Particles:
+        """The particles at a time within the last step, or later; the run stays as it is.
+
+        A copy of the run makes the whole steps before ``time``, without looking for collisions. Within a step ``ias15``
+        evaluates its polynomial, to rounding; other schemes make a shorter one, whose error is of order p + 1 in its length
+        for a scheme of order p. A scheme of fixed steps makes it back from the end of the last step.
+
+        Raises:
+            InputError: ``time`` is before the beginning of the last step, or the simulation is running.
+        """
+        self._require_ready(None)
+        return bodies_at(self, time)
 
     @property
     def events(self) -> Any:
