@@ -6,6 +6,7 @@ from test_divisions import LOADED, moving, planets
 
 import nbody
 from nbody.errors import InputError
+from nbody.trajectory import Trajectory
 
 FIXED = [name for name, kind in LOADED.items() if not kind.facts.adaptive and kind.facts.lengths != "individual"]
 
@@ -70,3 +71,34 @@ def test_a_time_before_the_last_step_is_one_line():
         run.at(0.01)
     with pytest.raises(InputError, match="finite"):
         run.at(float("nan"))
+
+
+def test_between_frames_the_error_of_the_cubic_is_as_estimated_and_of_order_four(tmp_path):
+    """On orbits of periods from 2π on, with frames some 1/60 of a period apart and half of that; away from the frames, where
+    it vanishes. The estimate is right to first order in that distance."""
+    exact, errors = simulated("ias15"), []
+    for interval in (0.1, 0.05):
+        recorded = nbody.Simulation(
+            planets(), tmp_path / f"{interval}.h5", integrator="ias15", engine="cpu", precision="float64",
+            end=2.0, record={"dt": interval},
+        )  # fmt: skip
+        recorded.run()
+        with Trajectory(tmp_path / f"{interval}.h5") as run:
+            found, estimate = run.at(1.0 + 0.4 * interval), run.error_at(1.0 + 0.4 * interval)
+            true = exact.at(found.time)
+            error = np.linalg.norm(found.position - true.position, axis=1)
+            np.testing.assert_allclose(estimate[1:], error[1:], rtol=4 * interval)
+            assert np.abs(found.velocity - true.velocity).max() < 0.4 * interval**3
+            np.testing.assert_array_equal(run.at(run.time[7]).position, run.position[7])
+            assert not run.error_at(run.time[-1]).any()
+            errors.append(error.max())
+    assert errors[0] / errors[1] > 2**3.7
+
+
+def test_a_time_outside_a_recording_is_one_line(tmp_path):
+    recorded = nbody.Simulation(planets(), tmp_path / "run.h5", integrator="ias15", engine="cpu", precision="float64")
+    recorded.integrate(0.1)
+    with Trajectory(tmp_path / "run.h5") as run:
+        for time in (-0.1, 0.11, float("nan")):
+            with pytest.raises(InputError, match=r"at: the recording has frames from t = 0 to 0\.1, got"):
+                run.at(time)

@@ -144,7 +144,7 @@ LINES = {
     "run": 4466,
     "scenario": 2117,
     "state": 1401,
-    "trajectory": 3434,
+    "trajectory": 3525,
     "verify": 289,
     "viewer": 6722,
     "cache": 158,

@@ -13,6 +13,7 @@ import numpy as np
 from nbody.errors import InputError, printable, shortened, unknown
 from nbody.particles import Particles
 from nbody.trajectory import layout
+from nbody.trajectory.between import bodies_between, error_between
 from nbody.trajectory.contents import MISSING, parse_json
 from nbody.trajectory.events import EventTable, Left, left_after, no_events
 from nbody.trajectory.lock import same_file, writing_process
@@ -235,6 +236,26 @@ class Trajectory:
             self.species, self.species_names, left.radius,
         )  # fmt: skip
         return found.rows(left.alive) if not left.alive.all() else found
+
+    def at(self, time: float) -> Particles:
+        """The bodies at a time between two frames, in float64: positions on the cubic that has those of both frames and
+        their velocities (Hermite), velocities on its derivative; the errors are of order 4 and 3 in the time between
+        frames. At a frame: :meth:`particles`. Bodies that merge before the next frame are still two.
+
+        Raises:
+            InputError: the time is before the first frame or after the last one, or a frame is damaged.
+        """
+        return bodies_between(self, time)
+
+    def error_at(self, time: float) -> Array:
+        """An estimate of the error of the positions of :meth:`at`, |d⁴x/dt⁴| h⁴ s² (1 - s)²/24, one for each body; h is the
+        time between the two frames, and s the fraction of it that has passed. The fourth derivative is the difference of
+        the third ones of neighbouring cubics, so it means little if frames are a good part of an orbit apart.
+
+        Raises:
+            InputError: as :meth:`at`, or there are fewer than three frames.
+        """
+        return error_between(self, time)
 
     def __getitem__(self, frame: Any) -> Any:
         """``run[k]``: the :class:`~nbody.particles.Particles` of frame ``k``; a slice or a list of frames gives a list."""
