@@ -118,9 +118,10 @@ def check_times(make, end):
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")
-@pytest.mark.parametrize("name", ["ias15", "leapfrog_adaptive"])
-def test_any_division_of_a_run_into_times_has_the_same_bits(name):
-    check_times(lambda: nbody.Simulation(planets(), integrator=name, engine="cpu", precision="float64"), 3.0)
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+@pytest.mark.parametrize("scheme", ["ias15", "leapfrog_adaptive", {"scheme": "hermite4", "eta": 0.02}], ids=str)
+def test_any_division_of_a_run_into_times_has_the_same_bits(scheme, engine):
+    check_times(lambda: nbody.Simulation(planets(), integrator=scheme, engine=engine, precision="float64"), 3.0)
 
 
 @pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")

@@ -136,7 +136,7 @@ LINES = {
     "gpu": 1749,
     "exchange": 926,
     "initial": 2734,
-    "integrators": 7010,
+    "integrators": 7036,
     "law": 363,
     "lessons": 2330,
     "linalg": 2987,

@@ -6,6 +6,9 @@ from nbody.errors import RunFailed
 from nbody.integrators.integrator import Motion
 from nbody.state import Outputs
 
+LONGEST = 1e300
+"""A step that nothing limits, as a checkpoint holds it: a finite number."""
+
 
 def nearest_pair(motion: Motion, i: int | None = None) -> str:
     """Body i (by default the one with the largest acceleration) and its nearest neighbour, as a clause; empty if no

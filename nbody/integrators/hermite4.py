@@ -8,6 +8,8 @@
 With ``eta`` the next step is √(η (|a||s| + |j|²)/(|j||c| + |s|²)), the smallest over all bodies (Aarseth 1985), where
 s and c, the second and third derivatives of the acceleration at the end of the step, follow from a, j, a₁ and j₁. The first
 step, without them, is η/10 times the smaller of |a|/|j| and √(extent/|a|). Without ``eta`` every step is ``dt``.
+
+At a time within an adaptive step the bodies are shown by a shorter step from its beginning, which is not fed back.
 """
 
 import math
@@ -15,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.integrators.encounter import too_short
+from nbody.integrators.encounter import LONGEST, too_short
 from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
@@ -46,6 +48,12 @@ class Hermite4(Integrator):
         self._eta: float | None = self._options.eta  # type: ignore[attr-defined]
         self.facts = self.facts._replace(adaptive=self._eta is not None)
         self._next = self.dt
+        self._begin, self._length = 0.0, 0.0  # of the last step, if adaptive; the length is 0 before the first one
+        self._before = np.zeros((4, 0, 0))  # position, velocity, acceleration and jerk at its beginning
+
+    def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        super().prepare(motion, contacts)
+        self._before, self._length = np.zeros((4, motion.state.count, motion.state.dimensions), motion.state.dtype), 0.0
 
     def start(self, motion: Motion) -> None:
         # Evaluates the first accelerations and jerks.
@@ -61,44 +69,58 @@ class Hermite4(Integrator):
             self._next = min(self.dt, 0.1 * self._eta * _smallest(times))
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        state = motion.state
+        state: Any = motion.state
+        clock = state.clock
+        if self._length and (clock.time != self._begin + self._length or until < clock.time):
+            # The bodies are within the last step, which is made again.
+            state.position[...], state.velocity[...], state.step_acceleration[...], state.step_jerk[...] = self._before
+            state.invalidate()
+            clock.time, self._next, self._length = self._begin, self._length, 0.0
+            steps, clock.step = steps + 1, clock.step - 1
         if in_one_call(motion):
             self._advance_few(motion, steps, until)
             return
-        while steps and state.clock.time < until:
-            left = until - state.clock.time
-            last = self._next >= left
-            # Two equal steps to 'until' instead of a long and a tiny one, in which differences would be rounding errors.
-            self._step(motion, left if last else self._next if 2 * self._next <= left else left / 2)
-            steps, state.clock.step = steps - 1, state.clock.step + 1
-            if not self.facts.adaptive:
-                state.clock.time = state.clock.origin + state.clock.step * self.dt
-            elif last:
-                state.clock.time = until
+        while steps and clock.time < until:
+            begin, h = clock.time, self._next
+            end = begin + h
+            self._step(motion, h if end <= until else until - begin)
+            steps, clock.step = steps - 1, clock.step + 1
+            if self.facts.adaptive:
+                self._begin, self._length, clock.time = begin, h, min(end, until)
+            else:
+                clock.time = clock.origin + clock.step * self.dt
 
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
         forces = steps * motion.engine.work(motion.state, Outputs.JERK)
         return forces + (motion.engine.work(motion.state, outputs) if outputs is not Outputs.ACCELERATION else 0)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The length of the next step; 0 if nothing limits it."""
-        return {"next_step": np.array([self._next if math.isfinite(self._next) else 0.0])}
+        """The length of the next step, 0 if nothing limits it; of adaptive steps the beginning of the last one: when it is,
+        the length, and the bodies."""
+        found = {"next_step": np.array([self._next if math.isfinite(self._next) else 0.0])}
+        if self.facts.adaptive:
+            found |= {"last_step": np.array([self._begin, min(self._length, LONGEST)]), "before": self._before}
+        return found
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self._next = float(arrays["next_step"][0]) or math.inf
+        if "last_step" in arrays:  # not from nbody 0.2
+            self._begin, length = map(float, arrays["last_step"])
+            self._length, self._before = length if length < LONGEST else math.inf, arrays["before"].copy()
 
     def _advance_few(self, motion: Motion, steps: int, until: float) -> None:
         from nbody.integrators.hermite4_few import steps_for  # imports Numba
 
         state: Any = motion.state
         engine, clock = motion.engine, state.clock
-        made, clock.time, self._next, failed = steps_for(engine.gravity.softening, state.dimensions)(
+        made, clock.time, self._next, last, failed = steps_for(engine.gravity.softening, state.dimensions)(
             state.position, state.velocity, state.step_acceleration, state.step_jerk, state.mass,
             (engine.gravity.G, engine.gravity.length2), (clock.time, float(self._next)), (steps, float(until)),
-            (clock.origin, clock.step, float(self.dt)), float(self._eta or 0.0),
+            (clock.origin, clock.step, float(self.dt)), float(self._eta or 0.0), self._before,
         )  # fmt: skip
         clock.step += made
         if made:
+            self._begin, self._length = last if self.facts.adaptive else (0.0, 0.0)
             state.acceleration[...], state.jerk[...] = state.step_acceleration, state.step_jerk
             state.invalidate()
         state.progress.report(made * engine.work(state, Outputs.JERK))
@@ -127,6 +149,7 @@ class Hermite4(Integrator):
         state.clock.time += h
         if self._eta is not None:
             self._next = min(self.dt, self._aarseth(a, j, a1, j1, h))
+            self._before[:] = x, v, a, j
 
     def _aarseth(self, a: np.ndarray, j: np.ndarray, a1: np.ndarray, j1: np.ndarray, h: float) -> float:
         """The next step: √(η (|a||s| + |j|²)/(|j||c| + |s|²)), the smallest over all bodies."""

@@ -16,7 +16,7 @@ def steps_for(softening: str, dimensions: int) -> Callable:
     """The kernel of a law."""
     variant = variant_of(softening, dimensions)
 
-    def make_steps(x, v, a, j, m, law, moment, limits, fixed, eta):
+    def make_steps(x, v, a, j, m, law, moment, limits, fixed, eta, before):
         """Make steps of all bodies.
 
         Args:
@@ -26,20 +26,21 @@ def steps_for(softening: str, dimensions: int) -> Callable:
             limits: the number of steps, and the time until.
             fixed: the time of step 0, the number of this step, and the length of all steps, or of the largest one.
             eta: of Aarseth's formula; 0 if all steps have one length.
+            before: (4, N, D) gets x, v, a and j at the beginning of the last step.
 
         Returns:
-            The number of steps made, the time, the length of the next step, and that of a step that can't be made or 0.
+            The number of steps made, the time, the length of the next step, the beginning and the length of the last one,
+            and the length of a step that can't be made or 0.
         """
         (time, following), (steps, until), (origin, first, longest) = moment, limits, fixed
         G, length2 = law
-        x0, v0, a0, j0, sums = x.copy(), v.copy(), a.copy(), j.copy(), np.empty((6, m.size))
-        done = 0
+        x0, v0, a0, j0, sums = before[0], before[1], before[2], before[3], np.empty((6, m.size))
+        done, last = 0, (time, 0.0)
         while done < steps and time < until:
-            left = until - time
-            last = following >= left
-            h = left if last else following if 2 * following <= left else left / 2
+            begin, end = time, time + following
+            h = until - time if end > until else following
             if not abs(h) < np.inf or time + h == time:
-                return done, time, following, h
+                return done, time, following, last, h
             real = x.dtype.type
             h1, h2, h3 = real(h), real(h * h / 2), real(math.pow(h, 3.0) / 6)
             half, twelfth = real(h / 2), real(h * h / 12)
@@ -55,12 +56,10 @@ def steps_for(softening: str, dimensions: int) -> Callable:
                     v[i, d] = v0[i, d] + ((a0[i, d] + a[i, d]) * half + (j0[i, d] - j[i, d]) * twelfth)
                     x[i, d] = x0[i, d] + ((v0[i, d] + v[i, d]) * half + (a0[i, d] - a[i, d]) * twelfth)
             done += 1
-            time += h
             if eta == 0.0:
                 time = origin + (first + done) * longest
                 continue
-            if last:
-                time = until
+            time, last = min(end, until), (begin, following)
             smallest = np.inf
             for i in range(m.size):
                 size_a, size_j, size_s, size_c = 0.0, 0.0, 0.0, 0.0
@@ -76,6 +75,6 @@ def steps_for(softening: str, dimensions: int) -> Callable:
                 if ratio < smallest:  # it is a NaN without a force
                     smallest = ratio
             following = min(longest, np.sqrt(eta * smallest))
-        return done, time, following, 0.0
+        return done, time, following, last, 0.0
 
     return disk_cached(make_steps)

@@ -191,7 +191,11 @@ class Integrator(ABC):
     def advance(
         self, motion: Motion, steps: int, until: float = math.inf, watcher: Watcher | None = None
     ) -> Span | None:
-        """Make at most ``steps`` steps. No step goes beyond the time ``until``, which is reached exactly.
+        """Make at most ``steps`` steps. The state becomes the bodies at the end of the last one, or at the time ``until`` if
+        that is earlier.
+
+        When the bodies are shown does not change the steps: a step that goes beyond ``until`` is counted when it begins, and
+        not cut. (Block schemes, and ``ias15`` while it looks for collisions, end a step at ``until``.)
 
         With a watcher stop after a step in which two bodies touch, and return that step; None if there was none. (The bodies
         are then copied to the host after each step.) If bodies merge, all of them are at its end.
@@ -208,9 +212,13 @@ class Integrator(ABC):
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         state = motion.state
         x, v = state.values("position", "velocity")
+        at_most = 0 if self.facts.adaptive else 1  # at first to the end of the step within which the bodies may be
         while steps > 0 and state.clock.time < until:
             made, begin, (x0, v0) = state.clock.step, state.clock.time, (x, v)
-            self._advance(motion, 1, until)
+            self._advance(motion, at_most, until)
+            at_most = 1
+            if state.clock.time == begin:
+                continue
             x, v = state.values("position", "velocity")
             span = Span(x0, v0, x, v, begin, state.clock.time, self.facts.star, self._encounter)
             if watcher.touching(span):

@@ -26,14 +26,11 @@ from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
 from nbody.forces.layers.fields import fields_of
 from nbody.forces.problem import Problem
-from nbody.integrators.encounter import too_short
+from nbody.integrators.encounter import LONGEST, too_short
 from nbody.integrators.few_bodies import components, shortest_time
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Outputs
-
-LONGEST = 1e300
-"""The step where no force acts: a number that can be stored."""
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""
@@ -109,34 +106,29 @@ class LeapfrogAdaptive(Integrator):
             state.position[...], state.velocity[...] = state.last_position, state.last_velocity
             state.acceleration[...], clock.time = state.last_acceleration, self._begin
             clock.current = Outputs.ACCELERATION
-            if self._length:
-                self._step(motion, max(until, self._begin))
+            steps, clock.step, self._length = steps + 1, clock.step - 1, 0.0
         motion.evaluate()
-        while steps and self._end < until:
+        while steps and clock.time < until:
             if self._length:
                 self._rate = 2 * self._wanted(motion) - self._rate
-            h = min(self.dt, 1 / self._rate if self._rate else LONGEST, LONGEST)
-            if not self._rate >= 0 or min(h, until) >= LONGEST or clock.time + min(h, until) == clock.time:
+            h = min(self.dt, 1 / self._rate if self._rate else math.inf)
+            if not self._rate >= 0 or math.isinf(min(h, until)) or clock.time + min(h, until) == clock.time:
                 raise too_short(motion, h, "a smaller integrator.eta, the largest step (integrator.dt), or a softening")
             self._keep(motion)
             self._length = h
-            self._step(motion, until)
-            steps, clock.step = steps - 1, clock.step + 1
+            self._step(motion, h if clock.time + h <= until else until - clock.time)
+            steps, clock.step, clock.time = steps - 1, clock.step + 1, min(self._end, until)
 
     @property
     def _end(self) -> float:
         """The time at which the last step ends."""
         return self._begin + self._length
 
-    def _step(self, motion: Motion, until: float) -> None:
-        """Make the last step from its beginning, or the part of it before ``until``."""
-        whole = self._end <= until
-        h = self._length if whole else until - self._begin
+    def _step(self, motion: Motion, h: float) -> None:
         motion.state.moves.kick(h / 2)
         motion.state.moves.drift(h)
         motion.evaluate()
         motion.state.moves.kick(h / 2)
-        motion.state.clock.time = self._end if whole else until
 
     def _keep(self, motion: Motion) -> None:
         """Keep the state as the beginning of the next step."""
@@ -162,9 +154,10 @@ class LeapfrogAdaptive(Integrator):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """ρ of the last step, the scale of ρ, and the beginning and the length of the last step."""
-        return {"last_step": np.array([self._rate, self._scale, self._begin, self._length])}
+        return {"last_step": np.array([self._rate, self._scale, self._begin, min(self._length, LONGEST)])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         # nbody 0.2: ρ of the next step, the scale, and the time of the last step's end.
         found = arrays["last_step"] if "last_step" in arrays else [*arrays["rate"], 0.0]
-        self._rate, self._scale, self._begin, self._length = map(float, found)
+        self._rate, self._scale, self._begin, length = map(float, found)
+        self._length = length if length < LONGEST else math.inf
