@@ -218,6 +218,5 @@ def _offered(can: Abilities, want: Want) -> Want:
 
 @cache
 def _complete(outputs: Want, summed: bool, want: Want) -> Want:
-    if missing(want, outputs):
-        raise InputError("engine: it does not compute the jerk")
+    assert not missing(want, outputs), "ask Engine.supports first"
     return want | Want.POTENTIAL if Want.ENERGY in want and not summed else want
