@@ -48,9 +48,9 @@ def require_support(scenario: Scenario, engine: type[Engine], precision: str, as
             "give one length",
         ),
         ("gravity.softening", laws, f"write 'softening: {' or '.join(laws)}'"),
+        ("integrator.dt", not reason(unlimited=False), "give the largest step, 'dt'"),
         ("fields", not all(reason(fields=(each,)) for each in asked["fields"]), "remove one of them"),
         ("fields", not reason(fields=()), "remove 'fields'"),
-        ("integrator.dt", not reason(unlimited=False), "give the largest step, 'dt'"),
         ("collisions", not reason(collisions=False), "remove 'collisions'"),
         ("precision", not reason(precision="float64"), "choose precision float64"),
     )
