@@ -103,18 +103,25 @@ def times(end):
 
 
 def check_times(make, end):
-    """As :func:`check_divisions`, by times."""
+    """As :func:`check_divisions`, by times; and with a callback."""
     ends = []
     for division in times(end):
         simulation = make()
         for time in division:
             simulation.integrate(time)
             assert simulation.time == simulation.particles.time == time
-        ends.append({"time": simulation.time, "step": simulation.steps_made} | simulation.checkpoint_arrays())
-    for found in ends[1:]:
+        ends.append(what_is_kept(simulation))
+    simulation = make()
+    simulation.integrate(end, callback=lambda particles: None, interval=end / 7)
+    for found in [*ends[1:], what_is_kept(simulation)]:
         assert found.keys() == ends[0].keys()
         for name, values in ends[0].items():
             np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def what_is_kept(simulation):
+    """The moment, and everything that a checkpoint holds."""
+    return {"time": simulation.time, "step": simulation.steps_made} | simulation.checkpoint_arrays()
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")
@@ -122,6 +129,36 @@ def check_times(make, end):
 @pytest.mark.parametrize("scheme", ["ias15", "leapfrog_adaptive", {"scheme": "hermite4", "eta": 0.02}], ids=str)
 def test_any_division_of_a_run_into_times_has_the_same_bits(scheme, engine):
     check_times(lambda: nbody.Simulation(planets(), integrator=scheme, engine=engine, precision="float64"), 3.0)
+
+
+@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+def test_any_division_of_an_ensemble_into_times_has_the_same_bits():
+    check_times(lambda: ensemble("ias15", "cpu"), 3.0)
+
+
+@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+@pytest.mark.parametrize("name", [name for name in LOADED if not LOADED[name].facts.adaptive])
+def test_frames_calls_and_looks_between_steps_of_one_length_change_no_bits(name, tmp_path):
+    """Recorded frames need the potential, which may be summed together with the forces."""
+    ends = []
+    for way in ("alone", "times", "callback", "looks", "recorded"):
+        run = moving(planets(), name, "cpu")
+        dt = run.integrator.dt
+        if way == "times":
+            for k in (3, 17, 18, 42):
+                run.integrate(k * dt)
+        elif way == "callback":
+            run.run(steps=42, callback=lambda particles: None, interval=3 * dt)
+        elif way == "looks":
+            for _ in range(4):
+                run.at(run.time + 0.7 * dt)
+                run.run(steps=10)
+        elif way == "recorded":
+            run.record(tmp_path / "run.h5")
+        run.run(steps=42 - run.steps_made)
+        ends.append((run.particles.position, run.particles.velocity))
+    for found in ends[1:]:
+        np.testing.assert_array_equal(found, ends[0])
 
 
 @pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
