@@ -17,13 +17,13 @@ from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
 
 from nbody import gpu
-from nbody.forces import ENGINES
+from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
-from nbody.forces.direct import gpu_engine, gpu_symmetric, gpu_triangle
+from nbody.forces.direct import gpu_symmetric, gpu_triangle
 from nbody.forces.direct.gpu_pair_sums import node_bytes
 from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.forces.layers import layered
-from nbody.forces.layers import ranks as ranks_layer
+from nbody.forces.transports import ranks as ranks_layer
 from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.state import Outputs

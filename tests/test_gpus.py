@@ -18,8 +18,8 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.direct import gpu_triangle
-from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.forces.direct.gpu_triangle import push
+from nbody.forces.options import GpuOptions
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
@@ -215,7 +215,7 @@ FAILING = """
 import contextlib, json
 from nbody.cli import main
 from nbody.forces.direct.gpu_tiled import TiledEngine
-from nbody.forces.layers import gpus as layer
+from nbody.forces.transports import gpus as layer
 from nbody.gpu import failures, peers, waiting
 
 peers.device_count, peers._kind = (lambda: 3), (lambda number: "a card")
@@ -304,7 +304,7 @@ def test_two_gpus_divide_rows_with_the_bits_of_one(engine):
 @pytest.mark.parametrize("precision", ["float32", "mixed"])
 def test_two_gpus_divide_a_tree_with_the_bits_of_one(monkeypatch, precision):
     """With an outlier, which has a tree of its own. Also without access to each other's memory."""
-    from nbody.forces.layers import gpus as layer
+    from nbody.forces.transports import gpus as layer
 
     kind = ENGINES.load("gpu-tree")
     monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))

@@ -8,11 +8,11 @@ import pytest
 from pretended_team import run_ranks
 
 from nbody.forces import ENGINES
+from nbody.forces.compute_units import ComputeUnits
 from nbody.forces.direct import cpu_tiles
 from nbody.forces.direct.cpu_pairs import gravitate_for
 from nbody.forces.direct.cpu_rows import SUMS, rows_for
 from nbody.forces.layers import layered
-from nbody.forces.layers.units import ComputeUnits
 from nbody.initial.plummer import PlummerSphere
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion

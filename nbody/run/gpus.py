@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbody.errors import InputError, RunFailed
-from nbody.forces.direct.gpu_options import GpuOptions
+from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES
 from nbody.parallel import team

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_interaction import interaction, loading, passing_on
 from nbody.forces.direct.gpu_triangle import LANES, PairTiling, first_unit, units_before
+from nbody.forces.gpu_engine import Shape
 from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.particles import Particles

@@ -20,7 +20,6 @@ import numpy as np
 
 from nbody import gpu
 from nbody.errors import InputError
-from nbody.forces.direct.gpu_engine import GpuEngine, Shape
 from nbody.forces.direct.gpu_pair_sums import (
     SLICES,
     PairPart,
@@ -34,6 +33,8 @@ from nbody.forces.direct.gpu_pairs import build, masses_of, resident_warps
 from nbody.forces.direct.gpu_tiled import TiledEngine
 from nbody.forces.direct.gpu_triangle import LANES, SHARES_FROM, Node, PairTiling, PairWork, card_limits, divided, push
 from nbody.forces.engine import Memory
+from nbody.forces.gpu_engine import Shape
+from nbody.forces.kernel_engine import KernelEngine
 from nbody.forces.problem import PRECISIONS, Abilities, Problem
 from nbody.gpu import cuda
 from nbody.parallel.devices import Worker, bounds
@@ -97,7 +98,7 @@ class PairKernels(NamedTuple):
     components: int
 
 
-class SymmetricEngine(GpuEngine):
+class SymmetricEngine(KernelEngine):
     """Each pair once: Newton's third law, bodies in registers, column sums passed on by shuffles. If many bodies have no
     mass, each pair of the others once, and the rows of those without mass by ``gpu-tiled`` (in float64 if mixed).
 

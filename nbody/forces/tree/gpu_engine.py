@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import GpuEngine
-from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.forces.engine import ForceError, Memory
+from nbody.forces.gpu_engine import GpuEngine
+from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Abilities, Problem
 from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
@@ -205,10 +205,6 @@ class TreeEngine(GpuEngine):
         """The most targets of a group: fewer if they are far apart (1M bodies, one H200: with every 512th 3.6 instead of
         8.8 ms)."""
         return self._settings.group if targets > bodies // SPARSE else min(self._settings.group, 32)
-
-    def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """Not used: :meth:`_compute` launches several kernels."""
-        raise NotImplementedError
 
     def error(self, particles: Particles, targets: Any = None) -> ForceError:
         """The error that was asked for; beyond 100 times that a force is wrong."""

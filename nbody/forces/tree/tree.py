@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import get_num_threads
 
-from nbody.forces.layers.units import NEAREST, ComputeUnits, exponent, mark_coincident
+from nbody.forces.compute_units import NEAREST, ComputeUnits, exponent, mark_coincident
 from nbody.forces.tree.bodies import SortedBodies
 from nbody.forces.tree.box import root_box
 from nbody.forces.tree.criterion import rules_for

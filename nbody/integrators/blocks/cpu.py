@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.forces.layers.layer import team_of
+from nbody.forces.engine import team_of
 from nbody.integrators.blocks.cpu_kernels import (
     DERIVATIVES,
     BlockArrays,

@@ -29,7 +29,7 @@ class IAS15Systems(ManySystems):
         self._next = np.zeros(systems)
 
     @classmethod
-    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if engine.can.device == "gpu":
             return (
                 "the systems of an ensemble make adaptive steps on the CPU; choose engine cpu, or scheme wisdom_holman"
