@@ -23,7 +23,7 @@ from nbody.forces.options import GpuOptions
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
-from nbody.parallel.shares import cover
+from nbody.parallel.segments import cover
 from nbody.run import plan as run_plan
 from nbody.run.gpus import Chosen, with_gpus
 from nbody.scenario import Scenario

@@ -132,7 +132,7 @@ LINES = {
     "cli": 2937,
     "diagnostics": 928,
     "fields": 805,
-    "forces": 11349,
+    "forces": 11366,
     "gpu": 1749,
     "exchange": 926,
     "initial": 2737,

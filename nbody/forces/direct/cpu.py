@@ -11,12 +11,12 @@ from nbody.forces.direct.cpu_few import few_kernels
 from nbody.forces.direct.cpu_pairs import gravitate_for, missing_factor
 from nbody.forces.direct.cpu_rows import SUMS, components, rows_for
 from nbody.forces.direct.cpu_species import sums_by_length
-from nbody.forces.direct.cpu_tiles import MOST_SHARES, Shares, Tiles, add_shares, pack, unpack
+from nbody.forces.direct.cpu_tiles import MOST_SEGMENTS, Segments, Tiles, add_segments, pack, unpack
 from nbody.forces.engine import Engine, Memory
 from nbody.forces.layers.sorted import acting
 from nbody.forces.problem import Abilities, Problem
 from nbody.law import LAWS
-from nbody.parallel.shares import add_over_ranks, cover, share_count, worth_dividing
+from nbody.parallel.segments import add_over_ranks, cover, segment_count, worth_dividing
 from nbody.particles import Particles
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
@@ -42,12 +42,12 @@ class PairWorkspace:
 
     acting: int
     _tiles: Tiles | None = None
-    _made_for: tuple[int, Shares] | None = None
+    _made_for: tuple[int, Segments] | None = None
 
-    def tiles_for(self, count: int, dtype: np.dtype, shares: Shares) -> Tiles:
-        """Tiles for ``count`` bodies and some shares, made at the first call."""
-        if self._tiles is None or self._made_for != (count, shares):
-            self._tiles, self._made_for = Tiles.allocate(count, dtype, shares), (count, shares)
+    def tiles_for(self, count: int, dtype: np.dtype, segments: Segments) -> Tiles:
+        """Tiles for ``count`` bodies and some segments, made at the first call."""
+        if self._tiles is None or self._made_for != (count, segments):
+            self._tiles, self._made_for = Tiles.allocate(count, dtype, segments), (count, segments)
         return self._tiles
 
 
@@ -118,7 +118,7 @@ class CpuEngine(Engine):
         x, v = components(state.position, units.position), components(state.velocity, power_of_two(1.0, -speed))
         mass = (state.mass * self._dtype.type(units.mass))[: state.workspace.acting]
         team = worth_dividing(self._team, len(targets) * len(mass))
-        own = slice(*team.share(len(targets)))
+        own = slice(*team.own(len(targets)))
         sums = np.empty((len(targets), SUMS), self._dtype)
         if self.gravity.per_species:
             softening2 = self._scaled_lengths(state, units)
@@ -175,8 +175,8 @@ class CpuEngine(Engine):
         acceleration, phi = state.acceleration[:count], state.potential[:count]
         team = worth_dividing(self._team, count**2)
         number, _, _ = Tiles.shape(count, self._dtype)
-        shares = share_count(number, MOST_SHARES)
-        own = Shares(*team.share(shares), shares)
+        segments = segment_count(number, MOST_SEGMENTS)
+        own = Segments(*team.own(segments), segments)
         tiles = state.workspace.tiles_for(count, self._dtype, own)
         law = LAWS.load(self.gravity.softening).name
         gravitate = gravitate_for(law, position.shape[1], potential)
@@ -186,8 +186,8 @@ class CpuEngine(Engine):
         for first, last in rounds:
             gravitate(count, first, last, own, length2, tiles)
             state.progress.report(count**2 * (last - first) // rounds[-1][1])
-        add_shares(own, tiles)
-        bounds = [own.tile(share, number) for share in team.bounds(shares)]
+        add_segments(own, tiles)
+        bounds = [own.tile(segment, number) for segment in team.bounds(segments)]
         size = -(-count // number)
         slot = 0
         if team.size > 1:
@@ -195,7 +195,7 @@ class CpuEngine(Engine):
             nodes = [first - own.first for first, _ in cover(own.first, own.last)]
             kept = slice(3, 4) if potential else slice(position.shape[1])
             sums = tiles.sums_j[:, :, kept, :size]
-            total = add_over_ranks(team, shares, sums[:, nodes].swapaxes(0, 1), bounds)
+            total = add_over_ranks(team, segments, sums[:, nodes].swapaxes(0, 1), bounds)
             sums[bounds[team.rank] : bounds[team.rank + 1], slot] = total
         unpack(bounds[team.rank], bounds[team.rank + 1], slot, tiles, units, potential, acceleration, phi)
         team.gather_rows(phi if potential else acceleration, [min(count, size * bound) for bound in bounds])

@@ -13,7 +13,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.direct.gpu_pieces import interactions_per_piece
-from nbody.forces.direct.gpu_triangle import SHARES_FROM
+from nbody.forces.direct.gpu_triangle import SEGMENTS_FROM
 from nbody.forces.kernel_engine import KernelEngine
 from nbody.forces.problem import Abilities
 from nbody.parallel.devices import Worker, bounds
@@ -36,7 +36,7 @@ class RowEngine(KernelEngine):
     how many. The others have no mass.
     """
 
-    can = Abilities(device="gpu", ranks=True, gpus=True, divided_from=SHARES_FROM, massless=True)
+    can = Abilities(device="gpu", ranks=True, gpus=True, divided_from=SEGMENTS_FROM, massless=True)
 
     @abstractmethod
     def _block(self, count: int) -> ThreadBlock:

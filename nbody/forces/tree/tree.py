@@ -26,7 +26,7 @@ from nbody.forces.tree.workers import one_thread_for_few, run
 from nbody.law import LAWS, Gravity
 from nbody.parallel import ALONE as ONE_RANK
 from nbody.parallel import Team
-from nbody.parallel.shares import worth_dividing
+from nbody.parallel.segments import worth_dividing
 
 WORKERS_PER_RANK = 16
 """Threads for which the targets are divided if there are several ranks, which must all divide them in the same way."""
