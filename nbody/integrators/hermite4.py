@@ -16,9 +16,12 @@ from typing import Any
 import numpy as np
 
 from nbody.integrators.encounter import too_short
+from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Outputs
+
+REMEDY = "the largest step (integrator.dt), or a softening"
 
 
 class Hermite4(Integrator):
@@ -59,6 +62,9 @@ class Hermite4(Integrator):
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         state = motion.state
+        if in_one_call(motion):
+            self._advance_few(motion, steps, until)
+            return
         while steps and state.clock.time < until:
             left = until - state.clock.time
             last = self._next >= left
@@ -81,10 +87,28 @@ class Hermite4(Integrator):
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self._next = float(arrays["next_step"][0]) or math.inf
 
+    def _advance_few(self, motion: Motion, steps: int, until: float) -> None:
+        from nbody.integrators.hermite4_few import steps_for  # imports Numba
+
+        state: Any = motion.state
+        engine, clock = motion.engine, state.clock
+        made, clock.time, self._next, failed = steps_for(engine.gravity.softening, state.dimensions)(
+            state.position, state.velocity, state.step_acceleration, state.step_jerk, state.mass,
+            (engine.gravity.G, engine.gravity.length2), (clock.time, float(self._next)), (steps, float(until)),
+            (clock.origin, clock.step, float(self.dt)), float(self._eta or 0.0),
+        )  # fmt: skip
+        clock.step += made
+        if made:
+            state.acceleration[...], state.jerk[...] = state.step_acceleration, state.step_jerk
+            state.invalidate()
+        state.progress.report(made * engine.work(state, Outputs.JERK))
+        if failed:
+            raise too_short(motion, failed, REMEDY)
+
     def _step(self, motion: Motion, h: float) -> None:
         state: Any = motion.state
         if not math.isfinite(h) or state.clock.time + h == state.clock.time:
-            raise too_short(motion, h, "the largest step (integrator.dt), or a softening")
+            raise too_short(motion, h, REMEDY)
         real = state.dtype.type
         h1, h2, h3 = real(h), real(h * h / 2), real(h**3 / 6)
         x, v = state.position.copy(), state.velocity.copy()

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from nbody.forces.layers.fields import fields_of
-from nbody.forces.layers.sorted import Sorted
+from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import FixedStep, Motion, Move, SchemeFacts
 from nbody.scenario.fields import Group
 from nbody.state import Outputs, Snapshot, State
@@ -96,7 +95,7 @@ class MoveTable(FixedStep):
         """What makes the steps of few bodies in one compiled call; None if each move is a call."""
         if self._state is not motion.state:
             self._state, self._compiled = motion.state, None
-            if _in_one_call(motion):
+            if in_one_call(motion):
                 from nbody.integrators.table_few import FewSteps  # imports Numba
 
                 self._compiled = FewSteps(motion, self.facts, self.dt)
@@ -112,10 +111,3 @@ class MoveTable(FixedStep):
         if outputs is Outputs.ACCELERATION:
             return pairs
         return pairs + engine.work(state, outputs) - (force if facts.leaves else 0)
-
-
-def _in_one_call(motion: Motion) -> bool:
-    """True if a compiled loop makes the steps: the engine's sums for few bodies can be a part of it."""
-    engine, state = motion
-    few = state.count <= engine.can.few and not engine.gravity.per_species
-    return few and fields_of(engine) is None and not isinstance(state.workspace, Sorted)

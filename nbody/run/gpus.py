@@ -37,11 +37,12 @@ def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) ->
     Raises:
         InputError: the engine that the scenario names computes on one device, or there are fewer GPUs.
     """
-    options, where = chosen.options.options, scenario.where("engine.gpus")
+    options = chosen.options.options
     if "gpus" not in options:
         return chosen
     from nbody import gpu
 
+    where = scenario.where("engine.gpus")
     gpus = validated(GpuOptions, {"gpus": options["gpus"]}, scenario.source, ("engine",)).gpus
     kind: Any = ENGINES.load(chosen.name)
     alone = chosen._replace(options=_without_gpus(chosen.options))

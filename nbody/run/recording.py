@@ -123,7 +123,8 @@ class Recording:
         writer = None if self._file is None else self._writer(self._file)
         limit = run.scenario.on_energy_error
         try:
-            recorder = Recorder(writer, limit, run.notify, self._energies, self.frames, run.frames_per_block)
+            at_a_time = run.frames_per_block if self.looks else 0
+            recorder = Recorder(writer, limit, run.notify, self._energies, self.frames, at_a_time)
             recorder.gravity, recorder.raises = run.scenario.gravity, run.team.size == 1
             if run.scenario.ensemble:
                 recorder.measure = self._measure_systems

@@ -77,7 +77,7 @@ class ScenarioText:
         if option := self._option(keys):
             return f"{option}: "
         options = [option for each in others if (option := self._option(each))]
-        if not options and self.folder in packaged.FOLDERS:
+        if not options and self.name and self.folder in packaged.FOLDERS:
             options = [option for written, option in self.options.items() if written[:1] == keys[:1]]
         line = self.line(keys)
         file = f"{self.name}:{line}" if self.name and line else self.name

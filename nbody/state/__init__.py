@@ -110,8 +110,8 @@ class State(ABC):
         for column in columns:
             if column.name not in self._columns:
                 self._columns[column.name] = column
-                empty = column.empty(self.count, self.dimensions, self.dtype.name)
-                setattr(self, column.name, self._allocate(np.zeros_like(empty, order="C")))
+                zeros = np.zeros(column.shape(self.count, self.dimensions), column.real(self.dtype.name))
+                setattr(self, column.name, self._allocate(zeros))
             if values is not None:
                 real = column.real(self.dtype.name)
                 self._from_host(np.ascontiguousarray(values, real), getattr(self, column.name))

@@ -86,10 +86,12 @@ class CpuEngine(Engine):
         return state.count * int(state.workspace.acting)
 
     def _compute(self, state: State, outputs: Outputs) -> None:
-        if Outputs.JERK in outputs:
-            self._compute_targets(state, Outputs.JERK, np.arange(state.count))
-        else:
+        if Outputs.JERK not in outputs:
             self._run(state, potential=False)
+        elif self._is_few(state):
+            self._run_few(state, Outputs.JERK)
+        else:
+            self._compute_targets(state, Outputs.JERK, np.arange(state.count))
         if Outputs.ENERGY in outputs:
             self._compute_potential(state, outputs)
 
@@ -140,8 +142,8 @@ class CpuEngine(Engine):
     def _run(self, state: State, potential: bool) -> None:
         """The accelerations of all bodies, or the potential: pairs of those that act, and the rows of the others."""
         assert isinstance(state, HostState)
-        if state.count <= FEW and not self.gravity.per_species:
-            self._run_few(state, potential)
+        if self._is_few(state):
+            self._run_few(state, Outputs.POTENTIAL if potential else Outputs.ACCELERATION)
             return
         first = 0 if self.gravity.per_species else int(state.workspace.acting)
         if first:
@@ -151,13 +153,20 @@ class CpuEngine(Engine):
         if potential:
             mark_coincident(state, self.gravity, self._scaled(state)[1], NEAREST[self.precision])
 
-    def _run_few(self, state: HostState, potential: bool) -> None:
-        """The accelerations of few bodies, or the potential."""
-        kernels, gravity = few_kernels(self.gravity.softening, state.dimensions), self.gravity
-        kernel, found = (
-            (kernels.potentials, state.potential) if potential else (kernels.accelerations, state.acceleration)
-        )
-        kernel(state.position, state.mass, gravity.G, gravity.length2, found)
+    def _is_few(self, state: State) -> bool:
+        return state.count <= FEW and not self.gravity.per_species
+
+    def _run_few(self, state: State, outputs: Outputs) -> None:
+        """The accelerations of few bodies, these with the jerk, or the potential."""
+        assert isinstance(state, HostState)
+        kernels, law = few_kernels(self.gravity.softening, state.dimensions), (self.gravity.G, self.gravity.length2)
+        if outputs is Outputs.JERK:
+            [jerk] = state.values("jerk", copy=False)
+            kernels.jerks(state.position, state.velocity, state.mass, *law, state.acceleration, jerk)
+        elif outputs is Outputs.POTENTIAL:
+            kernels.potentials(state.position, state.mass, *law, state.potential)
+        else:
+            kernels.accelerations(state.position, state.mass, *law, state.acceleration)
         state.progress.report(self._work_per_evaluation(state))
 
     def _run_rows(self, state: HostState, potential: bool, targets: np.ndarray) -> None:

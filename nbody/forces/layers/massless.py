@@ -23,8 +23,8 @@ class WithoutMassless(Layer):
     def load(self, particles: Particles) -> State:
         state = self._inner._empty_state(particles)
         mass = particles.mass.astype(state.dtype)
-        order = np.argsort(mass == 0, kind="stable")
-        if acting(mass[order]) == acting(mass):  # few bodies without mass, or all of them come last
+        order = np.argsort(mass == 0, kind="stable") if not mass.all() else None
+        if order is None or acting(mass[order]) == acting(mass):  # few bodies without mass, or all of them come last
             self._inner._prepare(state, particles)
         else:
             found = HostSorted(state, order) if isinstance(state, HostState) else _on_device(state, order)
