@@ -132,7 +132,7 @@ LINES = {
     "cli": 2937,
     "diagnostics": 928,
     "fields": 805,
-    "forces": 11449,
+    "forces": 11447,
     "gpu": 1749,
     "exchange": 926,
     "initial": 2734,
