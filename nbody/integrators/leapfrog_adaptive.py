@@ -78,7 +78,7 @@ class LeapfrogAdaptive(Integrator):
         self._begin = self._length = 0.0  # of the last step; the length is 0 before the first one, whose ρ is known
 
     @classmethod
-    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if engine.can.device != "cpu":
             return "this scheme works on the CPU"
         if problem.fields and problem.unlimited:

@@ -10,6 +10,7 @@ import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
+from nbody.integrators import INTEGRATORS
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
@@ -153,7 +154,8 @@ def _repeated(
             scenario = scenario.override(steps=min(made, chosen.steps))
         else:
             scenario = scenario.override(end=min(reached, float(chosen.end or 0)))
-            if reached < float(chosen.end or 0):
+            cut = INTEGRATORS.load(chosen.scheme).facts.lengths == "individual" or scenario.collisions is not None
+            if reached < float(chosen.end or 0) and cut:  # at a frame other steps are only shown
                 notify(
                     "warning: the run was stopped between two frames; to end there, its last steps get other lengths"
                 )
