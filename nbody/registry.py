@@ -11,7 +11,7 @@ otherwise, and they never replace one of nbody's own. Iterating over a registry 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -47,6 +47,7 @@ class Entry:
             raise InputError(line) from error
 
 
+@cache
 def imported(target: str) -> Any:
     """Import ``module:attribute``."""
     module, attribute = target.split(":")
@@ -114,6 +115,8 @@ class Registry(Mapping[str, Entry]):
 
     def load(self, name: str, where: str = "") -> Any:
         """Import the component and return it. Raises InputError if the name is not registered."""
+        if (own := self._entries.get(name)) and not own.variants:
+            return own.load()
         base, _, variant = self.check(name, where).partition(":")
         entry = self[base]
         return entry.load()(variant) if entry.variants else entry.load()

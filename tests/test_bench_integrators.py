@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nbody.bench.integrators import suite, tables
+from nbody.bench.integrators import calls, suite, tables
 from nbody.bench.integrators.problems import problems
 from nbody.bench.readme import markers
+from nbody.bench.report import Report, machine
 from nbody.cli import main
 from nbody.integrators import INTEGRATORS
 
@@ -20,6 +21,7 @@ def few(monkeypatch):
     """The orbit with two schemes, at fewer steps."""
     orbit = problems()[0]._replace(schemes=("leapfrog_dkd", "ias15"), evaluations=(4096, 8192))
     monkeypatch.setattr(suite, "problems", lambda counts: [orbit])
+    monkeypatch.setattr(calls, "measure", lambda notify: ([], []))
     return orbit
 
 
@@ -62,9 +64,23 @@ def test_the_command_writes_shows_and_compares_its_report(few, tmp_path, capsys)
 
 
 def test_a_scheme_that_takes_too_long_is_a_note(few, monkeypatch):
-    monkeypatch.setattr(suite, "PATIENCE", 0.0)
+    monkeypatch.setattr(suite, "TIMEOUT", 0.0)
     row = suite.measured(few, "cpu", "leapfrog_dkd", "dt", 0.01)
     assert row.seconds is None and "not finished after 0 s, at 9 %" in row.note and not row.wrong
+
+
+def test_small_systems_are_timed_call_by_call_beside_a_peer_that_is_there(monkeypatch):
+    for name in ("STEPS", "CALLS", "ROUNDS"):
+        monkeypatch.setattr(calls, name, 1)
+    rows, absent = calls.measure()
+    settings = {(row.name, row.setting) for row in rows if row.seconds}
+    assert {("leapfrog", each) for each in ("many steps", "one step", "run(steps=1)", "construction")} < settings
+    assert ("wisdom_holman", "many steps") in settings
+    assert bool(absent) != (("rebound whfast", "many steps") in settings)
+    found = Report(machine(), rows, absent)
+    assert found.suites == ["integrators"]
+    (sheet,) = tables.sheets(found)
+    assert [column.cell(rows[0]) for column in sheet.columns][:3] == ["figure eight", "3", "leapfrog"]
 
 
 def test_without_a_gpu_the_gpu_is_refused_in_one_line(monkeypatch, capsys):

@@ -10,7 +10,7 @@ from nbody.forces.api import accelerations
 from nbody.forces.direct.cpu import FEW
 from nbody.forces.reference import direct_sum
 from nbody.gpu import SIMULATED
-from nbody.integrators import INTEGRATORS, table
+from nbody.integrators import INTEGRATORS, hermite4, table
 from nbody.integrators.table import MoveTable
 from nbody.law import Gravity
 
@@ -63,7 +63,7 @@ def moved(scheme, bodies, precision, divisions, **values):
     return simulation.checkpoint_arrays() | {"time": np.array(simulation.time)}
 
 
-@pytest.mark.parametrize("scheme", TABLES)
+@pytest.mark.parametrize("scheme", [*TABLES, "hermite4", {"scheme": "hermite4", "eta": 0.02}])
 def test_one_compiled_call_has_the_bits_of_single_moves(scheme, monkeypatch):
     rng = np.random.default_rng(4)
     for precision, dimensions in (("float64", 3), ("float32", 2)):
@@ -71,7 +71,8 @@ def test_one_compiled_call_has_the_bits_of_single_moves(scheme, monkeypatch):
         given = {"softening": "plummer", "length": 0.1}
         ends = [moved(scheme, bodies, precision, sizes, **given) for sizes in ([40], rng.multinomial(40, [1 / 9] * 9))]
         with monkeypatch.context() as patch:
-            patch.setattr(table, "_in_one_call", lambda motion: False)
+            for module in (table, hermite4):
+                patch.setattr(module, "in_one_call", lambda motion: False)
             ends.append(moved(scheme, bodies, precision, [40], **given))
         for end in ends[1:]:
             for name, values in ends[0].items():

@@ -32,6 +32,7 @@ from nbody.scenario import Scenario
 from nbody.scenario.groups import GravityKeys
 from nbody.scenario.yaml_reader import dump
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")  # NumPy's, which would be more than one line
 DISK = (Path(__file__).resolve().parents[1] / "scenarios" / "disk.yaml").read_text()
 SCRAPS = [
     "!!python/object:os.system", "&a", "*a", "<<: *a", "---", "...", "1e-3", "1E5", ".nan", ".inf", "-0", "1:30", "010",
@@ -275,7 +276,18 @@ def options_of(command: str) -> list[tuple[str, bool]]:
 TYPED = st.one_of(
     st.sampled_from([*map(str, NUMBERS), *WORDS]),
     st.sampled_from(
-        ["9" * 5000, "a" * 300 + ".png", ".", "/dev/null", "small.yaml", "small.h5", "no/such/a.png", "1x1"]
+        [
+            "9" * 5000,
+            "9" * 20,
+            "²",
+            "a" * 300 + ".png",
+            ".",
+            "/dev/null",
+            "small.yaml",
+            "small.h5",
+            "no/such/a.png",
+            "1x1",
+        ]
     ),
     st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=20),
 )

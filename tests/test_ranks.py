@@ -289,9 +289,9 @@ def test_two_ranks_on_one_gpu_are_refused(monkeypatch):
     monkeypatch.setattr("nbody.gpu.facts", lambda: card, raising=False)
     monkeypatch.setattr("nbody.gpu.uuid", lambda: "", raising=False)
     engine, hosts = SimpleNamespace(can=SimpleNamespace(device="gpu")), ["a", "b", "a"]
-    require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "2")]), engine, {})
+    require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "2")]), engine, dict)
     with pytest.raises(InputError, match="ranks 0 and 2 have the same GPU of host a; start as many ranks"):
-        require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "1")]), engine, {})
+        require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "1")]), engine, dict)
 
 
 def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path, capfd):

@@ -14,7 +14,7 @@ from nbody.errors import InputError, printable
 from nbody.scenario.source import open_regular
 from nbody.trajectory.provenance import collect_provenance
 
-OF_FORCES = {"lecture": "forces", "trees": "forces"}
+OF_SUITES = {"lecture": "forces", "trees": "forces", "few": "integrators"}
 """Kinds of rows that are not named after their suite, and that suite."""
 
 
@@ -45,7 +45,7 @@ class Report:
     @property
     def suites(self) -> list[str]:
         """The names in ``SUITES`` that the rows belong to."""
-        there = {OF_FORCES.get(row.suite, row.suite) for row in self.rows}
+        there = {OF_SUITES.get(row.suite, row.suite) for row in self.rows}
         return [name for name in SUITES if name in there]
 
     @property

@@ -19,6 +19,7 @@ FLOPS = 20
 OF_BODIES = ("backend", "particles", "threads")
 NEEDED = {
     "forces": OF_BODIES, "lecture": OF_BODIES, "trees": OF_BODIES, "roofline": OF_BODIES,
+    "few": ("problem", "setting"),
     "integrators": ("problem", "backend", "particles", "setting"),
     "scaling": ("particles", "gpus", "steps"),
     "matmul": ("title", "size", "m", "n"),
@@ -31,7 +32,8 @@ class Row:
     """One measurement. Times are in seconds. A value is None if it was not measured, or belongs to other suites.
 
     Attributes:
-        suite: the kind of row: a suite, or the force suite's ``lecture`` (its own run) and ``trees``.
+        suite: the kind of row: a suite, the force suite's ``lecture`` (its own run) and ``trees``, or ``few`` (small
+            systems, of the integrators suite).
         error: the largest relative error; of an integrator the distance from the exact orbit, in semi-major axes.
         wrong: True if rounding does not explain the error.
         note: why nothing was measured, or what is special.
@@ -67,7 +69,7 @@ class Row:
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, allow_inf_nan=False)
 
-    suite: Literal["forces", "lecture", "trees", "roofline", "scaling", "integrators", "matmul"]
+    suite: Literal["forces", "lecture", "trees", "roofline", "scaling", "integrators", "few", "matmul"]
     name: str
     device: str
     precision: str

@@ -5,7 +5,7 @@ from nbody.errors import DeviceError, InputError
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
-from nbody.state import Column, bytes_in_transit, bytes_of, checkpoint_arrays
+from nbody.state import Column, bytes_in_transit, bytes_of
 
 BODY_BYTES = 8 * 8
 """Bytes of host memory per particle for the initial conditions, with any engine. (While they are generated it is up to 160,
@@ -27,8 +27,8 @@ def needs(engine: type[Engine], problem: Problem, added: tuple[Column, ...] = ()
     """Bytes of ``memory``, and of ``GPU memory`` if the engine uses a GPU, that a run needs. ``added``: the columns that the
     integrator adds to the state; ``working``: the bytes of its working arrays."""
     particles, precision = problem.particles, problem.precision
-    checkpoint = checkpoint_arrays((*engine.state_type.COLUMNS, *added), particles, 3, precision).values()
-    host = particles * BODY_BYTES + CHECKPOINT_COPIES * sum(array.nbytes for array in checkpoint)
+    saved = (column for column in (*engine.state_type.COLUMNS, *added) if column.saved)
+    host = particles * BODY_BYTES + CHECKPOINT_COPIES * bytes_of(saved, particles, 3, precision)
     host += bytes_in_transit(particles, precision)
     own = engine.memory(problem).own + working + bytes_of(added, particles, 3, precision)
     if engine.can.device == "cpu":
@@ -45,9 +45,13 @@ def free(place: str) -> int:
     return machine.memory_available()
 
 
+def _has(place: str, needed: int) -> bool:
+    return (place == "memory" and needed <= machine.ALWAYS_FREE) or needed <= free(place)
+
+
 def fits(engine: type[Engine], problem: Problem) -> bool:
     """True if a run fits the memory that is free now."""
-    return all(needed <= free(place) for place, needed in needs(engine, problem).items())
+    return all(_has(place, needed) for place, needed in needs(engine, problem).items())
 
 
 def check_fits(
@@ -60,11 +64,11 @@ def check_fits(
         DeviceError: it does not fit the GPU memory.
     """
     for place, needed in needs(engine, problem, added, working).items():
-        if needed > (available := free(place)):
+        if not _has(place, needed):
             kind = DeviceError if place == "GPU memory" else InputError
             raise kind(
                 f"{where}{problem.particles} particles need {needed / 2**30:.3g} GiB of {place} and "
-                f"{available / 2**30:.3g} GiB are free; use fewer particles"
+                f"{free(place) / 2**30:.3g} GiB are free; use fewer particles"
             )
 
 

@@ -5,6 +5,7 @@ would go on without gravity, and its energy would be conserved. One beyond the l
 """
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,8 +63,9 @@ ENERGY: dict[str, Powers] = {
 def check_range(
     engine: "type[Engine]", gravity: Gravity, precision: str, particles: Particles, where: str = "",
     dt: float = math.inf, power: int = 1,
-) -> None:  # fmt: skip
-    """Raise an InputError, which begins with ``where``, if a number that the run forms is out of range.
+) -> dict[str, float]:  # fmt: skip
+    """Raise an InputError, which begins with ``where``, if a number that the run forms is out of range. Returns the
+    :func:`symbols`.
 
     Args:
         dt: the time step; infinite if there is none of a fixed length.
@@ -81,11 +83,12 @@ def check_range(
     for name, powers in ENERGY.items():
         _require(name, powers, logs, np.dtype(np.float64), where, precision, too_small=False)
     if engine.can.own_units:
-        return
+        return logs
     for name, powers in PAIR.items():
         _require(name, powers, logs, state if name in ("G", "G m") else pair, where, precision)
     if LAWS.load(gravity.softening).needs_length:
         _require("m/ε³, ε the softening length", SELF, logs, pair, where, precision, too_small=False)
+    return logs
 
 
 def symbols(gravity: Gravity, particles: Particles, dt: float = math.inf) -> dict[str, float]:
@@ -107,10 +110,9 @@ def _require(
 ) -> None:  # fmt: skip
     if any(symbol not in logs for symbol in powers):
         return
-    log, limits = sum(power * logs[symbol] for symbol, power in powers.items()), np.finfo(real)
-    low, high = math.log10(float(limits.tiny)), math.log10(float(limits.max))
+    log, (low, high) = sum(power * logs[symbol] for symbol, power in powers.items()), _limits(real)
     if log > high or (too_small and log < low):
-        exponent = math.floor(log)
+        exponent, limits = math.floor(log), np.finfo(real)
         fix = "; use other units" + (", or take --precision float64" if precision != "float64" else "")
         raise InputError(
             f"{where}{name}, {10 ** (log - exponent):.1f}e{exponent:+03d}, is beyond {real.name}, "
@@ -118,8 +120,14 @@ def _require(
         )
 
 
+@cache
+def _limits(real: np.dtype) -> tuple[float, float]:
+    """The decimal logarithms of the smallest normal number and of the largest one."""
+    return math.log10(float(np.finfo(real).tiny)), math.log10(float(np.finfo(real).max))
+
+
 def _largest(values: np.ndarray) -> float:
-    return max(float(values.max()), -float(values.min()))
+    return float(np.abs(values).max())
 
 
 SAMPLE = 4096
@@ -133,7 +141,9 @@ def _typical_distance(particles: Particles) -> float:
     centre = (m / m.sum()) @ particles.position / scale
 
     def distances(every: int) -> np.ndarray:
-        return np.linalg.norm(particles.position[::every] / scale - centre, axis=1)
+        distance = particles.position[::every] / scale - centre
+        return np.sqrt((distance * distance).sum(axis=1))
 
-    typical = 2 * np.median(distances(max(particles.count // SAMPLE, 1))) or distances(1).max()
+    sample = np.sort(distances(max(particles.count // SAMPLE, 1)))
+    typical = sample[(len(sample) - 1) // 2] + sample[len(sample) // 2] or distances(1).max()
     return min(scale * float(typical), np.finfo(float).max)

@@ -16,7 +16,7 @@ from nbody.initial.bodies import find_bodies, read_bodies
 from nbody.initial.combine import apportioned, joined, placed, seeds
 from nbody.initial.ensemble import make_systems, member
 from nbody.initial.generator import Generator
-from nbody.machine import memory_available
+from nbody.machine import ALWAYS_FREE, memory_available
 from nbody.particles import Particles
 from nbody.registry import Entry, Registry
 from nbody.scenario import Combined, FromArrays, FromFile, Generated, Scenario
@@ -60,10 +60,6 @@ GENERATORS = Registry(
 
 WORKING_COPIES = 3
 """The peak memory of a generator, in units of the particles' memory (measured at N = 10^6: 2.6, plummer)."""
-
-
-ALWAYS_FREE = 1 << 20
-"""Bytes that need no check, which takes 0.5 ms: an ensemble makes thousands of small systems."""
 
 
 def make_particles(scenario: Scenario, notify: Notify = lambda line: None) -> Particles:

@@ -8,16 +8,23 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.forces.layers.fields import fields_of
+from nbody.forces.layers.sorted import Sorted
 from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.state import Want
+from nbody.state import Outputs
+
+BEGIN, LENGTH, END, NEXT = range(4)
+"""Places in the clock of ``ias15``: when its last step begins, how long it is, when it ends, and the length of the next one.
+Before the first step the length is 0, or :data:`UNKNOWN`: the state is where it begins."""
+
+UNKNOWN = -1.0
 
 
 class OwnForces(Integrator):
     """A scheme that computes the forces itself. The engine loads the state, and computes the energies of recorded frames."""
 
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
+    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
+        return motion.engine.work(motion.state, outputs) if outputs is not Outputs.ACCELERATION else 0
 
 
 class FewBodies(OwnForces):
@@ -28,6 +35,13 @@ class FewBodies(OwnForces):
         if engine.can.device != "cpu":
             return "this scheme computes its own forces, on the CPU"
         return super().supports(engine, problem) or float64_alone(problem)
+
+
+def in_one_call(motion: Motion) -> bool:
+    """True if a compiled loop makes the steps of a scheme: the engine's sums for few bodies can be a part of it."""
+    engine, state = motion
+    few = state.count <= engine.can.few and not engine.gravity.per_species
+    return few and fields_of(engine) is None and not isinstance(state.workspace, Sorted)
 
 
 def per_c2(motion: Motion) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from nbody.errors import InputError, RunFailed
 from nbody.forces.engine import Engine
-from nbody.forces.range import check_range, symbols
+from nbody.forces.range import check_range
 from nbody.integrators.integrator import Integrator
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -36,7 +36,7 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
     """
     gravity, precision = scenario.gravity, scenario.precision
     dt = math.inf if integrator.facts.adaptive else integrator.dt
-    check_range(engine, gravity, precision, particles, "", dt, integrator.facts.power_of_dt)
+    logs = check_range(engine, gravity, precision, particles, "", dt, integrator.facts.power_of_dt)
     stored = np.float32 if precision == "float32" else np.float64
     position = particles.position.astype(stored)
     if scenario.ensemble:  # only bodies of one system may not be in the same place
@@ -46,21 +46,21 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
         raise InputError(
             _same_place(pair) + "; move one, or add a softening (gravity: {softening: plummer, length: …})"
         )
-    _refuse_long_step(dt, float(np.finfo(stored).eps), gravity, particles, scenario.where("integrator.dt"))
+    _refuse_long_step(dt, float(np.finfo(stored).eps), logs, scenario)
     found = []
     if scenario.fields and "escapers" in (scenario.record.observables or ()):
         found.append(
             "escapers: counted by the bodies' own gravity; the external fields, which may hold them, are left out"
         )
-    extent = float(np.ptp(particles.position, axis=0).max())
-    if precision == "float32":
+    if precision == "float32" and gravity.length2:
         spacing = float(np.spacing(np.float32(np.abs(particles.position).max())))
-        if gravity.length2 and gravity.shortest < RESOLUTION * spacing:
+        if gravity.shortest < RESOLUTION * spacing:
             found.append(
                 f"in float32 positions are {spacing:.1e} apart at the farthest particle, and the softening length is "
                 f"only {gravity.shortest:g}; move the bodies nearer to the origin, or take --precision float64"
             )
-    if precision != "float64" and not engine.can.own_units and extent > FARTHEST:
+    far = precision != "float64" and not engine.can.own_units
+    if far and (extent := float(np.ptp(particles.position, axis=0).max())) > FARTHEST:
         found.append(
             f"the bodies are {extent:.1e} apart, and in {precision} this engine takes 1/distance³ beyond {FARTHEST:g} "
             "for zero; use larger units, --engine cpu, or --precision float64"
@@ -75,9 +75,8 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
     return found
 
 
-def _refuse_long_step(dt: float, eps: float, gravity: Gravity, particles: Particles, where: str) -> None:
+def _refuse_long_step(dt: float, eps: float, logs: dict[str, float], scenario: Scenario) -> None:
     """Refuse a step in which a body moves so far that adding its old position changes nothing."""
-    logs = symbols(gravity, particles, dt)
     if not {"dt", "r", "x"} <= logs.keys():
         return
     speeds = [logs["v"]] if "v" in logs else []
@@ -85,8 +84,8 @@ def _refuse_long_step(dt: float, eps: float, gravity: Gravity, particles: Partic
         speeds.append((logs["G"] + logs["M"] - logs["r"]) / 2)
     if speeds and max(speeds) + logs["dt"] + math.log10(eps) > max(logs["x"], logs["r"]):
         raise InputError(
-            f"{where}in a step of {dt:g} the bodies move 1e{max(speeds) + logs['dt']:+.0f}, beside which their positions "
-            f"are lost to rounding; use a smaller time step"
+            f"{scenario.where('integrator.dt')}in a step of {dt:g} the bodies move 1e{max(speeds) + logs['dt']:+.0f}, "
+            "beside which their positions are lost to rounding; use a smaller time step"
         )
 
 

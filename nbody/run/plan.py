@@ -9,7 +9,7 @@ from typing import Any
 from nbody import cache, machine
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import widths
-from nbody.errors import InputError
+from nbody.errors import InputError, NBodyError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
@@ -97,7 +97,7 @@ class Plan:
     @property
     def _gpus(self) -> int:
         """How many GPUs compute the forces in this process."""
-        asked = self.engine_options.model_dump().get("gpus")
+        asked = getattr(self.engine_options, "gpus", None)
         if asked == "all":
             from nbody import gpu
 
@@ -220,14 +220,17 @@ class Plan:
         """
         scenario = self.scenario
         require_device(self.engine_kind, self.engine_name)
-        where = scenario.where("initial.particles")
-        check_fits(self.engine_kind, self.problem, where, self._added, self._working)
+        try:
+            check_fits(self.engine_kind, self.problem, "", self._added, self._working)
+        except NBodyError as error:
+            raise type(error)(scenario.where("initial.particles") + str(error)) from None
         engine, ranks = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options, team()), team()
         if self.particles is None:
             particles = ranks.broadcast(make_particles(scenario) if ranks.first else None)
         else:
-            particles = self.particles.check()
-        scenario.gravity.squares(particles.species, particles.species_names, scenario.where("gravity.length"))
+            particles = self.particles
+        if scenario.gravity.per_species:
+            scenario.gravity.squares(particles.species, particles.species_names, scenario.where("gravity.length"))
         return layered(engine, self.fields), particles
 
 

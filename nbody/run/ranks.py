@@ -46,11 +46,11 @@ def shared_plan(ranks: Team, make: Callable[[], Plan]) -> Plan:
     return planned
 
 
-def require_same_machines(ranks: Team, engine: Engine, scope: dict[str, str]) -> None:
+def require_same_machines(ranks: Team, engine: Engine, scope: Callable[[], dict[str, str]]) -> None:
     """Raise an InputError on all ranks if their bits may differ, or if two of them have the same GPU."""
     if ranks.size == 1:
         return
-    _require_same(ranks, scope, "the bits of a run are those of one kind of machine; choose like hosts")
+    _require_same(ranks, scope(), "the bits of a run are those of one kind of machine; choose like hosts")
     if engine.can.device != "gpu":
         return
     from nbody import gpu

@@ -72,7 +72,8 @@ class Recorder:
         energies: the energies of the frames already in the file, for a resumed run.
         frames: the number of frames already in the file.
         at_a_time: the number of frames that arrive together. Up to :data:`~nbody.state.BLOCKS` times as many can be queued;
-            up to :data:`TOGETHER` times as many are written as one group.
+            up to :data:`TOGETHER` times as many are written as one group. With 0 there is no thread, and no sink: frames
+            are measured at once.
 
     ``has_checkpoint`` is True once this recorder has stored a checkpoint.
 
@@ -111,11 +112,11 @@ class Recorder:
         for _ in range(BLOCKS * at_a_time):
             self._room.put(None)
         self._in_a_group = TOGETHER * at_a_time
-        self._ended, self._end = (
-            False,
-            queue.SimpleQueue[None](),
-        )  # the end of the thread: a flag, and a queue to wait with
-        threading.Thread(target=self._work, name="recorder", daemon=True).start()
+        self._threaded = at_a_time > 0
+        # The end of the thread: a flag, and a queue to wait with
+        self._ended, self._end = not self._threaded, queue.SimpleQueue[None]()
+        if self._threaded:
+            threading.Thread(target=self._work, name="recorder", daemon=True).start()
 
     def record(
         self, step: int, time: float, snapshot: Snapshot, values: Mapping[str, np.ndarray] | None = None
@@ -172,8 +173,11 @@ class Recorder:
 
     def _put(self, *jobs: Job) -> None:
         for job in jobs:
-            self._room.get()
-            self._jobs.put(job)
+            if self._threaded:
+                self._room.get()
+                self._jobs.put(job)
+            else:
+                self._do(job)
         if self.raises:
             self._raise()
 
@@ -184,19 +188,7 @@ class Recorder:
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
-            moments: list[Moment] = []
-            try:
-                if isinstance(job, Moment):
-                    moments.append(job)
-                    self._store(moments)
-                else:
-                    job()
-            except BaseException as error:
-                # Later jobs only release their snapshots, so that record() never waits for a thread that has failed.
-                self.error, self._failed = error, True
-            finally:
-                for _ in range(len(moments) or 1):
-                    self._room.put(None)
+            self._do(job)
         try:
             if self._sink is not None:
                 self._sink.close(self._complete and not self._failed)
@@ -205,6 +197,21 @@ class Recorder:
         finally:
             self._ended = True
             self._end.put(None)
+
+    def _do(self, job: Job) -> None:
+        moments: list[Moment] = []
+        try:
+            if isinstance(job, Moment):
+                moments.append(job)
+                self._store(moments)
+            else:
+                job()
+        except BaseException as error:
+            # Later jobs only release their snapshots, so that record() never waits for a thread that has failed.
+            self.error, self._failed = error, True
+        finally:
+            for _ in range(len(moments) or 1):
+                self._room.put(None)
 
     def _keep(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         # A state that became NaN between two frames must not replace the last good one; the next frame stops the run.

@@ -34,7 +34,7 @@ def progress_of(
 
 def summary_of(run: "Simulation", clock: Clock, done: int, single: int | None, interrupted: bool) -> Summary:
     """The summary of a call that has made ``done`` steps. ``single``: the steps of single bodies before it."""
-    report = run.integrator.report(run.motion)
+    report, energies = run.integrator.report(run.motion), run.recording.energies
     body_steps = report.body_steps
     return Summary(
         name=run.scenario.name,
@@ -51,12 +51,12 @@ def summary_of(run: "Simulation", clock: Clock, done: int, single: int | None, i
         steps_per_s=clock.steps_per_s,
         interactions_per_s=clock.steps_per_s * report.pairs_per_step,
         bodies_per_s=_bodies_per_s(run, clock, report),
-        energy_initial=run.energies.initial,
-        energy_final=run.energies.latest + (run.colliding.now.energy if run.colliding else 0.0),
-        energy_error=run.energies.error,
+        energy_initial=energies.initial,
+        energy_final=energies.latest + (run.colliding.now.energy if run.colliding else 0.0),
+        energy_error=energies.error,
         frames=run.frames,
         interrupted=interrupted,
-        energy_error_largest=run.energies.largest_error,
+        energy_error_largest=energies.largest_error,
         blocks=done if body_steps is not None and run.integrator.facts.adaptive else None,
         body_steps=None if body_steps is None else body_steps - (single or 0),
         time_unit=run.scenario.units.time if run.scenario.units else "",

@@ -26,7 +26,8 @@ def component(scenario: Scenario, at: str, chosen: Component, registry: Registry
         InputError: one line about an unknown name or option, or a wrong value.
     """
     key = chosen.named_by
-    kind = registry.load(name or getattr(chosen, key), scenario.where(f"{at}.{key}"))
+    name = name or getattr(chosen, key)
+    kind = registry.load(name, "" if name in registry else scenario.where(f"{at}.{key}"))
     model: type[Group] = getattr(kind, "Options", kind)
     for option in chosen.options:
         if option not in model.model_fields:

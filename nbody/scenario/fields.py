@@ -191,7 +191,9 @@ class Group(BaseModel):
             return values
         if not isinstance(values, Mapping):
             raise ValueError(f"must be a group of keys ({', '.join(cls.model_fields)}), got {shown(values)}")
-        strange = [str(key) for key in values if key not in cls.model_fields]
+        strange = [str(key) for key in values if key not in cls.__pydantic_fields__]
+        if not strange:
+            return values
         missing = [n for n, f in cls.model_fields.items() if f.is_required() and n not in values]
         if cls.model_config["extra"] == "allow":  # refuse only keys that look like a misspelt required key
             strange = [key for key in strange if get_close_matches(key, missing, n=1)]

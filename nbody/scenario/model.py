@@ -81,11 +81,15 @@ class Scenario(Group):
         return cls._of(read_text(text, source, Path(folder)))
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], folder: str | Path = ".") -> Self:
-        """Make a scenario from Python values, which may include NumPy scalars."""
+    def from_dict(
+        cls, values: Mapping[str, Any], folder: str | Path = ".", keywords: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Make a scenario from Python values, which may include NumPy scalars; ``keywords`` replace some of them as
+        :meth:`with_keywords` does."""
         if not isinstance(values, Mapping):
             raise InputError(f"a scenario is a mapping of keys, got {shown(values)}")
-        return cls._of(ScenarioText(folder=Path(folder), values=_plain_python(values)))
+        source = ScenarioText(folder=Path(folder), values=_plain_python(values))
+        return cls._of(_with_keywords(source, keywords or {}))
 
     @classmethod
     def _of(cls, source: ScenarioText) -> Self:
@@ -145,8 +149,7 @@ class Scenario(Group):
         Raises:
             InputError: one line that begins with the keyword.
         """
-        given = of_keywords(_plain_python(values), type(self).model_fields)
-        return self._of(_assigned(self._source, _groups_first(given)))
+        return self._of(_with_keywords(self._source, values))
 
     def with_arrays(self, particles: int) -> Self:
         """A copy whose bodies are given as arrays, instead of being made as this scenario says."""
@@ -202,6 +205,11 @@ def _overridden(
     read = [read_assignment(each, by) for each in assignments]
     given = _groups_first(given) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
     return _assigned(source, given)
+
+
+def _with_keywords(source: ScenarioText, values: Mapping[str, Any]) -> ScenarioText:
+    """The source with keyword arguments of Python in place of its values."""
+    return _assigned(source, _groups_first(of_keywords(_plain_python(values), Scenario.model_fields)))
 
 
 def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioText:

@@ -22,15 +22,12 @@ def system_sums(mass: np.ndarray, position: np.ndarray, velocity: np.ndarray, po
     x, v = np.zeros((2, 3, len(m)))
     x[: position.shape[1]] = position.T
     v[: velocity.shape[1]] = velocity.T
-    terms = (
-        0.5 * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]),
-        0.5 * potential.astype(np.float64),
-        v[0],
-        v[1],
-        v[2],
-        x[1] * v[2] - x[2] * v[1],
-        x[2] * v[0] - x[0] * v[2],
-        x[0] * v[1] - x[1] * v[0],
-    )
-    # A massless particle adds nothing, unless one of its numbers is not finite: 0 · NaN is a NaN.
-    return np.array([np.sum(m * term) for term in terms])
+    terms = np.empty((SUMS, len(m)))
+    terms[0] = 0.5 * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
+    terms[1] = 0.5 * potential.astype(np.float64)
+    terms[2:5] = v
+    terms[5] = x[1] * v[2] - x[2] * v[1]
+    terms[6] = x[2] * v[0] - x[0] * v[2]
+    terms[7] = x[0] * v[1] - x[1] * v[0]
+    terms *= m  # a massless particle adds nothing, unless one of its numbers is not finite: 0 · NaN is a NaN
+    return terms.sum(axis=1)

@@ -11,7 +11,8 @@ def prepare(
 
     Three problems, in float64: an orbit of eccentricity 0.9, the outer solar
     system, and a star cluster of 1024 bodies (or --particles); with --gpu the
-    cluster on the GPU too. Times exclude compilation.
+    cluster on the GPU too. And small systems call by call, on one core, beside
+    REBOUND if it is installed. Times exclude compilation.
 
     Examples:
 
@@ -21,10 +22,15 @@ def prepare(
     """
     from nbody.bench import card, report
     from nbody.bench.forces import selection
-    from nbody.bench.integrators import suite
+    from nbody.bench.integrators import calls, suite
 
     if gpu:
         card.require_gpu("nbody bench integrators")
     counts = selection.counts(particles, False, suite.COUNTS)
     backends = ("cpu", "gpu") if gpu else ("cpu",)
-    return lambda notify: report.Report(report.machine(), suite.measure(counts, backends, notify))
+
+    def work(notify: Callable[[str], None]) -> report.Report:
+        small, absent = calls.measure(notify)
+        return report.Report(report.machine(), [*suite.measure(counts, backends, notify), *small], absent)
+
+    return work

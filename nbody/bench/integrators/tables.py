@@ -33,11 +33,26 @@ EXPLAINED = (
     "time. Energy errors at the end."
 )
 
+CALLS = (
+    TableColumn("problem", "problem", left=True),
+    TableColumn("N", "particles"),
+    TableColumn("scheme", "name", left=True),
+    TableColumn("what", "setting", left=True),
+    TableColumn("time", "seconds", duration),
+)
+
+CALLS_EXPLAINED = (
+    "float64, one core: seconds per step of one long call (many steps), and per call of step(), run(steps=1) and "
+    "Simulation(…), without an output; the fastest of five rounds."
+)
+
 
 def sheets(report: Report) -> Iterator[Sheet]:
-    """One table with all problems."""
-    rows = report.of("integrators")
-    yield Sheet(f"Error against time on {report.device}", about(report, EXPLAINED, rows), COLUMNS, rows, "problem")
+    """One table with all problems, and one with the calls for small systems."""
+    if rows := report.of("integrators"):
+        yield Sheet(f"Error against time on {report.device}", about(report, EXPLAINED, rows), COLUMNS, rows, "problem")
+    if rows := report.of("few"):
+        yield Sheet(f"Small systems on {report.device}", about(report, CALLS_EXPLAINED, rows), CALLS, rows, "problem")
 
 
 def picture(report: Report) -> Picture:

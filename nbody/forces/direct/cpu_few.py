@@ -17,7 +17,7 @@ from numba.extending import overload
 
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_pairs import SOURCES
-from nbody.law import LAWS, pair_law
+from nbody.law import LAWS, pair_law, pair_slopes
 
 NEAREST2 = 1e-200
 """The square of the distance at which bodies without softening exert no force: 1/r³ would overflow."""
@@ -27,10 +27,12 @@ MADE_OF = hashlib.sha256(SOURCES + Path(__file__).read_bytes()).hexdigest()
 
 
 class FewKernels(NamedTuple):
-    """Compiled functions ``f(position, mass, G, length2, result)`` for (N, D) positions of any precision."""
+    """Compiled functions ``f(position, mass, G, length2, result)`` for (N, D) positions of any precision; ``jerks`` is
+    ``f(position, velocity, mass, G, length2, acceleration, jerk)``."""
 
     accelerations: Callable
     potentials: Callable
+    jerks: Callable
 
 
 def variant_of(softening: str, dimensions: int) -> str:
@@ -72,6 +74,50 @@ def _add_pairs_in_a_kernel(variant, x, m, G, length2, sums):
     return add_pairs
 
 
+def add_jerks(variant, x, v, m, G, length2, sums):
+    """In a kernel: the accelerations of :func:`add_pairs` and their derivatives, j_i = G Σ_j m_j (f v + g (d·v) d) with
+    g = (1/r) df/dr, which is -3 f u² for a cubic law; ``sums`` is (6, N) float64."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(add_jerks, prefer_literal=True)
+def _add_jerks_in_a_kernel(variant, x, v, m, G, length2, sums):
+    softening, dimensions, _ = variant.literal_value.split()
+    flat, slopes = dimensions == "2", _slopes(softening, int(dimensions))
+    law = _law(softening, int(dimensions))
+    cubic, slopes = slopes is None, slopes or law  # an unused function must be one, too
+
+    def add_jerks(variant, x, v, m, G, length2, sums):
+        smallest2 = max(length2, NEAREST2)
+        sums[:] = 0.0
+        for i in range(1, m.size):
+            gm_i = G * m[i]
+            for j in range(i):
+                dx, dy = np.float64(x[j, 0]) - x[i, 0], np.float64(x[j, 1]) - x[i, 1]
+                vx, vy = np.float64(v[j, 0]) - v[i, 0], np.float64(v[j, 1]) - v[i, 1]
+                dz = 0.0 if flat else np.float64(x[j, 2]) - x[i, 2]
+                vz = 0.0 if flat else np.float64(v[j, 2]) - v[i, 2]
+                f, u = law(dx, dy, dz, smallest2)
+                g = -3.0 * f * u * u if cubic else slopes(dx, dy, dz, smallest2)[0]
+                change = g * (dx * vx + dy * vy + dz * vz)
+                jx, jy, jz = f * vx + change * dx, f * vy + change * dy, f * vz + change * dz
+                gm_j = G * m[j]
+                sums[0, i] += gm_j * f * dx
+                sums[1, i] += gm_j * f * dy
+                sums[2, i] += gm_j * f * dz
+                sums[3, i] += gm_j * jx
+                sums[4, i] += gm_j * jy
+                sums[5, i] += gm_j * jz
+                sums[0, j] -= gm_i * f * dx
+                sums[1, j] -= gm_i * f * dy
+                sums[2, j] -= gm_i * f * dz
+                sums[3, j] -= gm_i * jx
+                sums[4, j] -= gm_i * jy
+                sums[5, j] -= gm_i * jz
+
+    return add_jerks
+
+
 def add_potentials(variant, x, m, G, length2, sums):
     """In a kernel: φ_i = -G Σ_j m_j u, as :func:`add_pairs`; ``sums`` is (N,). Without softening that of a body in the place
     of another one with mass is -infinity."""
@@ -103,17 +149,24 @@ def _add_potentials_in_a_kernel(variant, x, m, G, length2, sums):
     return add_potentials
 
 
+@njit(error_model="numpy")
+def _rsqrt(x):
+    return 1.0 / np.sqrt(x)
+
+
+@njit(error_model="numpy")
+def _inverse_cube(x):
+    return 1.0 / (x * np.sqrt(x))
+
+
 @cache
 def _law(softening: str, dimensions: int) -> Callable:
-    @njit(error_model="numpy")
-    def rsqrt(x):
-        return 1.0 / np.sqrt(x)
+    return pair_law(softening, dimensions, _rsqrt, njit(error_model="numpy"), _inverse_cube)
 
-    @njit(error_model="numpy")
-    def inverse_cube(x):
-        return 1.0 / (x * np.sqrt(x))
 
-    return pair_law(softening, dimensions, rsqrt, njit(error_model="numpy"), inverse_cube)
+@cache
+def _slopes(softening: str, dimensions: int) -> Callable | None:
+    return pair_slopes(softening, dimensions, _rsqrt, njit(error_model="numpy"), _inverse_cube)
 
 
 @cache
@@ -133,4 +186,11 @@ def few_kernels(softening: str, dimensions: int) -> FewKernels:
         add_potentials(variant, position, mass, G, length2, sums)
         potential[:] = sums
 
-    return FewKernels(disk_cached(accelerations), disk_cached(potentials))
+    def jerks(position, velocity, mass, G, length2, acceleration, jerk):
+        sums = np.empty((6, mass.size))
+        add_jerks(variant, position, velocity, mass, G, length2, sums)
+        for i in range(mass.size):
+            for k in range(position.shape[1]):
+                acceleration[i, k], jerk[i, k] = sums[k, i], sums[3 + k, i]
+
+    return FewKernels(disk_cached(accelerations), disk_cached(potentials), disk_cached(jerks))

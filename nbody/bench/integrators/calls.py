@@ -1,0 +1,116 @@
+"""Small systems as a Python program calls them: the time per step or per call, beside REBOUND where it is installed."""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody import machine
+from nbody.bench.integrators.problems import SUN, outer_solar_system
+from nbody.bench.row import Row
+from nbody.initial.few import FigureEight
+from nbody.law import Gravity
+from nbody.particles import Particles
+from nbody.run.simulation import Simulation
+
+STEPS, CALLS, ROUNDS = 20_000, 200, 5
+"""The steps of one call, the calls in one measurement, and the rounds in which all cases take turns; the fastest counts."""
+
+
+class SmallSystem(NamedTuple):
+    """Bodies, and the schemes that move them: of nbody, of REBOUND (empty for none), and the time step."""
+
+    name: str
+    bodies: Particles
+    G: float
+    schemes: tuple[tuple[str, str, float | None], ...]
+
+
+class CallCase(NamedTuple):
+    """What is timed: ``run()`` does it so many ``times``."""
+
+    name: str
+    system: SmallSystem
+    setting: str
+    times: int
+    run: Callable[[], object]
+
+
+def small_systems() -> list[SmallSystem]:
+    """The figure eight and the outer solar system."""
+    eight = FigureEight().generate(3, Gravity(), np.random.default_rng(1))
+    schemes = ("leapfrog", "leapfrog", 0.01), ("hermite4", "", 0.01)
+    planets = ("wisdom_holman", "whfast", 100.0), ("ias15", "ias15", None)
+    return [
+        SmallSystem("figure eight", eight, 1.0, schemes),
+        SmallSystem("planets", outer_solar_system(), SUN.G, planets),
+    ]
+
+
+def measure(notify: Callable[[str], None] = lambda _: None) -> tuple[list[Row], list[str]]:
+    """The rows, and a clause for REBOUND if it is not there."""
+    notify("small systems, call by call")
+    try:
+        import rebound
+    except ImportError:
+        rebound = None
+    cases = [case for system in small_systems() for case in _cases(system, rebound)]
+    best = [min(times) for times in zip(*([_seconds(case) for case in cases] for _ in range(ROUNDS)), strict=True)]
+    rows = [
+        Row(
+            suite="few", name=case.name, device=machine.cpu_name(), precision="float64", backend="cpu", threads=1,
+            particles=case.system.bodies.count, problem=case.system.name, setting=case.setting, seconds=seconds,
+        )
+        for case, seconds in zip(cases, best, strict=True)
+    ]  # fmt: skip
+    return rows, [] if rebound else ["REBOUND (pip install rebound)"]
+
+
+def _seconds(case: CallCase) -> float:
+    start = time.perf_counter()
+    case.run()
+    return (time.perf_counter() - start) / case.times
+
+
+def _cases(system: SmallSystem, rebound: Any) -> Iterator[CallCase]:
+    for scheme, peer, dt in system.schemes:
+        made = partial(_simulation, system, scheme, dt)
+        yield from _calls(system, scheme, made, "step", single=peer == "leapfrog")
+        if peer == "leapfrog":
+            run = partial(made().run, steps=1)
+            run()
+            yield CallCase(scheme, system, "run(steps=1)", CALLS, partial(_repeat, run))
+        if peer and rebound:
+            others = partial(_peer, rebound, system, peer, dt)
+            yield from _calls(system, f"rebound {peer}", others, "steps", single=peer == "leapfrog")
+
+
+def _calls(system: SmallSystem, name: str, make: Callable[[], Any], method: str, single: bool) -> Iterator[CallCase]:
+    """Many steps in one call; and if ``single`` one step per call, and the construction."""
+    step = getattr(make(), method)
+    step(1)  # compiles
+    yield CallCase(name, system, "many steps", STEPS, partial(step, STEPS))
+    if single:
+        yield CallCase(name, system, "one step", CALLS, partial(_repeat, partial(step, 1)))
+        yield CallCase(name, system, "construction", CALLS, partial(_repeat, make))
+
+
+def _repeat(call: Callable[[], object]) -> None:
+    for _ in range(CALLS):
+        call()
+
+
+def _simulation(system: SmallSystem, scheme: str, dt: float | None) -> Simulation:
+    return Simulation(system.bodies, dt=dt, G=system.G, integrator=scheme, engine="cpu", precision="float64")
+
+
+def _peer(rebound: Any, system: SmallSystem, scheme: str, dt: float | None) -> Any:
+    simulation, bodies = rebound.Simulation(), system.bodies
+    for m, x, v in zip(bodies.mass, bodies.position, bodies.velocity, strict=True):
+        simulation.add(m=m, x=x[0], y=x[1], z=x[2], vx=v[0], vy=v[1], vz=v[2])
+    simulation.G, simulation.integrator = system.G, scheme
+    if dt is not None:
+        simulation.dt = dt
+    return simulation
