@@ -141,7 +141,7 @@ LINES = {
     "lessons": 2330,
     "linalg": 2987,
     "parallel": 922,
-    "run": 4356,
+    "run": 4346,
     "scenario": 2119,
     "state": 1401,
     "trajectory": 3434,
