@@ -72,11 +72,34 @@ def test_one_compiled_call_has_the_bits_of_single_moves(scheme, monkeypatch):
         ends = [moved(scheme, bodies, precision, sizes, **given) for sizes in ([40], rng.multinomial(40, [1 / 9] * 9))]
         with monkeypatch.context() as patch:
             for module in (table, hermite4):
-                patch.setattr(module, "in_one_call", lambda motion: False)
+                patch.setattr(module, "in_one_call", lambda motion, in_fields=False: False)
             ends.append(moved(scheme, bodies, precision, [40], **given))
         for end in ends[1:]:
             for name, values in ends[0].items():
                 np.testing.assert_array_equal(end[name], values, err_msg=name)
+
+
+FIELDS = [
+    {"field": "rotating_bar", "mass": 2.0, "a": 1.1, "c": 0.2, "omega": 0.6},
+    {"field": "plummer", "mass": 3.0, "b": 0.7, "centre": [0.1, 0.2, 0.0]},
+    {"field": "plummer", "mass": 1.0, "b": 0.3},
+]
+
+
+@pytest.mark.parametrize("scheme", ["leapfrog", "leapfrog_dkd", "yoshida4", "taylor"])
+def test_fields_in_one_compiled_call_have_the_bits_of_single_moves(scheme, monkeypatch):
+    """At the time of each force, though one of them turns."""
+    for precision, dimensions in (("float64", 3), ("float32", 2)):
+        bodies = flat(random_bodies(5), dimensions)
+        bodies.time, bodies.step = 0.7, 3
+        for fields in (FIELDS, FIELDS[1:]):
+            ends = [moved(scheme, bodies, precision, sizes, fields=fields) for sizes in ([30], [7, 1, 22])]
+            with monkeypatch.context() as patch:
+                patch.setattr(table, "in_one_call", lambda motion, in_fields=False: False)
+                ends.append(moved(scheme, bodies, precision, [30], fields=fields))
+            for end in ends[1:]:
+                for name, values in ends[0].items():
+                    np.testing.assert_array_equal(end[name], values, err_msg=name)
 
 
 def small(**values):

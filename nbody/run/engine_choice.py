@@ -45,7 +45,7 @@ def chosen_engine(
 def _accuracy(scenario: Scenario) -> float | None:
     """The accuracy that is asked for; None if there is none. Raises InputError if the engine has none to choose."""
     written = scenario.engine
-    if "accuracy" not in written.options and written.name not in AUTOMATIC:
+    if "accuracy" not in written.options and not (written.options and written.name in AUTOMATIC):
         return None
     kind = _options_of(written.name)
     if written.name in AUTOMATIC:
